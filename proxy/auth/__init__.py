@@ -1,0 +1,14 @@
+"""Sign-in and credentials, for any provider.
+
+    store.py     the credential and its file: load, atomic save, delete
+    lock.py      one process at a time
+    refresh.py   `Credentials`: a usable token for each request, renewed once however many ask
+    http.py      the one way to a token endpoint
+    pkce.py  callback.py  browser.py    browser sign-in
+    device.py    device-code sign-in
+    jwt.py       claims of a token, unverified
+    text.py      foreign text made fit for an error message or a terminal
+
+What belongs to one provider (addresses, client id, claim names) is in that provider's `signin.py`.
+Nothing here reads the environment, prints, or knows where the configuration lives.
+"""

@@ -1,0 +1,68 @@
+"""Device-code sign-in: asking again and again until the user has entered the code somewhere else.
+
+What an answer means differs between issuers (RFC 8628 error words, or bare statuses); the caller's `ask` says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from proxy.errors import SignInError, UpstreamError
+
+#: RFC 8628, section 3.5: what `slow_down` adds to the interval, for good.
+SLOW_DOWN_S = 5.0
+
+#: Failures in a row that a poll survives: a person is typing meanwhile, and a short network fault should not cost
+#: them the code.
+MAX_FAILURES = 3
+
+T = TypeVar("T")
+
+
+class Poll(enum.Enum):
+    """Answers that are not the end."""
+
+    PENDING = "pending"
+    SLOW_DOWN = "slow_down"
+
+
+async def poll(
+    ask: Callable[[], Awaitable[T | Poll]],
+    *,
+    label: str,
+    interval_s: float,
+    limit_s: float,
+    wait_first: bool = False,
+    monotonic: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> T:
+    """What `ask` returns in the end.
+
+    `ask` returns `Poll.PENDING` or `Poll.SLOW_DOWN` to be asked again, raises UpstreamError `unavailable` for
+    trouble that may pass, and anything else to give up. After `limit_s` seconds: SignInError.
+    """
+    deadline = monotonic() + limit_s
+    failures = 0
+    waiting = wait_first
+    while True:
+        if waiting:
+            await sleep(max(0.0, min(interval_s, deadline - monotonic())))
+        if monotonic() >= deadline:
+            raise SignInError("The code was not entered in time; start the sign-in again.", provider=label)
+        waiting = True
+        try:
+            answer = await ask()
+        except UpstreamError as error:
+            failures += 1
+            if error.kind != "unavailable" or failures >= MAX_FAILURES:
+                raise
+            continue
+        failures = 0
+        if answer is Poll.SLOW_DOWN:
+            interval_s += SLOW_DOWN_S
+        elif not isinstance(answer, Poll):
+            return answer

@@ -1,0 +1,174 @@
+"""The one way to an issuer: small POSTs that carry a code or a refresh token, each of which must be sent once.
+
+No redirect is followed (a 307 would replay the secret elsewhere), nothing is logged, no connection is used twice (a
+pooled one that died meanwhile leaves open whether the token was spent), and sizes and times are bounded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+
+from proxy.auth.text import printable
+from proxy.core.secret import Secret
+from proxy.errors import UpstreamError
+
+CONNECT_TIMEOUT_S = 15.0
+TOTAL_TIMEOUT_S = 30.0
+MAX_ANSWER_BYTES = 1024 * 1024
+MAX_ERROR_BYTES = 64 * 1024
+
+_TIMEOUT = aiohttp.ClientTimeout(total=TOTAL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
+_HEADERS = {"Accept": "application/json", "Connection": "close"}
+
+#: The way there failed, so nothing of the request was sent. (A certificate that does not match is one of them.)
+_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an issuer said. `data` is its JSON object, {} for anything else; neither is ever logged.
+
+    Error answers have one of two shapes:
+        {"error": {"code": "refresh_token_reused", "message": "…"}}
+        {"error": "invalid_grant", "error_description": "…"}
+    """
+
+    status: int
+    text: str = field(repr=False)
+    data: Mapping[str, Any] = field(repr=False)
+    content_type: str = ""
+    retry_after: float | None = None
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def code(self) -> str:
+        """The error's code word, "" when there is none."""
+        error = self.data.get("error")
+        if isinstance(error, dict):
+            error = error.get("code") or error.get("type")
+        return error if isinstance(error, str) else ""
+
+    def reason(self, *hide: Secret) -> str:
+        """Code and words of an error, one bounded line: `401 refresh_token_reused: …`. `hide` is blanked out."""
+        error = self.data.get("error")
+        words = error.get("message") if isinstance(error, dict) else None
+        words = words or self.data.get("error_description") or self.data.get("message")
+        if not isinstance(words, str):
+            words = "" if self.code else self.text
+        for secret in hide:
+            if secret:
+                words = words.replace(secret.reveal(), "[redacted]")
+        detail = ": ".join(part for part in (printable(self.code), printable(words)) if part)
+        return f"{self.status} {detail}".rstrip()
+
+
+class IssuerFailure(UpstreamError):
+    """The issuer gave no usable answer. `sent` tells whether it may have seen the request."""
+
+    def __init__(self, label: str, why: str, *, sent: bool) -> None:
+        super().__init__(
+            f"The {label} sign-in service could not be used: {why}. Try again later.",
+            kind="unavailable",
+            provider=label,
+        )
+        self.sent = sent
+
+
+class TokenClient:
+    """Posts to the issuer of provider `label`.
+
+    session  one of the caller's, which then decides about proxies and certificates; None opens one for each call,
+             with the proxies of the environment. Calls are days apart, so keeping one would gain nothing.
+    """
+
+    def __init__(self, label: str, session: aiohttp.ClientSession | None = None) -> None:
+        self._label = label
+        self._session = session
+
+    async def post_form(self, url: str, form: Mapping[str, str]) -> Answer:
+        """Sends a form. Raises IssuerFailure."""
+        return await self._post(url, data=dict(form))
+
+    async def post_json(self, url: str, body: Mapping[str, Any]) -> Answer:
+        """Sends JSON. Raises as `post_form`."""
+        return await self._post(url, json=dict(body))
+
+    async def _post(self, url: str, **body: Any) -> Answer:
+        """One more try, and only when the connection never came to be: then the first one has done no harm."""
+        try:
+            return await self._post_once(url, body)
+        except IssuerFailure as error:
+            if error.sent or isinstance(error.__cause__, TimeoutError):
+                raise
+        return await self._post_once(url, body)
+
+    async def _post_once(self, url: str, body: Mapping[str, Any]) -> Answer:
+        try:
+            async with self._opened() as session:
+                response = await session.post(url, headers=_HEADERS, timeout=_TIMEOUT, allow_redirects=False, **body)
+                try:
+                    return await self._read(response)
+                finally:
+                    response.close()  # never back to a pool, whatever the server thinks of keeping it open
+        except _NOT_SENT as error:
+            raise self._failure(error, sent=False) from error
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._failure(error, sent=True) from error
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[aiohttp.ClientSession]:
+        if self._session is not None:
+            yield self._session
+            return
+        connector = aiohttp.TCPConnector(force_close=True)
+        jar = aiohttp.DummyCookieJar()
+        async with aiohttp.ClientSession(connector=connector, cookie_jar=jar, trust_env=True) as session:
+            yield session
+
+    async def _read(self, response: aiohttp.ClientResponse) -> Answer:
+        ok = 200 <= response.status < 300
+        limit = MAX_ANSWER_BYTES if ok else MAX_ERROR_BYTES
+        body = bytearray()
+        async for chunk in response.content.iter_any():
+            body += chunk
+            if len(body) > limit:
+                break
+        if ok and len(body) > limit:
+            raise IssuerFailure(self._label, f"its answer is longer than {limit} bytes", sent=True)
+        text = bytes(body[:limit]).decode("utf-8", "replace")
+        return Answer(
+            response.status,
+            text,
+            _json_object(text),
+            response.content_type,
+            _seconds(response.headers.get("Retry-After")),
+        )
+
+    def _failure(self, error: Exception, *, sent: bool) -> IssuerFailure:
+        # The error's own text may hold addresses of a proxy; the class and the system's words say enough.
+        detail = error.strerror if isinstance(error, OSError) and error.strerror else ""
+        return IssuerFailure(self._label, f"{type(error).__name__} {printable(detail)}".rstrip(), sent=sent)
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _seconds(value: str | None) -> float | None:
+    """A Retry-After in seconds; dates are rare here and mean no hint."""
+    if value is None or len(value) > 6 or not (value.isascii() and value.isdigit()):
+        return None
+    return float(value)

@@ -1,0 +1,83 @@
+"""One process at a time: an advisory exclusive lock on a file, awaited without blocking the event loop.
+
+The kernel drops the lock when its holder closes the file or dies, so there are no stale locks to clean up and the lock
+file itself is never removed (removing it would let two processes lock two different files of one name).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from proxy.errors import UpstreamError
+
+#: Between two tries.
+LOCK_POLL_S = 0.025
+
+#: A holder needs one call to the issuer (30 s at most, and its connect may be tried twice) and one save.
+LOCK_WAIT_S = 60.0
+
+#: "Somebody else holds it", from flock and from Windows' locking.
+_HELD = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK}
+
+#: The file system knows no locks (some network mounts). Going on with the in-process lock alone is what a single
+#: proxy needs; refusing would make sign-in impossible there.
+_NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(fd: int) -> None:
+        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _try_lock(fd: int) -> bool:
+    try:
+        _lock(fd)
+    except OSError as error:
+        if error.errno in _HELD:
+            return False
+        if error.errno not in _NO_LOCKS:
+            raise
+    return True
+
+
+@asynccontextmanager
+async def locked(
+    path: Path,
+    *,
+    label: str,
+    wait_s: float = LOCK_WAIT_S,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> AsyncIterator[None]:
+    """Holds the lock on `path`, which is created (0600) in an existing folder.
+
+    Raises UpstreamError `unavailable` when another process keeps it longer than `wait_s`, OSError when the file
+    cannot be opened. The bound counts sleeps, not a clock, so that a suspended machine does not use it up.
+    """
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        for _ in range(max(1, round(wait_s / LOCK_POLL_S))):
+            if _try_lock(fd):
+                break
+            await sleep(LOCK_POLL_S)
+        else:
+            raise UpstreamError(
+                f"Another process has been holding the {label} sign-in for {wait_s:g} s; try again.",
+                kind="unavailable",
+                provider=label,
+            )
+        yield
+    finally:
+        os.close(fd)

@@ -1,0 +1,308 @@
+"""`Credentials`: a usable token for every request, renewed once however many tasks and processes ask for one.
+
+Refresh tokens are single-use, which decides the shape of this file:
+ - one renewal at a time in this process (a task that all callers await) and on this machine (a file lock), each after a
+   fresh look at the disk, so that whoever comes second finds the work done;
+ - the renewal outlives the request that began it: a client that leaves must not take a rotated token along;
+ - a new token that cannot be saved is used from memory, and no second one is fetched before it is on disk;
+ - a marker file lies on disk while the outcome is open. Every way out of this code removes it, so a marker of the
+   current credential means that a process died between sending and saving: then nobody tries the token again.
+
+Trouble that passes (network, 429, 5xx, a disk that is full) never costs the credential; only a refusal by the issuer
+does. A call that broke off in a living process counts as passing trouble: if the token was used up after all, the next
+call will be told so, and nothing is lost by asking.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from proxy.auth.http import Answer
+from proxy.auth.store import Credential, CredentialFile
+from proxy.auth.text import printable
+from proxy.core.lifecycle import Log, NullLog
+from proxy.core.secret import Secret
+from proxy.errors import SignInError, UpstreamError
+
+#: `Credential` too, so that those who only use credentials import from one place.
+__all__ = ["Credential", "Credentials", "Renewal", "is_refused", "sign_in_hint"]
+
+#: A token with this much left or less is renewed before use: an answer may stream for minutes. The vendors' own
+#: clients use the same margin.
+MARGIN_MS = 5 * 60 * 1000
+
+#: How long `close` waits for a renewal under way: an issuer answers within a second or two.
+CLOSE_WAIT_S = 5.0
+
+#: Code words that mean "sign in again", whatever the status.
+REFUSAL_CODES = {
+    "invalid_grant",
+    "refresh_token_expired",
+    "refresh_token_invalidated",
+    "refresh_token_reused",
+}
+
+
+def is_refused(answer: Answer) -> bool:
+    """Whether the issuer refused the refresh token for good.
+
+    A 403 that is a web page comes from something in between (a bot check, a company's filter), not from the issuer's
+    token endpoint, which speaks JSON or plain text; it says nothing about the token.
+    """
+    if answer.status == 403 and answer.content_type == "text/html":
+        return False
+    return answer.status in (401, 403) or (answer.status == 400 and answer.code in REFUSAL_CODES)
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """How one provider renews.
+
+    send            posts the refresh token of this credential; raises UpstreamError `unavailable`
+    parse           (answer's JSON, old credential, now in ms) -> new credential; ValueError when it is not usable
+    delete_refused  a refused credential is removed from disk; False keeps it and remembers the refusal only
+    """
+
+    label: str
+    send: Callable[[Credential], Awaitable[Answer]]
+    parse: Callable[[Mapping[str, Any], Credential, int], Credential]
+    is_refused: Callable[[Answer], bool] = is_refused
+    delete_refused: bool = True
+    margin_ms: int = MARGIN_MS
+
+
+class _Unsaved(NamedTuple):
+    """A rotation that is not on disk yet: what is there, and what should be."""
+
+    old: Credential
+    new: Credential
+
+
+def sign_in_hint(label: str) -> str:
+    """The command that cures a missing sign-in."""
+    return f"run `model-proxy auth login {label}` (or `python -m proxy auth login {label}`)"
+
+
+class Credentials:
+    """The credential of one provider, ready for use. One object an application; `close` it at the end.
+
+    `get` and `renew` raise SignInError (sign in again) or UpstreamError `unavailable` (the credential is fine, trying
+    later helps).
+    """
+
+    def __init__(
+        self,
+        file: CredentialFile,
+        renewal: Renewal,
+        *,
+        clock: Callable[[], float] = time.time,
+        log: Log | None = None,
+    ) -> None:
+        self._file = file
+        self._renewal = renewal
+        self._clock = clock
+        self._log = log or NullLog()
+        self._flight: asyncio.Task[Credential] | None = None
+        self._unsaved: _Unsaved | None = None
+        self._refused: tuple[Secret, str] | None = None  # the refresh token and the message to repeat
+        self._closed = False
+
+    async def get(self) -> Credential:
+        """The stored credential, renewed first when it is about to end."""
+        record = self._current(self._file.load())
+        if record is None:
+            raise self._missing()
+        if not self._is_fresh(record):
+            return await self._outcome(self._running() or self._start(None))
+        if self._unsaved is not None and self._running() is None and not self._closed:
+            self._start(None)  # tries to save again; this request need not wait for it
+        return record
+
+    async def renew(self, rejected: Secret) -> Credential:
+        """A credential whose access token is not `rejected`, which the upstream answered with 401."""
+        record = self._current(self._file.load())
+        if record is not None and record.access != rejected:
+            return record
+        while True:
+            running = self._running()
+            record = await self._outcome(running or self._start(rejected))
+            # A flight that `get` began may have found the token fresh; it is not what was asked for here.
+            if running is None or record.access != rejected:
+                return record
+
+    async def close(self, wait_s: float = CLOSE_WAIT_S) -> None:
+        """Lets a renewal under way come to its end, then cancels it. No new one begins afterwards."""
+        self._closed = True
+        flight = self._running()
+        if flight is None:
+            return
+        await asyncio.wait({flight}, timeout=wait_s)
+        flight.cancel()
+        await asyncio.wait({flight})
+
+    # One flight at a time.
+
+    def _running(self) -> asyncio.Task[Credential] | None:
+        return self._flight if self._flight is not None and not self._flight.done() else None
+
+    def _start(self, rejected: Secret | None) -> asyncio.Task[Credential]:
+        if self._closed:
+            raise self._temporary("the proxy is shutting down")
+        self._flight = asyncio.get_running_loop().create_task(self._renewed(rejected))
+        self._flight.add_done_callback(_look_at)
+        return self._flight
+
+    async def _outcome(self, flight: asyncio.Task[Credential]) -> Credential:
+        """What the flight brings. `wait` leaves it alone when the waiting request is cancelled."""
+        await asyncio.wait({flight})
+        if flight.cancelled():
+            raise self._temporary("the proxy is shutting down")
+        return flight.result()
+
+    # Inside the flight.
+
+    async def _renewed(self, rejected: Secret | None) -> Credential:
+        try:
+            async with self._file.locked():
+                return await self._renewed_alone(rejected)
+        except OSError as error:
+            raise self._disk_trouble(error) from error
+
+    async def _renewed_alone(self, rejected: Secret | None) -> Credential:
+        """Under the lock: look again, then decide."""
+        record = self._current(self._file.reload())
+        if record is None:
+            raise self._missing()
+        trouble = await self._save_unsaved()
+        if self._is_fresh(record) if rejected is None else record.access != rejected:
+            return record
+        if trouble is not None:
+            raise self._disk_trouble(trouble)
+        if self._refused is not None and self._refused[0] == record.refresh:
+            raise self._sign_in(self._refused[1])
+        if not record.refresh:
+            raise self._sign_in(self._message("has no refresh token"))
+        if self._file.is_pending(record):
+            raise self._sign_in(self._message("was being renewed when a process died, and may be used up"))
+        return await self._rotate(record)
+
+    async def _rotate(self, old: Credential) -> Credential:
+        """The one call. The marker is on disk before it, which also proves that the folder can be written."""
+        await self._file.mark_pending(old)
+        try:
+            answer = await self._renewal.send(old)
+            if answer.ok:
+                new = self._parsed(answer, old)
+                await self._keep(old, new)
+                return new
+            if self._renewal.is_refused(answer):
+                return await self._after_refusal(old, answer)
+            raise self._temporary(
+                f"it answered {answer.reason(old.access, old.refresh)}", retry_after=answer.retry_after
+            )
+        finally:
+            # An unsaved rotation keeps it: the token on disk is used up, and other processes must know.
+            if self._unsaved is None:
+                self._file.clear_pending()
+
+    def _parsed(self, answer: Answer, old: Credential) -> Credential:
+        try:
+            return self._renewal.parse(answer.data, old, int(self._clock() * 1000))
+        except ValueError as error:
+            raise self._temporary(f"its answer was not usable: {error}") from error
+
+    async def _keep(self, old: Credential, new: Credential) -> None:
+        self._unsaved = _Unsaved(old, new)
+        trouble = await self._save_unsaved()
+        if trouble is None:
+            self._log.write("info", "auth", "sign-in renewed", provider=self._renewal.label)
+
+    async def _save_unsaved(self) -> OSError | None:
+        """Puts a rotation on disk if there is one to save; returns what went wrong."""
+        if self._unsaved is None:
+            return None
+        try:
+            await self._file.save(self._unsaved.new)
+        except OSError as error:
+            self._log.write(
+                "error", "auth", "renewed sign-in not saved", provider=self._renewal.label, error=str(error)
+            )
+            return error
+        self._unsaved = None
+        self._file.clear_pending()
+        return None
+
+    async def _after_refusal(self, old: Credential, answer: Answer) -> Credential:
+        """A peer that does not know our lock may have won meanwhile; otherwise this token is dead."""
+        stored = self._file.reload()
+        if stored is not None and stored != old:
+            return stored
+        message = self._message(f"was refused ({answer.reason(old.access, old.refresh)})")
+        self._refused = (old.refresh, message)
+        self._log.write("warn", "auth", "sign-in refused", provider=self._renewal.label, code=answer.code)
+        if self._renewal.delete_refused:
+            try:
+                await self._file.delete()
+            except OSError as error:  # remembered in memory, so that nobody asks the issuer again
+                self._log.write("warn", "auth", "not deleted", provider=self._renewal.label, error=str(error))
+        raise self._sign_in(message)
+
+    # Small answers.
+
+    def _current(self, stored: Credential | None) -> Credential | None:
+        """What is stored, or the rotation that should be there. A sign-in by somebody else ends what we remember."""
+        if stored is None:
+            return None
+        if self._refused is not None and stored.refresh != self._refused[0]:
+            self._refused = None
+        if self._unsaved is None:
+            return stored
+        if stored == self._unsaved.old:
+            return self._unsaved.new
+        self._unsaved = None
+        return stored
+
+    def _is_fresh(self, record: Credential) -> bool:
+        return record.expires_ms > self._clock() * 1000 + self._renewal.margin_ms
+
+    def _message(self, what: str) -> str:
+        return f"The {self._renewal.label} sign-in {what}; {sign_in_hint(self._renewal.label)}."
+
+    def _sign_in(self, message: str) -> SignInError:
+        return SignInError(message, provider=self._renewal.label)
+
+    def _missing(self) -> SignInError:
+        if self._refused is not None:
+            return self._sign_in(self._refused[1])
+        label = self._renewal.label
+        return self._sign_in(f"{label} is not signed in; {sign_in_hint(label)}.")
+
+    def _temporary(self, why: str, retry_after: float | None = None) -> UpstreamError:
+        return UpstreamError(
+            f"The {self._renewal.label} sign-in could not be renewed now: {why}. Try again later.",
+            kind="unavailable",
+            provider=self._renewal.label,
+            retry_after=retry_after,
+        )
+
+    def _disk_trouble(self, error: OSError) -> UpstreamError:
+        self._log.write(
+            "error",
+            "auth",
+            "credential folder not usable",
+            provider=self._renewal.label,
+            folder=str(self._file.path.parent),
+            error=str(error),
+        )
+        words = printable(error.strerror or type(error).__name__)
+        return self._temporary(f"the folder of the credential cannot be written ({words})")
+
+
+def _look_at(flight: asyncio.Task[Credential]) -> None:
+    """Marks the exception as seen: every request that waited may have gone."""
+    if not flight.cancelled():
+        flight.exception()

@@ -1,0 +1,268 @@
+"""A provider's credential on disk: `<config root>/<label>/auth.json`, and what keeps several processes from harm.
+
+Beside the credential lie `auth.json.refresh.lock`, held by whoever renews, signs in or signs out, and for the moment of
+a renewal `auth.json.refresh-pending.json`, which tells the next process that its predecessor vanished half-way.
+
+The credential is this program's own. The vendors' tools keep theirs elsewhere and must not share it: refresh tokens
+are single-use, so two programs with one token sign each other out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import math
+import os
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proxy.auth.lock import LOCK_WAIT_S, locked
+from proxy.core.secret import Secret
+from proxy.errors import ProxyError
+
+#: A record is a few kilobytes; more than this is not ours.
+MAX_FILE_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A signed-in account.
+
+    expires_ms  end of the access token, epoch milliseconds
+    extra       further members of the file, kept as they are when the tokens change
+    """
+
+    access: Secret
+    refresh: Secret
+    expires_ms: int
+    account_id: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Names of the members in the file: the first of each row is written, all of them are read."""
+
+    access: tuple[str, ...] = ("access",)
+    refresh: tuple[str, ...] = ("refresh",)
+    expires_ms: tuple[str, ...] = ("expires",)
+    account_id: tuple[str, ...] = ("accountId", "account_id")
+
+    def all(self) -> set[str]:
+        return {*self.access, *self.refresh, *self.expires_ms, *self.account_id}
+
+
+def _first(record: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    return next((record[name] for name in names if name in record), None)
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def parse_record(data: bytes, fields: Fields) -> Credential | None:
+    """The credential in a file's bytes; None when they are no such record."""
+    try:
+        record = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict):
+        return None
+    access, refresh = _first(record, fields.access), _first(record, fields.refresh)
+    expires, account = _first(record, fields.expires_ms), _first(record, fields.account_id)
+    if not (isinstance(access, str) and access.strip() and isinstance(refresh, str) and _is_number(expires)):
+        return None
+    known = fields.all()
+    return Credential(
+        access=Secret(access),
+        refresh=Secret(refresh),
+        expires_ms=int(expires),
+        account_id=account if isinstance(account, str) and account else None,
+        extra={name: value for name, value in record.items() if name not in known},
+    )
+
+
+def render_record(credential: Credential, fields: Fields) -> bytes:
+    """The bytes of the file. The same credential always gives the same bytes."""
+    record: dict[str, Any] = {
+        fields.access[0]: credential.access.reveal(),
+        fields.refresh[0]: credential.refresh.reveal(),
+        fields.expires_ms[0]: credential.expires_ms,
+    }
+    if credential.account_id is not None:
+        record[fields.account_id[0]] = credential.account_id
+    return json.dumps({**record, **credential.extra}, indent=2).encode() + b"\n"
+
+
+def private_folder(folder: Path) -> None:
+    """Makes the folder and its missing parents, all 0700, and tightens a folder that is laxer."""
+    if not folder.parent.exists():
+        private_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_mode & 0o077:
+        _best_effort(folder.chmod, 0o700)
+
+
+def _best_effort(action: Callable[..., Any], *args: Any) -> None:
+    """For steps that some systems do not know (modes on Windows, fsync of a folder on some mounts)."""
+    try:
+        action(*args)
+    except OSError:
+        pass
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes a rename or a removal outlive a power cut."""
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Replaces a file atomically, mode 0600 from its first moment; after a failure the old one is untouched.
+
+    Blocks (two fsyncs): call it in a thread. Raises OSError.
+    """
+    private_folder(path.parent)
+    temp = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temp.replace(path)
+    except BaseException:
+        temp.unlink(missing_ok=True)
+        raise
+    # From here on the new file is in place: what fails now is no failed save.
+    _best_effort(path.chmod, 0o600)
+    _best_effort(_sync_folder, path.parent)
+
+
+class CredentialFile:
+    """The credential of provider `label` below the config root."""
+
+    def __init__(
+        self,
+        root: Path,
+        label: str,
+        *,
+        fields: Fields = Fields(),
+        lock_wait_s: float = LOCK_WAIT_S,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.label = label
+        self.path = root / label / "auth.json"
+        self.lock_path = self.path.with_name("auth.json.refresh.lock")
+        self.pending_path = self.path.with_name("auth.json.refresh-pending.json")
+        self._fields = fields
+        self._lock_wait_s = lock_wait_s
+        self._sleep = sleep
+        self._seen: tuple[tuple[int, int, int], Credential | None] | None = None
+
+    def load(self) -> Credential | None:
+        """The stored credential, None when there is none that can be read.
+
+        Looks at the disk every time, so that another process' renewal, sign-in or sign-out counts at once; the
+        content is parsed again only when time, size or inode changed.
+        """
+        try:
+            stat = self.path.stat()
+        except OSError:
+            self._seen = None
+            return None
+        mark = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        if self._seen is None or self._seen[0] != mark:
+            self._seen = (mark, self._read())
+        return self._seen[1]
+
+    def reload(self) -> Credential | None:
+        """As `load`, but always reads the content: for decisions that cannot be taken back."""
+        self._seen = None
+        return self.load()
+
+    def _read(self) -> Credential | None:
+        try:
+            with self.path.open("rb") as file:
+                data = file.read(MAX_FILE_BYTES + 1)
+        except OSError:
+            return None
+        return parse_record(data, self._fields) if len(data) <= MAX_FILE_BYTES else None
+
+    async def save(self, credential: Credential) -> None:
+        """Writes the credential. Raises OSError; then the old file is as it was."""
+        await asyncio.to_thread(write_private, self.path, render_record(credential, self._fields))
+        self._seen = None
+
+    async def delete(self) -> None:
+        """Removes the credential and a marker left beside it; nothing there is fine. Raises OSError."""
+        await asyncio.to_thread(self._delete)
+        self._seen = None
+
+    def _delete(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self.pending_path.unlink(missing_ok=True)
+        _best_effort(_sync_folder, self.path.parent)
+
+    def locked(self) -> AbstractAsyncContextManager[None]:
+        """The lock of renewal, sign-in and sign-out. Makes the folder. Raises as `lock.locked`, and OSError."""
+        private_folder(self.path.parent)
+        return locked(self.lock_path, label=self.label, wait_s=self._lock_wait_s, sleep=self._sleep)
+
+    async def put(self, credential: Credential) -> None:
+        """Stores a new sign-in. Raises ProxyError."""
+        try:
+            async with self.locked():
+                await self.save(credential)
+                self.clear_pending()
+        except OSError as error:
+            raise self._not_writable(error) from error
+
+    async def discard(self) -> None:
+        """Signs out; that nothing was stored is fine. Raises ProxyError."""
+        if not self.path.parent.is_dir():  # no folder is made for nothing
+            return
+        try:
+            async with self.locked():
+                await self.delete()
+        except OSError as error:
+            raise self._not_writable(error) from error
+
+    def _not_writable(self, error: OSError) -> ProxyError:
+        return ProxyError(
+            f"The credential could not be changed in {self.path.parent}: {error.strerror}.",
+            provider=self.label,
+        )
+
+    # The marker of a renewal under way. It names the generation of the record, not its content, and matters only
+    # under the lock: there a marker of the current generation means that its writer is dead.
+
+    def _generation(self, credential: Credential) -> str:
+        return hashlib.sha256(render_record(credential, self._fields)).hexdigest()
+
+    async def mark_pending(self, credential: Credential) -> None:
+        """Notes that this credential is about to be renewed. Raises OSError."""
+        note = {"auth_generation_sha256": self._generation(credential)}
+        await asyncio.to_thread(write_private, self.pending_path, json.dumps(note).encode())
+
+    def is_pending(self, credential: Credential) -> bool:
+        """Whether somebody began to renew exactly this credential and never came to an end."""
+        try:
+            note = json.loads(self.pending_path.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return False
+        return isinstance(note, dict) and note.get("auth_generation_sha256") == self._generation(credential)
+
+    def clear_pending(self) -> None:
+        """Removes the marker; a failure leaves one that the next save makes meaningless."""
+        _best_effort(self.pending_path.unlink)

@@ -1,0 +1,362 @@
+"""The command line: the only place that knows files, variables, signals and the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from proxy.config import Config, ConfigError, is_loopback, load, overrides, read_file
+from proxy.errors import ProxyError
+from proxy.version import __version__
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from proxy.observe.log import FileLog
+
+APP = "model-proxy"
+#: Running answers may finish for this long after the first signal.
+DRAIN_S = 10.0
+LOG_FLUSH_S = 2.0
+#: The settings file is looked at again after this long.
+RELOAD_S = 1.0
+#: Fixed at start: the listener stands, sign-in objects exist.
+_FIXED = ("bind_address", "port", "alias_provider", "p1_issuer", "api_key")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command; returns the exit status."""
+    arguments = _parse(list(sys.argv[1:] if argv is None else argv))
+    status: int = arguments.failure
+    try:
+        status = asyncio.run(arguments.run(arguments, os.environ))
+    except ProxyError as error:
+        print(f"{APP}: {error.message}", file=sys.stderr)
+    except KeyboardInterrupt:
+        return 130
+    return status
+
+
+def _parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(APP, description="Coding agents with the model subscriptions you already pay for.")
+    parser.add_argument("-v", "--version", action="version", version=f"{APP} {__version__}")
+    commands = parser.add_subparsers(metavar="command", required=True)
+
+    serve = commands.add_parser("serve", help="run the proxy (default)")
+    serve.add_argument("--port", type=int, help="port to listen on; 0 picks a free one")
+    serve.add_argument("--sandbox", action="store_true", help="use simulated upstreams: no account, no network")
+    serve.add_argument("--sandbox-script", type=Path, metavar="FILE", help="faults for the simulated upstreams to play")
+    serve.add_argument("--no-monitor", action="store_true", help="plain output even on a terminal")
+    serve.add_argument("--allow-remote-unauthenticated", action="store_true", help="allow an open listener")
+    serve.set_defaults(run=_serve, failure=1)
+
+    auth = commands.add_parser("auth", help="sign in and out: auth login p1")
+    auth.add_argument("action", choices=("login", "status", "logout"))
+    auth.add_argument("label", help="p1 (codex)")
+    auth.add_argument("--device", action="store_true", help="sign in with a code on another device")
+    auth.set_defaults(run=_auth, failure=2)
+
+    models = commands.add_parser("models", help="list the models of every provider")
+    models.add_argument("--full", action="store_true", help="do not shorten long lists")
+    models.set_defaults(run=_models, failure=1)
+
+    sandbox = commands.add_parser("sandbox", help="run the simulated upstreams alone")
+    sandbox.add_argument("--port", type=int, default=0)
+    sandbox.add_argument("--script", type=Path, metavar="FILE")
+    sandbox.set_defaults(run=_sandbox, failure=1)
+
+    commands.add_parser("version", help="print the version").set_defaults(run=_version, failure=1)
+
+    if not argv or (argv[0].startswith("-") and argv[0] not in ("-h", "--help", "-v", "--version")):
+        argv = ["serve", *argv]
+    return parser.parse_args(argv)
+
+
+async def _version(_arguments: argparse.Namespace, _environment: Mapping[str, str]) -> int:
+    print(f"{APP} {__version__}")
+    return 0
+
+
+# -- where things are
+
+
+def config_root(environment: Mapping[str, str], platform: str = sys.platform) -> Path:
+    """The folder of `config.json` and the credentials."""
+    if environment.get("PROXY_CONFIG_DIR"):
+        return Path(environment["PROXY_CONFIG_DIR"])
+    if platform == "win32":
+        return Path(environment.get("APPDATA") or _home(environment) / "AppData" / "Roaming") / APP
+    base = environment.get("XDG_CONFIG_HOME") if platform != "darwin" else None
+    return Path(base or _home(environment) / ".config") / APP
+
+
+def state_root(environment: Mapping[str, str], platform: str = sys.platform) -> Path:
+    """The folder of the log and of error captures."""
+    if platform == "win32":
+        return Path(environment.get("LOCALAPPDATA") or _home(environment) / "AppData" / "Local") / APP
+    return Path(environment.get("XDG_STATE_HOME") or _home(environment) / ".local" / "state") / APP
+
+
+def _home(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("HOME") or environment.get("USERPROFILE") or "/")
+
+
+class ConfigFile:
+    """The settings as they are now: the file is read again when it has changed. What was fixed at start stays."""
+
+    def __init__(self, root: Path, environment: Mapping[str, str]) -> None:
+        self.path = root / "config.json"
+        self._environment = environment
+        self._stamp = self._stat()
+        self.content, file_warnings = read_file(self.path)
+        self.config, warnings = load(environment, self.content)
+        self.warnings = file_warnings + warnings
+        self._looked = time.monotonic()
+
+    def current(self) -> Config:
+        now = time.monotonic()
+        if now - self._looked >= RELOAD_S:
+            self._looked = now
+            stamp = self._stat()
+            if stamp != self._stamp:
+                self._stamp = stamp
+                self._reload()
+        return self.config
+
+    def override(self, **changes: object) -> None:
+        """Settings from command-line flags."""
+        self.config = replace(self.config, **changes)  # type: ignore[arg-type]
+
+    def _reload(self) -> None:
+        self.content, _ = read_file(self.path)
+        try:
+            fresh, _ = load(self._environment, self.content)
+        except ConfigError:
+            return  # a broken file must not stop a running proxy
+        self.config = replace(fresh, **{name: getattr(self.config, name) for name in _FIXED})
+
+    def _stat(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size
+
+
+# -- serve
+
+
+async def _serve(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    stop = _signals()
+    async with AsyncExitStack() as stack:
+        environment = dict(environment)
+        if arguments.sandbox or arguments.sandbox_script:
+            await _start_sandbox(stack, environment, arguments.sandbox_script)
+        root = config_root(environment)
+        settings = ConfigFile(root, environment)
+        if arguments.port is not None:
+            if not 0 <= arguments.port <= 65535:
+                raise ConfigError("--port must be a number from 0 to 65535")
+            settings.override(port=arguments.port)
+        if arguments.allow_remote_unauthenticated:
+            settings.override(allow_remote_unauthenticated=True)
+        _check_exposure(settings.config)
+        log = _open_log(settings.config, environment)
+        try:
+            return await _run(settings, root, log, stop, environment, sandbox=bool(arguments.sandbox))
+        finally:
+            await asyncio.to_thread(log.close, LOG_FLUSH_S)
+
+
+def _signals() -> asyncio.Event:
+    """Set by the first SIGINT or SIGTERM; a second one ends the process at once."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def received(number: signal.Signals) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        try:
+            loop.add_signal_handler(number, received, number)
+        except NotImplementedError:  # Windows: Ctrl-C arrives as KeyboardInterrupt
+            pass
+    return stop
+
+
+async def _start_sandbox(stack: AsyncExitStack, environment: dict[str, str], script: Path | None) -> None:
+    """Simulated upstreams in this process, throw-away credentials, and the settings that lead there."""
+    from proxy.sandbox import Sandbox, ScriptError
+
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f"{APP}-sandbox-")))
+    try:
+        sandbox = await stack.enter_async_context(Sandbox(script=script or ()))
+    except (OSError, ScriptError) as error:
+        raise ConfigError(f"--sandbox-script: {error}") from None
+    sandbox.write_credentials(folder)
+    environment |= sandbox.settings() | {"PROXY_CONFIG_DIR": str(folder), "XDG_STATE_HOME": str(folder / "state")}
+
+
+def _check_exposure(config: Config) -> None:
+    if is_loopback(config.bind_address) or config.api_key or config.allow_remote_unauthenticated:
+        return
+    raise ConfigError(
+        f"refusing to listen on {config.bind_address}: everybody who reaches it could use your accounts. Set"
+        " PROXY_API_KEY so that callers need a key, or acknowledge an open listener with"
+        " --allow-remote-unauthenticated, PROXY_ALLOW_REMOTE_UNAUTHENTICATED=1 or server.allowRemoteUnauthenticated in config.json"
+    )
+
+
+def _open_log(config: Config, environment: Mapping[str, str]) -> FileLog:
+    from proxy.observe.log import FileLog
+
+    return FileLog(state_root(environment), stderr=config.log_stderr, verbose=config.log_verbose)
+
+
+async def _run(
+    settings: ConfigFile,
+    root: Path,
+    log: FileLog,
+    stop: asyncio.Event,
+    environment: Mapping[str, str],
+    *,
+    sandbox: bool,
+) -> int:
+    from aiohttp import web
+
+    from proxy.server.app import create_app
+
+    config = settings.config
+    for warning in settings.warnings:
+        log.write("warn", "config", warning)
+    app = create_app(settings.current, config_dir=root, log=log)
+    # Handlers are cancelled when their client leaves; the watch of a request would do it too, half a second later.
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=DRAIN_S)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, config.bind_address, config.port).start()
+    except OSError as error:
+        await runner.cleanup()
+        where = _address(config.bind_address, config.port)
+        raise ConfigError(f"failed to bind proxy listener {where}: {error.strerror or error}") from None
+    port = runner.addresses[0][1]
+    listening = {"port": port, "bindAddress": config.bind_address, "logDir": str(state_root(environment))}
+    log.write("info", "server", "server listening", **listening)
+    if not is_loopback(config.bind_address) and not config.api_key:
+        fields = {"remoteUnauthenticated": True, "bindAddress": config.bind_address, "port": port}
+        log.write("warn", "server", "the listener is open to everybody who reaches it", **fields)
+    print(_banner(settings, environment, port, sandbox=sandbox), flush=True)
+    await stop.wait()
+    return await _drain(runner, log)
+
+
+async def _drain(runner: web.AppRunner, log: FileLog) -> int:
+    """Stops accepting, lets answers finish, cuts what is left after the limit; the exit status tells which."""
+    started = time.monotonic()
+    await runner.cleanup()
+    cut = time.monotonic() - started >= DRAIN_S
+    log.write("warn" if cut else "info", "server", "server stopped", cutAnswers=cut)
+    return 1 if cut else 0
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _banner(settings: ConfigFile, environment: Mapping[str, str], port: int, *, sandbox: bool) -> str:
+    config = settings.config
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.bind_address, config.bind_address)  # noqa: S104
+    url = f"http://{_address(reachable, port)}"
+    lines = [f"{APP} {__version__} listens on {url}"]
+    if sandbox:
+        lines += [
+            "SANDBOX: simulated upstreams, throw-away credentials; no account is used and nothing leaves this machine.",
+        ]
+    lines.append(f"log: {state_root(environment) / 'proxy.log'}")
+    if settings.path.exists():
+        lines.append(f"config: {settings.path}")
+    changed = overrides({} if sandbox else environment, settings.content)
+    if changed:
+        lines.append("settings: " + ", ".join(changed))
+    lines += [f"warning: {warning}" for warning in settings.warnings]
+    lines += ["models:", *(f"  {line}" for line in _model_lines(full=False))]
+    key = "the value of PROXY_API_KEY" if config.api_key else "unused"
+    lines += [
+        "Claude Code:",
+        f"  export ANTHROPIC_BASE_URL={url}",
+        f"  export ANTHROPIC_AUTH_TOKEN={key!r}" if config.api_key else f"  export ANTHROPIC_AUTH_TOKEN={key}",
+        "  export ANTHROPIC_MODEL=gpt-5.6-sol",
+        "  export CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK=1   # no tool runs twice after a broken stream",
+        "  export CLAUDE_CODE_AUTO_COMPACT_WINDOW=272000        # compact before the model's window is full",
+    ]
+    return "\n".join(lines)
+
+
+# -- the other commands
+
+
+def _model_lines(*, full: bool) -> list[str]:
+    from proxy.providers.registry import PROVIDERS
+
+    shown = 100 if full else 20
+    lines = []
+    for entry in PROVIDERS:
+        if entry.build is None:
+            continue
+        ids = sorted(entry.catalog.models)
+        more = f", … ({len(ids) - shown} more: {APP} models --full)" if len(ids) > shown else ""
+        lines.append(f"{entry.catalog.label} ({entry.catalog.service}): {', '.join(ids[:shown])}{more}")
+    return lines
+
+
+async def _models(arguments: argparse.Namespace, _environment: Mapping[str, str]) -> int:
+    print("\n".join(_model_lines(full=arguments.full)))
+    return 0
+
+
+async def _auth(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    from proxy.providers.p1_codex import signin
+
+    if arguments.label not in ("p1", "codex"):
+        raise ConfigError(f"unknown provider {arguments.label!r}: sign-in exists for p1 (codex)")
+    root = config_root(environment)
+    settings = ConfigFile(root, environment)
+    say = _say
+    if arguments.action == "status":
+        return 0 if signin.status(root, say=say) else 1
+    if arguments.action == "logout":
+        await signin.logout(root, say=say)
+        return 0
+    begin = signin.login_device if arguments.device else signin.login
+    await begin(root, settings.config.p1_issuer, say=say)
+    return 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+async def _sandbox(arguments: argparse.Namespace, _environment: Mapping[str, str]) -> int:
+    from proxy.sandbox import ScriptError, run_alone
+
+    stop = _signals()
+    served = asyncio.ensure_future(run_alone(arguments.port, arguments.script))
+    waiting = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({served, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    for task in (served, waiting):
+        task.cancel()
+    await asyncio.wait({served, waiting})
+    if not served.cancelled() and isinstance(error := served.exception(), OSError | ScriptError):
+        raise ConfigError(str(error))
+    return 0

@@ -1,0 +1,42 @@
+"""Recognising Claude Code's request for a summary of the conversation, and how much thinking it may take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from proxy.core.content import system_text, texts_of
+
+SYSTEM_MARKER = "You are a helpful AI assistant tasked with summarizing conversations"
+#: Both must stand in the newest message; either alone occurs in ordinary conversations about this client.
+TEXT_ONLY_MARKER = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
+TASK_MARKER = "Your task is to create a detailed summary of"
+
+#: from little to much
+EFFORTS = ("none", "low", "medium", "high", "xhigh", "max")
+
+
+def is_compaction(request: Mapping[str, Any]) -> bool:
+    """Whether the request asks for a summary that replaces the conversation."""
+    if SYSTEM_MARKER in system_text(request.get("system")):
+        return True
+    messages = request.get("messages") or []
+    if not messages or messages[-1]["role"] != "user":
+        return False
+    return any(TEXT_ONLY_MARKER in text and TASK_MARKER in text for text in texts_of(messages[-1]["content"]))
+
+
+def capped_effort(effort: str | None, cap: str) -> str | None:
+    """The effort of a compaction request under a cap: lowered, never raised; without one of its own it takes the cap.
+
+    `cap`: an effort, "off" for none; an unknown word counts as low.
+
+    >>> capped_effort("xhigh", "low"), capped_effort("low", "high"), capped_effort(None, "low"), capped_effort("max",
+    "off") ('low', 'low', 'low', 'max')
+    """
+    if cap == "off":
+        return effort
+    cap = cap if cap in EFFORTS else "low"
+    if effort is None:
+        return cap
+    return min(effort, cap, key=EFFORTS.index)

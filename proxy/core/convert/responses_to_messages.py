@@ -1,0 +1,523 @@
+"""Responses events to Messages events: the reducer behind every Responses upstream.
+
+It does not know which transport feeds it and never sees a failure: `responses_events.failure_of` is asked before, and
+what to do about one is the transport's decision. It keeps two promises. Blocks come out legally (see MessageStream),
+and a tool call is closed only when its arguments are complete JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from proxy.core.messages import Event, MessageStream
+from proxy.core.read_tool import MAX_ARGUMENTS, STALL_BLANKS, ReadOffsets, repair_arguments, stalled_arguments
+from proxy.core.read_tool import NAME as READ
+from proxy.core.responses_events import INCOMPLETE_REASONS, incomplete_reason
+from proxy.core.signatures import encode_signature
+from proxy.core.sse import dump_json
+from proxy.core.tools import (
+    ArgumentStream,
+    call_ids,
+    long_names,
+    offered_tools,
+    optional_properties,
+    parse_arguments,
+    unique_id,
+)
+from proxy.core.usage import responses_usage
+
+
+class BadAnswer(ValueError):
+    """The upstream sent something that cannot be passed on honestly."""
+
+
+@dataclass(slots=True)
+class AnswerPolicy:
+    """What a reducer has to know of the request it answers.
+
+    used_ids    tool call ids of the history; grows with every call of the answer
+    optional    tool name -> parameters that may be dropped when null
+    names       shortened tool name -> the client's name
+    offsets     where removed Read offsets are remembered; None leaves Read calls alone
+    signatures  whether encrypted reasoning is handed to the client
+    restore     rewrites the text of a structured answer; None streams text as it comes
+    """
+
+    used_ids: set[str] = field(default_factory=set)
+    optional: dict[str, frozenset[str]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    offsets: ReadOffsets | None = None
+    signatures: bool = True
+    restore: Callable[[str], str] | None = None
+
+
+def answer_policy(
+    request: Mapping[str, Any],
+    *,
+    offsets: ReadOffsets | None = None,
+    signatures: bool = True,
+    restore: Callable[[str], str] | None = None,
+) -> AnswerPolicy:
+    """The policy for the answer to a Messages request."""
+    return AnswerPolicy(
+        used_ids=call_ids(request.get("messages") or ()),
+        optional={tool["name"]: optional for tool in offered_tools(request) if (optional := optional_properties(tool))},
+        names=long_names(request),
+        offsets=offsets,
+        signatures=signatures,
+        restore=restore,
+    )
+
+
+@dataclass(slots=True)
+class _Call:
+    """A function call under way. `text` is what the upstream sent, `sent` whether the client has seen any of it."""
+
+    call_id: str
+    name: str
+    filter: ArgumentStream
+    buffered: bool
+    text: list[str] = field(default_factory=list)
+    size: int = 0
+    sent: bool = False
+    blanks: int = 0  # length of the run of blanks at the end
+    next_look: int = STALL_BLANKS
+
+
+@dataclass(slots=True)
+class _Search:
+    """A finished search; `key` names the block that waits for its links, None once it has them."""
+
+    block_id: str
+    key: object | None
+
+
+class ResponsesToMessages:
+    """The reducer. `feed` takes one upstream event and returns the Messages events it causes, `finished` tells that the
+    message is over. `produced` is true once the model has said anything at all: before that an end is an empty answer.
+    """
+
+    def __init__(self, stream: MessageStream, policy: AnswerPolicy) -> None:
+        self._stream = stream
+        self._policy = policy
+        self._thinking: int | None = None  # output_index of the open thinking block
+        self._reasoning: dict[int, dict[str, str]] = {}
+        self._texts: dict[int, list[str] | None] = {}  # output_index -> held text, None when it streams
+        self._spoken: set[int] = set()  # texts of which something was said
+        self._items: dict[str, int] = {}
+        self._calls: dict[int, _Call] = {}
+        self._done_calls: set[int] = set()
+        self._searches: list[_Search] = []
+        self._citations: dict[str, str] = {}  # url -> title
+        self._seen_text: list[str] = []  # kept only for a search without citations
+        self._refused = False
+        self.saw_tool_use = False
+        self.produced = False
+        self.only_thinking = True
+        self.finished = False
+        self.usage: dict[str, Any] = {}
+
+    # -- entry points
+
+    def feed(self, event: Mapping[str, Any]) -> list[Event]:
+        """The Messages events that this upstream event causes. Raises BadAnswer."""
+        kind = event.get("type")
+        handler = self._HANDLERS.get(kind) if isinstance(kind, str) else None
+        if handler is not None and not self.finished:
+            try:
+                handler(self, event)
+            except OverflowError as error:
+                raise BadAnswer(str(error)) from None
+        return self._stream.take()
+
+    def interrupt(self) -> list[Event]:
+        """What can be said before an error: open text and thinking are closed, held text and links come out."""
+        self._close_thinking()
+        for index in list(self._texts):
+            self._close_text(index)
+        self._fill_searches()
+        self._stream.interrupt()
+        return self._stream.take()
+
+    # -- control
+
+    def _control(self, _event: Mapping[str, Any]) -> None:
+        # Inside a block nothing is said: silence is measured by the writer, and old clients do not count pings.
+        self._stream.start()
+        if not self._stream.open_keys:
+            self._stream.ping()
+
+    # -- items
+
+    def _item_added(self, event: Mapping[str, Any]) -> None:
+        item, index = _item(event), _index(event)
+        if item is None:
+            return
+        kind = item.get("type")
+        if isinstance(item.get("id"), str):
+            self._items[item["id"]] = index
+        if kind == "reasoning":
+            self._merge_reasoning(index, item)
+        elif kind == "message":
+            self._close_thinking()
+            self._open_text(index)
+        elif kind == "function_call":
+            self._close_thinking()
+            self._open_call(index, item)
+
+    def _item_done(self, event: Mapping[str, Any]) -> None:
+        item, index = _item(event), _index(event)
+        if item is None:
+            return
+        kind = item.get("type")
+        if kind == "reasoning":
+            self._reasoning_done(index, item)
+        elif kind == "message":
+            self._message_done(index, item)
+        elif kind == "function_call":
+            self._call_done(index, item)
+        elif kind == "web_search_call":
+            self._search_done(index, item)
+
+    # -- reasoning
+
+    def _merge_reasoning(self, index: int, item: Mapping[str, Any]) -> None:
+        """The copy in `added` can be incomplete; a later value wins, a missing one keeps the earlier."""
+        known = self._reasoning.setdefault(index, {})
+        for key in ("id", "encrypted_content"):
+            if isinstance(item.get(key), str) and item[key]:
+                known[key] = item[key]
+
+    def _summary_delta(self, event: Mapping[str, Any]) -> None:
+        delta, index = event.get("delta"), _index(event)
+        if not isinstance(delta, str) or not delta:
+            return
+        if self._thinking != index:
+            self._close_thinking()
+            self._open_thinking(index)
+        self._stream.delta(("thinking", index), {"type": "thinking_delta", "thinking": delta})
+
+    def _summary_part(self, event: Mapping[str, Any]) -> None:
+        index = _index(event)
+        if self._thinking == index:
+            self._stream.delta(("thinking", index), {"type": "thinking_delta", "thinking": "\n\n"})
+
+    def _open_thinking(self, index: int) -> None:
+        self.produced = True
+        self._thinking = index
+        self._stream.open(("thinking", index), {"type": "thinking", "thinking": "", "signature": ""})
+
+    def _close_thinking(self) -> None:
+        if self._thinking is None:
+            return
+        index, self._thinking = self._thinking, None
+        signature = self._signature(index)
+        if signature is not None:
+            self._stream.delta(("thinking", index), {"type": "signature_delta", "signature": signature})
+        self._stream.close(("thinking", index))
+
+    def _reasoning_done(self, index: int, item: Mapping[str, Any]) -> None:
+        self._merge_reasoning(index, item)
+        if self._thinking == index:
+            self._close_thinking()
+            return
+        self._close_thinking()
+        if self._signature(index, keep=True) is not None:
+            self._open_thinking(index)
+            self._close_thinking()
+
+    def _signature(self, index: int, *, keep: bool = False) -> str | None:
+        known = self._reasoning.get(index, {}) if keep else self._reasoning.pop(index, {})
+        if not self._policy.signatures or len(known) < 2:
+            return None
+        return encode_signature(known["id"], known["encrypted_content"])
+
+    # -- text
+
+    def _open_text(self, index: int) -> None:
+        if index in self._texts:
+            return
+        self._texts[index] = [] if self._policy.restore is not None else None
+        self._stream.open(("text", index), {"type": "text", "text": ""})
+
+    def _text_delta(self, event: Mapping[str, Any]) -> None:
+        delta = event.get("delta")
+        self._close_thinking()
+        if isinstance(delta, str) and delta:
+            self._add_text(self._text_index(event), delta)
+
+    def _text_index(self, event: Mapping[str, Any]) -> int:
+        if isinstance(event.get("output_index"), int):
+            return _index(event)
+        return self._items.get(str(event.get("item_id")), 0)
+
+    def _add_text(self, index: int, text: str) -> None:
+        self._open_text(index)
+        self._spoken.add(index)
+        self.produced, self.only_thinking = True, False
+        held = self._texts[index]
+        if held is not None:
+            held.append(text)
+            return
+        if self._searches and not self._citations:
+            self._seen_text.append(text)
+        self._stream.delta(("text", index), {"type": "text_delta", "text": text})
+
+    def _text_done(self, event: Mapping[str, Any]) -> None:
+        text, index = event.get("text"), self._text_index(event)
+        if isinstance(text, str) and text and index not in self._spoken:
+            self._close_thinking()
+            self._add_text(index, text)
+
+    def _refusal_delta(self, event: Mapping[str, Any]) -> None:
+        self._refused = True
+        self._text_delta(event)
+
+    def _annotation(self, event: Mapping[str, Any]) -> None:
+        self._cite(event.get("annotation"))
+
+    def _cite(self, annotation: Any) -> None:
+        if isinstance(annotation, Mapping) and annotation.get("type") == "url_citation":
+            url, title = annotation.get("url"), annotation.get("title")
+            if isinstance(url, str) and url:
+                self._citations.setdefault(url, title if isinstance(title, str) and title else url)
+
+    def _message_done(self, index: int, item: Mapping[str, Any]) -> None:
+        """The item repeats its content: a text of which no delta came is taken from here."""
+        said = index in self._spoken
+        for part in _mappings(item.get("content")):
+            text = part.get("text") if part.get("type") == "output_text" else part.get("refusal")
+            if not said and isinstance(text, str) and text:
+                self._refused = self._refused or part.get("type") == "refusal"
+                self._close_thinking()
+                self._add_text(index, text)
+            for annotation in _mappings(part.get("annotations")):
+                self._cite(annotation)
+        self._close_text(index)
+
+    def _close_text(self, index: int) -> None:
+        if index not in self._texts:
+            return
+        held = self._texts.pop(index)
+        if held and self._policy.restore is not None:
+            text = self._policy.restore("".join(held))
+            self._stream.delta(("text", index), {"type": "text_delta", "text": text})
+        self._stream.close(("text", index))
+
+    # -- function calls
+
+    def _open_call(self, index: int, item: Mapping[str, Any]) -> None:
+        name = item.get("name") if isinstance(item.get("name"), str) else ""
+        if not name:
+            raise BadAnswer("the upstream sent a tool call without a name")
+        name = self._policy.names.get(name, name)
+        call_id = unique_id(str(item.get("call_id") or item.get("id") or ""), self._policy.used_ids)
+        self.saw_tool_use = True
+        self._calls[index] = _Call(
+            call_id=call_id,
+            name=name,
+            filter=ArgumentStream(self._policy.optional.get(name, frozenset())),
+            buffered=name == READ and self._policy.offsets is not None,
+        )
+        self._stream.open(("call", index), {"type": "tool_use", "id": call_id, "name": name, "input": {}})
+
+    def _arguments_delta(self, event: Mapping[str, Any]) -> None:
+        call, delta = self._calls.get(_index(event, -1)), event.get("delta")
+        if call is None or not isinstance(delta, str) or not delta:
+            return
+        self.produced, self.only_thinking = True, False
+        self._append(call, delta)
+        if not call.buffered:
+            self._send(_index(event), call, call.filter.feed(delta))
+        else:
+            self._finish_if_stalled(_index(event), call, delta)
+
+    def _append(self, call: _Call, text: str) -> None:
+        call.text.append(text)
+        call.size += len(text)
+        if call.size > MAX_ARGUMENTS:
+            raise BadAnswer(f"the arguments of tool {call.name} passed {MAX_ARGUMENTS} bytes")
+
+    def _send(self, index: int, call: _Call, text: str) -> None:
+        if text:
+            call.sent = True
+            self._stream.delta(("call", index), {"type": "input_json_delta", "partial_json": text})
+
+    def _arguments_done(self, event: Mapping[str, Any]) -> None:
+        call, text = self._calls.get(_index(event, -1)), event.get("arguments")
+        if call is not None and not call.text and isinstance(text, str) and text:
+            self._append(call, text)
+
+    def _call_done(self, index: int, item: Mapping[str, Any]) -> None:
+        if index in self._done_calls:
+            return
+        if index not in self._calls:
+            self._close_thinking()
+            self._open_call(index, item)
+        self._done_calls.add(index)
+        call = self._calls[index]
+        self.produced, self.only_thinking = True, False
+        if not call.text and isinstance(item.get("arguments"), str):
+            self._append(call, item["arguments"])
+        self._complete(index, call, "".join(call.text))
+
+    def _complete(self, index: int, call: _Call, text: str) -> None:
+        """Closes a call whose arguments have all arrived. What is not a JSON object must not reach the client's
+        tool."""
+        if parse_arguments(text) is None:
+            raise BadAnswer(f"the upstream sent arguments of tool {call.name} that are not a JSON object")
+        if call.buffered and self._policy.offsets is not None:
+            text = repair_arguments(text, call.call_id, self._policy.offsets)
+        if call.sent:
+            self._send(index, call, call.filter.end())
+        elif text.strip():
+            whole = ArgumentStream(self._policy.optional.get(call.name, frozenset()))
+            self._send(index, call, whole.feed(text) + whole.end())
+        self._stream.close(("call", index))
+        del self._calls[index]
+
+    def _finish_if_stalled(self, index: int, call: _Call, delta: str) -> None:
+        """A model that emits blanks without end will not close its call: take what is complete and end the message."""
+        call.blanks = call.blanks + len(delta) if delta.isspace() else len(delta) - len(delta.rstrip())
+        if call.blanks < call.next_look:
+            return
+        call.next_look *= 2  # a text that is not complete is not looked at again for every blank
+        arguments = stalled_arguments("".join(call.text))
+        if arguments is not None:
+            self._complete(index, call, arguments)
+            self._end("tool_use", {})
+
+    # -- hosted search
+
+    def _search_done(self, index: int, item: Mapping[str, Any]) -> None:
+        self._close_thinking()
+        self.produced, self.only_thinking = True, False
+        raw = str(item.get("id") or index)
+        block_id = unique_id("srvtoolu_" + re.sub(r"[^A-Za-z0-9_]", "_", raw), self._policy.used_ids)
+        action = item.get("action")
+        action = action if isinstance(action, Mapping) else {}
+        call = ("search", index)
+        self._stream.open(call, {"type": "server_tool_use", "id": block_id, "name": "web_search", "input": {}})
+        self._stream.delta(call, {"type": "input_json_delta", "partial_json": dump_json({"query": _query(action)})})
+        self._stream.close(call)
+        result = ("links", index)
+        self._stream.hold(result)
+        sources = action.get("sources")
+        links = [
+            {"title": str(source.get("title") or source["url"]), "url": source["url"]}
+            for source in _mappings(sources)
+            if isinstance(source.get("url"), str)
+        ]
+        self._searches.append(_Search(block_id, result))
+        if links:
+            self._stream.fill(result, _search_result(block_id, links))
+            self._searches[-1].key = None
+
+    def _fill_searches(self) -> None:
+        """Links precede the text that cites them, though they are known only after it."""
+        waiting = [search for search in self._searches if search.key is not None]
+        if not waiting:
+            return
+        links = [{"title": title, "url": url} for url, title in self._citations.items()]
+        links = links or links_in_text("".join(self._seen_text))
+        for search in waiting:
+            self._stream.fill(search.key, _search_result(search.block_id, links))
+            search.key = None
+
+    # -- the end
+
+    def _terminal(self, event: Mapping[str, Any]) -> None:
+        response = event.get("response")
+        usage = response.get("usage") if isinstance(response, Mapping) else None
+        reason = incomplete_reason(event)
+        stop = INCOMPLETE_REASONS.get(reason) if reason else None
+        if reason and self._calls:
+            call = next(iter(self._calls.values()))
+            raise BadAnswer(f"the answer ended ({reason}) inside the arguments of tool {call.name}")
+        self._end(stop, usage)
+
+    def _end(self, stop_reason: str | None, usage: Any) -> None:
+        self._close_thinking()
+        for index in list(self._texts):
+            self._close_text(index)
+        for index, call in list(self._calls.items()):
+            self._complete(index, call, "".join(call.text))
+        self._fill_searches()
+        if stop_reason is None:
+            stop_reason = "refusal" if self._refused else "tool_use" if self.saw_tool_use else "end_turn"
+        self.usage = responses_usage(usage, searches=len(self._searches))
+        self.finished = True
+        self._stream.finish(stop_reason, self.usage)
+
+    _HANDLERS = {  # noqa: RUF012 - a table, never changed
+        "response.created": _control,
+        "response.in_progress": _control,
+        "keepalive": _control,
+        "codex.rate_limits": _control,
+        "response.output_item.added": _item_added,
+        "response.output_item.done": _item_done,
+        "response.output_text.delta": _text_delta,
+        "response.output_text.done": _text_done,
+        "response.output_text.annotation.added": _annotation,
+        "response.refusal.delta": _refusal_delta,
+        "response.reasoning_summary_part.added": _summary_part,
+        "response.reasoning_summary_text.delta": _summary_delta,
+        "response.function_call_arguments.delta": _arguments_delta,
+        "response.function_call_arguments.done": _arguments_done,
+        "response.completed": _terminal,
+        "response.done": _terminal,
+        "response.incomplete": _terminal,
+    }
+
+
+def _item(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    item = event.get("item")
+    return item if isinstance(item, Mapping) else None
+
+
+def _mappings(value: Any) -> list[Mapping[str, Any]]:
+    return [member for member in value if isinstance(member, Mapping)] if isinstance(value, list) else []
+
+
+def _index(event: Mapping[str, Any], default: int = 0) -> int:
+    index = event.get("output_index")
+    return index if isinstance(index, int) else default
+
+
+def _query(action: Mapping[str, Any]) -> str:
+    """What was looked for: a search has a query, opening a page has a url, finding in it a pattern."""
+    queries = action.get("queries")
+    first = queries[0] if isinstance(queries, list) and queries else None
+    for value in (action.get("query"), first, action.get("url"), action.get("pattern")):
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+def _search_result(block_id: str, links: list[dict[str, str]]) -> dict[str, Any]:
+    """The block that clients read links from; the Messages schema wants the two empty members as well."""
+    content = [{"type": "web_search_result", **link, "encrypted_content": "", "page_age": None} for link in links]
+    return {"type": "web_search_tool_result", "tool_use_id": block_id, "content": content}
+
+
+_MARKDOWN_LINK = re.compile(r"\[([^\]\n]{1,300})\]\((https?://[^\s)]{1,2000})\)")
+_BARE_URL = re.compile(r"https?://[^\s<>()\[\]\"'`]{1,2000}")
+_URL_TAIL = ".,;:!?"
+
+
+def links_in_text(text: str) -> list[dict[str, str]]:
+    """Links written in an answer: Markdown links first, then bare addresses, each address once.
+
+    >>> links_in_text("See [Rust](https://r.example). Also https://b.example/x, too.")
+    [{'title': 'Rust', 'url': 'https://r.example'}, {'title': 'b.example', 'url': 'https://b.example/x'}]
+    """
+    found: dict[str, str] = {}
+    for title, url in _MARKDOWN_LINK.findall(text):
+        found.setdefault(url.rstrip(_URL_TAIL), re.split(r" [-–] ", title.strip(" *`-"))[0].strip(" *`"))
+    for url in _BARE_URL.findall(text):
+        url = url.rstrip(_URL_TAIL)
+        found.setdefault(url, url.split("/")[2] if url.count("/") >= 2 else url)
+    return [{"title": title or url, "url": url} for url, title in found.items()]

@@ -1,0 +1,83 @@
+"""Who is asking: the session and agent that a request belongs to.
+
+Claude Code sends its session on every request and an agent id on those of its subagents. They run at the same time on
+one session, so state that outlives a request is keyed by both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+#: neutral name -> names accepted, in order of preference
+SESSION_HEADERS = ("x-agent-session-id", "x-claude-code-session-id")
+AGENT_HEADERS = ("x-agent-id", "x-claude-code-agent-id")
+PARENT_HEADERS = ("x-agent-parent-id", "x-claude-code-parent-agent-id")
+
+#: A longer id is not one of a known client; it would only fill tables.
+MAX_ID_BYTES = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The key of conversation state: a session's main conversation, or one of its agents."""
+
+    session: str
+    agent: str | None = None
+
+
+def _single(values: Mapping[str, Sequence[str]], names: Sequence[str]) -> tuple[str | None, bool]:
+    """The trimmed value of the one header of this family that is present, and whether it is acceptable."""
+    found = [value for name in names for value in values.get(name, ())]
+    if not found:
+        return None, True
+    value = found[0].strip(" \t")
+    ok = (
+        len(found) == 1 and 0 < len(value) <= MAX_ID_BYTES and all("!" <= char <= "~" and char != "," for char in value)
+    )
+    return value, ok
+
+
+def owner_of(headers: Mapping[str, Sequence[str]]) -> Owner | None:
+    """The owner named by the identity headers, or None: then nothing is kept for the request.
+
+    `headers`: lower-case name -> all values of that header. One unacceptable header spoils the whole identity: an
+    agent with a broken id must not be taken for the main conversation.
+
+    >>> owner_of({"x-claude-code-session-id": [" s "], "x-claude-code-agent-id": ["a"]})
+    Owner(session='s', agent='a')
+    """
+    session, session_ok = _single(headers, SESSION_HEADERS)
+    agent, agent_ok = _single(headers, AGENT_HEADERS)
+    parent, parent_ok = _single(headers, PARENT_HEADERS)
+    if session is None or not (session_ok and agent_ok and parent_ok):
+        return None
+    if agent is None and parent is not None:
+        return None
+    return Owner(session, agent)
+
+
+def session_of(headers: Mapping[str, Sequence[str]], request: Mapping[str, Any]) -> str | None:
+    """The session id for caches, affinity and display: the header as sent, else the one in `metadata.user_id`."""
+    for name in SESSION_HEADERS:
+        for value in headers.get(name, ()):
+            if value:
+                return value
+    return _session_in_metadata(request.get("metadata"))
+
+
+def _session_in_metadata(metadata: Any) -> str | None:
+    """Claude Code repeats the session there: as JSON text, in older versions as `user_…_session_<id>`."""
+    user_id = metadata.get("user_id") if isinstance(metadata, Mapping) else None
+    if not isinstance(user_id, str) or len(user_id) > 4 * MAX_ID_BYTES:
+        return None
+    _, marker, tail = user_id.partition("_session_")
+    if marker:
+        return tail or None
+    try:
+        session = json.loads(user_id).get("session_id")
+    except (ValueError, AttributeError):
+        return None
+    return session if isinstance(session, str) and session and session.isprintable() else None

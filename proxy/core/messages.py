@@ -1,0 +1,335 @@
+"""The hub format: Messages requests are checked, event sequences built and folded here.
+
+An event is a dict as it stands in the `data:` line of a Messages stream. `MessageStream` is the only place that writes
+block events, and what it writes is legal: one `message_start`, blocks one after another with indexes 0, 1, 2 …, one
+open at a time, each with its deltas between its start and its stop, then `message_delta` and `message_stop`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from proxy.core.invalid import InvalidRequest
+from proxy.core.tools import parse_arguments
+from proxy.core.usage import Usage, usage_of
+
+Event = dict[str, Any]
+Key = object
+
+#: A conversation with more messages is not one of a known client; it bounds all work that is linear in it.
+MAX_MESSAGES = 8192
+#: JSON nested deeper is refused: nothing real needs it, and recursive code may rely on it.
+MAX_DEPTH = 128
+MAX_U32 = 2**32 - 1
+#: What later blocks may pile up while an earlier one is open (a search waits for its links, calls may interleave).
+MAX_HELD_BYTES = 8 * 1024 * 1024
+#: A folded answer is held whole; a longer one is not an answer.
+MAX_REPLY_CHARS = 64 * 1024 * 1024
+
+PING: Event = {"type": "ping"}
+
+
+def decode_body(raw: bytes) -> dict[str, Any]:
+    """The JSON object in a request body. Raises InvalidRequest for anything else, with "Invalid JSON:" in front."""
+    if not raw.strip():
+        raise InvalidRequest("Invalid JSON: empty body", code="invalid_json")
+    try:
+        body = json.loads(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"Invalid JSON: not UTF-8 at byte {error.start}", code="invalid_json") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise InvalidRequest(f"Invalid JSON: {error.msg} at {where}", code="invalid_json") from None
+    except (RecursionError, ValueError):  # ValueError: an integer with thousands of digits
+        raise InvalidRequest("Invalid JSON: nested too deeply or a number too long", code="invalid_json") from None
+    if not isinstance(body, dict):
+        raise InvalidRequest("Invalid JSON: expected an object at the top level", code="invalid_json")
+    _check_depth(body)
+    if b"\\ud" in raw or b"\\uD" in raw:
+        _check_surrogates(body)
+    return body
+
+
+def _check_depth(body: Any) -> None:
+    level: list[Any] = [body]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for node in level
+            for child in (node.values() if type(node) is dict else node)
+            if type(child) is dict or type(child) is list
+        ]
+        if not level:
+            return
+    raise InvalidRequest(f"Invalid JSON: nested deeper than {MAX_DEPTH} levels", code="invalid_json")
+
+
+def _check_surrogates(body: Any) -> None:
+    r"""An escape like `\ud800` without its other half is no text: it cannot be sent on as UTF-8."""
+    try:
+        json.dumps(body, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidRequest(
+            "Invalid JSON: a string holds half of a surrogate pair (\\ud800 … \\udfff)", code="invalid_json"
+        ) from None
+
+
+def check_request(body: Mapping[str, Any]) -> None:
+    """The shape that every Messages request must have; unknown members are kept. Raises InvalidRequest.
+
+    `model` may be absent here, since the catalogue belongs into that error; `messages` defaults to an empty list.
+    """
+    _check_member(body, "model", lambda value: isinstance(value, str), "a string")
+    _check_member(body, "stream", lambda value: isinstance(value, bool), "true or false")
+    _check_member(body, "max_tokens", _is_u32, "a whole number from 0 to 4294967295")
+    messages = body.get("messages", [])
+    if not isinstance(messages, list):
+        raise InvalidRequest("Invalid JSON: `messages` must be a list", param="messages")
+    if len(messages) > MAX_MESSAGES:
+        raise InvalidRequest(f"`messages` has {len(messages)} entries; the limit is {MAX_MESSAGES}", param="messages")
+    for index, message in enumerate(messages):
+        if not isinstance(message, dict):
+            raise InvalidRequest(f"Invalid JSON: `messages[{index}]` must be an object", param=f"messages[{index}]")
+        if not isinstance(message.get("role"), str):
+            raise InvalidRequest(f"Invalid JSON: `messages[{index}].role` must be a string", param=f"messages[{index}]")
+        if "content" not in message:
+            raise InvalidRequest(f"Invalid JSON: `messages[{index}].content` is missing", param=f"messages[{index}]")
+    _check_thread(body.get("thread"))
+
+
+def _is_u32(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_U32
+
+
+def _check_member(body: Mapping[str, Any], name: str, accepts: Any, what: str) -> None:
+    value = body.get(name)
+    if value is not None and not accepts(value):
+        raise InvalidRequest(f"Invalid JSON: `{name}` must be {what}", param=name)
+    if name == "model" and name in body and value is None:
+        raise InvalidRequest("Invalid JSON: `model` must be a string", param=name)
+
+
+def _check_thread(thread: Any) -> None:
+    """Clients with message threads send only the newest message and expect us to know the rest. Refused in these words,
+    they repeat the request with the full history."""
+    if isinstance(thread, Mapping) and thread.get("type") == "continue":
+        raise InvalidRequest("capability_rejected: beta_header:message-threads-2026-08-12", param="thread")
+
+
+@dataclass(slots=True)
+class _Block:
+    """A block that waits for its turn, or the open one. `start` is None while its content is still unknown."""
+
+    start: dict[str, Any] | None
+    deltas: list[dict[str, Any]] = field(default_factory=list)
+    closed: bool = False
+
+
+class MessageStream:
+    """Builds one legal event sequence.
+
+    Blocks are named by a key of the caller's. They open in the order of `open`/`hold`; while one is open, what is said
+    about later ones is kept until it closes, so interleaved upstream items come out one after another.
+    Events pile up until `take` fetches them: one batch a piece of upstream data.
+    """
+
+    def __init__(self, message_id: str, model: str, *, input_tokens: int = 0) -> None:
+        self.message_id = message_id
+        self.model = model
+        self.input_tokens = input_tokens
+        self.started = False
+        self.finished = False
+        self.begun = 0  # blocks that a reader has seen begin
+        self._next_index = 0
+        self._live: Key | None = None
+        self._blocks: dict[Key, _Block] = {}  # insertion order is block order; the first is the live one
+        self._held_bytes = 0
+        self._out: list[Event] = []
+
+    def take(self) -> list[Event]:
+        """The events since the last call."""
+        out, self._out = self._out, []
+        return out
+
+    def start(self) -> None:
+        """`message_start`, once."""
+        if self.started:
+            return
+        self.started = True
+        message: dict[str, Any] = {
+            "id": self.message_id,
+            "type": "message",
+            "role": "assistant",
+            "model": self.model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": usage_of(self.input_tokens, 0),
+        }
+        self._out.append({"type": "message_start", "message": message})
+
+    def ping(self) -> None:
+        self.start()
+        if not self._out or self._out[-1] is not PING:
+            self._out.append(PING)
+
+    def open(self, key: Key, block: dict[str, Any]) -> None:
+        """A new block after all others: `block` is what `content_block_start` carries, with empty content."""
+        self._blocks[key] = _Block(block)
+        self._advance()
+
+    def hold(self, key: Key) -> None:
+        """Reserves the place of a block whose content is not known yet; `fill` gives it."""
+        self._blocks[key] = _Block(None)
+
+    def fill(self, key: Key, block: dict[str, Any]) -> None:
+        """Gives a held block its content and closes it."""
+        held = self._blocks[key]
+        held.start, held.closed = block, True
+        self._advance()
+
+    def delta(self, key: Key, delta: dict[str, Any]) -> None:
+        if key == self._live:
+            self._out.append({"type": "content_block_delta", "index": self._next_index, "delta": delta})
+            return
+        self._held_bytes += sum(len(value) for value in delta.values() if isinstance(value, str))
+        if self._held_bytes > MAX_HELD_BYTES:
+            raise OverflowError(f"more than {MAX_HELD_BYTES} bytes of later blocks wait for an earlier one")
+        self._blocks[key].deltas.append(delta)
+
+    def close(self, key: Key) -> None:
+        """The block is complete. For a tool call this is the moment in which the client runs it."""
+        block = self._blocks.get(key)
+        if block is not None:
+            block.closed = True
+            self._advance()
+
+    def is_open(self, key: Key) -> bool:
+        return key in self._blocks and not self._blocks[key].closed
+
+    @property
+    def open_keys(self) -> list[Key]:
+        """Blocks not closed yet, in order."""
+        return [key for key, block in self._blocks.items() if not block.closed]
+
+    def _advance(self) -> None:
+        """Lets the first block out, and those behind it as far as the earlier ones are closed."""
+        while self._blocks:
+            key, block = next(iter(self._blocks.items()))
+            if block.start is None:
+                return
+            if self._live is None:
+                self.start()
+                self._live = key
+                self.begun += 1
+                self._out.append(
+                    {"type": "content_block_start", "index": self._next_index, "content_block": block.start}
+                )
+                for delta in block.deltas:
+                    self._out.append({"type": "content_block_delta", "index": self._next_index, "delta": delta})
+                block.deltas = []
+            if not block.closed:
+                return
+            self._out.append({"type": "content_block_stop", "index": self._next_index})
+            del self._blocks[key]
+            self._live = None
+            self._next_index += 1
+            if not self._blocks:
+                self._held_bytes = 0
+
+    def finish(self, stop_reason: str, usage: Usage, *, stop_sequence: str | None = None) -> None:
+        """The end of a complete answer. All blocks must be closed."""
+        self.start()
+        self.finished = True
+        delta = {"stop_reason": stop_reason, "stop_sequence": stop_sequence}
+        self._out.append({"type": "message_delta", "delta": delta, "usage": usage})
+        self._out.append({"type": "message_stop"})
+
+    def interrupt(self) -> None:
+        """Closes what can be closed before an error: text and thinking. An open tool call stays open, since closing it
+        would make the client run it, and hides everything behind it."""
+        for key, block in list(self._blocks.items()):
+            if block.start is None or (not block.closed and block.start.get("type") == "tool_use"):
+                break
+            self.close(key)
+
+
+class Fold:
+    """Event batches to the reply of a request that is not streamed. `add` raises OverflowError past MAX_REPLY_CHARS.
+
+    >>> fold = Fold()
+    >>> fold.add([{"type": "message_start", "message": {"id": "m", "content": [], "usage": {}}}])
+    >>> fold.complete
+    False
+    """
+
+    def __init__(self) -> None:
+        self.message: dict[str, Any] = {}
+        self.complete = False
+        self._size = 0
+        self._texts: dict[int, list[str]] = {}
+        self._blocks: dict[int, dict[str, Any]] = {}
+
+    def add(self, events: Iterable[Event]) -> None:
+        for event in events:
+            handler = self._HANDLERS.get(event["type"])
+            if handler is not None:
+                handler(self, event)
+
+    def _message_start(self, event: Event) -> None:
+        self.message = {**event["message"]}
+
+    def _block_start(self, event: Event) -> None:
+        self._blocks[event["index"]] = dict(event["content_block"])
+        self._texts[event["index"]] = []
+
+    def _block_delta(self, event: Event) -> None:
+        delta = event["delta"]
+        if delta["type"] == "signature_delta":
+            self._blocks[event["index"]]["signature"] = delta["signature"]
+        elif delta["type"] in _DELTA_TEXT:
+            text = delta[_DELTA_TEXT[delta["type"]]]
+            self._size += len(text)
+            if self._size > MAX_REPLY_CHARS:
+                raise OverflowError(f"the answer passed {MAX_REPLY_CHARS} characters")
+            self._texts[event["index"]].append(text)
+
+    def _block_stop(self, event: Event) -> None:
+        block, text = self._blocks[event["index"]], "".join(self._texts.pop(event["index"]))
+        kind = block["type"]
+        if kind in ("text", "thinking"):
+            block[kind] = text
+        elif kind in ("tool_use", "server_tool_use"):
+            block["input"] = parse_arguments(text) or {}
+
+    def _message_delta(self, event: Event) -> None:
+        self.message |= event["delta"]
+        self.message["usage"] = {**self.message.get("usage", {}), **(event.get("usage") or {})}
+
+    def _message_stop(self, _event: Event) -> None:
+        self.complete = True
+        content = [self._blocks[index] for index in sorted(self._blocks)]
+        self.message["content"] = [block for block in content if _has_content(block)]
+
+    _HANDLERS = {  # noqa: RUF012 - a table, never changed
+        "message_start": _message_start,
+        "content_block_start": _block_start,
+        "content_block_delta": _block_delta,
+        "content_block_stop": _block_stop,
+        "message_delta": _message_delta,
+        "message_stop": _message_stop,
+    }
+
+
+_DELTA_TEXT = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+
+
+def _has_content(block: Mapping[str, Any]) -> bool:
+    if block["type"] == "text":
+        return bool(block["text"])
+    if block["type"] == "thinking":
+        return bool(block["thinking"] or block.get("signature"))
+    return True

@@ -1,0 +1,156 @@
+"""Claude Code's `Read` tool, which GPT models tend to misuse: guidance before, repair after.
+
+They send `pages: ""`, which the client refuses, take byte counts for line offsets, and sometimes emit blanks without
+end instead of closing the arguments. Only the tool named exactly `Read` is touched: an empty string means something
+elsewhere (`Write.content`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from proxy.core.sse import dump_json
+
+NAME = "Read"
+
+#: An offset this large is a byte count or a guess, never a line of a source file.
+MAX_OFFSET = 1_000_000
+#: How many dropped offsets are remembered until their results come back.
+MAX_REMEMBERED = 4096
+#: Arguments of one Read call are kept back until complete; more than this is a runaway model.
+MAX_ARGUMENTS = 5_000_000
+#: This many blanks at the end of unfinished arguments mean that the model is stuck.
+STALL_BLANKS = 1024
+
+RULES_HEAD = "Read paging rules:"
+_RULES = (
+    f"{RULES_HEAD} `offset` is an optional zero-based continuation index, not a line lookup. Use it only after an"
+    " earlier Read of the same file returned content and more lines are needed; compute it as the previous offset plus"
+    " the number of lines returned. Printed line numbers, grep line numbers, byte or token counts, file sizes and guesses are not"
+    " offsets. Leave out `offset` and `limit` when opening a file or when unsure."
+)
+_OFFSET_TEXT = (
+    "Optional zero-based continuation index: previous offset plus the number of lines returned by an earlier Read of"
+    " this file. Not a line number, byte count or guess; leave it out when opening a file."
+)
+_LIMIT_TEXT = "Optional number of lines. Leave it out when opening a file; use it together with offset to continue."
+_NOTE_HEAD = "Read offset note:"
+
+
+class ReadOffsets:
+    """Offsets that were removed from Read calls: call id -> (offset, file path). Bounded, oldest out first.
+
+    One object a provider; it outlives requests, because the result of a call comes with the next one.
+    """
+
+    def __init__(self, limit: int = MAX_REMEMBERED) -> None:
+        self._limit = limit
+        self._entries: OrderedDict[str, tuple[int, str]] = OrderedDict()
+
+    def remember(self, call_id: str, offset: int, file_path: str) -> None:
+        if not call_id:
+            return
+        self._entries[call_id] = (offset, file_path)
+        self._entries.move_to_end(call_id)
+        if len(self._entries) > self._limit:
+            self._entries.popitem(last=False)
+
+    def note(self, call_id: str) -> str | None:
+        """The text for the model about the offset removed from this call."""
+        entry = self._entries.get(call_id)
+        if entry is None:
+            return None
+        offset, path = entry
+        return (
+            f"{_NOTE_HEAD} the requested offset {offset} for {path} exceeded the limit of {MAX_OFFSET}, so this Read"
+            " started at the top of the file. To continue, use the previous offset plus the number of lines returned."
+        )
+
+
+def guided_definition(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a function tool `{"name", "description", "parameters"}` with the paging rules put into its texts."""
+    guided = dict(tool)
+    description = tool.get("description")
+    base = description if isinstance(description, str) and description else "Reads a file from the local file system."
+    guided["description"] = f"{base}\n\n{_RULES}"
+    parameters = tool.get("parameters")
+    properties = parameters.get("properties") if isinstance(parameters, Mapping) else None
+    if isinstance(parameters, Mapping) and isinstance(properties, Mapping):
+        patched = dict(properties)
+        for name, text in (("offset", _OFFSET_TEXT), ("limit", _LIMIT_TEXT)):
+            if isinstance(patched.get(name), Mapping):
+                patched[name] = {**patched[name], "description": text}
+        guided["parameters"] = {**parameters, "properties": patched}
+    return guided
+
+
+def repair_arguments(text: str, call_id: str, offsets: ReadOffsets) -> str:
+    """The argument text of a Read call as the client accepts it; byte for byte the same when nothing is wrong."""
+    try:
+        arguments = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(arguments, dict):
+        return text
+    repaired = dict(arguments)
+    pages = repaired.get("pages", "1")
+    if pages is None or (isinstance(pages, str) and not pages.strip()):
+        del repaired["pages"]
+    offset = repaired.get("offset")
+    if isinstance(offset, int) and not isinstance(offset, bool) and offset >= MAX_OFFSET:
+        del repaired["offset"]
+        offsets.remember(call_id, offset, str(repaired.get("file_path", "")))
+    return text if repaired == arguments else dump_json(repaired)
+
+
+_PLAUSIBLE = {
+    "file_path": lambda value: isinstance(value, str) and value != "",
+    "offset": lambda value: type(value) is int and value >= 0,
+    "limit": lambda value: type(value) is int and value > 0,
+    "pages": lambda value: isinstance(value, str),
+}
+
+
+def stalled_arguments(text: str) -> str | None:
+    """Complete arguments out of a text that ends in a run of blanks, or None when it is not such a text."""
+    if not text[-STALL_BLANKS:].isspace() or len(text) <= STALL_BLANKS:
+        return None
+    trimmed = text.rstrip()
+    for candidate in (trimmed, trimmed + "}"):
+        try:
+            arguments = json.loads(candidate)
+        except (ValueError, RecursionError):
+            continue
+        if (
+            isinstance(arguments, dict)
+            and "file_path" in arguments
+            and all(name in _PLAUSIBLE and _PLAUSIBLE[name](value) for name, value in arguments.items())
+        ):
+            return candidate
+    return None
+
+
+def result_notes(
+    call_id: str, call: Mapping[str, Any] | None, text: str, *, is_error: bool, offsets: ReadOffsets
+) -> list[str]:
+    """What to add to the result of a Read call, each part beginning with a line break.
+
+    call  the `tool_use` block of this result, None when it is not in the history
+    text  the result as text
+    """
+    notes = []
+    note = offsets.note(call_id)
+    if note is not None and _NOTE_HEAD not in text:
+        notes.append("\n" + note)
+    if call is not None and call.get("name") == NAME and isinstance(call.get("input"), Mapping):
+        lowered = text.lower()
+        complains = "offset" in lowered and (
+            "file has" in lowered or "out of range" in lowered or ("line" in lowered and "requested" in lowered)
+        )
+        warned = is_error or "warning" in lowered or "system-reminder" in lowered
+        if "offset" in call["input"] and RULES_HEAD not in text and complains and warned:
+            notes.append("\n" + _RULES)
+    return notes

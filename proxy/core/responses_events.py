@@ -1,0 +1,293 @@
+"""What an event of a Responses stream means: output, progress, the end, or a failure and of which kind.
+
+Pure decisions over one event dict; who acts on them is the transport's business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Class = Literal["control", "semantic", "structural", "success", "failure"]
+
+CONTROL = frozenset(
+    {
+        "keepalive",
+        "response.created",
+        "response.in_progress",
+        "codex.rate_limits",
+        "codex.response.metadata",
+        "response.web_search_call.in_progress",
+        "response.web_search_call.searching",
+        "response.web_search_call.completed",
+    }
+)
+
+#: Output when their `delta` is not empty.
+_OUTPUT_DELTAS = frozenset(
+    {
+        "response.output_text.delta",
+        "response.reasoning_summary_text.delta",
+        "response.function_call_arguments.delta",
+        "response.refusal.delta",
+    }
+)
+_OUTPUT_ITEMS = frozenset({"function_call", "web_search_call"})
+_ENDS = frozenset({"response.completed", "response.done", "response.incomplete"})
+_FAILURE_TYPES = frozenset({"response.failed", "response.error", "error"})
+
+#: An incomplete answer with one of these reasons is an ordinary end; the value is the stop reason.
+INCOMPLETE_REASONS = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
+
+_TRANSIENT_STATUSES = frozenset({500, 502, 503, 504})
+_TRANSIENT_WORDS = frozenset({"server_error", "internal_server_error", "internal_error"})
+_TRANSIENT_PHRASES = (
+    "server error",
+    "service unavailable",
+    "bad gateway",
+    "gateway timeout",
+    "temporarily unavailable",
+    "you can retry your request",
+    "socket connection was closed unexpectedly",
+    "connection closed",
+    "operation timed out",
+    "connection reset",
+    "timed out",
+    "timeout",
+    "econnreset",
+    "epipe",
+    "etimedout",
+    "und_err_socket",
+    "fetch failed",
+    "unexpected eof",
+)
+_CONTEXT_PHRASES = ("context window", "context length exceeded", "maximum context", "too many tokens")
+
+#: code or type -> (kind, status when the event names none). Kinds are rows of proxy.errors.KINDS.
+_CODES: dict[str, tuple[str, int]] = {
+    "usage_limit_reached": ("usage_limit", 429),
+    "insufficient_quota": ("usage_limit", 429),
+    "context_length_exceeded": ("context", 413),
+    "context_too_large": ("context", 413),
+    "usage_not_included": ("permission", 403),
+    "cyber_policy": ("invalid_request", 400),
+    "invalid_prompt": ("invalid_request", 400),
+    "bio_policy": ("invalid_request", 400),
+    "server_is_overloaded": ("overloaded", 529),
+    "slow_down": ("overloaded", 529),
+}
+_DEFAULT_MESSAGES = {
+    "cyber_policy": "The request was refused by the upstream's cybersecurity policy.",
+    "invalid_prompt": "Invalid request.",
+    "bio_policy": "Invalid request.",
+}
+RETRYABLE_KINDS = frozenset({"overloaded", "rate_limit", "transient"})
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failure reported by the upstream.
+
+    kind         a row of proxy.errors.KINDS
+    status       HTTP status for the caller
+    retry_after  seconds, when the upstream named a time
+    retryable    whether the same request may succeed later
+    """
+
+    kind: str
+    status: int
+    message: str
+    retry_after: float | None = None
+    code: str | None = None
+
+    @property
+    def retryable(self) -> bool:
+        return self.kind in RETRYABLE_KINDS
+
+
+def classify(event: Mapping[str, Any], *, now: float = 0.0) -> Class:
+    """The class of an event; the first rule that fits."""
+    kind = event.get("type")
+    if failure_of(event, now=now) is not None:
+        return "failure"
+    if kind in CONTROL:
+        return "control"
+    if kind in _ENDS:
+        return "success"
+    if is_output(event):
+        return "semantic"
+    return "structural"
+
+
+def is_output(event: Mapping[str, Any]) -> bool:
+    """Whether the event carries something of the answer itself."""
+    kind = event.get("type")
+    if kind in _OUTPUT_DELTAS:
+        return bool(event.get("delta"))
+    if kind == "response.output_item.done":
+        item = event.get("item")
+        return isinstance(item, Mapping) and item.get("type") in _OUTPUT_ITEMS
+    return False
+
+
+def incomplete_reason(event: Mapping[str, Any]) -> str | None:
+    """Why an end is not a complete one: `max_output_tokens`, `content_filter`, …, "unknown"; None for a complete
+    end."""
+    kind = event.get("type")
+    if kind not in _ENDS:
+        return None
+    response = event.get("response")
+    response = response if isinstance(response, Mapping) else {}
+    details = response.get("incomplete_details")
+    if kind != "response.incomplete" and response.get("status") != "incomplete" and details is None:
+        return None
+    reason = details.get("reason") if isinstance(details, Mapping) else None
+    return reason if isinstance(reason, str) else "unknown"
+
+
+def failure_of(event: Mapping[str, Any], *, now: float = 0.0) -> Failure | None:
+    """The failure that an event reports, or None. `now`: epoch seconds, for answers that name a moment."""
+    kind = event.get("type")
+    if not isinstance(kind, str) or kind == "codex.rate_limits":
+        return None
+    error = _error_object(event)
+    if error is None:
+        reason = incomplete_reason(event)
+        if reason is not None and reason not in INCOMPLETE_REASONS:
+            return Failure("transient", 503, f"Incomplete response returned, reason: {reason}")
+    response = event.get("response")
+    failed = isinstance(response, Mapping) and response.get("status") == "failed"
+    if error is None and kind not in _FAILURE_TYPES and not failed:
+        return None
+    if error is None:  # the public API puts code and message of a stream error at the top level
+        error = {key: event[key] for key in ("code", "message", "param") if key in event}
+    return _failure(event, error, now)
+
+
+def _error_object(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    response = event.get("response")
+    for holder in (event, response):
+        error = holder.get("error") if isinstance(holder, Mapping) else None
+        if isinstance(error, str):
+            return {"message": error}
+        if isinstance(error, Mapping):
+            return error
+    return None
+
+
+def _failure(event: Mapping[str, Any], error: Mapping[str, Any], now: float) -> Failure:
+    code, kind_word = _word(error.get("code")), _word(error.get("type"))
+    status = next(
+        (
+            value
+            for value in (event.get("status"), event.get("status_code"), error.get("status"))
+            if isinstance(value, int) and not isinstance(value, bool) and 400 <= value <= 599
+        ),
+        None,
+    )
+    message = error.get("message")
+    if not isinstance(message, str) or not message.strip():
+        message = _DEFAULT_MESSAGES.get(code, "Upstream error")
+    kind, default = _kind(event.get("type"), code, kind_word, status, message.lower())
+    if kind == "context" and "context window" not in message.lower():
+        message = f"context window exceeded: {message}"
+    return Failure(
+        kind,
+        413 if kind == "context" else status or default,
+        message,
+        retry_after=retry_after_of(event, error, now=now),
+        code=code or None,
+    )
+
+
+def _kind(event_type: Any, code: str, word: str, status: int | None, text: str) -> tuple[str, int]:
+    """`(kind, default status)`; the order of the tests matters."""
+    if "usage_limit_reached" in (code, word) or "insufficient_quota" in (code, word) or "usage limit" in text:
+        return "usage_limit", 429
+    if code not in _CODES and any(phrase in text for phrase in _CONTEXT_PHRASES):
+        return "context", 413
+    if code in _CODES:
+        return _CODES[code]
+    if "model is at capacity" in text:
+        return "overloaded", 529
+    if status == 429 or "rate limit" in text or code == "rate_limit_exceeded":
+        return "rate_limit", 429
+    if status == 529 or "overloaded_error" in (code, word) or "overloaded" in text:
+        return "overloaded", 529
+    if status in _TRANSIENT_STATUSES or _TRANSIENT_WORDS & {code, word}:
+        return "transient", 503
+    if any(phrase in text for phrase in _TRANSIENT_PHRASES):
+        return "transient", 503
+    if status is not None or event_type in ("error", "response.error"):
+        return _PERMANENT.get(status or 500, "upstream"), 500
+    return "transient", 503
+
+
+#: A 413 is a prompt that does not fit, whatever the words: the client's cure is the same.
+_PERMANENT = {
+    400: "invalid_request",
+    401: "sign_in",
+    402: "billing",
+    403: "permission",
+    404: "not_found",
+    413: "context",
+    422: "unprocessable",
+}
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+_TRY_AGAIN = re.compile(r"try again in (\d+(?:\.\d+)?)\s*(ms|s\b|seconds?)", re.IGNORECASE)
+
+
+def retry_after_of(event: Mapping[str, Any], error: Mapping[str, Any], *, now: float) -> float | None:
+    """Seconds to wait as the event names them, in any of the places where they occur."""
+    headers = event.get("headers")
+    headers = {str(key).lower(): value for key, value in headers.items()} if isinstance(headers, Mapping) else {}
+    for value in (
+        error.get("retry_after"),
+        error.get("retry_after_seconds"),
+        event.get("retry_after_seconds"),
+        headers.get("retry-after"),
+        error.get("resets_in_seconds"),
+    ):
+        seconds = _seconds(value)
+        if seconds is not None:
+            return seconds
+    moment = _seconds(error.get("resets_at"))
+    if moment is not None and now:
+        return max(0.0, moment - now)
+    message = error.get("message")
+    match = _TRY_AGAIN.search(message) if isinstance(message, str) else None
+    if match is None:
+        return None
+    return float(match[1]) / (1000 if match[2].lower() == "ms" else 1)
+
+
+def _seconds(value: Any) -> float | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        return None
+    return seconds if 0 <= seconds < 1e12 else None
+
+
+def spent_window(event: Mapping[str, Any]) -> float | None:
+    """Seconds until the spent allowance of a `codex.rate_limits` event is back, or None when none is spent.
+
+    Only a hint: such an event never ends a stream by itself, and credits may go on paying.
+    """
+    limits, credit = event.get("rate_limits"), event.get("credits")
+    if not isinstance(limits, Mapping) or not limits.get("limit_reached"):
+        return None
+    if isinstance(credit, Mapping) and (credit.get("has_credits") or credit.get("unlimited")):
+        return None
+    windows = [window for key in ("primary", "secondary") if isinstance(window := limits.get(key), Mapping)]
+    spent = [window for window in windows if (_seconds(window.get("used_percent")) or 0) >= 100] or windows[:1]
+    return max((_seconds(window.get("reset_after_seconds")) or 0 for window in spent), default=0.0)

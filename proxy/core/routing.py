@@ -1,0 +1,114 @@
+"""From a model name to a provider. Catalogues are data; this module only compares strings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+#: Names that Claude Code uses on its own account (background requests, subagents, the /model picker). They belong to
+#: no catalogue: `aliasProvider`, or the provider a session already works with, serves them. Exact, case-sensitive.
+ALIASES = frozenset(
+    {
+        "haiku",
+        "claude-haiku-4-5",
+        "claude-haiku-4-5-20251001",
+        "sonnet",
+        "claude-sonnet-4-6",
+        "claude-sonnet-5",
+        "opus",
+        "claude-opus-4-7",
+        "claude-opus-4-8",
+        "claude-opus-5",
+        "claude-opus-5-5",
+        "fable",
+        "claude-fable-5",
+    }
+)
+
+#: Who can stand behind the aliases.
+ALIAS_PROVIDERS = ("p1", "p2")
+
+#: Claude Code's auto mode asks a second model whether an action is safe. This is how its prompt begins.
+AUTO_REVIEW_MARKER = "You are a security monitor for autonomous AI coding agents."
+#: Small and quick; used when the request would have gone to P1 and nothing else is configured.
+AUTO_REVIEW_MODEL = "gpt-5.6-luna"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """What a provider can be asked for.
+
+    label     p1 … p5
+    service   the public name of the service, a synonym of the label wherever a user types one
+    models    every id that routes here and is listed
+    prefixes  name prefixes that route here whatever follows
+    """
+
+    label: str
+    service: str
+    models: tuple[str, ...]
+    prefixes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The answer: the provider's label, and whether the name was an alias."""
+
+    label: str
+    alias: bool
+
+
+def normalise_model(model: str) -> str:
+    """The name without one trailing `[1m]` (any case): a client-side hint that no upstream knows."""
+    return model[:-4] if model[-4:].lower() == "[1m]" else model
+
+
+def route(model: str, catalogs: Sequence[Catalog], *, alias_provider: str, affinity: str | None = None) -> Route | None:
+    """The provider of a normalised name; None when nobody knows it.
+
+    An alias follows the provider that its session already works with, else `alias_provider`. Prefix forms are looked at
+    before the lists, and the lists in order of label: so `grok-4.5` is P3's and `opencode-go/grok-4.5` P4's.
+    """
+    if model in ALIASES:
+        label = affinity or alias_provider
+        return Route(label, True) if any(catalog.label == label for catalog in catalogs) else None
+    for catalog in catalogs:
+        if any(model.startswith(prefix) and model != prefix for prefix in catalog.prefixes):
+            return Route(catalog.label, False)
+    for catalog in sorted(catalogs, key=lambda catalog: catalog.label):
+        if model in catalog.models:
+            return Route(catalog.label, False)
+    return None
+
+
+def listing(catalogs: Sequence[Catalog], alias_provider: str) -> list[tuple[str, str]]:
+    """All `(id, label)` pairs for display: by label, then by id; aliases under the provider that serves them."""
+    pairs = []
+    for catalog in sorted(catalogs, key=lambda catalog: catalog.label):
+        ids = set(catalog.models) | (ALIASES if catalog.label == alias_provider else frozenset())
+        pairs += [(model, catalog.label) for model in sorted(ids)]
+    return pairs
+
+
+def catalog_text(catalogs: Sequence[Catalog], alias_provider: str) -> str:
+    """The sentence that ends every unknown-model error: `Supported: p1: a, b; p2: c.`"""
+    groups: dict[str, list[str]] = {}
+    for model, label in listing(catalogs, alias_provider):
+        groups.setdefault(label, []).append(model)
+    return "Supported: " + "; ".join(f"{label}: {', '.join(ids)}" for label, ids in groups.items()) + "."
+
+
+def is_auto_review(request: Mapping[str, Any]) -> bool:
+    """Whether a Messages request is Claude Code's safety classifier: not streamed, no tools, and the marker in a block
+    of an array `system`."""
+    system = request.get("system")
+    tools = request.get("tools")
+    if request.get("stream") or (isinstance(tools, list) and tools) or not isinstance(system, list):
+        return False
+    return any(
+        isinstance(block, Mapping)
+        and isinstance(block.get("text"), str)
+        and block["text"].startswith(AUTO_REVIEW_MARKER)
+        for block in system
+    )

@@ -1,0 +1,51 @@
+"""Encrypted reasoning inside the signature of a thinking block.
+
+The upstream keeps nothing (`store: false`), so the client carries its reasoning from turn to turn: what it sees as an
+opaque signature is `<prefix><base64url(reasoning id)>:<encrypted content>`. Anything else in that place comes from
+another provider and is dropped on the way up, never an error.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+PREFIX = "model-proxy:p1:v1:"
+#: An earlier public proxy wrote this one; transcripts with it are still around, and the format is the same.
+KNOWN_PREFIXES = (PREFIX, "ccp:codex:v1:")
+
+MAX_ID_BYTES = 4096
+MAX_ENCODED_ID = 5464
+MAX_CONTENT_BYTES = 8 * 1024 * 1024
+
+
+def encode_signature(reasoning_id: str, encrypted: str) -> str | None:
+    """The signature, or None when one of the parts is missing or too long.
+
+    >>> encode_signature("rs_1", "gAAAAAopaque")
+    'model-proxy:p1:v1:cnNfMQ:gAAAAAopaque'
+    """
+    raw = reasoning_id.encode()
+    if not 0 < len(raw) <= MAX_ID_BYTES or not 0 < len(encrypted) <= MAX_CONTENT_BYTES:
+        return None
+    return f"{PREFIX}{base64.urlsafe_b64encode(raw).rstrip(b'=').decode()}:{encrypted}"
+
+
+def decode_signature(signature: object) -> tuple[str, str] | None:
+    """`(reasoning id, encrypted content)` of a signature of ours, else None."""
+    if not isinstance(signature, str):
+        return None
+    for prefix in KNOWN_PREFIXES:
+        if signature.startswith(prefix):
+            break
+    else:
+        return None
+    encoded, colon, encrypted = signature[len(prefix) :].partition(":")
+    if not colon or not 0 < len(encoded) <= MAX_ENCODED_ID or not 0 < len(encrypted) <= MAX_CONTENT_BYTES:
+        return None
+    try:
+        raw = base64.b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True)
+        reasoning_id = raw.decode()
+    except (binascii.Error, ValueError):
+        return None
+    return (reasoning_id, encrypted) if 0 < len(raw) <= MAX_ID_BYTES else None

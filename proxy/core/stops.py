@@ -1,0 +1,99 @@
+"""Stop sequences for upstreams that know none: the answer is cut here.
+
+Claude Code's safety classifier relies on them: it asks for an answer up to `</block>` and takes a longer one for a
+refusal to answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from proxy.core.messages import Event
+from proxy.core.usage import usage_of
+
+#: More, or longer, ones are ignored: no client sends them, and each costs a search per piece of text.
+MAX_STOPS = 16
+MAX_LENGTH = 1024
+#: Without an upstream account of the shortened answer its length is estimated; a token of prose has about four
+#: characters.
+CHARS_A_TOKEN = 4
+
+
+def stops_of(request: Mapping[str, Any]) -> tuple[str, ...]:
+    """The usable stop sequences of a Messages request."""
+    stops = request.get("stop_sequences")
+    if not isinstance(stops, list):
+        return ()
+    return tuple(stop for stop in stops if isinstance(stop, str) and 0 < len(stop) <= MAX_LENGTH)[:MAX_STOPS]
+
+
+class StopSequences:
+    """Passes Messages events on until the visible text contains a stop sequence, then ends the message there.
+
+    The end of a text that may be the beginning of a stop sequence is held until it is decided. `done` is True after the
+    cut: what follows must not be fed.
+    """
+
+    def __init__(self, stops: tuple[str, ...], *, input_tokens: int) -> None:
+        self._stops = stops
+        self._longest = max(map(len, stops))
+        self._input_tokens = input_tokens
+        self._held = ""
+        self._chars = 0
+        self.done = False
+
+    def feed(self, events: Iterable[Event]) -> list[Event]:
+        out: list[Event] = []
+        for event in events:
+            self._one(event, out)
+            if self.done:
+                break
+        return out
+
+    def _one(self, event: Event, out: list[Event]) -> None:
+        kind = event["type"]
+        if kind == "content_block_delta" and event["delta"]["type"] == "text_delta":
+            self._text(event["index"], event["delta"]["text"], out)
+            return
+        if kind == "content_block_stop" and self._held:
+            out.append(_text_event(event["index"], self._held))
+            self._held = ""
+        out.append(event)
+
+    def _text(self, index: int, text: str, out: list[Event]) -> None:
+        whole = self._held + text
+        found = min(
+            ((at, stop) for stop in self._stops if (at := whole.find(stop)) >= 0),
+            default=None,
+            key=lambda pair: pair[0],
+        )
+        if found is not None:
+            self._cut(index, whole[: found[0]], found[1], out)
+            return
+        keep = self._possible_beginning(whole)
+        passed, self._held = whole[: len(whole) - keep], whole[len(whole) - keep :]
+        self._chars += len(passed)
+        if passed:
+            out.append(_text_event(index, passed))
+
+    def _possible_beginning(self, text: str) -> int:
+        for size in range(min(self._longest - 1, len(text)), 0, -1):
+            if any(stop.startswith(text[-size:]) for stop in self._stops):
+                return size
+        return 0
+
+    def _cut(self, index: int, text: str, stop: str, out: list[Event]) -> None:
+        self.done = True
+        self._chars += len(text)
+        if text:
+            out.append(_text_event(index, text))
+        usage = usage_of(self._input_tokens, -(-self._chars // CHARS_A_TOKEN) or 1)
+        delta = {"stop_reason": "stop_sequence", "stop_sequence": stop}
+        out.append({"type": "content_block_stop", "index": index})
+        out.append({"type": "message_delta", "delta": delta, "usage": usage})
+        out.append({"type": "message_stop"})
+
+
+def _text_event(index: int, text: str) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": text}}

@@ -1,0 +1,1 @@
+"""Files that ship with the package: the o200k_base vocabulary (MIT licensed, from tiktoken), gzip-compressed."""

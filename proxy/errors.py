@@ -1,0 +1,201 @@
+"""Every error the proxy raises on purpose, and the one table that says how callers see it.
+
+    ProxyError
+    ├── RequestError    the caller's fault: the request is wrong, too large, or asks for something unknown
+    ├── SignInError     no usable credential: missing, refused, expired for good
+    ├── UpstreamError   the model service (or the way to it) failed
+    └── BusyError       a limit of this process was reached; trying again helps
+
+An error carries a *kind*: a row of `KINDS`. The row gives the status and the type words of both API families.
+Nobody chooses a wire shape anywhere else: `messages_body`, `openai_body` and `headers` are the only way out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How an error of one kind looks from outside.
+
+    `final` means that no retry cures it; callers are told by `x-should-retry: false`, which Claude Code and the
+    official SDKs honour. Without it Claude Code repeats a 401 eleven times over three minutes.
+    """
+
+    status: int
+    messages: str
+    openai: str
+    final: bool = False
+    openai_status: int | None = None
+
+
+#: kind -> status, Messages type, OpenAI type. 529 does not exist in the OpenAI family, where 503 says the same.
+KINDS: dict[str, Kind] = {
+    "invalid_request": Kind(400, "invalid_request_error", "invalid_request_error", final=True),
+    "sign_in": Kind(401, "authentication_error", "authentication_error", final=True),
+    "billing": Kind(402, "billing_error", "invalid_request_error", final=True),
+    "permission": Kind(403, "permission_error", "permission_error", final=True),
+    "not_found": Kind(404, "not_found_error", "invalid_request_error", final=True),
+    # The answer to an unknown path has a type word of its own; clients and tests tell it from a missing model.
+    "no_route": Kind(404, "not_found", "invalid_request_error", final=True),
+    "wrong_method": Kind(405, "invalid_request_error", "invalid_request_error", final=True),
+    "slow_request": Kind(408, "timeout_error", "invalid_request_error"),
+    "too_large": Kind(413, "request_too_large", "invalid_request_error", final=True),
+    # The prompt does not fit the model. Not marked final: Claude Code answers by compacting and asking again.
+    "context": Kind(413, "request_too_large", "invalid_request_error"),
+    "media_type": Kind(415, "invalid_request_error", "invalid_request_error", final=True),
+    "unprocessable": Kind(422, "invalid_request_error", "invalid_request_error", final=True),
+    "rate_limit": Kind(429, "rate_limit_error", "rate_limit_error"),
+    # A spent allowance: the same status, but waiting a little does not help.
+    "usage_limit": Kind(429, "rate_limit_error", "rate_limit_error", final=True),
+    # This process is full; the request was not tried at all.
+    "busy": Kind(429, "overloaded_error", "rate_limit_error"),
+    "internal": Kind(500, "api_error", "api_error"),
+    "transport": Kind(502, "api_error", "api_error"),
+    "bad_answer": Kind(502, "api_error", "api_error"),
+    "unavailable": Kind(503, "api_error", "api_error"),
+    "upstream_timeout": Kind(504, "timeout_error", "api_error"),
+    "overloaded": Kind(529, "overloaded_error", "api_error", openai_status=503),
+    # The upstream failed in a way that usually passes (5xx, an answer without content). The client may repeat it.
+    "transient": Kind(529, "overloaded_error", "api_error", openai_status=503),
+    # Any other status of the upstream, kept as it is.
+    "upstream": Kind(502, "api_error", "api_error"),
+}
+
+#: What a bare status of an upstream means. Statuses that are not listed: `kind_of_status`.
+STATUS_KINDS: dict[int, str] = {
+    400: "invalid_request",
+    401: "sign_in",
+    402: "billing",
+    403: "permission",
+    404: "not_found",
+    413: "too_large",
+    422: "unprocessable",
+    429: "rate_limit",
+    500: "transient",
+    502: "transient",
+    503: "transient",
+    504: "transient",
+    529: "overloaded",
+}
+
+
+def kind_of_status(status: int) -> str:
+    """The kind of an upstream answer of which only the status is known."""
+    return STATUS_KINDS.get(status, "transient" if status >= 500 else "upstream")
+
+
+class ProxyError(Exception):
+    """Base of all errors that a caller may see.
+
+    message      fit for a stranger: says what is wrong and what to do; no secret, no prompt, no traceback
+    kind         a row of KINDS
+    status       the upstream's own status where it is kept; otherwise the row's
+    retry_after  seconds, when known
+    provider     label of the provider concerned (p1 …), None when the proxy itself answers
+    param, code  members of the OpenAI shape
+    upstream_id  the upstream's request id, for the log
+    """
+
+    default_kind = "internal"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str | None = None,
+        status: int | None = None,
+        retry_after: float | None = None,
+        provider: str | None = None,
+        param: str | None = None,
+        code: str | None = None,
+        upstream_id: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind = kind or self.default_kind
+        self.row = KINDS[self.kind]
+        self.status = status or self.row.status
+        self.retry_after = retry_after
+        self.provider = provider
+        self.param = param
+        self.code = code
+        self.upstream_id = upstream_id
+
+
+class RequestError(ProxyError):
+    """The caller's fault."""
+
+    default_kind = "invalid_request"
+
+
+class SignInError(ProxyError):
+    """No usable credential. The message names the command that cures it."""
+
+    default_kind = "sign_in"
+
+
+class UpstreamError(ProxyError):
+    """The model service, or the way to it, failed.
+
+    repeatable  whether the same request may be sent again by us; False where the model may already be working on it
+    """
+
+    default_kind = "upstream"
+
+    def __init__(self, message: str, *, repeatable: bool = True, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.repeatable = repeatable
+
+
+class BusyError(ProxyError):
+    """A limit of this process was reached; the same request may succeed a second later."""
+
+    default_kind = "busy"
+
+
+def _shape(error: ProxyError, **members: Any) -> dict[str, Any]:
+    """The inner error object. An upstream's text is kept word for word, so the provider has a member of its own."""
+    if error.provider is not None:
+        members["provider"] = error.provider
+    return members
+
+
+def messages_body(error: ProxyError, request_id: str) -> dict[str, Any]:
+    """The Messages envelope, for an answer with a status."""
+    return {
+        "type": "error",
+        "error": _shape(error, type=error.row.messages, message=error.message),
+        "request_id": request_id,
+    }
+
+
+def messages_event(error: ProxyError) -> dict[str, Any]:
+    """The `error` event of a stream that has begun.
+
+    There the status is spent, so the words carry the meaning: Claude Code compacts after an in-stream overflow
+    only when the message begins with "prompt is too long".
+    """
+    if error.kind == "context":
+        shape = _shape(error, type="invalid_request_error", message=f"prompt is too long: {error.message}")
+    else:
+        shape = _shape(error, type=error.row.messages, message=error.message)
+    return {"type": "error", "error": shape}
+
+
+def openai_body(error: ProxyError) -> dict[str, Any]:
+    """The OpenAI envelope."""
+    return {"error": _shape(error, message=error.message, type=error.row.openai, param=error.param, code=error.code)}
+
+
+def headers(error: ProxyError) -> dict[str, str]:
+    """Retry hints. `Retry-After` is a whole number of seconds: clients ignore dates and cut fractions."""
+    hints: dict[str, str] = {}
+    if error.retry_after is not None:
+        hints["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
+    if error.row.final:
+        hints["x-should-retry"] = "false"
+    return hints

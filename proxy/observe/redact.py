@@ -1,0 +1,232 @@
+"""Makes nested values fit for a log: no credentials, no endless texts, nothing JSON cannot hold.
+
+Pure functions: no I/O, no clock. Values are judged by type (a `Secret`, bytes, an exception), by the name of the key
+they stand under, and texts by the query parameters and sign-ins of the URLs inside them. Prose is not searched for
+things that look like credentials: whoever holds one keeps it in a `Secret`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import date
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import unquote_plus
+from uuid import UUID
+
+from proxy.core.secret import Secret
+
+#: Keys whose values never reach a file, at any depth. Compared in lower case with `-` as `_`: log fields are keyword
+#: arguments, so a `set-cookie` header arrives as `set_cookie`.
+SECRET_KEYS = frozenset(
+    {
+        "authorization",
+        "proxy_authorization",
+        "access",
+        "access_token",
+        "refresh",
+        "refresh_token",
+        "id_token",
+        "code",
+        "code_verifier",
+        "chatgpt_account_id",
+        "cookie",
+        "set_cookie",
+        "x_api_key",
+        "apikey",
+        "api_key",
+    }
+)
+
+#: The value handed in is depth 0, what it holds is depth 1, and so on; also the end of a structure that holds itself.
+MAX_DEPTH = 6
+
+#: Longer texts are cut, in bytes of UTF-8.
+MAX_TEXT_BYTES = 4_000
+
+#: Values in one record. An accidental list of a million entries must not keep the interpreter busy.
+MAX_VALUES = 10_000
+
+#: A whole number above this many bits is a mistake, and past 4,300 digits Python refuses to print it.
+MAX_INT_BITS = 256
+
+#: One file-name part: half of what common file systems allow, so a prefix and a suffix always fit.
+MAX_NAME = 160
+
+#: Types whose text is harmless and tells more than their type name would.
+TEXTUAL = (PurePath, UUID, date)
+
+_PARAMETER = re.compile(r"(?:^|[?&#;])([^\s?&#;=\"'<>]{1,64})=")
+_PARAMETER_VALUE = re.compile(r"[^&#\s\"'<>]*")
+_URL_SIGN_IN = re.compile(r"(?<=://)[^/\s?#@]+@")
+_UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9._-]")
+
+# What JSON leaves as it is but a terminal or a line reader may act upon: DEL and C1 controls, line separators,
+# changes of writing direction; and lone surrogates, which UTF-8 cannot express.
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def is_secret_key(name: str) -> bool:
+    """Whether a value under this name must not be shown."""
+    return name.strip().lower().replace("-", "_") in SECRET_KEYS
+
+
+def redact(value: Any, *, max_text: int | None = MAX_TEXT_BYTES) -> Any:
+    """A copy made of dicts, lists, texts, numbers, booleans and None only. `max_text=None` keeps texts whole.
+
+    >>> redact({"Authorization": "Bearer abc", "bytes": b"1234", "sizes": (1, 2)})
+    {'Authorization': '[redacted len=10]', 'bytes': '[bytes len=4]', 'sizes': [1, 2]}
+    """
+    return _Walk(max_text).value(value, 0)
+
+
+def redact_text(text: str) -> str:
+    """The text without the values of secret query parameters and without `user:password@` of URLs.
+
+    >>> redact_text("GET /callback?state=1&code=abc")
+    'GET /callback?state=1&code=[redacted len=3]'
+    """
+    if "@" in text and "://" in text:
+        text = _URL_SIGN_IN.sub("[redacted]@", text)
+    return _redact_parameters(text) if "=" in text else text
+
+
+def _redact_parameters(text: str) -> str:
+    """A text may also be a bare query, so its very beginning counts like the place after a `?`."""
+    parts: list[str] = []
+    done = 0
+    for found in _PARAMETER.finditer(text):
+        if found.start() < done or not is_secret_key(unquote_plus(found[1])):
+            continue
+        value = _PARAMETER_VALUE.match(text, found.end())
+        end = value.end() if value else found.end()
+        parts += text[done : found.end()], f"[redacted len={end - found.end()}]"
+        done = end
+    return "".join(parts) + text[done:]
+
+
+def cut_text(text: str, max_bytes: int) -> str:
+    """The text, or as many whole characters as fit into `max_bytes` and a note of how many bytes are missing."""
+    if len(text) * 4 <= max_bytes:  # no character takes more than four bytes
+        return text
+    data = text.encode("utf-8", "replace")
+    if len(data) <= max_bytes:
+        return text
+    kept = data[:max_bytes].decode("utf-8", "ignore")
+    return f"{kept}… [+{len(data) - len(kept.encode())} bytes]"
+
+
+def dump(value: Any, *, indent: int | None = None) -> str:
+    """JSON for a file or a terminal: readable in any language, without characters that move the cursor.
+
+    `value` is the result of `redact`. Without `indent` it is one line.
+    """
+    separators = (",", ":") if indent is None else (",", ": ")
+    text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def safe_name(part: str) -> str:
+    """A file-name part from any text, such as a session id a client made up.
+
+    Never empty, never `.` or `..`, so it cannot lead out of its directory.
+
+    >>> safe_name("a/b"), safe_name(".."), safe_name("")
+    ('a_b', '_..', 'unknown')
+    """
+    name = _UNSAFE_IN_NAME.sub("_", part[:MAX_NAME])
+    if not name:
+        return "unknown"
+    return f"_{name}"[:MAX_NAME] if not name.strip(".") else name
+
+
+class _Walk:
+    """One pass over one record; knows how many values it may still look at."""
+
+    def __init__(self, max_text: int | None) -> None:
+        self._max_text = max_text
+        self._left = MAX_VALUES
+
+    def value(self, value: Any, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            return "[depth-limit]"
+        self._left -= 1
+        if isinstance(value, str):  # most values; the checks below cost more
+            return self._text(value)
+        if isinstance(value, Mapping):
+            return self._mapping(value.items(), depth)
+        if isinstance(value, list | tuple | set | frozenset):
+            return self._sequence(value, depth)
+        if is_dataclass(value) and not isinstance(value, type | BaseException):
+            return self._mapping([(f.name, getattr(value, f.name, None)) for f in fields(value)], depth)
+        return self._leaf(value)
+
+    def _mapping(self, items: Iterable[tuple[Any, Any]], depth: int) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, value in list(items):  # a copy in one step: the owner may still add to its dict meanwhile
+            if self._left <= 0:
+                result["…"] = "[size-limit]"
+                break
+            name = str(self._leaf(key))
+            result[name] = self._hidden(value) if is_secret_key(name) else self.value(value, depth + 1)
+        return result
+
+    def _sequence(self, values: Iterable[Any], depth: int) -> list[Any]:
+        items = list(values)
+        if len(items) == 2 and isinstance(items[0], str) and is_secret_key(items[0]):
+            return [items[0], self._hidden(items[1])]  # a header as a pair
+        result: list[Any] = []
+        for item in items:
+            if self._left <= 0:
+                result.append("[size-limit]")
+                break
+            result.append(self.value(item, depth + 1))
+        return result
+
+    def _hidden(self, value: Any) -> str:
+        self._left -= 1
+        if isinstance(value, Secret):
+            return repr(value)
+        return f"[redacted len={len(value)}]" if isinstance(value, str) else "[redacted]"
+
+    def _leaf(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if value is None or isinstance(value, bool | int | float):
+            return _number(value)
+        if isinstance(value, Secret):
+            return repr(value)
+        if isinstance(value, bytes | bytearray | memoryview):
+            return f"[bytes len={memoryview(value).nbytes}]"
+        if isinstance(value, BaseException):
+            return self._text(_exception(value))
+        if isinstance(value, TEXTUAL):
+            return self._text(str(value))
+        return f"[{type(value).__name__}]"  # the repr of a response or a request shows its headers
+
+    def _text(self, text: str) -> str:
+        # Cut first: what is thrown away needs no search. What remains of a secret is still found by its name.
+        return redact_text(text if self._max_text is None else cut_text(text, self._max_text))
+
+
+def _number(value: int | float | None) -> int | float | str | None:
+    """JSON has neither infinities nor NaN; they become texts."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and value.bit_length() > MAX_INT_BITS:
+        return f"[int bits={value.bit_length()}]"
+    return value
+
+
+def _exception(error: BaseException) -> str:
+    """Type and first line: the rest of a message is often a whole answer."""
+    name = type(error).__name__
+    try:
+        lines = str(error).strip().splitlines()
+    except Exception:  # a broken __str__ is no reason to lose the record
+        return name
+    return f"{name}: {lines[0]}" if lines else name

@@ -1,0 +1,1 @@
+"""The model services, one folder each, and what they share."""

@@ -1,0 +1,118 @@
+"""What a provider is, the Call it is given, and the services it may use.
+
+The server knows only this module: it never names a provider, no provider sees a client's HTTP request, and no handler
+sees an upstream's answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+import uuid
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import aiohttp
+
+from proxy.config import Config
+from proxy.core.identity import Owner
+from proxy.core.lifecycle import Event as LifecycleEvent
+from proxy.core.lifecycle import Log, NullLog, NullRecorder, Recorder
+from proxy.core.messages import Event
+from proxy.core.routing import Catalog
+from proxy.providers.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a requested name comes to: decided by the provider before anything is sent.
+
+    model   upstream model id
+    tier    service tier, None for the ordinary one
+    effort  reasoning effort, None when nobody asked for one
+    """
+
+    model: str
+    tier: str | None = None
+    effort: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, ready for a provider.
+
+    request      the hub request: a checked Messages dict; never changed
+    model        the name asked for, without `[1m]`; answers carry it
+    target       what the provider made of the name
+    request_id   ours: in the answer's headers, the log and the monitor
+    session      session id for caches and affinity, None when the client named none
+    owner        key of conversation state, None for a request that must leave none behind
+    auto_review  the safety classifier, sent to a model of our choice
+    """
+
+    request: Mapping[str, Any]
+    model: str
+    target: Target
+    request_id: str
+    session: str | None = None
+    owner: Owner | None = None
+    auto_review: bool = False
+    recorder: Recorder = field(default_factory=NullRecorder)
+
+    def record(self, event: LifecycleEvent) -> None:
+        """Tells whoever watches what became of this request."""
+        self.recorder.record(self.request_id, event)
+
+
+class Provider(Protocol):
+    """A model service."""
+
+    @property
+    def label(self) -> str: ...
+
+    def catalog(self) -> Catalog: ...
+
+    def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
+        """Aliases, suffixes, forced settings. Raises RequestError when the result is not served."""
+        ...
+
+    async def count_tokens(self, call: Call) -> int:
+        """Input tokens of the request, estimated locally: no upstream call, no sign-in."""
+        ...
+
+    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+        """The answer as batches of Messages events, a batch for each piece of upstream data.
+
+        Closing the generator releases the upstream at once. A failure is raised as a ProxyError, whatever was yielded
+        before; the last batch then has closed the blocks that may be closed, and the server turns the error into a
+        status (nothing visible was sent yet) or an `error` event. A batch before the first content block is not
+        visible: the server keeps it until there is content or the client has waited long enough.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Ends background work. Called once, at shutdown."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the application lends its providers. Time, chance and sleep are arguments so that tests own them.
+
+    config      the settings as they are now: re-read for each request
+    config_dir  where credentials live
+    clock       epoch seconds
+    """
+
+    config: Callable[[], Config]
+    config_dir: Path
+    http: aiohttp.ClientSession
+    tokenizer: Tokenizer
+    log: Log = field(default_factory=NullLog)
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    random: Callable[[], float] = random.random
+    new_id: Callable[[], str] = lambda: uuid.uuid4().hex

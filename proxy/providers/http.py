@@ -1,0 +1,72 @@
+"""The shared way to upstreams over HTTP: one client session, and error answers read with bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+
+CONNECT_TIMEOUT_S = 15.0
+#: An error answer is read up to here, and given up when it pauses.
+MAX_ERROR_BYTES = 64 * 1024
+ERROR_IDLE_S = 5.0
+#: Idle connections are kept a little shorter than the usual minute of load balancers.
+KEEPALIVE_S = 50.0
+#: Upstream connections at one time; admission keeps requests below it, this is the second line.
+MAX_CONNECTIONS = 512
+#: A response head beyond this is not one of an upstream of ours.
+MAX_HEADER_BYTES = 32 * 1024
+
+
+@asynccontextmanager
+async def client_session() -> AsyncGenerator[aiohttp.ClientSession, None]:
+    """The client for all upstream calls: no cookies, no redirects by default of its users, no time limit as a whole
+    (each call brings its own timers)."""
+    connector = aiohttp.TCPConnector(limit=MAX_CONNECTIONS, keepalive_timeout=KEEPALIVE_S)
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
+    async with aiohttp.ClientSession(
+        connector=connector,
+        timeout=timeout,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        max_line_size=MAX_HEADER_BYTES,
+        max_field_size=MAX_HEADER_BYTES,
+    ) as session:
+        yield session
+
+
+async def read_error(response: aiohttp.ClientResponse) -> bytes:
+    """The beginning of an error body; what arrived so far when it is long, slow or breaks off."""
+    body = b""
+    try:
+        while len(body) < MAX_ERROR_BYTES:
+            async with asyncio.timeout(ERROR_IDLE_S):
+                chunk = await response.content.readany()
+            if not chunk:
+                break
+            body += chunk
+    except (TimeoutError, aiohttp.ClientError):
+        pass
+    return body[:MAX_ERROR_BYTES]
+
+
+def error_object(body: bytes, status: int) -> Mapping[str, Any]:
+    """The error members of a body in any of the shapes upstreams use: `{"error": {…}}`, `{"message"}`, `{"detail"}`.
+
+    Anything else (an HTML page of some box on the way) becomes one plain sentence; foreign markup is never passed on.
+    """
+    try:
+        parsed = json.loads(body)
+    except ValueError:
+        parsed = None
+    if isinstance(parsed, Mapping):
+        error = parsed.get("error")
+        if isinstance(error, Mapping):
+            return error
+        for key in ("message", "detail", "error"):
+            if isinstance(parsed.get(key), str) and parsed[key].strip():
+                return {**parsed, "message": parsed[key]}
+    return {"message": f"The upstream answered with status {status} and no explanation."}

@@ -1,0 +1,1 @@
+"""P1: the ChatGPT subscription, through the backend that the Codex CLI uses."""

@@ -1,0 +1,52 @@
+"""P1's models as data: what each is called, on which lane it runs, and who stands behind the aliases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from proxy.core.routing import Catalog
+
+LABEL = "p1"
+FAST = "-fast"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A row. `lite`: runs on the lite lane; `full`: exists on the full lane; `search`: who answers a hosted web search,
+    which needs the full lane."""
+
+    id: str
+    lite: bool = False
+    full: bool = True
+    search: str | None = None
+
+
+MODELS: dict[str, Model] = {
+    model.id: model
+    for model in (
+        Model("gpt-5.2"),
+        Model("gpt-5.3-codex"),
+        Model("gpt-5.3-codex-spark"),
+        Model("gpt-5.4"),
+        Model("gpt-5.4-mini"),
+        Model("gpt-5.5"),
+        Model("gpt-5.6-luna", lite=True, full=False, search="gpt-5.6-sol"),
+        Model("gpt-5.6-sol", lite=True),
+        Model("gpt-5.6-terra", lite=True),
+        Model("gpt-6-astra", lite=True),
+        Model("gpt-6-luna", lite=True, full=False, search="gpt-6-sol"),
+        Model("gpt-6-sol", lite=True),
+        Model("gpt-6.1-sol", lite=True),
+    )
+}
+
+#: alias -> upstream model
+ALIAS_TARGETS: dict[str, str] = {
+    **dict.fromkeys(("haiku", "claude-haiku-4-5", "claude-haiku-4-5-20251001"), "gpt-5.6-luna"),
+    **dict.fromkeys(("sonnet", "claude-sonnet-4-6", "claude-sonnet-5"), "gpt-5.6-terra"),
+    **dict.fromkeys(("opus", "claude-opus-4-7", "claude-opus-4-8", "claude-opus-5"), "gpt-5.6-sol"),
+    **dict.fromkeys(("fable", "claude-fable-5"), "gpt-5.6-sol"),
+    "claude-opus-5-5": "gpt-6-sol",
+}
+
+CATALOG = Catalog(LABEL, "codex", tuple(name for model in MODELS for name in (model, model + FAST)))

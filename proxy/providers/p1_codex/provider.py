@@ -1,0 +1,144 @@
+"""P1 as the server sees it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from proxy.auth.refresh import Credentials
+from proxy.config import Config
+from proxy.core.convert.responses_to_messages import BadAnswer
+from proxy.core.lifecycle import UpstreamStarted
+from proxy.core.messages import Event, MessageStream
+from proxy.core.read_tool import ReadOffsets
+from proxy.core.routing import Catalog
+from proxy.core.search import (
+    count_search_input,
+    count_search_output,
+    forced_search,
+    search_body,
+    search_events,
+    search_query,
+)
+from proxy.core.sse import dump_json
+from proxy.core.tokens import Length, count_responses
+from proxy.errors import UpstreamError
+from proxy.providers.base import Call, Services, Target
+from proxy.providers.p1_codex import request as p1_request
+from proxy.providers.p1_codex.catalog import CATALOG, LABEL
+from proxy.providers.p1_codex.failures import final_error
+from proxy.providers.p1_codex.signin import p1_credentials
+from proxy.providers.p1_codex.transport import HttpTransport, Outgoing, with_credential
+from proxy.providers.p1_codex.turn import Turn
+from proxy.providers.retry import GiveUp, Shown, decide
+
+
+class CodexProvider:
+    """The ChatGPT subscription."""
+
+    label = LABEL
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        config = services.config()
+        self._credentials: Credentials = p1_credentials(
+            services.config_dir, config.p1_issuer, services.http, services.clock, services.log
+        )
+        self._transport = HttpTransport(services.http, services.log, services.clock)
+        self._offsets = ReadOffsets()
+
+    def catalog(self) -> Catalog:
+        return CATALOG
+
+    def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
+        return p1_request.resolve(model, request, self._services.config(), auto_review=auto_review)
+
+    async def count_tokens(self, call: Call) -> int:
+        prepared = p1_request.prepare(call, self._services.config(), self._offsets)
+
+        def work(length: Length) -> int:
+            return count_responses(prepared.body, length)
+
+        return await self._services.tokenizer.run(work)
+
+    async def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+        config = self._services.config()
+        tool = forced_search(call.request)
+        if tool is not None:
+            yield await self._search(call, tool, config)
+            return
+        turn = Turn(
+            call,
+            p1_request.prepare(call, config, self._offsets),
+            config=config,
+            services=self._services,
+            credentials=self._credentials,
+            transport=self._transport.stream,
+            offsets=self._offsets,
+        )
+        async with aclosing(turn.run()) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def _search(self, call: Call, tool: Mapping[str, Any], config: Config) -> list[Event]:
+        """The whole reply of a standalone search, as one batch."""
+        tokenizer, new_id = self._services.tokenizer, self._services.new_id
+        owner = p1_request.search_owner(call.owner, call.session, new_id())
+
+        def prepare(length: Length) -> tuple[dict[str, Any], int]:
+            body = search_body(
+                call.request,
+                tool,
+                model=call.target.model,
+                search_id=owner,
+                length=length,
+                truncate=tokenizer.truncate,
+            )
+            return body, count_search_input(body, length)
+
+        body, input_tokens = await tokenizer.run(prepare)
+        answer = await self._ask(call, config, dump_json(body).encode(), owner)
+        output_tokens = await tokenizer.run(lambda length: count_search_output(answer, length))
+        stream = MessageStream(f"msg_{new_id()}", call.model, input_tokens=input_tokens)
+        try:
+            return search_events(
+                stream,
+                answer,
+                query=search_query(call.request),
+                block_id=f"srvtoolu_ws_{new_id()}",
+                output_tokens=output_tokens,
+            )
+        except BadAnswer as error:
+            raise UpstreamError(f"{LABEL}: {error}", kind="bad_answer", provider=LABEL) from None
+
+    async def _ask(self, call: Call, config: Config, body: bytes, owner: str) -> dict[str, Any]:
+        """The answer of the search service: one refresh after a 401, the usual retries for what passes."""
+        credential = await self._credentials.get()
+        headers = p1_request.search_headers(config, owner)
+        sent, attempt, renewed = 0, 0, False
+        while True:
+            sent += 1
+            call.record(UpstreamStarted(sent))
+            outgoing = Outgoing(
+                url=p1_request.search_url(config.p1_base_url),
+                headers=with_credential(headers, credential.access, credential.account_id),
+                body=body,
+                header_timeout_s=config.p1_header_timeout_ms / 1000,
+                request_id=call.request_id,
+                attempt=sent,
+            )
+            try:
+                return await self._transport.json(outgoing)
+            except UpstreamError as error:
+                if error.status == 401 and not renewed:
+                    credential, renewed = await self._credentials.renew(credential.access), True
+                    continue
+                decision = decide(error, attempt=attempt, shown=Shown.NOTHING, chance=self._services.random())
+                if isinstance(decision, GiveUp):
+                    raise final_error(error) from None
+            attempt += 1
+            await self._services.sleep(decision.after)
+
+    async def close(self) -> None:
+        await self._credentials.close()

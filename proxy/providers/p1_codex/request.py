@@ -1,0 +1,161 @@
+"""P1's decisions about a request: model, tier, effort, lane, headers. Pure; the settings come as an argument."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.config import Config
+from proxy.core.compaction import EFFORTS, capped_effort, is_compaction
+from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
+from proxy.core.identity import Owner
+from proxy.core.read_tool import ReadOffsets
+from proxy.core.routing import ALIASES
+from proxy.core.tools import is_web_search, offered_tools
+from proxy.errors import RequestError
+from proxy.providers.base import Call, Target
+from proxy.providers.p1_codex.catalog import ALIAS_TARGETS, FAST, LABEL, MODELS
+from proxy.version import __version__
+
+#: The lite lane checks who is asking: under another name the smallest model does not exist.
+CODEX_NAME = "codex_cli_rs"
+PRODUCT = "model-proxy"
+
+_TIERS = {"fast": "priority", "priority": "priority", "flex": "flex"}
+#: What clients ask for; one newer client has a level above max.
+_CLIENT_EFFORTS = {**{effort: effort for effort in EFFORTS if effort != "none"}, "ultra": "max"}
+
+
+def _bad(message: str) -> RequestError:
+    return RequestError(message, provider=LABEL)
+
+
+def resolve(model: str, request: Mapping[str, Any], config: Config, *, auto_review: bool) -> Target:
+    """The upstream model, tier and effort behind a requested name. Raises RequestError (400)."""
+    final, fast = _strip_fast(ALIAS_TARGETS.get(model, model) if model in ALIASES else model)
+    if config.p1_model and not auto_review:
+        final, forced_fast = _strip_fast(ALIAS_TARGETS.get(config.p1_model, config.p1_model))
+        fast = fast or forced_fast
+    if final not in MODELS:
+        raise _bad(f'Model "{model}" resolves to unsupported model "{final}". p1 serves: {", ".join(MODELS)}.')
+    return Target(final, _tier(request, config, fast=fast), effort_of(request, config))
+
+
+def _strip_fast(model: str) -> tuple[str, bool]:
+    base = model.removesuffix(FAST)
+    return (base, True) if base != model and base in MODELS else (model, False)
+
+
+def _tier(request: Mapping[str, Any], config: Config, *, fast: bool) -> str | None:
+    if config.p1_service_tier is not None:
+        if config.p1_service_tier not in _TIERS:
+            raise _bad(f"p1.serviceTier is {config.p1_service_tier!r}; it must be one of {', '.join(_TIERS)}")
+        return _TIERS[config.p1_service_tier]
+    if fast or request.get("speed") == "fast":
+        return None if request.get("service_tier") == "standard_only" else "priority"
+    return None
+
+
+def effort_of(request: Mapping[str, Any], config: Config) -> str | None:
+    """The effort to ask for: the request's own, replaced by the forced one, capped for a compaction."""
+    wanted = request.get("output_config")
+    wanted = wanted.get("effort") if isinstance(wanted, Mapping) else None
+    effort: str | None = None
+    if isinstance(wanted, str):
+        if wanted not in _CLIENT_EFFORTS:
+            raise _bad(f"Invalid output_config.effort: {wanted}. Use one of {', '.join(EFFORTS[1:])}.")
+        effort = _CLIENT_EFFORTS[wanted]
+    if config.p1_effort is not None:
+        if config.p1_effort not in EFFORTS:
+            raise _bad(f"p1.effort is {config.p1_effort!r}; it must be one of {', '.join(EFFORTS)}")
+        effort = config.p1_effort
+    return capped_effort(effort, config.compact_effort) if is_compaction(request) else effort
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A translated request: the body, and whether it goes out on the lite lane."""
+
+    body: dict[str, Any]
+    lite: bool
+
+
+def prepare(call: Call, config: Config, offsets: ReadOffsets) -> Prepared:
+    """Lane, model and body of a call. Raises InvalidRequest."""
+    row = MODELS[call.target.model]
+    searches = any(is_web_search(tool) for tool in offered_tools(call.request))
+    lite = row.lite and not searches and not (config.p1_full_lane and row.full)
+    options = ResponsesOptions(
+        model=row.search if searches and row.search else row.id,
+        lite=lite,
+        effort=call.target.effort,
+        summary=config.p1_reasoning_summary not in ("off", "none"),
+        tier=call.target.tier,
+        cache_key=call.session,
+        reasoning=config.p1_reasoning_signatures,
+        offsets=offsets,
+        pdf=config.p1_pdf_input,
+    )
+    return Prepared(messages_to_responses(call.request, options), lite)
+
+
+def headers(config: Config, *, lite: bool, session: str | None) -> dict[str, str]:
+    """Headers of a Responses request, without the credential."""
+    agent = config.p1_user_agent if config.p1_user_agent is not None else config.user_agent
+    if agent is None:
+        agent = CODEX_NAME if lite else f"{PRODUCT}/{__version__}"
+    result = {
+        "content-type": "application/json",
+        "accept": "text/event-stream",
+        "accept-encoding": "identity",
+        "originator": CODEX_NAME if lite else config.p1_originator or PRODUCT,
+        "openai-beta": "responses=experimental",
+        "x-codex-beta-features": "remote_compaction_v2",
+    }
+    if agent:
+        result["user-agent"] = agent
+    if lite:
+        result["x-openai-internal-codex-responses-lite"] = "true"
+    return result | _session_headers(session)
+
+
+def _session_headers(session: str | None) -> dict[str, str]:
+    """`session-id` with a hyphen: prompt-cache affinity hangs on it, and some intermediaries drop the underscore
+    form."""
+    if session is None or not _fits_header(session):
+        return {}
+    return {"session-id": session, "x-client-request-id": session, "x-codex-window-id": f"{session}:0"}
+
+
+def _fits_header(value: str) -> bool:
+    """A session may also come from the body, where anything can stand."""
+    return value.isascii() and value.isprintable()
+
+
+def search_headers(config: Config, owner_id: str) -> dict[str, str]:
+    """Headers of a standalone search: always in the vendor client's name unless one is configured."""
+    agent = config.p1_user_agent if config.p1_user_agent is not None else config.user_agent
+    result = headers(config, lite=False, session=owner_id)
+    result |= {"accept": "application/json", "originator": config.p1_originator or CODEX_NAME}
+    result["user-agent"] = agent or CODEX_NAME
+    return result
+
+
+def search_url(base_url: str) -> str:
+    """The search endpoint beside a Responses endpoint."""
+    return base_url.rstrip("/").removesuffix("/responses").rstrip("/") + "/alpha/search"
+
+
+def search_owner(owner: Owner | None, session: str | None, fallback: str) -> str:
+    """The id of a standalone search: the session, a digest for its agents (so that siblings do not collide and no id is
+    disclosed), or a random one."""
+    if owner is not None and owner.agent is not None:
+        digest = hashlib.sha256(b"model-proxy search owner")
+        for part in (owner.session.encode(), owner.agent.encode()):
+            digest.update(len(part).to_bytes(8, "big") + part)
+        return f"agent-{digest.hexdigest()}"
+    if session is not None and _fits_header(session):
+        return session
+    return f"search-{fallback}"

@@ -1,0 +1,204 @@
+"""How a Responses request reaches P1 and its events come back.
+
+A transport is a function from an `Outgoing` to an async generator of event batches, one batch for each piece of data
+read. The reducer does not know which one feeds it. Here is the one over HTTP with server-sent events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from proxy.core.lifecycle import Log
+from proxy.core.responses_events import failure_of
+from proxy.core.secret import Secret
+from proxy.core.sse import FrameTooLarge, SSEDecoder
+from proxy.errors import UpstreamError
+from proxy.providers.http import error_object, read_error
+from proxy.providers.p1_codex.catalog import LABEL
+from proxy.providers.p1_codex.failures import upstream_error
+from proxy.providers.retry import parse_retry_after
+
+#: A body that pauses longer is given up. Any byte counts, comments too.
+IDLE_TIMEOUT_S = 300.0
+#: After the terminal event the connection is read to its end, so that it can be used again; not longer than this.
+DRAIN_S = 0.05
+#: A JSON answer (search results) beyond this is refused.
+MAX_JSON_BYTES = 8 * 1024 * 1024
+
+Batch = list[dict[str, Any]]
+TERMINAL = frozenset({"response.completed", "response.done", "response.incomplete", "response.failed", "error"})
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One attempt: where, with which headers, the serialised body, and how long the head of the answer may take."""
+
+    url: str
+    headers: dict[str, str]
+    body: bytes
+    header_timeout_s: float
+    request_id: str
+    attempt: int
+
+
+Transport = Callable[[Outgoing], AsyncGenerator[Batch, None]]
+
+
+def with_credential(headers: dict[str, str], access: Secret, account_id: str | None) -> dict[str, str]:
+    """The headers of a request with its credential added."""
+    result = {**headers, "authorization": f"Bearer {access.reveal()}"}
+    if account_id:
+        result["chatgpt-account-id"] = account_id
+    return result
+
+
+def _transport_error(what: str, *, repeatable: bool = True) -> UpstreamError:
+    return UpstreamError(f"{LABEL}: {what}", kind="transport", provider=LABEL, repeatable=repeatable)
+
+
+class HttpTransport:
+    """Responses over HTTP: POST, answered by server-sent events."""
+
+    def __init__(self, session: aiohttp.ClientSession, log: Log, clock: Callable[[], float]) -> None:
+        self._session = session
+        self._log = log
+        self._clock = clock
+
+    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[Batch, None]:
+        """The events of one answer. Raises UpstreamError; ends only after a terminal event."""
+        decoder, events, terminal = SSEDecoder(), 0, False
+        started = time.monotonic()
+        async with self._answer(outgoing) as response:
+            try:
+                while not terminal:
+                    chunk = await self._read(response)
+                    if not chunk:
+                        raise _transport_error(
+                            "the answer ended before its terminal event (the upstream cut the stream)"
+                        )
+                    batch = _decode(decoder, chunk)
+                    if batch:
+                        events += len(batch)
+                        terminal = any(event.get("type") in TERMINAL for event in batch)
+                        yield batch
+            finally:
+                if terminal:
+                    await _drain(response)
+            self._note(outgoing, "codex_http_stream_completed", events=events, ms=_ms(started))
+
+    async def json(self, outgoing: Outgoing) -> dict[str, Any]:
+        """The JSON answer of one call that does not stream. Raises UpstreamError."""
+        async with self._answer(outgoing) as response:
+            body = b""
+            while chunk := await self._read(response):
+                body += chunk
+                if len(body) > MAX_JSON_BYTES:
+                    raise _transport_error(f"the answer passed {MAX_JSON_BYTES} bytes", repeatable=False)
+        try:
+            answer = json.loads(body)
+        except (ValueError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict):
+            raise UpstreamError(f"{LABEL}: the answer is not a JSON object", kind="bad_answer", provider=LABEL)
+        return answer
+
+    @asynccontextmanager
+    async def _answer(self, outgoing: Outgoing) -> AsyncGenerator[aiohttp.ClientResponse, None]:
+        """An answer with status 200; every other one becomes an UpstreamError."""
+        self._note(outgoing, "codex_upstream_request_started", bytes=len(outgoing.body))
+        started = time.monotonic()
+        response = await self._send(outgoing)
+        try:
+            upstream_id = response.headers.get("x-request-id")
+            details = {"status": response.status, "ms": _ms(started), "upstreamId": upstream_id}
+            self._note(outgoing, "codex_upstream_response_received", **details)
+            if response.status != 200:
+                raise await self._refusal(response)
+            yield response
+        finally:
+            response.release()
+
+    async def _send(self, outgoing: Outgoing) -> aiohttp.ClientResponse:
+        timeout_s = outgoing.header_timeout_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._session.post(
+                    outgoing.url, data=outgoing.body, headers=outgoing.headers, allow_redirects=False
+                )
+        except TimeoutError as error:
+            if isinstance(error, aiohttp.ClientError):
+                raise _transport_error("the connection to the upstream took too long") from None
+            # The model may be at work already, so this is not sent again.
+            what = f"no answer within {timeout_s * 1000:.0f} ms (p1.headerTimeoutMs)"
+            raise _transport_error(what, repeatable=False) from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise _transport_error(f"cannot reach the upstream ({type(error).__name__})") from None
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        try:
+            async with asyncio.timeout(IDLE_TIMEOUT_S):
+                return await response.content.readany()
+        except TimeoutError:
+            raise _transport_error(f"the answer paused for {IDLE_TIMEOUT_S * 1000:.0f} ms") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise _transport_error(f"the answer broke off ({type(error).__name__})") from None
+
+    async def _refusal(self, response: aiohttp.ClientResponse) -> UpstreamError:
+        """The error behind an answer that is not 200."""
+        if 200 <= response.status < 400:
+            return UpstreamError(
+                f"{LABEL}: unexpected answer with status {response.status}", kind="bad_answer", provider=LABEL
+            )
+        error = error_object(await read_error(response), response.status)
+        event = {"type": "error", "status": response.status, "error": error}
+        now = self._clock()
+        failure = failure_of(event, now=now)
+        if failure is None:  # not reachable: an error event always is a failure
+            raise AssertionError(event)
+        result = upstream_error(failure, upstream_id=response.headers.get("x-request-id"))
+        header = parse_retry_after(response.headers.get("retry-after"), now=now)
+        if header is not None:
+            result.retry_after = header
+        return result
+
+    def _note(self, outgoing: Outgoing, msg: str, **fields: Any) -> None:
+        self._log.write("info", LABEL, msg, reqId=outgoing.request_id, attempt=outgoing.attempt, **fields)
+
+
+def _decode(decoder: SSEDecoder, chunk: bytes) -> Batch:
+    try:
+        frames = decoder.feed(chunk)
+    except FrameTooLarge as error:
+        raise _transport_error(f"unreadable answer: {error}", repeatable=False) from None
+    batch: Batch = []
+    for _, data in frames:
+        if data == b"[DONE]":
+            continue
+        try:
+            event = json.loads(data)
+        except (ValueError, RecursionError):
+            raise _transport_error("unreadable answer: an event is not JSON") from None
+        if isinstance(event, dict):
+            batch.append(event)
+    return batch
+
+
+async def _drain(response: aiohttp.ClientResponse) -> None:
+    try:
+        async with asyncio.timeout(DRAIN_S):
+            while await response.content.readany():
+                pass
+    except (TimeoutError, aiohttp.ClientError, OSError):
+        pass
+
+
+def _ms(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)

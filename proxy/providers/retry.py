@@ -1,0 +1,105 @@
+"""When to try an upstream again: decisions as values. Only the transport acts on them.
+
+The rule behind the table: nothing is replayed once the client has seen a part of the answer, with one exception (a
+stream that only produced thinking may start over once), and a failure that the client repeats by itself is not
+repeated here for long.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from enum import IntEnum
+
+from proxy.errors import ProxyError, UpstreamError
+
+
+class Shown(IntEnum):
+    """How much of the answer the client has seen."""
+
+    NOTHING = 0
+    THINKING = 1
+    CONTENT = 2
+
+
+#: Attempts after the first.
+MAX_RETRIES = 3
+#: A turn without content is asked again at most this often: it may be what the model means.
+MAX_EMPTY_RETRIES = 2
+#: A stream that broke while only thinking was shown.
+MAX_THINKING_RETRIES = 1
+
+BASE_S = 2.0
+CAP_S = 30.0
+#: A longer wait belongs to the client, which can tell its user.
+MAX_WAIT_S = 30.0
+MIN_WAIT_S = 0.1
+
+RETRYABLE = frozenset({"transient", "overloaded", "rate_limit", "transport"})
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Try again after `after` seconds."""
+
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Tell the client."""
+
+
+Decision = Again | GiveUp
+
+
+def backoff(attempt: int, chance: float) -> float:
+    """Seconds before retry `attempt` (0, 1, 2 …): between half of and the whole step of 2, 4, 8 … at most 30 s."""
+    step = min(CAP_S, BASE_S * float(2**attempt))
+    return step * (0.5 + 0.5 * chance)
+
+
+def decide(error: ProxyError, *, attempt: int, shown: Shown, chance: float) -> Decision:
+    """What to do about a failed attempt.
+
+    attempt  how many attempts were repeated already
+    chance   a random number from 0 to 1
+    """
+    if not isinstance(error, UpstreamError) or error.kind not in RETRYABLE or not error.repeatable:
+        return GiveUp()
+    allowed = {Shown.NOTHING: MAX_RETRIES, Shown.THINKING: MAX_THINKING_RETRIES, Shown.CONTENT: 0}[shown]
+    if attempt >= allowed:
+        return GiveUp()
+    if error.retry_after is None:
+        return Again(backoff(attempt, chance))
+    return Again(max(MIN_WAIT_S, error.retry_after)) if error.retry_after <= MAX_WAIT_S else GiveUp()
+
+
+def decide_empty(*, attempt: int, after_tool_result: bool, chance: float) -> Decision:
+    """What to do about an answer without content. After a tool result the call itself may have been the answer, so one
+    more attempt is enough there."""
+    if attempt >= (1 if after_tool_result else MAX_EMPTY_RETRIES):
+        return GiveUp()
+    return Again(backoff(attempt, chance))
+
+
+def parse_retry_after(value: str | None, *, now: float) -> float | None:
+    """Seconds of a `Retry-After` header: a number, or an HTTP date; None for anything else.
+
+    >>> parse_retry_after("1.5", now=0), parse_retry_after("soon", now=0)
+    (1.5, None)
+    """
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            moment = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=datetime.UTC)
+        seconds = moment.timestamp() - now
+    return seconds if 0 <= seconds < 1e9 else None

@@ -1,0 +1,70 @@
+"""How much is served at one time. Nobody waits in a queue: what does not fit is told to come back in a second."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from types import TracebackType
+
+from proxy.config import Config
+from proxy.errors import BusyError
+
+
+class Permit:
+    """What one request holds; leaving the `with` block gives everything back."""
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
+        self._taken: list[str] = []
+        self._bytes = 0
+
+    def take(self, name: str, limit: int, what: str) -> None:
+        """One more request under `name`. Raises BusyError (429, Retry-After 1)."""
+        counts = self._admission.counts
+        if counts[name] >= limit:
+            raise BusyError(f"busy: {limit} requests at a time are served {what}; try again in a second", retry_after=1)
+        counts[name] += 1
+        self._taken.append(name)
+
+    def take_bytes(self, size: int) -> None:
+        """`size` more bytes of request body. Raises BusyError."""
+        limit = self._admission.config().max_buffered_bytes
+        if self._admission.bytes + size > limit:
+            raise BusyError(
+                f"busy: request bodies of {limit} bytes in all are held; try again in a second", retry_after=1
+            )
+        self._admission.bytes += size
+        self._bytes += size
+
+    def __enter__(self) -> Permit:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for name in self._taken:
+            self._admission.counts[name] -= 1
+            if not self._admission.counts[name]:
+                del self._admission.counts[name]
+        self._admission.bytes -= self._bytes
+        self._taken, self._bytes = [], 0
+
+
+class Admission:
+    """The counters of one application."""
+
+    def __init__(self, config: Callable[[], Config]) -> None:
+        self.config = config
+        self.counts: Counter[str] = Counter()
+        self.bytes = 0
+
+    def enter(self, permit: Permit, session: str | None) -> None:
+        """Session first, then everybody."""
+        config = self.config()
+        if session is not None:
+            permit.take(f"session {session}", config.max_concurrent_per_session, "for one session")
+        permit.take("all", config.max_concurrent, "in all")
+
+    def select(self, permit: Permit, label: str) -> None:
+        """The provider's own limit, known only after routing."""
+        permit.take(f"provider {label}", self.config().max_concurrent_per_provider, f"by {label}")

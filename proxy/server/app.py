@@ -1,0 +1,124 @@
+"""`create_app`: the application, ready to run alone or to be mounted under a prefix of another one."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from urllib.parse import quote
+
+from aiohttp import web
+
+from proxy.config import Config
+from proxy.core.lifecycle import Log, NullLog, NullRecorder, Recorder
+from proxy.errors import ProxyError
+from proxy.providers.base import Services
+from proxy.providers.http import client_session
+from proxy.providers.registry import PROVIDERS
+from proxy.providers.tokenizer import Tokenizer
+from proxy.server import guard
+from proxy.server.admission import Admission
+from proxy.server.exchange import as_proxy_error, error_response, unforeseen
+from proxy.server.messages import post_count_tokens, post_messages
+from proxy.server.models import get_health, get_models
+from proxy.server.sessions import Sessions
+from proxy.server.state import REQUEST_ID, STATE, State
+
+HEALTH = "/healthz"
+#: Nothing of ours reads a body with aiohttp's own methods, which this would limit; ours is `Config.max_body_bytes`.
+_NO_LIMIT = 0
+
+
+def create_app(
+    config: Config | Callable[[], Config],
+    *,
+    config_dir: Path,
+    log: Log | None = None,
+    recorder: Recorder | None = None,
+    clock: Callable[[], float] = time.time,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    chance: Callable[[], float] = random.random,
+) -> web.Application:
+    """The proxy as an aiohttp application.
+
+    config      the settings, or a function that gives them as they are now (the command line re-reads its file)
+    config_dir  where credentials live: `<config_dir>/p1/auth.json`
+    log         where records go; nowhere by default
+    recorder    who watches requests; nobody by default
+    clock, sleep, chance  time and randomness, for tests
+
+    Nothing is opened here: connections and threads begin when the application starts and end when it is cleaned up. It
+    reads no environment and installs no signal handler.
+    """
+    current = config if callable(config) else lambda: config
+    state = State(
+        config=current,
+        log=log or NullLog(),
+        recorder=recorder or NullRecorder(),
+        known=tuple(entry.catalog for entry in PROVIDERS),
+        sessions=Sessions(clock),
+        admission=Admission(current),
+        clock=clock,
+    )
+
+    async def providers(_app: web.Application) -> AsyncIterator[None]:
+        tokenizer = Tokenizer()
+        async with client_session() as http:
+            services = Services(current, config_dir, http, tokenizer, state.log, clock, sleep, chance)
+            state.providers.update(
+                {entry.catalog.label: entry.build(services) for entry in PROVIDERS if entry.build is not None}
+            )
+            yield
+            for provider in state.providers.values():
+                await provider.close()
+            state.providers.clear()
+        tokenizer.close()
+
+    app = web.Application(middlewares=[_edge], client_max_size=_NO_LIMIT)
+    app[STATE] = state
+    app.cleanup_ctx.append(providers)
+    app.router.add_get(HEALTH, get_health)
+    app.router.add_get("/v1/models", get_models)
+    app.router.add_post("/v1/messages", post_messages)
+    app.router.add_post("/v1/messages/count_tokens", post_count_tokens)
+    return app
+
+
+@web.middleware
+async def _edge(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """The outermost layer: ids, guard, and every error as an answer in the caller's format."""
+    state = request.app[STATE]
+    request[REQUEST_ID] = request_id = str(uuid.uuid4())
+    try:
+        if request.match_info.handler is not get_health:
+            guard.check(request, state.config())
+        response = await handler(request)
+    except web.HTTPException as error:
+        response = _routing_error(request, error, request_id)
+    except (ConnectionError, TimeoutError):
+        raise
+    except Exception as error:
+        known = as_proxy_error(error) or unforeseen(state, request_id, error)
+        response = error_response(known, request_id)
+    if not response.prepared:
+        response.headers.setdefault("request-id", request_id)
+    return response
+
+
+def _routing_error(request: web.Request, error: web.HTTPException, request_id: str) -> web.StreamResponse:
+    where = f"{request.method} {quote(request.path[:200], safe='/')}"
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        allowed = ", ".join(sorted(error.allowed_methods))
+        response = error_response(ProxyError(f"{where}: use {allowed}", kind="wrong_method"), request_id)
+        response.headers["Allow"] = allowed
+        return response
+    if error.status == 404:
+        return error_response(ProxyError(f"No route for {where}", kind="no_route"), request_id)
+    return error_response(
+        ProxyError(f"{where}: {error.reason}", kind="invalid_request", status=error.status), request_id
+    )

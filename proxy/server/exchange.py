@@ -1,0 +1,116 @@
+"""One request of a model route, from its arrival to its last byte: what is recorded, logged and answered when it
+fails."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from proxy.core.invalid import InvalidRequest
+from proxy.core.lifecycle import Abandoned, Completed, Event, Failed
+from proxy.core.sse import dump_json
+from proxy.errors import ProxyError, RequestError, headers, messages_body
+from proxy.server.state import REQUEST_ID, STATE, State
+
+LEFT = "Request ended before completion: the client left"
+
+
+class Exchange:
+    """Collects what is known about a request while it is served."""
+
+    def __init__(self, request: web.Request, endpoint: str) -> None:
+        self.request = request
+        self.state: State = request.app[STATE]
+        self.id = request[REQUEST_ID]
+        self.endpoint = endpoint
+        self.provider: str | None = None
+        self.model: str | None = None
+        self._started = time.monotonic()
+
+    def record(self, event: Event) -> None:
+        self.state.recorder.record(self.id, event)
+
+    def log(self, level: str, msg: str, **fields: Any) -> None:
+        common = {"reqId": self.id, "endpoint": self.endpoint, "provider": self.provider, "model": self.model}
+        known = {key: value for key, value in (common | fields).items() if value is not None}
+        self.state.log.write(level, "server", msg, **known)
+
+    def completed(self, status: int) -> None:
+        """The whole body was sent."""
+        self.record(Completed(status))
+        self.log("info", "request_completed", status=status, ms=self._ms())
+
+    def failed(self, error: ProxyError, *, in_band: bool = False) -> None:
+        """An error was answered: with a status, or `in_band` as an event of a stream that had begun."""
+        status = 200 if in_band else error.status
+        self.record(Failed(status, _one_line(error.message)))
+        fields: dict[str, Any] = {"status": status, "ms": self._ms(), "message": _one_line(error.message)}
+        if error.upstream_id:
+            fields["upstreamId"] = error.upstream_id
+        if in_band:
+            fields |= {"phase": "response_body", "inBandSse": True}
+        else:
+            fields["errorFile"] = self._capture(error)
+        self.log("warn", "request_failed", **fields)
+
+    def abandoned(self) -> None:
+        """The client left; nobody reads what we would say."""
+        self.record(Abandoned(LEFT))
+        self.log("info", "request_failed", ms=self._ms(), message=LEFT)
+
+    def _capture(self, error: ProxyError) -> str | None:
+        return self.state.log.capture_error(
+            self.id,
+            {
+                "reqId": self.id,
+                "provider": self.provider,
+                "model": self.model,
+                "countTokens": self.endpoint == "count_tokens",
+                "status": error.status,
+                "elapsedMs": self._ms(),
+                "message": error.message,
+                "response": {"json": messages_body(error, self.id)},
+            },
+        )
+
+    def _ms(self) -> int:
+        return round((time.monotonic() - self._started) * 1000)
+
+
+def _one_line(text: str, limit: int = 500) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[:limit] + "…"
+
+
+def as_proxy_error(error: Exception) -> ProxyError | None:
+    """An error that may be shown, or None for one that nobody foresaw."""
+    if isinstance(error, ProxyError):
+        return error
+    if isinstance(error, InvalidRequest):
+        return RequestError(error.message, param=error.param, code=error.code)
+    return None
+
+
+def unforeseen(state: State, request_id: str, error: Exception) -> ProxyError:
+    """Logs a bug by the places it went through, never by its text, which may hold a prompt; returns what to tell."""
+    places = []
+    trace = error.__traceback__
+    while trace is not None:
+        places.append(f"{trace.tb_frame.f_code.co_filename.rpartition('proxy/')[2]}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    kind = type(error).__name__
+    state.log.write("error", "server", "internal_error", reqId=request_id, error=kind, places=places[-12:])
+    return ProxyError(f"internal error of the proxy ({kind}); the log has more under {request_id}", kind="internal")
+
+
+def json_response(body: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    """A JSON answer in compact form."""
+    return web.Response(body=dump_json(body).encode(), status=status, headers=headers, content_type="application/json")
+
+
+def error_response(error: ProxyError, request_id: str) -> web.Response:
+    """The Messages envelope with status and retry hints."""
+    return json_response(messages_body(error, request_id), status=error.status, headers=headers(error))

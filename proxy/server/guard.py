@@ -1,0 +1,102 @@
+"""Who may ask: the checks in front of every route but `/healthz`.
+
+The danger is a web page in the user's browser. It can send requests to loopback without seeing the answer, and with a
+rebound host name see it too. So the Host must be one of ours, an Origin must be our own, and bodies must say that
+they are JSON, which no page can do without asking first (and there is no CORS to allow it).
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from proxy.config import Config
+from proxy.errors import ProxyError, RequestError
+
+_CONTAINER_HOSTS = frozenset({"host.docker.internal", "host.containers.internal"})
+
+#: Twice one of these is a request that two readers may understand differently.
+_SINGLE = ("Host", "Content-Type", "Content-Length", "Content-Encoding", "Transfer-Encoding", "Origin")
+
+
+def check(request: web.BaseRequest, config: Config) -> None:
+    """Raises ProxyError when the request must not be served."""
+    for name in _SINGLE:
+        if len(request.headers.getall(name, ())) > 1:
+            raise RequestError(f"the header {name} occurs more than once")
+    host = request.headers.get("Host")
+    if host is not None and not _host_is_ours(host, config):
+        raise ProxyError(
+            f"Host {_shown(host)} is not allowed; add it to PROXY_ALLOWED_HOSTS if it is yours", kind="permission"
+        )
+    _check_browser(request, host)
+    _check_key(request, config)
+
+
+def _shown(value: str) -> str:
+    """A foreign header value, fit for a message."""
+    return "".join(char if char.isprintable() else "?" for char in value[:100])
+
+
+def _host_name(host: str) -> str:
+    name = host.strip().lower()
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.rpartition(":")[0] if name.count(":") == 1 else name
+
+
+def _host_is_ours(host: str, config: Config) -> bool:
+    name = _host_name(host).rstrip(".")
+    if "*" in config.allowed_hosts or name in config.allowed_hosts:
+        return True
+    if name == "localhost" or name.endswith(".localhost") or name in _CONTAINER_HOSTS or name == config.bind_address:
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_browser(request: web.BaseRequest, host: str | None) -> None:
+    """No client sends these headers; browsers do. Editor web views have schemes of their own and may ask."""
+    if request.headers.get("Sec-Fetch-Site", "").lower() in ("cross-site", "same-site"):
+        raise ProxyError("requests from other web sites are not served", kind="permission")
+    origin = request.headers.get("Origin")
+    if origin is None:
+        return
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        parts = None
+    foreign = (
+        parts is None
+        or origin == "null"
+        or (parts.scheme in ("http", "https") and parts.netloc.lower() != (host or "").lower())
+    )
+    if foreign:
+        raise ProxyError(f"Origin {_shown(origin)} is not allowed", kind="permission")
+
+
+def _check_key(request: web.BaseRequest, config: Config) -> None:
+    if config.api_key is None:
+        return
+    scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
+    given = bearer.strip() if scheme.lower() == "bearer" else ""
+    for candidate in (given, request.headers.get("x-api-key", "")):
+        if hmac.compare_digest(candidate.encode("utf-8", "replace"), config.api_key.reveal().encode()):
+            return
+    raise ProxyError(
+        "this proxy wants its key (PROXY_API_KEY) as `Authorization: Bearer …` or `x-api-key`", kind="sign_in"
+    )
+
+
+def check_json(request: web.BaseRequest) -> None:
+    """A body must call itself JSON. Raises ProxyError (415)."""
+    kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        said = f"not {_shown(kind)}" if kind else "and none was given"
+        raise ProxyError(f"the Content-Type must be application/json, {said}", kind="media_type")

@@ -1,0 +1,63 @@
+"""`GET /healthz` and `GET /v1/models`."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from proxy.core.routing import listing
+from proxy.errors import RequestError
+from proxy.server.exchange import json_response
+from proxy.server.state import STATE
+
+#: The Messages API wants a date and allows this one for "not known".
+UNKNOWN_DATE = "1970-01-01T00:00:00Z"
+
+
+async def get_health(_request: web.Request) -> web.Response:
+    """Alive, nothing else is checked."""
+    return json_response({"ok": True})
+
+
+async def get_models(request: web.Request) -> web.Response:
+    """All models of all providers that are served. `limit` keeps the first n; `after_id` goes on behind an id,
+    because the official SDK pages that way and would otherwise ask for the first page for ever."""
+    state = request.app[STATE]
+    entries = listing(state.served, state.config().alias_provider)
+    ids = [model for model, _ in entries]
+    for name, cut in (("after_id", 1), ("before_id", 0)):
+        cursor = request.query.get(name)
+        if cursor in ids:
+            at = ids.index(cursor)
+            entries = entries[at + cut :] if name == "after_id" else entries[:at]
+            ids = [model for model, _ in entries]
+        elif cursor:
+            entries, ids = [], []
+    limit = _limit(request.query.get("limit"))
+    shown = entries if limit is None else entries[:limit]
+    data = [
+        {
+            "type": "model",
+            "object": "model",
+            "id": model,
+            "display_name": f"{model} ({label})",
+            "created_at": UNKNOWN_DATE,
+        }
+        for model, label in shown
+    ]
+    return json_response(
+        {
+            "object": "list",
+            "data": data,
+            "has_more": len(entries) > len(shown),
+            "first_id": data[0]["id"] if data else None,
+            "last_id": data[-1]["id"] if data else None,
+        }
+    )
+
+
+def _limit(value: str | None) -> int | None:
+    if value is None:
+        return None
+    if not value.isascii() or not value.isdigit() or len(value) > 9:
+        raise RequestError("limit must be a non-negative whole number", param="limit")
+    return int(value)

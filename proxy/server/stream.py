@@ -1,0 +1,235 @@
+"""The one writer of event streams, and the watch over clients that leave.
+
+Batches are written as they come, each in one write. Two things happen between them, in the only other task of a
+request: a client that left ends the work within a second, and a long silence is filled, so that nobody in between
+gives up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Any
+
+from aiohttp import web
+
+from proxy.core.lifecycle import GenerationStarted, Progress, UsageUpdated
+from proxy.core.messages import PING, Event, Fold
+from proxy.core.sse import encode_events
+from proxy.errors import ProxyError, messages_event
+from proxy.server.exchange import Exchange, as_proxy_error, unforeseen
+
+#: How often the watch looks.
+TICK_S = 0.5
+#: Silence after which something is sent. Boxes on the way cut idle connections after a minute.
+KEEPALIVE_S = 15.0
+#: Older clients do not count pings as life and hang up after 300 s; after this long something else is sent.
+LIFE_S = 120.0
+#: A reader that takes nothing for this long is gone, whatever its connection says.
+STALL_S = 300.0
+
+HEADERS = {
+    "Content-Type": "text/event-stream",
+    "Cache-Control": "no-cache",
+    "X-Accel-Buffering": "no",
+}
+
+_FRAMING = frozenset({"message_start", "ping"})
+_EMPTY_DELTAS = {
+    "text": {"type": "text_delta", "text": ""},
+    "thinking": {"type": "thinking_delta", "thinking": ""},
+    "tool_use": {"type": "input_json_delta", "partial_json": ""},
+    "server_tool_use": {"type": "input_json_delta", "partial_json": ""},
+}
+_STILL_HERE: Event = {
+    "type": "message_delta",
+    "delta": {"stop_reason": None, "stop_sequence": None},
+    "usage": {"output_tokens": 0},
+}
+
+
+class EventWriter:
+    """Writes one stream. `begun` tells whether the status line is out, after which errors are events."""
+
+    def __init__(self, exchange: Exchange, grace_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._exchange = exchange
+        self._request = exchange.request
+        self._grace_s = grace_s
+        self._now = loop.time
+        self._lock = asyncio.Lock()
+        self._response: web.StreamResponse | None = None
+        self._held: list[Event] = []
+        self._open: tuple[int, str] | None = None
+        self._generating = False
+        self._arrived = self._written = self._alive = loop.time()
+        self._writing_since: float | None = None
+
+    @property
+    def begun(self) -> bool:
+        return self._response is not None
+
+    async def send(self, events: list[Event]) -> None:
+        """Passes a batch on. Framing without content is kept until content comes or the grace is over, so that a
+        failure before it keeps its status."""
+        if self._response is None:
+            if all(event["type"] in _FRAMING for event in events):
+                self._held += events
+                return
+            events, self._held = self._held + events, []
+        self._observe(events)
+        await self._write(events)
+
+    async def fail(self, error: ProxyError) -> None:
+        """The error as the last event."""
+        await self._write([messages_event(error)])
+
+    async def end(self) -> web.StreamResponse:
+        """The regular end. A stream of nothing but framing is written as it is."""
+        if self._held:
+            events, self._held = self._held, []
+            await self._write(events)
+        if self._response is None:
+            raise ProxyError("the provider sent nothing", kind="bad_answer")
+        await self._response.write_eof()
+        return self._response
+
+    async def tick(self) -> None:
+        """Fills a silence; called by the watch."""
+        now = self._now()
+        if self._writing_since is not None:
+            if now - self._writing_since > STALL_S:
+                raise ConnectionResetError("the client stopped reading")
+            return
+        if self._response is None:
+            if self._held and now - self._arrived >= self._grace_s:
+                events, self._held = self._held, []
+                await self._write([*events, PING])
+        elif now - self._written >= KEEPALIVE_S:
+            await self._write([self._sign_of_life(now)])
+
+    def _sign_of_life(self, now: float) -> Event:
+        if self._open is not None:
+            index, kind = self._open
+            return {"type": "content_block_delta", "index": index, "delta": _EMPTY_DELTAS[kind]}
+        return _STILL_HERE if now - self._alive >= LIFE_S else PING
+
+    def _observe(self, events: list[Event]) -> None:
+        """What the watchers and the keepalive need to know of a batch."""
+        for event in events:
+            kind = event["type"]
+            if kind == "content_block_delta":
+                continue
+            if kind == "content_block_start":
+                block = event["content_block"]["type"]
+                self._open = (event["index"], block) if block in _EMPTY_DELTAS else None
+                if not self._generating:
+                    self._generating = True
+                    self._exchange.record(GenerationStarted())
+            elif kind == "content_block_stop":
+                self._open = None
+            elif kind in ("message_start", "message_delta"):
+                record_usage(self._exchange, event)
+
+    async def _write(self, events: list[Event]) -> None:
+        data = encode_events(events)
+        async with self._lock:
+            if self._response is None:
+                self._response = web.StreamResponse(headers=HEADERS)
+                self._response.headers["request-id"] = self._exchange.id
+                await self._response.prepare(self._request)
+            self._writing_since = self._now()
+            try:
+                await self._response.write(data)
+            finally:
+                self._writing_since = None
+            self._written = self._now()
+            if events[-1]["type"] != "ping":
+                self._alive = self._written
+        self._exchange.record(Progress(len(data), len(events)))
+
+
+def record_usage(exchange: Exchange, event: Event) -> None:
+    """Reports the token counts of a `message_start` or `message_delta`."""
+    usage = event.get("usage") or event.get("message", {}).get("usage") or {}
+    counted = [usage.get(f"{kind}input_tokens") for kind in ("", "cache_read_", "cache_creation_")]
+    known = [value for value in counted if isinstance(value, int)]
+    output = usage.get("output_tokens")
+    if event["type"] == "message_start":
+        output = None
+    exchange.record(UsageUpdated(sum(known) if known else None, output))
+
+
+@asynccontextmanager
+async def watched(exchange: Exchange, writer: EventWriter | None = None) -> AsyncIterator[None]:
+    """While inside, a client that leaves cancels the current task within a second, in whatever runner the application
+    is mounted; and `writer` gets its ticks."""
+    task = asyncio.current_task()
+    if task is None:
+        raise RuntimeError("not in a task")
+    watch = asyncio.create_task(_watch(exchange.request, task, writer))
+    try:
+        yield
+    finally:
+        watch.cancel()
+        with suppress(asyncio.CancelledError):
+            await watch
+
+
+async def _watch(request: web.BaseRequest, work: asyncio.Task[Any], writer: EventWriter | None) -> None:
+    while True:
+        await asyncio.sleep(TICK_S)
+        if request.transport is None or request.transport.is_closing():
+            work.cancel()
+            return
+        if writer is not None:
+            try:
+                await writer.tick()
+            except (OSError, RuntimeError):  # the connection broke while we wrote
+                work.cancel()
+                return
+
+
+async def send_stream(
+    exchange: Exchange, batches: AsyncGenerator[list[Event], None], grace_s: float
+) -> web.StreamResponse:
+    """Streams an answer. Raises ProxyError as long as nothing was written; afterwards errors are events."""
+    writer = EventWriter(exchange, grace_s)
+    async with watched(exchange, writer), aclosing(batches):
+        try:
+            async for batch in batches:
+                await writer.send(batch)
+        except Exception as error:
+            if isinstance(error, OSError) and not isinstance(error, TimeoutError):
+                raise
+            known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
+            if not writer.begun:
+                raise known from None
+            await writer.fail(known)
+            exchange.failed(known, in_band=True)
+            return await writer.end()
+        response = await writer.end()
+        exchange.completed(response.status)
+        return response
+
+
+async def fold_stream(exchange: Exchange, batches: AsyncGenerator[list[Event], None]) -> dict[str, Any]:
+    """The same answer as one JSON message. Raises ProxyError."""
+    fold = Fold()
+    generating = False
+    async with watched(exchange), aclosing(batches):
+        async for batch in batches:
+            try:
+                fold.add(batch)
+            except OverflowError as error:
+                raise ProxyError(str(error), kind="bad_answer") from None
+            for event in batch:
+                if event["type"] == "content_block_start" and not generating:
+                    generating = True
+                    exchange.record(GenerationStarted())
+                elif event["type"] in ("message_start", "message_delta"):
+                    record_usage(exchange, event)
+    if not fold.complete:
+        raise ProxyError("the provider ended its answer without an end", kind="bad_answer")
+    return fold.message

@@ -1,0 +1,202 @@
+"""The credential file: what is read, what is written, and how."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy.auth import store
+from proxy.auth.store import Credential, CredentialFile, Fields
+from proxy.core.secret import Secret
+from proxy.errors import ProxyError
+
+
+def credential(**changes: Any) -> Credential:
+    values: dict[str, Any] = {"access": Secret("a"), "refresh": Secret("r"), "expires_ms": 1_800_003_600_000}
+    return Credential(**{**values, **changes})
+
+
+def put_text(file: CredentialFile, text: str | bytes) -> None:
+    file.path.parent.mkdir(parents=True, exist_ok=True)
+    file.path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+async def test_record_is_stored_and_read_back(tmp_path: Path) -> None:
+    file = CredentialFile(tmp_path, "p1")
+    await file.save(credential())
+    assert file.path == tmp_path / "p1" / "auth.json"
+    assert json.loads(file.path.read_text()) == {"access": "a", "refresh": "r", "expires": 1800003600000}
+    assert file.load() == credential()
+
+
+async def test_modes_are_private_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    root = tmp_path / "config" / "model-proxy"
+    old = os.umask(0)
+    try:
+        file = CredentialFile(root, "p1")
+        await file.put(credential())
+    finally:
+        os.umask(old)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (root, *root.rglob("*"))}
+    assert modes == {"model-proxy": 0o700, "p1": 0o700, "auth.json": 0o600, "auth.json.refresh.lock": 0o600}
+
+
+async def test_lax_folder_and_file_are_tightened(tmp_path: Path) -> None:
+    file = CredentialFile(tmp_path, "p1")
+    put_text(file, "{}")
+    file.path.parent.chmod(0o755)
+    file.path.chmod(0o644)
+    await file.save(credential())
+    assert file.path.stat().st_mode & 0o777 == 0o600
+    assert file.path.parent.stat().st_mode & 0o777 == 0o700
+
+
+async def test_unknown_members_and_account_survive(tmp_path: Path) -> None:
+    file = CredentialFile(tmp_path, "p1")
+    put_text(file, '{"access":"a","refresh":"r","expires":1,"account_id":"Z","scope":"x","n":[1]}')
+    loaded = file.load()
+    assert loaded == credential(expires_ms=1, account_id="Z", extra={"scope": "x", "n": [1]})
+    assert loaded is not None
+    await file.save(loaded)
+    assert json.loads(file.path.read_text()) == {
+        "access": "a",
+        "refresh": "r",
+        "expires": 1,
+        "accountId": "Z",
+        "scope": "x",
+        "n": [1],
+    }
+
+
+async def test_other_member_names(tmp_path: Path) -> None:
+    file = CredentialFile(tmp_path, "p3", fields=Fields(expires_ms=("expires_at_ms",)))
+    await file.save(credential(expires_ms=7))
+    assert json.loads(file.path.read_text())["expires_at_ms"] == 7
+    assert file.load() == credential(expires_ms=7)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '"a"',
+        "{}",
+        b"\xff\xfe",
+        '{"access":"a","refresh":"r"}',
+        '{"access":"a","expires":1}',
+        '{"access":" ","refresh":"r","expires":1}',
+        '{"access":1,"refresh":"r","expires":1}',
+        '{"access":"a","refresh":null,"expires":1}',
+        '{"access":"a","refresh":"r","expires":"1"}',
+        '{"access":"a","refresh":"r","expires":true}',
+        '{"access":"a","refresh":"r","expires":NaN}',
+        '{"access":"a","refresh":"r","expires":1e999}',
+        "[" * 100_000,
+        '{"access":"' + "a" * store.MAX_FILE_BYTES + '","refresh":"r","expires":1}',
+    ],
+)
+def test_malformed_is_no_credential(tmp_path: Path, text: str | bytes) -> None:
+    file = CredentialFile(tmp_path, "p1")
+    put_text(file, text)
+    assert file.load() is None
+
+
+def test_absurd_numbers_are_numbers(tmp_path: Path) -> None:
+    file = CredentialFile(tmp_path, "p1")
+    put_text(file, '{"access":"a","refresh":"r","expires":' + "9" * 400 + "}")
+    loaded = file.load()
+    assert loaded is not None and loaded.expires_ms == int("9" * 400)
+
+
+def test_nothing_and_a_folder_are_no_credential(tmp_path: Path) -> None:
+    file = CredentialFile(tmp_path, "p1")
+    assert file.load() is None
+    file.path.mkdir(parents=True)
+    assert file.load() is None
+
+
+async def test_load_sees_another_writer_but_parses_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = CredentialFile(tmp_path, "p1"), CredentialFile(tmp_path, "p1")
+    await theirs.save(credential())
+    reads = []
+    parse = store.parse_record
+
+    def counted(data: bytes, fields: Fields) -> Credential | None:
+        reads.append(1)
+        return parse(data, fields)
+
+    monkeypatch.setattr(store, "parse_record", counted)
+    assert ours.load() == ours.load() == credential()
+    assert len(reads) == 1
+    await theirs.save(credential(access=Secret("b")))
+    assert ours.load() == credential(access=Secret("b"))
+    await theirs.delete()
+    assert ours.load() is None
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+async def test_failed_save_keeps_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    file = CredentialFile(tmp_path, "p1")
+    await file.save(credential())
+
+    def fail(*_args: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os if step == "fsync" else Path, step, fail)
+    with pytest.raises(OSError, match="No space"):
+        await file.save(credential(access=Secret("b")))
+    monkeypatch.undo()
+    assert file.load() == credential()
+    assert [path.name for path in file.path.parent.iterdir()] == ["auth.json"]
+
+
+async def test_put_and_discard_report_trouble_with_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "p1").write_text("a file where the folder should be")
+    file = CredentialFile(tmp_path, "p1")
+    with pytest.raises(ProxyError, match="could not be changed"):
+        await file.put(credential())
+    await file.discard()  # nothing there to sign out of
+
+
+async def test_discard_removes_everything_but_the_lock_and_may_be_repeated(tmp_path: Path) -> None:
+    file = CredentialFile(tmp_path, "p1")
+    await file.discard()
+    assert list(tmp_path.iterdir()) == []
+    await file.put(credential())
+    await file.mark_pending(credential())
+    await file.discard()
+    await file.discard()
+    assert [path.name for path in file.path.parent.iterdir()] == ["auth.json.refresh.lock"]
+
+
+async def test_pending_marker_belongs_to_one_generation(tmp_path: Path) -> None:
+    file = CredentialFile(tmp_path, "p1")
+    assert not file.is_pending(credential())
+    await file.mark_pending(credential())
+    assert file.is_pending(credential())
+    assert not file.is_pending(credential(expires_ms=2))
+    note = json.loads(file.pending_path.read_text())
+    assert set(note) == {"auth_generation_sha256"} and len(note["auth_generation_sha256"]) == 64
+    file.clear_pending()
+    file.clear_pending()
+    assert not file.is_pending(credential())
+    file.pending_path.write_text("[]")
+    assert not file.is_pending(credential())
+
+
+def test_repr_hides_tokens_and_further_members() -> None:
+    shown = repr(credential(access=Secret("SECRET1"), refresh=Secret("SECRET2"), extra={"apiKey": "SECRET3"}))
+    assert "SECRET" not in shown
+    assert hash(credential(extra={"a": []})) == hash(credential())
