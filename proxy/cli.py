@@ -214,7 +214,8 @@ def _check_exposure(config: Config) -> None:
     raise ConfigError(
         f"refusing to listen on {config.bind_address}: everybody who reaches it could use your accounts. Set"
         " PROXY_API_KEY so that callers need a key, or acknowledge an open listener with"
-        " --allow-remote-unauthenticated, PROXY_ALLOW_REMOTE_UNAUTHENTICATED=1 or server.allowRemoteUnauthenticated in config.json"
+        " --allow-remote-unauthenticated, PROXY_ALLOW_REMOTE_UNAUTHENTICATED=1 or"
+        " server.allowRemoteUnauthenticated in config.json"
     )
 
 

@@ -29,8 +29,8 @@ RULES_HEAD = "Read paging rules:"
 _RULES = (
     f"{RULES_HEAD} `offset` is an optional zero-based continuation index, not a line lookup. Use it only after an"
     " earlier Read of the same file returned content and more lines are needed; compute it as the previous offset plus"
-    " the number of lines returned. Printed line numbers, grep line numbers, byte or token counts, file sizes and guesses are not"
-    " offsets. Leave out `offset` and `limit` when opening a file or when unsure."
+    " the number of lines returned. Printed line numbers, grep line numbers, byte or token counts, file sizes and"
+    " guesses are not offsets. Leave out `offset` and `limit` when opening a file or when unsure."
 )
 _OFFSET_TEXT = (
     "Optional zero-based continuation index: previous offset plus the number of lines returned by an earlier Read of"

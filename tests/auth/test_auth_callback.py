@@ -79,9 +79,7 @@ async def double(code: str) -> str:
     return code * 2
 
 
-async def begun(
-    listener: CallbackListener, exchange: Callable[[str], Awaitable[str]] = double
-) -> asyncio.Task[str]:
+async def begun(listener: CallbackListener, exchange: Callable[[str], Awaitable[str]] = double) -> asyncio.Task[str]:
     task = asyncio.ensure_future(listener.run(exchange))
     await asyncio.sleep(0)
     return task

@@ -42,9 +42,7 @@ def refused(code: str = "refresh_token_reused", status: int = 401) -> Answer:
 def parse(body: Mapping[str, Any], old: Credential, now_ms: int) -> Credential:
     if "access" not in body:
         raise ValueError("no access token")
-    return Credential(
-        Secret(body["access"]), Secret(body["refresh"]), now_ms + HOUR_MS, old.account_id, old.extra
-    )
+    return Credential(Secret(body["access"]), Secret(body["refresh"]), now_ms + HOUR_MS, old.account_id, old.extra)
 
 
 class Issuer:
@@ -391,9 +389,7 @@ async def test_close_gives_up_on_a_hanging_issuer_and_costs_nothing(tmp_path: Pa
 # A save that fails
 
 
-async def test_unsaved_rotation_is_used_and_saved_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_unsaved_rotation_is_used_and_saved_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(tmp_path, granted())
     tries = break_saves(world, monkeypatch)
     assert await world.credentials.get() == NEW
@@ -415,9 +411,7 @@ async def _settled(world: World) -> None:
         await asyncio.wait({flight})
 
 
-async def test_no_second_rotation_before_the_first_is_saved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_second_rotation_before_the_first_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(tmp_path, granted(), granted("newer", "r3"))
     break_saves(world, monkeypatch)
     await world.credentials.get()

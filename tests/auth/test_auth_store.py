@@ -123,9 +123,7 @@ def test_nothing_and_a_folder_are_no_credential(tmp_path: Path) -> None:
     assert file.load() is None
 
 
-async def test_load_sees_another_writer_but_parses_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_load_sees_another_writer_but_parses_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = CredentialFile(tmp_path, "p1"), CredentialFile(tmp_path, "p1")
     await theirs.save(credential())
     reads = []
@@ -145,9 +143,7 @@ async def test_load_sees_another_writer_but_parses_once(
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-async def test_failed_save_keeps_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
+async def test_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     file = CredentialFile(tmp_path, "p1")
     await file.save(credential())
 

@@ -74,9 +74,7 @@ class TestRecords:
         assert [record["t"] for record in records(root)] == ["2026-08-19T12:00:00Z", "2026-08-19T12:01:01Z"]
 
     def test_redaction(self, log: FileLog, root: Path) -> None:
-        log.write(
-            "info", "server", "x", Authorization="Bearer abc", set_cookie=Secret("abcd"), long="é" * 2_001
-        )
+        log.write("info", "server", "x", Authorization="Bearer abc", set_cookie=Secret("abcd"), long="é" * 2_001)
         assert log.close()
         fields = records(root)[0]["fields"]
         assert fields["Authorization"] == "[redacted len=10]"
@@ -143,9 +141,7 @@ class TestFiles:
         assert [record["msg"] for record in records(root)] == ["starts anew"]
         assert (root / f"proxy.{int(NOON * 1000)}").stat().st_size > files.MAX_LOG_BYTES
 
-    def test_rotation_never_overwrites(
-        self, log: FileLog, root: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_rotation_never_overwrites(self, log: FileLog, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(files, "MAX_LOG_BYTES", 10)
         for msg in ("a", "b", "c"):
             log.write("info", "server", msg)
@@ -258,9 +254,7 @@ class TestFailures:
         assert log.flush()
         monkeypatch.setattr(files.os, "fdopen", real)
         *torn, back, dropped = (root / "proxy.log").read_text().splitlines()
-        assert {part[:9] for part in torn} == {
-            '{"t":"202'
-        }  # several: the count of the lost was tried in vain too
+        assert {part[:9] for part in torn} == {'{"t":"202'}  # several: the count of the lost was tried in vain too
         assert json.loads(back)["msg"] == "back"
         assert json.loads(dropped)["fields"] == {"count": 1}
 
@@ -289,9 +283,7 @@ class TestMirror:
         assert log.close()
         assert terminal.getvalue() == (root / "proxy.log").read_text()
 
-    def test_nothing_while_quiet_and_quiet_nests(
-        self, log: FileLog, terminal: io.StringIO, root: Path
-    ) -> None:
+    def test_nothing_while_quiet_and_quiet_nests(self, log: FileLog, terminal: io.StringIO, root: Path) -> None:
         log.write("error", "server", "before")
         assert log.flush()
         with log.quiet():
@@ -403,9 +395,7 @@ class TestCaptures:
     def test_a_storm_of_failures_is_bounded(self, make_log: MakeLog, gate: Gate, root: Path) -> None:
         log = make_log(stream=gate)
         block(log, gate)
-        paths = [
-            log.capture_error(f"r{number}", {"status": 500}) for number in range(MAX_PENDING_CAPTURES + 3)
-        ]
+        paths = [log.capture_error(f"r{number}", {"status": 500}) for number in range(MAX_PENDING_CAPTURES + 3)]
         assert paths[-3:] == [None] * 3
         gate.open.set()
         assert log.flush()

@@ -58,10 +58,7 @@ class TestFindWorkingDirectory:
 
     def test_system_comes_first(self) -> None:
         messages = [user("Working directory: /message")]
-        assert (
-            find_working_directory({"system": "Working directory: /system", "messages": messages})
-            == "/system"
-        )
+        assert find_working_directory({"system": "Working directory: /system", "messages": messages}) == "/system"
 
     def test_the_newest_message_comes_first(self) -> None:
         messages = [user("Working directory: /old"), user("<cwd>/new</cwd>"), user("hello")]
@@ -148,12 +145,8 @@ class TestProjectName:
         (tmp_path / "work" / ".git").write_text(text)
         assert project_name(str(tmp_path / "work" / "src")) == "work"
 
-    @pytest.mark.parametrize(
-        "path", ["//host/share/x", "\\\\host\\share\\x", "/\\host/share/x", "relative/share/x"]
-    )
-    def test_network_and_relative_paths_are_not_touched(
-        self, path: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    @pytest.mark.parametrize("path", ["//host/share/x", "\\\\host\\share\\x", "/\\host/share/x", "relative/share/x"])
+    def test_network_and_relative_paths_are_not_touched(self, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
         touched: list[Path] = []
         with monkeypatch.context() as patch:
             patch.setattr(Path, "stat", touched.append)
@@ -163,11 +156,7 @@ class TestProjectName:
 
 
 def test_the_project_of_a_prompt() -> None:
-    request = {
-        "system": [
-            {"type": "text", "text": "# Environment\n - Primary working directory: /projects/example\n"}
-        ]
-    }
+    request = {"system": [{"type": "text", "text": "# Environment\n - Primary working directory: /projects/example\n"}]}
     path = find_working_directory(request)
     assert path is not None
     assert project_name(path) == "example"

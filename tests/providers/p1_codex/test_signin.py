@@ -135,9 +135,7 @@ UNUSABLE: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, value) for name, values in UNUSABLE.items() for value in values]
-)
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in UNUSABLE.items() for value in values])
 def test_unusable_token_response(name: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"the token response has no.*{name}"):
         credential_from({**GRANT, name: value}, None, NOW_MS)
@@ -274,9 +272,7 @@ async def test_two_processes_one_post(tmp_path: Path, issuer: Issuer) -> None:
     assert json.loads(path.read_text())["refresh"] == "r2"
 
 
-async def test_process_that_died_half_way_does_not_burn_the_token_twice(
-    tmp_path: Path, issuer: Issuer
-) -> None:
+async def test_process_that_died_half_way_does_not_burn_the_token_twice(tmp_path: Path, issuer: Issuer) -> None:
     path = put(tmp_path)
     child = await start_child(tmp_path, issuer.url)
 
@@ -299,9 +295,7 @@ async def test_process_that_died_half_way_does_not_burn_the_token_twice(
 def test_authorize_url() -> None:
     pkce = new_pkce(lambda count: b"\0" * count)
     url = signin.authorize_url("https://i", "http://localhost:1455/auth/callback", pkce, "me")
-    assert url.startswith(
-        "https://i/oauth/authorize?response_type=code&client_id=app_EMoamEEZ73f0CkXaXp7hrann&"
-    )
+    assert url.startswith("https://i/oauth/authorize?response_type=code&client_id=app_EMoamEEZ73f0CkXaXp7hrann&")
     assert "scope=openid+profile+email+offline_access" in url
     assert dict(parse_qsl(urlsplit(url).query)) == {
         "response_type": "code",
@@ -393,9 +387,7 @@ async def test_failed_browser_sign_in_stores_nothing(
 async def test_sign_in_without_opening_a_browser(tmp_path: Path, issuer: Issuer) -> None:
     said: list[str] = []
     with pytest.raises(SignInError, match="No sign-in arrived"):
-        await signin.login(
-            tmp_path, issuer.url, say=said.append, opener=None, ports=(0,), timeout_s=0.01, clock=clock
-        )
+        await signin.login(tmp_path, issuer.url, say=said.append, opener=None, ports=(0,), timeout_s=0.01, clock=clock)
     assert len(said) == 2
 
 
@@ -475,9 +467,7 @@ async def test_device_code_not_entered_for_15_minutes(tmp_path: Path, issuer: Is
         ((200, DEVICE), (200, {"authorization_code": "x"}), "has no code"),
     ],
 )
-async def test_failed_device_sign_in(
-    tmp_path: Path, issuer: Issuer, first: Any, polled: Any, message: str
-) -> None:
+async def test_failed_device_sign_in(tmp_path: Path, issuer: Issuer, first: Any, polled: Any, message: str) -> None:
     issuer.on(USERCODE, first)
     issuer.on(POLL, polled)
     with pytest.raises(SignInError, match=message):
