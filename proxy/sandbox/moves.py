@@ -1,0 +1,141 @@
+"""What a simulator does with an open answer, one move after the other, and the player that does it.
+
+An event dict is sent as a frame; the classes below are everything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from proxy.core.sse import encode_events
+
+#: Events that share one write when nothing is slowed down: fewer system calls, and still a visible stream.
+EVENTS_PER_WRITE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Bytes as they are, in a write of their own."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Silence. As the first move it delays the head of the response as well."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The connection ends without the end of the body: closed, or reset."""
+
+    reset: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """Nothing more comes, and the connection stays open until the client leaves."""
+
+
+Move = dict[str, Any] | Raw | Pause | Cut | Stall
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer that is no stream: JSON, or text when `body` is a string."""
+
+    status: int
+    body: Any = ""
+    headers: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast: `word_delay_s` goes before each delta. `events_per_write` None is 1 when delayed, else the default."""
+
+    word_delay_s: float = 0.0
+    events_per_write: int | None = None
+
+    @property
+    def batch(self) -> int:
+        return self.events_per_write or (1 if self.word_delay_s > 0 else EVENTS_PER_WRITE)
+
+
+async def play(
+    request: web.Request, headers: Mapping[str, str], moves: Iterable[Move], pace: Pace
+) -> web.StreamResponse:
+    """Plays the moves as the body of a 200 answer. Events that follow each other share a write, see `Pace`."""
+    player = _Player(request, headers)
+    batch: list[dict[str, Any]] = []
+    for move in moves:
+        if isinstance(move, dict):
+            if pace.word_delay_s > 0 and move["type"].endswith(".delta"):
+                await player.send(batch)
+                await asyncio.sleep(pace.word_delay_s)
+            batch.append(move)
+            if len(batch) >= pace.batch:
+                await player.send(batch)
+            continue
+        await player.send(batch)
+        await player.do(move)
+        if isinstance(move, Cut):
+            return player.response
+    await player.send(batch)
+    await player.open()
+    await player.response.write_eof()
+    return player.response
+
+
+class _Player:
+    """The response; its head goes out with the first thing that is sent."""
+
+    def __init__(self, request: web.Request, headers: Mapping[str, str]) -> None:
+        self._request = request
+        self.response = web.StreamResponse(headers=headers)
+
+    async def open(self) -> None:
+        if not self.response.prepared:
+            await self.response.prepare(self._request)
+
+    async def send(self, batch: list[dict[str, Any]]) -> None:
+        """Sends and empties the batch."""
+        if batch:
+            data = encode_events(batch)
+            batch.clear()
+            await self._write(data)
+
+    async def do(self, move: Raw | Pause | Cut | Stall) -> None:
+        if isinstance(move, Raw):
+            await self._write(move.data)
+        elif isinstance(move, Pause):
+            await asyncio.sleep(move.seconds)
+        elif isinstance(move, Stall):
+            await asyncio.Event().wait()
+        else:
+            await self._cut(reset=move.reset)
+
+    async def _write(self, data: bytes) -> None:
+        await self.open()
+        await self.response.write(data)
+
+    async def _cut(self, *, reset: bool) -> None:
+        transport = self._request.transport
+        if transport is None:
+            return
+        # what was said before must arrive, and transports offer no event for that
+        while isinstance(transport, asyncio.WriteTransport) and transport.get_write_buffer_size():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+        if reset:
+            # lingering for zero seconds turns the close into a reset
+            sock = transport.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        transport.abort()

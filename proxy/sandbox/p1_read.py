@@ -1,0 +1,125 @@
+"""A Responses body, once it passed the checks, as an `Ask` for the model; and its size in tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from proxy.sandbox.model import Ask, Called, Entry, HostedSearch, Returned, Said, Tool
+from proxy.sandbox.p1_tool_checks import flat_tools
+
+#: A simulator needs no vocabulary: four characters are a token on average.
+CHARS_PER_TOKEN = 4
+
+#: What one picture costs, whatever the length of its data URL.
+IMAGE_TOKENS = 1_000
+
+_SEARCHES = ("web_search", "web_search_preview")
+
+
+def read_ask(body: Mapping[str, Any], *, lite: bool) -> Ask:
+    """The request in the model's own terms."""
+    entries: list[Entry] = []
+    system = [body.get("instructions") or ""]
+    groups: list[Any] = [body.get("tools") or []]
+    for item in body["input"]:
+        if item.get("type") == "additional_tools":
+            groups.append(item["tools"])
+        elif item.get("role") == "developer":
+            system.append(_said(item).text)
+        else:
+            entries += _entry(item)
+    tools, search = _read_tools(groups)
+    choice, allowed = _read_choice(body.get("tool_choice"))
+    wanted = (body.get("text") or {}).get("format") or {}
+    return Ask(
+        entries=entries,
+        system="\n".join(system),
+        tools=[tool for tool in tools if allowed is None or tool.name in allowed],
+        choice=choice,
+        parallel=not lite and body.get("parallel_tool_calls") is not False,
+        effort=(body.get("reasoning") or {}).get("effort"),
+        schema=wanted.get("schema"),
+        json_object=wanted.get("type") == "json_object",
+        search=search,
+    )
+
+
+def _entry(item: Mapping[str, Any]) -> list[Entry]:
+    kind = item.get("type", "message")
+    if kind == "message":
+        return [_said(item)]
+    if kind in ("function_call", "custom_tool_call"):
+        return [Called(item["call_id"], item["name"])]
+    if kind in ("function_call_output", "custom_tool_call_output"):
+        text, images = _content(item["output"])
+        return [Returned(item["call_id"], text, images)]
+    return []
+
+
+def _said(item: Mapping[str, Any]) -> Said:
+    text, images = _content(item["content"])
+    return Said(item["role"], text, images)
+
+
+def _content(content: str | Iterable[Mapping[str, Any]]) -> tuple[str, tuple[str, ...]]:
+    """The texts joined by line ends, and the kind of each picture."""
+    if isinstance(content, str):
+        return content, ()
+    texts, images = [], []
+    for part in content:
+        if part["type"] == "input_image":
+            images.append(_image_kind(part.get("image_url") or ""))
+        else:
+            texts.append(part.get("text") or part.get("refusal") or "")
+    return "\n".join(texts), tuple(images)
+
+
+def _image_kind(url: str) -> str:
+    return url[5:].partition(";")[0] if url.startswith("data:") else "url"
+
+
+def _read_tools(groups: Iterable[Any]) -> tuple[list[Tool], HostedSearch | None]:
+    tools, search = [], None
+    for group in groups:
+        for outer in group:
+            namespace = outer["name"] if outer["type"] == "namespace" else None
+            for tool in flat_tools([outer]):
+                if tool["type"] in _SEARCHES:
+                    filters = tool.get("filters") or {}
+                    search = HostedSearch(filters.get("allowed_domains", ()), filters.get("blocked_domains", ()))
+                elif "name" in tool:
+                    tools.append(Tool(tool["name"], tool.get("parameters"), tool["type"] == "custom", namespace))
+    return tools, search
+
+
+def _read_choice(choice: Any) -> tuple[str, set[str] | None]:
+    """The choice in one word or name, and the names it narrows the tools to (None: all)."""
+    if choice is None or isinstance(choice, str):
+        return choice or "auto", None
+    if choice["type"] == "allowed_tools":
+        names = {one["name"] for one in choice["tools"] if "name" in one}
+        if choice["mode"] == "required" and any(one["type"] in _SEARCHES for one in choice["tools"]):
+            return "web_search", names
+        return choice["mode"], names
+    if choice["type"] in _SEARCHES:
+        return "web_search", None
+    return choice.get("name", "auto"), None
+
+
+def estimate_tokens(body: Mapping[str, Any]) -> int:
+    """What the request counts, roughly: all texts that the model reads, and its pictures."""
+    characters = sum(_characters(body.get(name)) for name in ("instructions", "input", "tools", "text"))
+    return max(1, -(-characters // CHARS_PER_TOKEN))
+
+
+def _characters(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, list):
+        return sum(map(_characters, value))
+    if isinstance(value, dict):
+        if value.get("type") == "input_image":
+            return IMAGE_TOKENS * CHARS_PER_TOKEN
+        return sum(map(_characters, value.values()))
+    return 0

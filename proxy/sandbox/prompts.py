@@ -1,0 +1,98 @@
+"""What the small model understands of a prompt.
+
+Forms it acts on (all else gets an answer in prose):
+
+- ``use Bash: ls -la`` calls the tool Bash with that text; several, one a line or joined by "and use" / "and then use",
+  are several calls; a JSON object after the colon is the arguments as they are;
+- ``stream 400 words`` gives an answer of exactly that many text deltas;
+- ``Perform a web search for the query: X`` searches, where a hosted search is offered.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NamedTuple
+
+MONITOR = "You are a security monitor for autonomous AI coding agents."
+SUMMARY = "Your task is to create a detailed summary"
+
+#: How much of a prompt and of a tool result is quoted, in characters.
+SHORT_PROMPT = 120
+SHORT_RESULT = 200
+
+#: "stream N words" stops here: a typing slip should not fill the memory.
+MAX_WORDS = 200_000
+
+_REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
+_USE = re.compile(r"\buse ([\w-]+):[ \t]*", re.IGNORECASE)
+_END_OF_USE = re.compile(r",? and then |,? and use |\r?\n|$", re.IGNORECASE)
+_WORDS = re.compile(r"\bstream (\d{1,6}) words\b", re.IGNORECASE)
+_SEARCH = re.compile(r"Perform a web search for the query:[ \t]*(.+)")
+
+
+class Wish(NamedTuple):
+    """A call that the prompt asks for. `text` goes to the tool's main parameter unless `arguments` are given."""
+
+    tool: str
+    text: str
+    arguments: dict[str, Any] | None = None
+
+
+def real_prompt(text: str) -> str:
+    """The text without the blocks that a client inserts as reminders."""
+    return _REMINDER.sub("", text).strip()
+
+
+def wishes(prompt: str) -> list[Wish]:
+    """The calls that a prompt asks for, in order.
+
+    >>> wishes("use Bash: ls -la and then use Read: /etc/hosts")
+    [Wish(tool='Bash', text='ls -la', arguments=None), Wish(tool='Read', text='/etc/hosts', arguments=None)]
+    """
+    found: list[Wish] = []
+    position = 0
+    while (use := _USE.search(prompt, position)) is not None:
+        arguments, position = _json_object(prompt, use.end())
+        if arguments is None:
+            end = _END_OF_USE.search(prompt, use.end())
+            position = end.start() if end else len(prompt)
+        text = prompt[use.end() : position].strip()
+        if text:
+            found.append(Wish(use[1], text, arguments))
+    return found
+
+
+def _json_object(prompt: str, start: int) -> tuple[dict[str, Any] | None, int]:
+    """The object that begins at `start` and where it ends; None when there is none."""
+    if prompt[start : start + 1] != "{":
+        return None, start
+    try:
+        value, end = json.JSONDecoder().raw_decode(prompt, start)
+    except ValueError:
+        return None, start
+    return value, end
+
+
+def wanted_words(prompt: str) -> int | None:
+    """N of "stream N words"."""
+    found = _WORDS.search(prompt)
+    return min(int(found[1]), MAX_WORDS) if found else None
+
+
+def search_query(prompt: str) -> str | None:
+    """X of "Perform a web search for the query: X"."""
+    found = _SEARCH.search(prompt)
+    return found[1].strip() if found else None
+
+
+def short(text: str, most: int = SHORT_PROMPT) -> str:
+    """One line of at most `most` characters, cut with an ellipsis."""
+    line = " ".join(text[: most * 8].split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def title_of(prompt: str) -> str:
+    """Up to six words of the prompt, as a heading."""
+    words = re.findall(r"[^\W_][\w'-]*", prompt)[:6]
+    return " ".join(words).capitalize() or "Untitled"
