@@ -25,6 +25,8 @@ SHORT_RESULT = 200
 MAX_WORDS = 200_000
 
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
+#: Claude Code says this beside the result of its tool search; it is no prompt.
+_LOADED = re.compile(r"^\s*Tool loaded\.\s*$", re.MULTILINE)
 _USE = re.compile(r"\buse ([\w-]+):[ \t]*", re.IGNORECASE)
 _END_OF_USE = re.compile(r",? and then |,? and use |\r?\n|$", re.IGNORECASE)
 _WORDS = re.compile(r"\bstream (\d{1,6}) words\b", re.IGNORECASE)
@@ -40,8 +42,8 @@ class Wish(NamedTuple):
 
 
 def real_prompt(text: str) -> str:
-    """The text without the blocks that a client inserts as reminders."""
-    return _REMINDER.sub("", text).strip()
+    """The text without what a client inserts of its own."""
+    return _LOADED.sub("", _REMINDER.sub("", text)).strip()
 
 
 def wishes(prompt: str) -> list[Wish]:

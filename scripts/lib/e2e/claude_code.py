@@ -1,0 +1,132 @@
+"""Claude Code from npm: installed once into a cache, run with throw-away folders, its JSON lines parsed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import platform
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+#: The newest version that was tried, and an older one that behaves differently in many places (docs/clients).
+VERSIONS = ("2.1.329", "2.1.197")
+RUN_LIMIT_S = 120.0
+
+_MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+async def install(version: str, cache: Path) -> Path:
+    """The program of a version. npm runs once a version; its install scripts are not needed."""
+    package = f"@anthropic-ai/claude-code-{platform.system().lower()}-{_MACHINES[platform.machine().lower()]}"
+    folder = cache / f"claude-code-{version}"
+    program = folder / "node_modules" / package / "claude"
+    if program.exists():
+        return program
+    npm = shutil.which("npm")
+    if npm is None:
+        raise RuntimeError("npm is needed to install Claude Code")
+    folder.mkdir(parents=True, exist_ok=True)
+    process = await asyncio.create_subprocess_exec(
+        *(npm, "install", "--prefix", str(folder), "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"),
+        f"@anthropic-ai/claude-code@{version}",
+        stdout=asyncio.subprocess.DEVNULL,
+    )
+    if await process.wait() != 0 or not program.exists():
+        raise RuntimeError(f"Claude Code {version} could not be installed")
+    return program
+
+
+@dataclass
+class Outcome:
+    """What a run printed, line by line (`--output-format stream-json`)."""
+
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    stderr: str = ""
+    seconds: float = 0.0
+
+    def of(self, kind: str, subtype: str | None = None) -> list[dict[str, Any]]:
+        return [line for line in self.lines if line.get("type") == kind and subtype in (None, line.get("subtype"))]
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The closing line: `result`, `is_error`, `api_error_status`."""
+        results = self.of("result")
+        if not results:
+            raise AssertionError(f"no result line; stderr: {self.stderr[-500:]}")
+        return results[-1]
+
+    @property
+    def text(self) -> str:
+        return str(self.result.get("result", ""))
+
+    def blocks(self, role: str, kind: str) -> Iterator[dict[str, Any]]:
+        """Content blocks of one type in the conversation as the client saw it."""
+        for line in self.of(role):
+            content = line["message"]["content"]
+            for block in content if isinstance(content, list) else ():
+                if block.get("type") == kind:
+                    yield block
+
+    @property
+    def retries(self) -> list[dict[str, Any]]:
+        """The client's own retries."""
+        return self.of("system", "api_retry")
+
+
+class ClaudeCode:
+    """One installed version with a home of its own."""
+
+    def __init__(self, program: Path, version: str, folder: Path) -> None:
+        self.version = version
+        self._program = program
+        self.folder = folder
+        self.work = folder / "work"
+        self.work.mkdir(parents=True, exist_ok=True)
+
+    async def run(
+        self, url: str, prompt: str, *flags: str, model: str = "gpt-5.6-sol", settings: Mapping[str, str] | None = None
+    ) -> Outcome:
+        """`claude -p PROMPT`: one turn, tools run without questions."""
+        started = asyncio.get_running_loop().time()
+        process = await asyncio.create_subprocess_exec(
+            *(str(self._program), "-p", prompt, "--model", model, "--output-format", "stream-json", "--verbose"),
+            *("--dangerously-skip-permissions", *flags),
+            cwd=self.work,
+            env=self._environment(url, settings or {}),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            out, err = await asyncio.wait_for(process.communicate(), RUN_LIMIT_S)
+        except BaseException:
+            if process.returncode is None:
+                process.kill()
+            raise
+        outcome = Outcome(stderr=err.decode(errors="replace"))
+        outcome.seconds = asyncio.get_running_loop().time() - started
+        for line in out.decode(errors="replace").splitlines():
+            if line.startswith("{"):
+                outcome.lines.append(json.loads(line))
+        return outcome
+
+    def _environment(self, url: str, settings: Mapping[str, str]) -> dict[str, str]:
+        home = self.folder / "home"
+        home.mkdir(exist_ok=True)
+        return {
+            "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+            "HOME": str(home),
+            "CLAUDE_CONFIG_DIR": str(home / ".claude"),
+            "ANTHROPIC_BASE_URL": url,
+            "ANTHROPIC_AUTH_TOKEN": "unused",
+            "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_MAX_RETRIES": "2",
+            "DISABLE_AUTOUPDATER": "1",
+            "IS_SANDBOX": "1",  # as root it refuses to skip permissions otherwise
+            **settings,
+        }

@@ -1,0 +1,195 @@
+"""What Claude Code must be able to do through the proxy. Each scenario raises AssertionError when it fails."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from e2e.claude_code import ClaudeCode
+from e2e.servers import sandboxed_proxy, watched_proxy
+
+Scenario = Callable[[ClaudeCode, Path], Awaitable[None]]
+SCENARIOS: list[Scenario] = []
+
+
+def scenario(function: Scenario) -> Scenario:
+    SCENARIOS.append(function)
+    return function
+
+
+def expect(condition: object, what: str, seen: object = "") -> None:
+    if not condition:
+        raise AssertionError(f"{what}; seen: {str(seen)[:600]}")
+
+
+@scenario
+async def plain_answer(claude: ClaudeCode, folder: Path) -> None:
+    async with sandboxed_proxy(folder, []) as url:
+        done = await claude.run(url, "hello there")
+    expect(not done.result["is_error"] and "hello there" in done.text, "a plain answer", done.result)
+
+
+@scenario
+async def alias_and_fast_models(claude: ClaudeCode, folder: Path) -> None:
+    async with watched_proxy(folder, [], {}) as (url, sandbox):
+        for model, upstream in (("claude-opus-4-8", "gpt-5.6-sol"), ("gpt-5.5-fast", "gpt-5.5")):
+            done = await claude.run(url, "hello", model=model)
+            expect(not done.result["is_error"], f"{model} answers", done.result)
+            expect(sandbox.p1.requests[-1].body["model"] == upstream, f"{model} is served by {upstream}")
+        expect(sandbox.p1.requests[-1].body.get("service_tier") == "priority", "-fast asks for the priority tier")
+
+
+@scenario
+async def tools_one_after_another(claude: ClaudeCode, folder: Path) -> None:
+    """Bash and Read on a lite-lane model; the results come back to the model."""
+    (claude.work / "note.txt").write_text("written in the note\n")
+    prompt = f"use Bash: echo from-bash\nuse Read: {claude.work / 'note.txt'}"
+    async with sandboxed_proxy(folder, []) as url:
+        done = await claude.run(url, prompt)
+    names = [block["name"] for block in done.blocks("assistant", "tool_use")]
+    expect(names == ["Bash", "Read"], "two tool calls", names)
+    expect("from-bash" in done.text and "written in the note" in done.text, "both results in the answer", done.text)
+
+
+@scenario
+async def parallel_tool_calls(claude: ClaudeCode, folder: Path) -> None:
+    async with sandboxed_proxy(folder, []) as url:
+        done = await claude.run(url, "use Bash: echo first and use Bash: echo second", model="gpt-5.5")
+    turns = [
+        line["message"]["id"]
+        for line in done.of("assistant")
+        for block in line["message"]["content"]
+        if block["type"] == "tool_use"
+    ]
+    expect(len(turns) == 2 and turns[0] == turns[1], "two calls in one answer", turns)
+    expect("first" in done.text and "second" in done.text, "both results in the answer", done.text)
+
+
+@scenario
+async def image_through_read(claude: ClaudeCode, folder: Path) -> None:
+    path = claude.work / "red.png"
+    path.write_bytes(_png(8, 8))
+    async with sandboxed_proxy(folder, []) as url:
+        done = await claude.run(url, f"use Read: {path}")
+    expect("1 image" in done.text and "image/png" in done.text, "the model saw the image", done.text)
+
+
+@scenario
+async def thinking_is_replayed(claude: ClaudeCode, folder: Path) -> None:
+    """With effort the model thinks; its encrypted reasoning must come back with the tool result."""
+    async with watched_proxy(folder, [], {}) as (url, sandbox):
+        done = await claude.run(url, "use Bash: echo thought", "--effort", "high")
+        bodies = [received.body for received in sandbox.p1.requests]
+    expect("thought" in done.text, "the turn completes", done.result)
+    expect(list(done.blocks("assistant", "thinking")), "thinking is shown")
+    expect(bodies[-1]["reasoning"]["effort"] == "high", "the effort arrives", bodies[-1]["reasoning"])
+    replayed = [item for item in bodies[-1]["input"] if item["type"] == "reasoning"]
+    expect(replayed and all(item["encrypted_content"] for item in replayed), "reasoning is replayed", replayed)
+
+
+@scenario
+async def hosted_web_search(claude: ClaudeCode, folder: Path) -> None:
+    await _search(claude, folder, "gpt-5.5")
+
+
+@scenario
+async def standalone_web_search(claude: ClaudeCode, folder: Path) -> None:
+    searches = await _search(claude, folder, "claude-opus-4-8")
+    expect(searches, "the search endpoint was asked")
+
+
+async def _search(claude: ClaudeCode, folder: Path, model: str) -> int:
+    search = json.dumps({"query": "rust news"})
+    load = json.dumps({"query": "select:WebSearch", "max_results": 5})  # newer clients hide the tool until asked
+    async with watched_proxy(folder, [], {}) as (url, sandbox):
+        done = await claude.run(url, f"use ToolSearch: {load}\nuse WebSearch: {search}", model=model)
+        searches = len(sandbox.p1.searches)
+    results = [str(block.get("content")) for block in done.blocks("user", "tool_result")]
+    expect(any("Links: [{" in text for text in results), "the search result has links", results)
+    return searches
+
+
+@scenario
+async def rate_limit_with_a_short_wait(claude: ClaudeCode, folder: Path) -> None:
+    """The proxy waits out a short Retry-After; the client does not notice."""
+    async with sandboxed_proxy(folder, [{"fault": "rate_limit", "seconds": 2}]) as url:
+        done = await claude.run(url, "hello")
+    expect(not done.result["is_error"] and not done.retries, "answered without a retry of the client", done.result)
+    expect(done.seconds >= 2, "the wait was kept", done.seconds)
+
+
+@scenario
+async def rate_limit_with_a_long_wait(claude: ClaudeCode, folder: Path) -> None:
+    """A long one reaches the client with its Retry-After, so it stops at once and says why."""
+    async with watched_proxy(folder, [{"fault": "rate_limit", "seconds": 3600, "times": None}], {}) as (url, sandbox):
+        done = await claude.run(url, "hello")
+        count = sandbox.p1.total_requests
+    expect(done.result["is_error"] and done.result["api_error_status"] == 429, "the client sees 429", done.result)
+    expect(count == 1, "exactly one upstream request", count)
+
+
+@scenario
+async def stream_cut_in_the_middle(claude: ClaudeCode, folder: Path) -> None:
+    """A cut answer must be an error, and the proxy itself must not ask upstream a second time.
+
+    The older client gives up; the newer one asks again by itself, a few times, and then says that the answer is incomplete.
+    """
+    cut = {"fault": "cut_text", "reset": False, "times": None, "word_delay_s": 0.02}
+    async with watched_proxy(folder, [cut], {}) as (url, sandbox):
+        done = await claude.run(url, "hello", settings={"CLAUDE_CODE_MAX_RETRIES": "0"})
+        count = sandbox.p1.total_requests
+    asked = (folder / "state" / "model-proxy" / "proxy.log").read_text().count('"msg":"request",')
+    expect(done.result["is_error"], "the client reports an error", done.result)
+    expect("mid-response" in done.text or "p1:" in done.text, "and says what happened", done.text)
+    expect(count == asked, "one upstream request for each of the client's", (count, asked))
+
+
+@scenario
+async def overload_is_retried(claude: ClaudeCode, folder: Path) -> None:
+    async with sandboxed_proxy(folder, [{"fault": "server_error"}]) as url:
+        done = await claude.run(url, "hello")
+    expect(not done.result["is_error"] and not done.retries, "a passing 5xx is not noticed", done.result)
+
+
+@scenario
+async def context_overflow_compacts(claude: ClaudeCode, folder: Path) -> None:
+    """The overflow of a long conversation leads the client to compact it and to go on."""
+    overflow = {"match": {"prompt": "the overflowing turn"}, "fault": "failed", "code": "context_length_exceeded"}
+    async with watched_proxy(folder, [overflow], {}) as (url, sandbox):
+        await claude.run(url, "the first turn")
+        for turn in ("the second turn", "the third turn"):
+            await claude.run(url, turn, "--continue")
+        done = await claude.run(url, "the overflowing turn", "--continue")
+        bodies = [received.body for received in sandbox.p1.requests]
+    summaries = [body for body in bodies if "Your task is to create a detailed summary" in json.dumps(body["input"])]
+    expect(summaries, "the client asked for a summary")
+    expect(summaries[0]["reasoning"]["effort"] == "low", "with little effort", summaries[0]["reasoning"])
+    expect(done.of("system", "compact_boundary"), "the client compacted", done.lines[-3:])
+    expect(not done.result["is_error"] and "the overflowing turn" in done.text, "and completed the turn", done.result)
+
+
+@scenario
+async def missing_sign_in(claude: ClaudeCode, folder: Path) -> None:
+    """Without a credential the client must hear at once what to do, not retry for minutes."""
+    async with watched_proxy(folder, [], {}) as (url, _sandbox):
+        (folder / "config" / "p1" / "auth.json").unlink()
+        done = await claude.run(url, "hello", settings={"CLAUDE_CODE_MAX_RETRIES": "10"})
+    expect(done.result["is_error"] and "auth login p1" in done.text, "the command is named", done.result)
+    expect(done.seconds < 15 and not done.retries, "without retries", done.seconds)
+
+
+def _png(width: int, height: int) -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = (b"\0" + b"\xff\0\0" * width) * height
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def named(function: Any) -> str:
+    return str(function.__name__)

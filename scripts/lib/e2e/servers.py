@@ -1,0 +1,71 @@
+"""The proxy as a process, alone or in front of a sandbox of ours whose upstream side can be looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from proxy.sandbox import Sandbox
+
+START_LIMIT_S = 20.0
+_LISTENS = re.compile(r"listens on (http://\S+)")
+
+
+@asynccontextmanager
+async def proxy_process(arguments: Sequence[str], environment: Mapping[str, str]) -> AsyncIterator[str]:
+    """`python -m proxy serve …` on a free port; yields its address and ends it by pid."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "proxy", "serve", "--port", "0", *arguments),
+        env={**os.environ, **environment},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield await asyncio.wait_for(_address(process), START_LIMIT_S)
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+async def _address(process: asyncio.subprocess.Process) -> str:
+    if process.stdout is None:
+        raise RuntimeError("the proxy has no stdout")
+    async for line in process.stdout:
+        match = _LISTENS.search(line.decode())
+        if match:
+            return match[1]
+    raise RuntimeError("the proxy ended before it listened")
+
+
+@asynccontextmanager
+async def sandboxed_proxy(folder: Path, script: Sequence[Mapping[str, Any]]) -> AsyncIterator[str]:
+    """What a newcomer runs: `serve --sandbox`, with a script of faults."""
+    path = folder / "script.json"
+    path.write_text(json.dumps(list(script)))
+    async with proxy_process(["--sandbox", "--sandbox-script", str(path)], {"HOME": str(folder)}) as url:
+        yield url
+
+
+@asynccontextmanager
+async def watched_proxy(
+    folder: Path, script: Sequence[Mapping[str, Any]], settings: Mapping[str, str]
+) -> AsyncIterator[tuple[str, Sandbox]]:
+    """The proxy in front of a sandbox in this process: what reached the upstream can be looked at."""
+    async with Sandbox(script=script) as sandbox:
+        root = folder / "config"
+        sandbox.write_credentials(root)
+        environment = {
+            **sandbox.settings(),
+            "PROXY_CONFIG_DIR": str(root),
+            "XDG_STATE_HOME": str(folder / "state"),
+            **settings,
+        }
+        async with proxy_process([], environment) as url:
+            yield url, sandbox
