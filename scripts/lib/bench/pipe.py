@@ -1,4 +1,7 @@
-"""The yardstick: a server that passes a body on and the answer back, and parses nothing. `python -m bench.pipe URL TOKEN ACCOUNT`."""
+"""The yardstick: a server that passes a body on and the answer back, and parses nothing.
+
+`python -m bench.pipe URL TOKEN ACCOUNT`
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_
 
 Body = dict[str, Any]
 MODEL = "gpt-5.5"
-_WORDS = "the agent reads a file then edits it and runs the tests until all of them pass".split()
+_WORDS = ["the", "agent", "reads", "a", "file", "then", "edits", "it", "and", "runs", "the", "tests", "until", "all", "of", "them", "pass"]
 
 
 def tiny() -> Body:
@@ -35,7 +35,12 @@ def agent(size: int = 86_000) -> Body:
     turn = 0
     while len(json.dumps(body)) < size:
         turn += 1
-        call = {"type": "tool_use", "id": f"call_{turn}", "name": "Tool3", "input": {"path": f"/src/{turn}.py", "line": turn}}
+        call = {
+            "type": "tool_use",
+            "id": f"call_{turn}",
+            "name": "Tool3",
+            "input": {"path": f"/src/{turn}.py", "line": turn},
+        }
         result = {"type": "tool_result", "tool_use_id": f"call_{turn}", "content": _prose(150, turn)}
         messages += [
             {"role": "assistant", "content": [{"type": "text", "text": _prose(20, turn)}, call]},
@@ -66,7 +71,9 @@ def _prose(count: int, seed: int) -> str:
 def _tool(number: int) -> Body:
     properties = {
         name: {"type": kind, "description": _prose(14, number + place)}
-        for place, (name, kind) in enumerate((("path", "string"), ("line", "integer"), ("text", "string"), ("all", "boolean")))
+        for place, (name, kind) in enumerate(
+            (("path", "string"), ("line", "integer"), ("text", "string"), ("all", "boolean"))
+        )
     }
     schema = {"type": "object", "properties": properties, "required": ["path"], "additionalProperties": False}
     return {"name": f"Tool{number}", "description": _prose(150, number), "input_schema": schema}

@@ -15,6 +15,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import aiohttp
+
 from bench import requests
 
 COUNT = int(os.environ.get("BENCH_REQUESTS", "300"))
@@ -52,7 +53,9 @@ class Process:
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-async def cost_ms(session: aiohttp.ClientSession, target: Process, url: str, body: Callable[[int], bytes]) -> tuple[float, float]:
+async def cost_ms(
+    session: aiohttp.ClientSession, target: Process, url: str, body: Callable[[int], bytes]
+) -> tuple[float, float]:
     """`(CPU ms a request, median wall ms)` of a process, requests one after another."""
     walls = []
     for number in range(WARM + COUNT):
@@ -105,10 +108,16 @@ async def main() -> None:
         url = re.findall(r"http://\S+", proxy.first_line)[0]
         idle_mb = proxy.resident_mb()
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        print(f"{COUNT} requests each, one after another, on {os.cpu_count()} cores; CPU of the process in the middle\n")
+        print(
+            f"{COUNT} requests each, one after another, on {os.cpu_count()} cores; CPU of the process in the middle\n"
+        )
         print(f"{'request':26}{'pipe CPU':>10}{'proxy CPU':>11}{'ratio':>7}{'pipe wall':>11}{'proxy wall':>12}")
         cpu = {}
-        for name, body in (("tiny", requests.tiny()), ("agent, 86 kB", requests.agent()), ("answer of 400 events", requests.many_events())):
+        for name, body in (
+            ("tiny", requests.tiny()),
+            ("agent, 86 kB", requests.agent()),
+            ("answer of 400 events", requests.many_events()),
+        ):
             varied = name != "answer of 400 events"
             ready = [json.dumps(requests.newest(body, n) if varied else body).encode() for n in range(WARM + COUNT)]
             piped = json.dumps(requests.upstream_form(body)).encode()
@@ -122,7 +131,9 @@ async def main() -> None:
         events_us = (cpu["answer of 400 events"] - cpu["tiny"]) / 400 * 1000
         print(f"\nCPU a streamed event: {events_us:.1f} µs (aim 10)")
         print(f"start to a good /healthz: {start_s:.2f} s (aim 0.6)")
-        print(f"resident, idle: {idle_mb:.0f} MB (aim 60); after the run, with the vocabulary loaded: {proxy.resident_mb():.0f} MB")
+        print(
+            f"resident, idle: {idle_mb:.0f} MB (aim 60); after the run, with the vocabulary loaded: {proxy.resident_mb():.0f} MB"
+        )
 
 
 asyncio.run(main())

@@ -1,0 +1,107 @@
+"""Reference pages out of the tables that the program runs on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from proxy.config import SETTINGS, Setting
+from proxy.errors import KINDS
+
+DOCS = Path(__file__).parents[2] / "docs" / "reference"
+
+_WHEN = {
+    "invalid_request": "the request is wrong; the message says where",
+    "sign_in": "no usable credential, or the caller's key is missing; the message names the cure",
+    "billing": "the upstream wants to be paid",
+    "permission": "the upstream or the guard (Host, Origin) says no",
+    "not_found": "the upstream does not know what was asked for",
+    "no_route": "there is no such path",
+    "wrong_method": "the path exists, the method does not; see `Allow`",
+    "slow_request": "the request body did not arrive in time",
+    "too_large": "the request body passes the limit",
+    "context": "the conversation does not fit the model; clients compact and repeat",
+    "media_type": "the body is not called JSON, or is packed in an unknown way",
+    "unprocessable": "the upstream understood and refused",
+    "rate_limit": "too many requests for the upstream; `Retry-After` when it named a time",
+    "usage_limit": "the allowance of the subscription is spent; the message says until when",
+    "busy": "a limit of this proxy; try again in a second",
+    "internal": "a bug of the proxy; the log has the places under the request id",
+    "transport": "the upstream could not be reached, fell silent or cut its answer",
+    "bad_answer": "the upstream's answer could not be understood or passed on honestly",
+    "unavailable": "something needed is out of order for now (sign-in service, token counting)",
+    "upstream_timeout": "the upstream took too long",
+    "overloaded": "the upstream is overloaded",
+    "transient": "the upstream failed in a way that usually passes, also after the retries here",
+    "upstream": "any other answer of the upstream, with its own status",
+}
+
+
+def settings_page() -> str:
+    lines = [
+        "# Settings",
+        "",
+        "Variables win over `config.json`, which wins over the defaults; `serve --port` wins over all. The file is one JSON object; keys",
+        'are written nested (`{"p1": {"effort": "high"}}`) or dotted (`{"p1.effort": "high"}`). A key of the wrong type makes the whole',
+        "file void, a wrong variable only itself, both with a warning; wrong addresses and URLs stop the start. Empty variables count as",
+        "not set. The file is read again when it changes; address, port, alias provider, key and issuer stay as they were at the start.",
+        "",
+        "| key | variable | type | default | what |",
+        "|---|---|---|---|---|",
+        *(_row(setting) for setting in SETTINGS),
+        "",
+        "`PROXY_CONFIG_DIR` moves the folder of `config.json` and the credentials; `XDG_CONFIG_HOME`, `XDG_STATE_HOME` and `HOME` are",
+        "honoured: [files](files.md).",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _row(setting: Setting) -> str:
+    key = f"`{setting.key}`" if setting.key else ""
+    variables = ", ".join(f"`{name}`" for name in setting.variables)
+    return f"| {key} | {variables} | {setting.kind} | {_default(setting.default)} | {setting.help} |"
+
+
+def _default(value: object) -> str:
+    if value is None or value == ():
+        return ""
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def errors_page() -> str:
+    lines = [
+        "# Errors",
+        "",
+        'Every error has the shape of the Messages API, `{"type":"error","error":{"type","message","provider"?},"request_id"}`, with the status below.',
+        "An upstream's own words are kept. `Retry-After` is a whole number of seconds. Errors that no retry cures carry",
+        "`x-should-retry: false`, which Claude Code and the official SDKs honour. Once a stream has begun, the same object is its last event;",
+        'a context overflow then begins with "prompt is too long", the words on which clients compact.',
+        "",
+        "| kind | status | type | final | when |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {name} | {kind.status} | `{kind.messages}` | {'yes' if kind.final else ''} | {_WHEN[name]} |"
+            for name, kind in KINDS.items()
+        ),
+        "",
+        "Requests that are refused before anything is sent:",
+        "",
+        "| request | answer |",
+        "|---|---|",
+        "| empty body, broken JSON, not an object, not UTF-8, half a surrogate pair, nested deeper than 128 levels | 400, message begins with `Invalid JSON:` |",
+        "| a member of the wrong type (`model`, `stream`, `max_tokens`, `messages`, a message without `role` or `content`) | 400, names the member |",
+        "| no `model`, an unknown one, or one of a provider that is not served | 400 with the catalogue |",
+        "| `Content-Type` missing or not JSON; an unknown `Content-Encoding` | 415 |",
+        "| body above 64 MiB, declared or counted | 413 |",
+        "| `Host` that is not ours; foreign `Origin`; `Sec-Fetch-Site` of another site | 403 |",
+        "| `Host`, `Content-Type`, `Content-Length`, `Origin` and the like more than once | 400 |",
+        "| more than 24 requests of one session, 48 of one provider, 64 in all at one time | 429, `Retry-After: 1` |",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+PAGES = {"settings.md": settings_page, "errors.md": errors_page}
+
+
+if __name__ == "__main__":
+    for name, page in PAGES.items():
+        (DOCS / name).write_text(page())

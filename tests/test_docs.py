@@ -1,0 +1,44 @@
+"""The manual says what the program does."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "scripts" / "lib"))
+
+import reference  # noqa: E402
+
+
+@pytest.mark.parametrize("name", reference.PAGES)
+def test_generated_pages_are_current(name: str) -> None:
+    assert (ROOT / "docs" / "reference" / name).read_text() == reference.PAGES[name](), "run scripts/reference"
+
+
+def test_every_route_is_in_the_manual() -> None:
+    from proxy import Config, create_app
+
+    app = create_app(Config(), config_dir=Path("/nowhere"))
+    manual = (ROOT / "docs" / "reference" / "routes.md").read_text()
+    for route in app.router.routes():
+        if route.method != "HEAD" and route.resource is not None:
+            assert f"`{route.method} {route.resource.canonical}`" in manual
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    import re
+
+    for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+?)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_nothing_leads_out_of_the_project() -> None:
+    word = "/".join(("..", "shared"))
+    tracked = [path for folder in ("proxy", "tests", "docs", "scripts") for path in (ROOT / folder).rglob("*")]
+    for path in [*tracked, ROOT / "README.md", ROOT / "CHANGELOG.md"]:
+        if path.is_file() and path.suffix in {".py", ".md", ".json", ""}:
+            assert word not in path.read_text(errors="replace"), path
