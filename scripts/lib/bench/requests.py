@@ -9,7 +9,23 @@ from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_
 
 Body = dict[str, Any]
 MODEL = "gpt-5.5"
-_WORDS = ["the", "agent", "reads", "a", "file", "then", "edits", "it", "and", "runs", "the", "tests", "until", "all", "of", "them", "pass"]
+_WORDS = (
+    "the",
+    "agent",
+    "reads",
+    "a",
+    "file",
+    "then",
+    "edits",
+    "it",
+    "and",
+    "runs",
+    "all",
+    "tests",
+    "until",
+    "they",
+    "pass",
+)
 
 
 def tiny() -> Body:

@@ -22,6 +22,13 @@ COUNT = int(os.environ.get("BENCH_REQUESTS", "300"))
 WARM = 30
 TICK = os.sysconf("SC_CLK_TCK")
 
+#: name -> the request, and whether its last message changes each time
+REQUESTS = {
+    "tiny": (requests.tiny(), True),
+    "agent, 86 kB": (requests.agent(), True),
+    "answer of 400 events": (requests.many_events(), False),
+}
+
 
 class Process:
     """A child with its first line of output and its CPU account."""
@@ -57,7 +64,7 @@ async def cost_ms(
     session: aiohttp.ClientSession, target: Process, url: str, body: Callable[[int], bytes]
 ) -> tuple[float, float]:
     """`(CPU ms a request, median wall ms)` of a process, requests one after another."""
-    walls = []
+    walls, before = [], 0.0
     for number in range(WARM + COUNT):
         if number == WARM:
             before = target.cpu_s()
@@ -113,12 +120,7 @@ async def main() -> None:
         )
         print(f"{'request':26}{'pipe CPU':>10}{'proxy CPU':>11}{'ratio':>7}{'pipe wall':>11}{'proxy wall':>12}")
         cpu = {}
-        for name, body in (
-            ("tiny", requests.tiny()),
-            ("agent, 86 kB", requests.agent()),
-            ("answer of 400 events", requests.many_events()),
-        ):
-            varied = name != "answer of 400 events"
+        for name, (body, varied) in REQUESTS.items():
             ready = [json.dumps(requests.newest(body, n) if varied else body).encode() for n in range(WARM + COUNT)]
             piped = json.dumps(requests.upstream_form(body)).encode()
             pipe_cpu, pipe_wall = await cost_ms(session, pipe, pipe.first_line.strip(), lambda _, piped=piped: piped)
@@ -131,9 +133,7 @@ async def main() -> None:
         events_us = (cpu["answer of 400 events"] - cpu["tiny"]) / 400 * 1000
         print(f"\nCPU a streamed event: {events_us:.1f} µs (aim 10)")
         print(f"start to a good /healthz: {start_s:.2f} s (aim 0.6)")
-        print(
-            f"resident, idle: {idle_mb:.0f} MB (aim 60); after the run, with the vocabulary loaded: {proxy.resident_mb():.0f} MB"
-        )
+        print(f"resident, idle: {idle_mb:.0f} MB (aim 60); with the vocabulary loaded: {proxy.resident_mb():.0f} MB")
 
 
 asyncio.run(main())

@@ -136,7 +136,7 @@ async def rate_limit_with_a_long_wait(claude: ClaudeCode, folder: Path) -> None:
 async def stream_cut_in_the_middle(claude: ClaudeCode, folder: Path) -> None:
     """A cut answer must be an error, and the proxy itself must not ask upstream a second time.
 
-    The older client gives up; the newer one asks again by itself, a few times, and then says that the answer is incomplete.
+    The older client gives up; the newer one asks again by itself, a few times, and then calls the answer incomplete.
     """
     cut = {"fault": "cut_text", "reset": False, "times": None, "word_delay_s": 0.02}
     async with watched_proxy(folder, [cut], {}) as (url, sandbox):
