@@ -3,12 +3,31 @@
 They are written from what is known of the wire and share no code with the providers of the proxy, so that a
 misreading on either side shows as a refused request. One implementation serves three uses: the start without an
 account, the fixture of the tests, the load target of the benchmark.
+
+Modules are named for what they know: `p1_…`, `p2_…`, `p4_…` one upstream; `chat_…`, `messages_…`, `responses_…` one
+wire, whoever speaks it; the others neither.
 """
 
 from proxy.sandbox.alone import run_alone
-from proxy.sandbox.host import Sandbox
-from proxy.sandbox.p1 import FAULTS, P1, P1Options
+from proxy.sandbox.host import FAULTS, Sandbox
+from proxy.sandbox.p1 import P1, P1Options
+from proxy.sandbox.p2 import P2, P2Options
+from proxy.sandbox.p4 import P4, P4Options
 from proxy.sandbox.received import Received
-from proxy.sandbox.script import Script, ScriptError
+from proxy.sandbox.script import Place, Script, ScriptError
 
-__all__ = ["FAULTS", "P1", "P1Options", "Received", "Sandbox", "Script", "ScriptError", "run_alone"]
+__all__ = [
+    "FAULTS",
+    "P1",
+    "P2",
+    "P4",
+    "P1Options",
+    "P2Options",
+    "P4Options",
+    "Place",
+    "Received",
+    "Sandbox",
+    "Script",
+    "ScriptError",
+    "run_alone",
+]

@@ -114,6 +114,7 @@ class Scene:
     images: tuple[str, ...]  # sent with the prompt
     calls: int  # made since
     results: tuple[Returned, ...] = field(default=())  # come back since
+    shown: tuple[str, ...] = ()  # pictures that followed the results in a message of their own
 
 
 def reply(ask: Ask) -> list[Part]:
@@ -139,12 +140,14 @@ def _scene(ask: Ask) -> Scene:
     if not prompt:
         start = 0
     since = ask.entries[start:]
+    behind = next((place for place, entry in enumerate(since) if isinstance(entry, Returned)), len(since))
     return Scene(
         ask=ask,
         prompt=prompt,
         images=tuple(kind for entry in since if isinstance(entry, Said) for kind in entry.images),
         calls=sum(isinstance(entry, Called) for entry in since),
         results=tuple(entry for entry in since if isinstance(entry, Returned)),
+        shown=tuple(kind for entry in since[behind:] if isinstance(entry, Said) for kind in entry.images),
     )
 
 
@@ -228,7 +231,10 @@ def _comment(scene: Scene) -> list[Part] | None:
     if not scene.results:
         return None
     names = {one.call_id: one.tool for one in scene.ask.entries if isinstance(one, Called)}
-    return [Say("\n".join(_about(result, names.get(result.call_id, "tool")) for result in scene.results))]
+    lines = [_about(result, names.get(result.call_id, "tool")) for result in scene.results]
+    if scene.shown:
+        lines.append(f"Beside that I see {_pictures(scene.shown)}.")
+    return [Say("\n".join(lines))]
 
 
 def _about(result: Returned, tool: str) -> str:

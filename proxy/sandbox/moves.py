@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from proxy.core.sse import encode_events
+from proxy.core.sse import dump_json, encode_events
 
 #: Events that share one write when nothing is slowed down: fewer system calls, and still a visible stream.
 EVENTS_PER_WRITE = 8
@@ -70,15 +70,33 @@ class Pace:
         return self.events_per_write or (1 if self.word_delay_s > 0 else EVENTS_PER_WRITE)
 
 
+class Framing(NamedTuple):
+    """How events become frames, and which of them are words of an answer, for the pace."""
+
+    encode: Callable[[Iterable[Mapping[str, Any]]], bytes]
+    is_delta: Callable[[Mapping[str, Any]], bool]
+
+
+def _encode_data(events: Iterable[Mapping[str, Any]]) -> bytes:
+    return "".join([f"data: {dump_json(event)}\n\n" for event in events]).encode()
+
+
+#: Events with a name, which is their type; and chunks without one, whose words are in their choices.
+NAMED = Framing(encode_events, lambda event: event["type"].endswith((".delta", "block_delta")))
+BARE = Framing(_encode_data, lambda event: any(one.get("delta") for one in event.get("choices") or ()))
+
+EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+
+
 async def play(
-    request: web.Request, headers: Mapping[str, str], moves: Iterable[Move], pace: Pace
+    request: web.Request, headers: Mapping[str, str], moves: Iterable[Move], pace: Pace, framing: Framing = NAMED
 ) -> web.StreamResponse:
     """Plays the moves as the body of a 200 answer. Events that follow each other share a write, see `Pace`."""
-    player = _Player(request, headers)
+    player = _Player(request, headers, framing)
     batch: list[dict[str, Any]] = []
     for move in moves:
         if isinstance(move, dict):
-            if pace.word_delay_s > 0 and move["type"].endswith(".delta"):
+            if pace.word_delay_s > 0 and framing.is_delta(move):
                 await player.send(batch)
                 await asyncio.sleep(pace.word_delay_s)
             batch.append(move)
@@ -98,8 +116,9 @@ async def play(
 class _Player:
     """The response; its head goes out with the first thing that is sent."""
 
-    def __init__(self, request: web.Request, headers: Mapping[str, str]) -> None:
+    def __init__(self, request: web.Request, headers: Mapping[str, str], framing: Framing) -> None:
         self._request = request
+        self._encode = framing.encode
         self.response = web.StreamResponse(headers=headers)
 
     async def open(self) -> None:
@@ -109,7 +128,7 @@ class _Player:
     async def send(self, batch: list[dict[str, Any]]) -> None:
         """Sends and empties the batch."""
         if batch:
-            data = encode_events(batch)
+            data = self._encode(batch)
             batch.clear()
             await self._write(data)
 

@@ -2,45 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
 
 from proxy.sandbox.p1_account import add_account_routes
-from proxy.sandbox.p1_failures import HTTP_FAULTS
-from proxy.sandbox.p1_faults import STREAM_FAULTS
 from proxy.sandbox.p1_issuer import Issuer
-from proxy.sandbox.p1_item_faults import ITEM_FAULTS
-from proxy.sandbox.p1_items import Ids
-from proxy.sandbox.p1_responses import serve_responses
+from proxy.sandbox.p1_responses import WIRE, serve_responses
 from proxy.sandbox.p1_search import serve_search
 from proxy.sandbox.p1_tokens import TokenBook
 from proxy.sandbox.received import Received
-from proxy.sandbox.script import Script
-
-#: Every fault that a step of a script may name.
-FAULTS: dict[str, Callable[..., Any]] = {**HTTP_FAULTS, **STREAM_FAULTS, **ITEM_FAULTS}
+from proxy.sandbox.upstream import KEPT_REQUESTS, Options, Upstream
 
 CODEX_PATH = "/backend-api/codex"
 
-#: Requests kept for inspection, each with its body: enough for a test, bounded for a benchmark.
-KEPT_REQUESTS = 128
-
-#: Conversations of which the prompt cache remembers a size.
-MAX_CACHE_KEYS = 1_000
-
-#: The cache counts in blocks of this many tokens.
-CACHE_BLOCK = 128
-
 
 @dataclass(slots=True)
-class P1Options:
+class P1Options(Options):
     """How the simulated account behaves. All may be changed while it runs.
 
     `context_form` is how an overflow of `context_limit` (tokens, at four characters each) is told: "failed" (a
@@ -51,26 +33,20 @@ class P1Options:
     email: str = "sandbox@example.com"
     plan: str = "plus"
     access_lifetime_s: int = 864_000  # ten days, as the real issuer
-    word_delay_s: float = 0.0
-    events_per_write: int | None = None
     context_limit: int = 272_000
     context_form: str = "failed"
     device_pending_polls: int = 1
     device_interval_s: int = 1
 
 
-class P1:
-    """State and routes. `requests` and `searches` hold the last KEPT_REQUESTS, oldest first."""
+class P1(Upstream):
+    """State and routes. `searches` are kept like `requests`."""
 
-    def __init__(
-        self,
-        options: P1Options | None = None,
-        script: Iterable[Mapping[str, Any]] = (),
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    options: P1Options
+
+    def __init__(self, options: P1Options | None = None, clock: Callable[[], float] = time.time) -> None:
+        super().__init__((WIRE,), clock)
         self.options = options or P1Options()
-        self.clock = clock
-        self.origin = ""  # set when the server knows its port
         self.tokens = TokenBook(
             account_id=self.options.account_id,
             email=self.options.email,
@@ -79,15 +55,11 @@ class P1:
             clock=clock,
         )
         self.issuer = Issuer(self)
-        self.script = Script(script, FAULTS)
-        self.ids = Ids()
-        self.requests: deque[Received] = deque(maxlen=KEPT_REQUESTS)
         self.searches: deque[Received] = deque(maxlen=KEPT_REQUESTS)
-        self.total_requests = 0  # all Responses requests ever, refused ones too
-        self.active = 0  # requests being answered right now
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._cached: OrderedDict[str, int] = OrderedDict()
+
+    def trace_headers(self) -> dict[str, str]:
+        request_id = self.ids.new("req")
+        return {"x-request-id": request_id, "x-oai-request-id": request_id, "cf-ray": f"{request_id[-16:]}-SBX"}
 
     @property
     def refreshes(self) -> int:
@@ -102,50 +74,16 @@ class P1:
         }
 
     def stored_credential(self, lifetime_s: int | None = None, expires_ms: int | None = None) -> dict[str, Any]:
-        """A fresh sign-in as a client stores it: `{"access","refresh","expires","accountId"}`, expires in epoch ms.
+        """A fresh sign-in as a client stores it, see `Tokens.stored`, with `accountId`.
 
-        `lifetime_s` may be negative (an expired token); `expires_ms` replaces the stored time only, so that a record
-        can look fresh while its token is refused.
+        `lifetime_s` may be negative: an expired token.
         """
-        issued = self.tokens.issue(self.origin, lifetime_s)
-        lifetime = self.tokens.lifetime_s if lifetime_s is None else lifetime_s
-        return {
-            "access": issued["access_token"],
-            "refresh": issued["refresh_token"],
-            "expires": int((self.clock() + lifetime) * 1000) if expires_ms is None else expires_ms,
-            "accountId": self.options.account_id,
-        }
+        record = self.tokens.stored(self.tokens.issue(self.origin, lifetime_s), lifetime_s, expires_ms)
+        return {**record, "accountId": self.options.account_id}
 
     def revoke_access(self) -> None:
         """All access tokens stop working: the next request gets a 401."""
         self.tokens.revoke_access()
-
-    def cached_tokens(self, key: str | None, tokens: int) -> int:
-        """How much of a prompt of `tokens` the cache knew under the key, which now remembers this size."""
-        if not key:
-            return 0
-        known = min(self._cached.pop(key, 0), tokens) // CACHE_BLOCK * CACHE_BLOCK
-        self._cached[key] = tokens
-        if len(self._cached) > MAX_CACHE_KEYS:
-            self._cached.popitem(last=False)
-        return known
-
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
-        """Counts a request as active for as long as it is answered, however that ends."""
-        self.active += 1
-        self._idle.clear()
-        try:
-            yield
-        finally:
-            self.active -= 1
-            if not self.active:
-                self._idle.set()
-
-    async def idle(self, timeout_s: float = 2.0) -> None:
-        """Returns when no request is being answered. Raises TimeoutError: somebody did not let go."""
-        async with asyncio.timeout(timeout_s):
-            await self._idle.wait()
 
     def add_routes(self, app: web.Application) -> None:
         async def responses(request: web.Request) -> web.StreamResponse:

@@ -6,21 +6,29 @@ approved after a number of polls.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import json
 import secrets
-from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from yarl import URL
 
-from proxy.sandbox.moves import Reply
-from proxy.sandbox.p1_tokens import CLIENT_ID, encode_base64url
-from proxy.sandbox.refusal import Refused, detail, plain_reply
+from proxy.sandbox.jwt import encode_base64url
+from proxy.sandbox.oauth import (
+    TokenEndpoint,
+    form_fields,
+    guarded,
+    json_fields,
+    new_user_code,
+    oauth_error,
+    remember_pending,
+    sign_in_page,
+)
+from proxy.sandbox.p1_tokens import CLIENT_ID
+from proxy.sandbox.refusal import detail
 
 if TYPE_CHECKING:
     from proxy.sandbox.p1 import P1
@@ -29,12 +37,6 @@ if TYPE_CHECKING:
 REDIRECT_PORTS = (1455, 1457)
 REDIRECT_HOSTS = ("localhost", "127.0.0.1")
 REDIRECT_PATH = "/auth/callback"
-
-#: Codes and device sign-ins that are under way; older ones are forgotten.
-MAX_PENDING = 100
-
-#: Token requests kept for inspection.
-KEPT_REQUESTS = 128
 
 
 @dataclass(slots=True)
@@ -51,36 +53,29 @@ class _Device:
     polls_left: int
 
 
-class Issuer:
-    """`fail` and `delay_s` alter the token endpoint; `deny` makes the authorize page send that error back."""
+class Issuer(TokenEndpoint):
+    """Beside the switches of the token endpoint: `deny` makes the authorize page send that error back."""
 
     def __init__(self, p1: P1) -> None:
+        super().__init__()
         self._p1 = p1
-        self.fail: Reply | None = None
-        self.delay_s = 0.0
         self.deny: str | None = None
         self.device_enabled = True
-        self.refreshes = 0
-        self.refresh_requests = 0
         self.revoked: list[str] = []
-        self.token_requests: deque[dict[str, Any]] = deque(maxlen=KEPT_REQUESTS)  # the fields of each
         self._codes: OrderedDict[str, _Code] = OrderedDict()
         self._devices: OrderedDict[str, _Device] = OrderedDict()
 
-    def answer_with(self, status: int, body: Any = "", headers: Mapping[str, str] | None = None) -> None:
-        """From now on the token endpoint answers just this; `recover` ends it."""
-        self.fail = Reply(status, body, headers)
-
     def recover(self) -> None:
-        self.fail, self.delay_s, self.deny = None, 0.0, None
+        super().recover()
+        self.deny = None
 
     def add_routes(self, app: web.Application) -> None:
-        app.router.add_get("/oauth/authorize", _guarded(self._authorize))
-        app.router.add_post("/oauth/token", _guarded(self._token))
-        app.router.add_post("/oauth/revoke", _guarded(self._revoke))
-        app.router.add_post("/api/accounts/deviceauth/usercode", _guarded(self._user_code))
-        app.router.add_post("/api/accounts/deviceauth/token", _guarded(self._device_token))
-        app.router.add_get("/codex/device", _guarded(self._device_page))
+        app.router.add_get("/oauth/authorize", guarded(self._authorize))
+        app.router.add_post("/oauth/token", guarded(self._token))
+        app.router.add_post("/oauth/revoke", guarded(self._revoke))
+        app.router.add_post("/api/accounts/deviceauth/usercode", guarded(self._user_code))
+        app.router.add_post("/api/accounts/deviceauth/token", guarded(self._device_token))
+        app.router.add_get("/codex/device", guarded(self._device_page))
 
     async def _authorize(self, request: web.Request) -> web.Response:
         query = request.query
@@ -95,7 +90,7 @@ class Issuer:
         }
         for name, met in demands.items():
             if not met:
-                raise _oauth_error("invalid_request", f"{name} is missing or wrong")
+                raise oauth_error("invalid_request", f"{name} is missing or wrong")
         answer = {"state": query["state"]}
         if self.deny is not None:
             answer["error"] = self.deny
@@ -105,36 +100,21 @@ class Issuer:
 
     def _new_code(self, challenge: str, redirect_uri: str) -> str:
         code = f"ac_{secrets.token_urlsafe(24)}"
-        self._codes[code] = _Code(challenge, redirect_uri)
-        if len(self._codes) > MAX_PENDING:
-            self._codes.popitem(last=False)
+        remember_pending(self._codes, code, _Code(challenge, redirect_uri))
         return code
 
     async def _token(self, request: web.Request) -> web.Response:
-        fields = await _fields(request)
-        self.token_requests.append(fields)
-        if fields.get("grant_type") == "refresh_token":
-            self.refresh_requests += 1
-        if self.delay_s:
-            await asyncio.sleep(self.delay_s)
-        if self.fail is not None:
-            return plain_reply(self.fail.status, self.fail.body, self.fail.headers or {})
-        if fields.get("client_id") != CLIENT_ID:
-            raise _oauth_error("invalid_client", "unknown client_id", 401)
         grants = {"authorization_code": self._exchange, "refresh_token": self._refresh}
-        grant = grants.get(str(fields.get("grant_type")))
-        if grant is None:
-            raise _oauth_error("unsupported_grant_type", "authorization_code or refresh_token expected")
-        return web.json_response(grant(fields))
+        return await self.serve_token(await _fields(request), CLIENT_ID, grants)
 
     def _exchange(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         code = self._codes.pop(str(fields.get("code")), None)  # gone whatever comes: a code is good once
         if code is None:
-            raise _oauth_error("invalid_grant", "the code is unknown or was used")
+            raise oauth_error("invalid_grant", "the code is unknown or was used")
         if fields.get("redirect_uri") != code.redirect_uri:
-            raise _oauth_error("invalid_grant", "redirect_uri differs from that of the authorization")
+            raise oauth_error("invalid_grant", "redirect_uri differs from that of the authorization")
         if _challenge(str(fields.get("code_verifier", ""))) != code.challenge:
-            raise _oauth_error("invalid_grant", "code_verifier does not match the challenge")
+            raise oauth_error("invalid_grant", "code_verifier does not match the challenge")
         return self._p1.tokens.issue(self._p1.origin)
 
     def _refresh(self, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,34 +126,30 @@ class Issuer:
         fields = await _fields(request)
         token = fields.get("token")
         if not isinstance(token, str) or fields.get("client_id") != CLIENT_ID:
-            raise _oauth_error("invalid_request", "token and client_id are needed")
+            raise oauth_error("invalid_request", "token and client_id are needed")
         self.revoked.append(token)
         self._p1.tokens.revoke(token)
         return web.json_response({})
 
     async def _user_code(self, request: web.Request) -> web.Response:
-        fields = await _json_fields(request)
+        fields = await json_fields(request)
         if not self.device_enabled:
             raise detail("Not Found", 404)
         if fields.get("client_id") != CLIENT_ID:
-            raise _oauth_error("invalid_client", "unknown client_id")
-        letters = "BCDFGHJKLMNPQRSTVWXZ"
-        user_code = "-".join("".join(secrets.choice(letters) for _ in range(4)) for _ in range(2))
-        device_id = f"deviceauth_{secrets.token_hex(12)}"
-        self._devices[device_id] = _Device(user_code, self._p1.options.device_pending_polls)
-        if len(self._devices) > MAX_PENDING:
-            self._devices.popitem(last=False)
+            raise oauth_error("invalid_client", "unknown client_id")
+        user_code, device_id = new_user_code(), f"deviceauth_{secrets.token_hex(12)}"
+        remember_pending(self._devices, device_id, _Device(user_code, self._p1.options.device_pending_polls))
         interval = str(self._p1.options.device_interval_s)  # a text, as the real service has it
         return web.json_response({"device_auth_id": device_id, "user_code": user_code, "interval": interval})
 
     async def _device_token(self, request: web.Request) -> web.Response:
-        fields = await _json_fields(request)
+        fields = await json_fields(request)
         device = self._devices.get(str(fields.get("device_auth_id")))
         if device is None or fields.get("user_code") != device.user_code:
-            raise _oauth_error("invalid_request", "unknown device_auth_id or user_code")
+            raise oauth_error("invalid_request", "unknown device_auth_id or user_code")
         if device.polls_left > 0:
             device.polls_left -= 1
-            raise _oauth_error("authorization_pending", "not approved yet", 403)
+            raise oauth_error("authorization_pending", "not approved yet", 403)
         del self._devices[fields["device_auth_id"]]
         verifier = secrets.token_urlsafe(32)
         code = self._new_code(_challenge(verifier), f"{self._p1.origin}/deviceauth/callback")
@@ -182,26 +158,7 @@ class Issuer:
         )
 
     async def _device_page(self, _request: web.Request) -> web.Response:
-        page = (
-            "<!doctype html><title>Sandbox sign-in</title><h1>Sandbox sign-in</h1>"
-            "<p>This is a simulated account on your own machine. There is nothing to type in: the program that shows "
-            "you a code is signed in by itself after a moment.</p>"
-        )
-        return web.Response(text=page, content_type="text/html")
-
-
-def _guarded(
-    handler: Callable[[web.Request], Awaitable[web.Response]],
-) -> Callable[[web.Request], Awaitable[web.Response]]:
-    """The handler with refusals turned into answers."""
-
-    async def guarded(request: web.Request) -> web.Response:
-        try:
-            return await handler(request)
-        except Refused as refused:
-            return refused.response()
-
-    return guarded
+        return sign_in_page()
 
 
 def _checked_redirect(text: str) -> URL:
@@ -209,7 +166,7 @@ def _checked_redirect(text: str) -> URL:
     url = URL(text)
     listed = url.scheme == "http" and url.host in REDIRECT_HOSTS and url.explicit_port in REDIRECT_PORTS
     if not listed or url.path != REDIRECT_PATH:
-        raise _oauth_error("invalid_request", "redirect_uri is not listed for this client")
+        raise oauth_error("invalid_request", "redirect_uri is not listed for this client")
     return url
 
 
@@ -219,24 +176,4 @@ def _challenge(verifier: str) -> str:
 
 async def _fields(request: web.Request) -> dict[str, Any]:
     """Form fields, or the members of a JSON body: the service takes both."""
-    if request.content_type == "application/json":
-        return await _json_fields(request)
-    if request.content_type != "application/x-www-form-urlencoded":
-        raise detail("Unsupported Media Type", 415)
-    return {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
-
-
-async def _json_fields(request: web.Request) -> dict[str, Any]:
-    if request.content_type != "application/json":
-        raise detail("Unsupported Media Type", 415)
-    try:
-        fields = json.loads(await request.read())
-    except ValueError:
-        fields = None
-    if not isinstance(fields, dict):
-        raise _oauth_error("invalid_request", "a JSON object is needed")
-    return fields
-
-
-def _oauth_error(code: str, description: str, status: int = 400) -> Refused:
-    return Refused(status, {"error": code, "error_description": description})
+    return await (json_fields if request.content_type == "application/json" else form_fields)(request)

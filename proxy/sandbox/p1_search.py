@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from proxy.sandbox.checking import missing
 from proxy.sandbox.p1_catalog import MODELS
 from proxy.sandbox.p1_headers import check_account, check_format
-from proxy.sandbox.p1_input_checks import check_message
 from proxy.sandbox.received import receive
 from proxy.sandbox.refusal import Refused, detail, invalid
+from proxy.sandbox.responses_input_checks import check_message
 from proxy.sandbox.web_index import Page, find_pages
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def _check(headers: Mapping[str, str], body: Any) -> None:
         raise detail("Invalid JSON body")
     _only(body, _TOP_LEVEL, "")
     if not isinstance(body.get("id"), str) or not body["id"]:
-        raise _missing("id")
+        raise missing("id")
     if headers.get("session-id", body["id"]) != body["id"]:
         raise detail("session-id does not match the id of the search")
     if body.get("model") not in MODELS:
@@ -71,16 +72,16 @@ def _check_input(items: Any) -> None:
 def _check_commands(commands: Any) -> None:
     queries = commands.get("search_query") if isinstance(commands, dict) else None
     if not isinstance(queries, list) or not queries:
-        raise _missing("commands.search_query")
+        raise missing("commands.search_query")
     for query in queries:
         if not isinstance(query, dict) or not isinstance(query.get("q"), str) or not query["q"].strip():
-            raise _missing("commands.search_query[].q")
+            raise missing("commands.search_query[].q")
         _only(query, _QUERY, "commands.search_query[].")
 
 
 def _check_settings(settings: Any) -> None:
     if not isinstance(settings, dict) or settings.get("allowed_callers") != ["direct"]:
-        raise _missing("settings.allowed_callers")
+        raise missing("settings.allowed_callers")
     _only(settings, _SETTINGS, "settings.")
     if not isinstance(settings.get("external_web_access", True), bool):
         raise invalid("Invalid type for 'settings.external_web_access'.", code="invalid_type", param="settings")
@@ -100,10 +101,6 @@ def _only(value: Mapping[str, Any], allowed: frozenset[str], where: str) -> None
     for name in value:
         if name not in allowed:
             raise invalid(f"Unknown parameter: '{where}{name}'.", code="unknown_parameter", param=f"{where}{name}")
-
-
-def _missing(where: str) -> Refused:
-    return invalid(f"Missing required parameter: '{where}'.", code="missing_required_parameter", param=where)
 
 
 def _results(body: Mapping[str, Any]) -> dict[str, Any]:

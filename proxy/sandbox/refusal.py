@@ -19,6 +19,14 @@ class Refused(Exception):
         self.body = body
         self.headers = dict(headers or {})
 
+    @property
+    def message(self) -> str:
+        """What it says, in whichever of the shapes below."""
+        if isinstance(self.body, str):
+            return self.body
+        error = self.body.get("error")
+        return str(error["message"] if isinstance(error, dict) else self.body.get("detail", error))
+
     def response(self) -> web.Response:
         return plain_reply(self.status, self.body, self.headers)
 

@@ -1,4 +1,4 @@
-"""What the P1 backend demands of JSON schemas: patterns that Python understands, and the rules of strict mode."""
+"""What backends demand of JSON schemas: legal patterns, the rules of strict mode, a type for every property."""
 
 from __future__ import annotations
 
@@ -156,3 +156,31 @@ def _object_fault(schema: dict[str, Any]) -> str | None:
             f"Missing '{missing[0]}'."
         )
     return None
+
+
+#: Any of these excuses a schema from having a type.
+_TYPED_BY = ("type", "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "$ref")
+
+#: Keywords whose schemas stand where a value is described and hence need a type.
+_DESCRIBES = ("properties", "items", "prefixItems", "additionalProperties", "anyOf", "oneOf", "allOf")
+
+
+def untyped(schema: Any) -> str | None:
+    """The path (`properties.mode`) of the first schema of a value that names no type; the root needs none."""
+    for path, one in walk(schema):
+        if path and _describes_value(path) and not any(word in one for word in _TYPED_BY):
+            return ".".join(path)
+    return None
+
+
+def _describes_value(path: tuple[str, ...]) -> bool:
+    """Whether all keywords on the way are of those that describe values."""
+    rest = list(path)
+    while rest:
+        word = rest.pop(0)
+        if word not in _DESCRIBES:
+            return False
+        numbered = bool(rest) and rest[0].isdigit()
+        if word == "properties" or (word in _LISTS and numbered):
+            rest.pop(0)
+    return True

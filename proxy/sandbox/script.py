@@ -4,8 +4,10 @@ A script is a JSON list of steps. Each step is used for one request for an answe
 takes the first step that is not used up and matches, and when none does it is answered normally. Requests that the
 upstream refuses anyhow use no step. Members of a step:
 
+    "provider": "p2"                  only for this upstream; else for whichever gets a matching request first
     "match": {"contains": "text"}     only for requests whose body has the text in some value; also "prompt" (in the
-                                      last prompt of the user), "model" (equal)
+                                      last prompt of the user), "model" (equal), "wire" ("chat", "messages" or
+                                      "responses")
     "times": 3                        how often; default 1; null: for ever
     "word_delay_s": 0.05              the pace of this answer
     "events_per_write": 1
@@ -15,10 +17,13 @@ and one of (or none, then the answer is normal):
     "status": 429, "headers": {…}, "body": {…}       an HTTP answer; a text as body is sent as it is
     "events": [{"type": …}, …], "delay_s": 0.1, "then": "end" | "cut" | "reset" | "stall"
                                       these events as they are, with a delay before each; an entry may also be
-                                      {"raw": "data: {oops\\n\\n"}, {"raw_base64": "…"} or {"pause_s": 1.5}
+                                      {"raw": "data: {oops\\n\\n"}, {"raw_base64": "…"} or {"pause_s": 1.5}.
+                                      For streams only; events without a type fit the wire "chat" alone
     "fault": "cut_text", …            a named fault; the other members are its parameters
 
->>> Script([{"fault": "usage_limit", "times": 2}]).left
+A fault waits for a request on a wire that knows its name: many names mean the same everywhere.
+
+>>> Script({Place("p1", "responses"): {}}, [{"status": 500, "times": 2}]).left
 2
 """
 
@@ -30,13 +35,13 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from proxy.core.sse import dump_json
 from proxy.sandbox.moves import Cut, Move, Pause, Raw, Reply, Stall
 
 #: Members that any step may have.
-_COMMON = frozenset({"match", "times", "word_delay_s", "events_per_write"})
+_COMMON = frozenset({"provider", "match", "times", "word_delay_s", "events_per_write"})
 
 #: Kind of a step -> the members that belong to it.
 _KINDS = {
@@ -44,7 +49,7 @@ _KINDS = {
     "events": frozenset({"events", "delay_s", "then"}),
 }
 
-_MATCHES = ("contains", "prompt", "model")
+_MATCHES = ("contains", "prompt", "model", "wire")
 
 _ENDS: dict[str, tuple[Move, ...]] = {
     "end": (),
@@ -52,6 +57,18 @@ _ENDS: dict[str, tuple[Move, ...]] = {
     "reset": (Cut(reset=True),),
     "stall": (Stall(),),
 }
+
+
+class Place(NamedTuple):
+    """Where a step may be played: an upstream, one of its wires, and whether the answer is a stream there."""
+
+    provider: str
+    wire: str  # chat | messages | responses
+    stream: bool = True
+
+
+#: The faults of each place: a step that names another one, or gives it a parameter it does not take, is refused.
+Tables = Mapping[Place, Mapping[str, Callable[..., Any]]]
 
 
 class ScriptError(ValueError):
@@ -62,6 +79,7 @@ class ScriptError(ValueError):
 class Step:
     """One step, checked. `left` is None for a step without end."""
 
+    places: frozenset[Place]
     left: int | None = 1
     match: Mapping[str, str] = field(default_factory=dict)
     word_delay_s: float | None = None
@@ -71,27 +89,23 @@ class Step:
     fault: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
 
-    def fits(self, body: Mapping[str, Any], prompt: str) -> bool:
+    def fits(self, place: Place, body: Mapping[str, Any], prompt: str) -> bool:
         """Whether the request is one that the step waits for."""
         wanted = self.match
         return (
-            ("contains" not in wanted or dump_json(wanted["contains"])[1:-1] in dump_json(body))
+            self.left != 0
+            and place in self.places
+            and ("contains" not in wanted or dump_json(wanted["contains"])[1:-1] in dump_json(body))
             and ("prompt" not in wanted or wanted["prompt"] in prompt)
             and ("model" not in wanted or wanted["model"] == body.get("model"))
         )
 
 
 class Script:
-    """The steps that are still to come. Steps may be added or replaced while it is played.
+    """The steps that are still to come for one upstream. Steps may be added or replaced while it is played."""
 
-    `faults` are the named faults that the upstream knows: a step that names another one, or gives it a parameter it
-    does not take, is refused at once. None leaves the names unchecked.
-    """
-
-    def __init__(
-        self, steps: Iterable[Mapping[str, Any]] = (), faults: Mapping[str, Callable[..., Any]] | None = None
-    ) -> None:
-        self._faults = faults
+    def __init__(self, tables: Tables, steps: Iterable[Mapping[str, Any]] = ()) -> None:
+        self.tables = tables
         self._steps: list[Step] = []
         self.extend(steps)
 
@@ -102,29 +116,37 @@ class Script:
 
     def extend(self, steps: Iterable[Mapping[str, Any]]) -> None:
         """Appends steps. Raises ScriptError, and then none is appended."""
-        self._steps += [self._read(step, place) for place, step in enumerate(steps)]
+        self._steps += read_steps(steps, self.tables)
 
     def replace(self, steps: Iterable[Mapping[str, Any]]) -> None:
         """Forgets what was left and starts with these."""
         self._steps = []
         self.extend(steps)
 
-    def take(self, body: Mapping[str, Any], prompt: str) -> Step | None:
+    def share(self, steps: Iterable[Step]) -> None:
+        """Appends those that may be played here. Another script may hold the same steps: a use there is one here."""
+        self._steps += [step for step in steps if step.places & self.tables.keys()]
+
+    def take(self, place: Place, body: Mapping[str, Any], prompt: str) -> Step | None:
         """The step for this request, used once by this call."""
         for step in self._steps:
-            if step.fits(body, prompt):
+            if step.fits(place, body, prompt):
                 if step.left is not None:
                     step.left -= 1
-                    if step.left == 0:
-                        self._steps.remove(step)
+                self._steps = [one for one in self._steps if one.left != 0]
                 return step
         return None
 
-    def _read(self, step: Mapping[str, Any], place: int) -> Step:
+
+def read_steps(steps: Iterable[Mapping[str, Any]], tables: Tables) -> list[Step]:
+    """The steps, checked. Raises ScriptError."""
+    read = []
+    for number, step in enumerate(steps):
         try:
-            return _read_step(step, self._faults)
+            read.append(_read_step(step, tables))
         except (TypeError, ValueError, KeyError) as error:
-            raise ScriptError(f"step {place}: {error}") from error
+            raise ScriptError(f"step {number}: {error}") from error
+    return read
 
 
 def load_steps(path: Path) -> list[Mapping[str, Any]]:
@@ -138,10 +160,11 @@ def load_steps(path: Path) -> list[Mapping[str, Any]]:
     return steps
 
 
-def _read_step(step: Mapping[str, Any], faults: Mapping[str, Callable[..., Any]] | None) -> Step:
+def _read_step(step: Mapping[str, Any], tables: Tables) -> Step:
     match = step.get("match", {})
     if set(match) - set(_MATCHES):
         raise ValueError(f"match knows {', '.join(_MATCHES)} only")
+    places = _wanted_places(step, tables)
     # a fault may have parameters that are called like the other kinds
     kinds = ["fault"] if "fault" in step else [kind for kind in _KINDS if kind in step]
     if len(kinds) > 1:
@@ -152,6 +175,7 @@ def _read_step(step: Mapping[str, Any], faults: Mapping[str, Callable[..., Any]]
     if times is not None and (not isinstance(times, int) or times < 1):
         raise ValueError("times is a number from 1, or null")
     read = Step(
+        places=places,
         left=times,
         match=match,
         word_delay_s=step.get("word_delay_s"),
@@ -160,7 +184,7 @@ def _read_step(step: Mapping[str, Any], faults: Mapping[str, Callable[..., Any]]
     if kind == "fault":
         read.fault = own.pop("fault")
         read.params = own
-        _check_fault(read, faults)
+        read.places = _places_of_fault(read, tables)
         return read
     unknown = set(own) - _KINDS.get(kind or "", frozenset())
     if unknown:
@@ -169,21 +193,38 @@ def _read_step(step: Mapping[str, Any], faults: Mapping[str, Callable[..., Any]]
         read.reply = Reply(int(step["status"]), step.get("body", ""), step.get("headers"))
     elif kind == "events":
         read.moves = _read_moves(step)
+        read.places = _places_of_events(read.moves, places)
     return read
 
 
-def _check_fault(step: Step, faults: Mapping[str, Callable[..., Any]] | None) -> None:
-    if faults is None:
-        return
-    if step.fault is None or step.fault not in faults:
-        raise ValueError(f"unknown fault {step.fault!r}; known: {', '.join(sorted(faults))}")
-    signature = inspect.signature(faults[step.fault])
-    taken = [name for name in signature.parameters if name != "answer"]
-    unknown = set(step.params) - set(taken)
-    if unknown:
-        raise ValueError(
-            f"fault {step.fault!r} takes {', '.join(taken) or 'no parameters'}, not {sorted(unknown)[0]!r}"
-        )
+def _wanted_places(step: Mapping[str, Any], tables: Tables) -> frozenset[Place]:
+    """The places that provider and wire of the step allow."""
+    provider, wire = step.get("provider"), step.get("match", {}).get("wire")
+    places = frozenset(place for place in tables if provider in (None, place.provider) and wire in (None, place.wire))
+    if not places:
+        known = sorted({f"{place.provider} ({place.wire})" for place in tables})
+        raise ValueError(f"no such provider or wire; known: {', '.join(known)}")
+    return places
+
+
+def _places_of_fault(step: Step, tables: Tables) -> frozenset[Place]:
+    """The places that know the fault and its parameters."""
+    fault = str(step.fault)
+    functions = {place: tables[place][fault] for place in step.places if fault in tables[place]}
+    if not functions:
+        known = sorted({name for place in step.places for name in tables[place]})
+        raise ValueError(f"unknown fault {step.fault!r}; known: {', '.join(known)}")
+    taken = {place: _parameters(function) for place, function in functions.items()}
+    places = frozenset(place for place in functions if not set(step.params) - set(taken[place]))
+    if not places:
+        names = next(iter(taken.values()))
+        unknown = sorted(set(step.params) - set(names))[0]
+        raise ValueError(f"fault {step.fault!r} takes {', '.join(names) or 'no parameters'}, not {unknown!r}")
+    return places
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    return [name for name in inspect.signature(function).parameters if name != "answer"]
 
 
 def _read_moves(step: Mapping[str, Any]) -> list[Move]:
@@ -202,6 +243,13 @@ def _read_move(entry: Mapping[str, Any]) -> Move:
         return Raw(base64.b64decode(entry["raw_base64"]))
     if "pause_s" in entry:
         return Pause(float(entry["pause_s"]))
-    if not isinstance(entry.get("type"), str):
-        raise ValueError("an event needs a type")
     return dict(entry)
+
+
+def _places_of_events(moves: Iterable[Move], places: frozenset[Place]) -> frozenset[Place]:
+    """Streams only; and an event without a type cannot be told on a wire that names its events."""
+    untyped = any(isinstance(move, dict) and not isinstance(move.get("type"), str) for move in moves)
+    fitting = frozenset(place for place in places if place.stream and (place.wire == "chat" or not untyped))
+    if not fitting:
+        raise ValueError("an event needs a type")
+    return fitting

@@ -3,6 +3,8 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 from p1_sandbox_client import Client
+from p2_sandbox_client import P2Client
+from p4_sandbox_client import P4Client
 
 from proxy.sandbox import Sandbox
 
@@ -14,6 +16,21 @@ async def sandbox() -> AsyncIterator[Sandbox]:
 
 
 @pytest.fixture
-async def client(sandbox: Sandbox) -> AsyncIterator[Client]:
-    async with aiohttp.ClientSession() as session:
-        yield Client(sandbox, session)
+async def session() -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession() as running:
+        yield running
+
+
+@pytest.fixture
+def client(sandbox: Sandbox, session: aiohttp.ClientSession) -> Client:
+    return Client(sandbox, session)
+
+
+@pytest.fixture
+def kimi(sandbox: Sandbox, session: aiohttp.ClientSession) -> P2Client:
+    return P2Client(sandbox, session)
+
+
+@pytest.fixture
+def go(sandbox: Sandbox, session: aiohttp.ClientSession) -> P4Client:
+    return P4Client(sandbox, session)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
+from raw_client import RawClient, RawReply
 
 from proxy.sandbox import Sandbox
 
@@ -77,26 +76,8 @@ def lite(*items: dict[str, Any], tools: list[dict[str, Any]] | None = None, **me
 THINKING = {"reasoning": {"effort": "high", "summary": "auto"}, "include": ["reasoning.encrypted_content"]}
 
 
-@dataclass
-class Reply:
-    """`broken` is the error with which the body ended, if it did not end well."""
-
-    status: int
-    headers: Any
-    data: bytes
-    broken: Exception | None = None
-    events: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.data)
-
-    @property
-    def types(self) -> list[str]:
-        return [event["type"] for event in self.events]
-
-    def of(self, kind: str) -> list[dict[str, Any]]:
-        return [event for event in self.events if event["type"] == kind]
+class Reply(RawReply):
+    """What is read of Responses events."""
 
     @property
     def final(self) -> dict[str, Any]:
@@ -111,16 +92,16 @@ class Reply:
         return "".join(event["delta"] for event in self.of("response.output_text.delta"))
 
 
-class Client:
+class Client(RawClient[Reply]):
     """One session and one signed-in account."""
 
-    def __init__(self, sandbox: Sandbox, session: aiohttp.ClientSession) -> None:
-        self.sandbox = sandbox
-        self.session = session
-        self.credential = sandbox.p1.stored_credential()
-        self.url = sandbox.settings()["PROXY_P1_BASE_URL"]
+    reply = Reply
 
-    def headers(self, *, lite: bool = False) -> dict[str, str]:
+    def __init__(self, sandbox: Sandbox, session: aiohttp.ClientSession) -> None:
+        super().__init__(sandbox, session, sandbox.settings()["PROXY_P1_BASE_URL"])
+        self.credential = sandbox.p1.stored_credential()
+
+    def headers(self, body: Any = None) -> dict[str, str]:
         headers = {
             "authorization": f"Bearer {self.credential['access']}",
             "chatgpt-account-id": self.credential["accountId"],
@@ -131,38 +112,5 @@ class Client:
             "openai-beta": "responses=experimental",
             "session-id": "s1",
         }
-        return {**headers, LITE: "true"} if lite else headers
-
-    def post(self, body: Any, headers: dict[str, str | None] | None = None) -> Any:
-        """The request as a context manager. A header of None is left out."""
         on_lite = isinstance(body, dict) and body.get("client_metadata", {}) == MARKER
-        merged = {**self.headers(lite=on_lite), **(headers or {})}
-        sent = {name: value for name, value in merged.items() if value is not None}
-        data = body if isinstance(body, bytes) else json.dumps(body)
-        return self.session.post(self.url, data=data, headers=sent, allow_redirects=False)
-
-    async def ask(self, body: Any, headers: dict[str, str | None] | None = None) -> Reply:
-        """The whole answer, however it ends."""
-        async with self.post(body, headers) as response:
-            data, broken = b"", None
-            try:
-                async for chunk in response.content.iter_any():
-                    data += chunk
-            except (aiohttp.ClientError, ConnectionError) as error:
-                broken = error
-            reply = Reply(response.status, response.headers, data, broken)
-        if response.content_type == "text/event-stream":
-            reply.events = list(parse(data))
-        return reply
-
-
-def parse(data: bytes) -> Any:
-    """The events of whole, well-formed frames."""
-    for block in data.replace(b"\r\n", b"\n").split(b"\n\n")[:-1]:
-        fields = dict(line.split(b": ", 1) for line in block.split(b"\n") if b": " in line)
-        try:
-            event = json.loads(fields[b"data"])
-        except (KeyError, ValueError):
-            continue
-        assert fields.get(b"event", b"").decode() in (event["type"], "")
-        yield event
+        return {**headers, LITE: "true"} if on_lite else headers

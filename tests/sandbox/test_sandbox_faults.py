@@ -9,9 +9,9 @@ import aiohttp
 import pytest
 from p1_sandbox_client import BASH, READ, THINKING, Client, Reply, full, user
 
-from proxy.sandbox import FAULTS, Sandbox, ScriptError
-from proxy.sandbox.p1_failures import FAILURES
-from proxy.sandbox.p1_tokens import check_seal
+from proxy.sandbox import FAULTS, Place, Sandbox, ScriptError
+from proxy.sandbox.responses_failures import FAILURES
+from proxy.sandbox.seals import check_seal
 
 ADDED = "response.output_item.added"
 DONE = "response.output_item.done"
@@ -257,7 +257,7 @@ async def test_fixed_call_ids_repeat(client: Client) -> None:
 def test_every_fault_has_a_test() -> None:
     silences = {"silence_before_head", "silence_after_created", "silence_mid_text", "silence_mid_arguments"}
     seen = {row[0] for row in HTTP} | {row[0] for row in ENDINGS} | set(HARMLESS) | silences
-    assert set(FAULTS) - seen == {"malformed_json", "invalid_utf8", "huge_frame"}
+    assert set(FAULTS[Place("p1", "responses")]) - seen == {"malformed_json", "invalid_utf8", "huge_frame"}
 
 
 async def test_steps_wait_for_the_request_they_match(client: Client) -> None:
@@ -327,7 +327,10 @@ async def test_pace(client: Client) -> None:
         ({"status": 500, "code": 1}, "unknown member 'code'"),
         ({"match": {"text": "x"}}, "match knows"),
         ({"times": 0}, "times"),
-        ({"events": [{}]}, "type"),
+        ({"events": [{}], "provider": "p1"}, "type"),
+        ({"provider": "p9"}, "no such provider"),
+        ({"match": {"wire": "messages"}, "provider": "p2"}, "no such provider or wire"),
+        ({"fault": "usage", "provider": "p1"}, "unknown fault"),
         ({"events": [], "then": "explode"}, "explode"),
     ],
 )

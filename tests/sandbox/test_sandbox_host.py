@@ -118,6 +118,36 @@ def test_credentials_are_private(tmp_path: Path) -> None:
     assert json.loads(sandbox.write_credentials(tmp_path, expires_ms=7).read_text())["expires"] == 7
 
 
+def test_credentials_of_p2_come_with_their_device(tmp_path: Path) -> None:
+    sandbox = Sandbox()
+    sandbox.write_credentials(tmp_path)
+    folder = tmp_path / "p2"
+    assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {
+        "auth.json": 0o600,
+        "device_id": 0o600,
+    }
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    record = json.loads((folder / "auth.json").read_text())
+    assert set(record) == {"access", "refresh", "expires", "scope", "userId"}
+    assert sandbox.p2.tokens.accepts(record["access"])
+    assert sandbox.p2.tokens.device_of(record["access"]) == (folder / "device_id").read_text()
+    assert 0 < record["expires"] - time.time() * 1000 <= 900_000
+    sandbox.write_credentials(tmp_path, lifetime_s=-60)
+    expired = json.loads((folder / "auth.json").read_text())
+    assert not sandbox.p2.tokens.accepts(expired["access"])
+
+
+async def test_settings_name_every_upstream(sandbox: Sandbox) -> None:
+    assert sandbox.settings() == {
+        "PROXY_P1_BASE_URL": f"{sandbox.origin}/backend-api/codex/responses",
+        "PROXY_P1_ISSUER": sandbox.origin,
+        "PROXY_P2_BASE_URL": f"{sandbox.origin}/coding/v1",
+        "PROXY_P2_OAUTH_HOST": sandbox.origin,
+        "PROXY_P4_BASE_URL": f"{sandbox.origin}/zen/go/v1",
+        "PROXY_P4_API_KEY": sandbox.p4.options.api_key,
+    }
+
+
 async def test_a_restart_keeps_port_and_tokens(client: Client) -> None:
     port = client.sandbox.port
     await client.sandbox.stop()
@@ -147,7 +177,7 @@ async def test_run_alone(tmp_path: Path) -> None:
         while not out.getvalue():
             await asyncio.sleep(0.01)
     settings = json.loads(out.getvalue())
-    assert set(settings) == {"PROXY_P1_BASE_URL", "PROXY_P1_ISSUER", "PROXY_CONFIG_DIR"}
+    assert set(settings) == {*Sandbox().settings(), "PROXY_CONFIG_DIR"}
     record = json.loads((Path(settings["PROXY_CONFIG_DIR"]) / "p1" / "auth.json").read_text())
     headers = {
         "authorization": f"Bearer {record['access']}",

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from p1_sandbox_client import BASH, READ, THINKING, Client, Reply, assistant, developer, full, lite, output, user
 
-from proxy.sandbox.p1_tokens import check_seal
 from proxy.sandbox.plausible import arguments_for, example
 from proxy.sandbox.prompts import Wish, real_prompt, title_of, wishes
+from proxy.sandbox.seals import check_seal
 
 
 def calls_of(reply: Reply) -> list[tuple[str, Any]]:

@@ -4,47 +4,47 @@ from __future__ import annotations
 
 from typing import Any
 
+from proxy.sandbox.answer import Event
 from proxy.sandbox.moves import Move, Stall
-from proxy.sandbox.p1_answer import Answer
-from proxy.sandbox.p1_faults import ARGUMENTS_DELTA, TEXT_DELTA, THINKING_DELTA, Fault, without
-from proxy.sandbox.stream import Event
+from proxy.sandbox.responses_answer import ARGUMENTS_DELTA, TEXT_DELTA, THINKING_DELTA, ResponsesAnswer
+from proxy.sandbox.stream_faults import Fault
 
 _ARGUMENTS_DONE = "response.function_call_arguments.done"
 _ADDED = "response.output_item.added"
 _DONE = "response.output_item.done"
 
 
-def _arguments_in_done(answer: Answer) -> list[Move]:
+def _arguments_in_done(answer: ResponsesAnswer) -> list[Move]:
     """No deltas of arguments; they come whole, in two places."""
     return without(answer.events(answer.with_calls()), ARGUMENTS_DELTA)
 
 
-def _arguments_in_item(answer: Answer) -> list[Move]:
+def _arguments_in_item(answer: ResponsesAnswer) -> list[Move]:
     """Only the finished item has the arguments."""
     return without(answer.events(answer.with_calls()), ARGUMENTS_DELTA, _ARGUMENTS_DONE)
 
 
-def _no_arguments(answer: Answer) -> list[Move]:
+def _no_arguments(answer: ResponsesAnswer) -> list[Move]:
     """A call whose arguments are an empty text everywhere."""
     items = answer.with_calls()
     return [*answer.events([{**item, "arguments": ""} if "arguments" in item else item for item in items])]
 
 
-def _no_deltas(answer: Answer, whole: str = "done") -> list[Move]:
+def _no_deltas(answer: ResponsesAnswer, whole: str = "done") -> list[Move]:
     """Text comes only whole: in `output_text.done` (and the item), or with `whole` "item" in the item alone."""
     events = without(answer.events(), TEXT_DELTA, THINKING_DELTA, ARGUMENTS_DELTA)
     return events if whole == "done" else without(events, "response.output_text.done")
 
 
-def _read_pages_empty(answer: Answer) -> list[Move]:
+def _read_pages_empty(answer: ResponsesAnswer) -> list[Move]:
     return [*answer.events(answer.with_read(pages=""))]
 
 
-def _read_huge_offset(answer: Answer, offset: int = 1_300_000) -> list[Move]:
+def _read_huge_offset(answer: ResponsesAnswer, offset: int = 1_300_000) -> list[Move]:
     return [*answer.events(answer.with_read(offset=offset, limit=20))]
 
 
-def _read_spaces(answer: Answer, spaces: int = 1024, closed: bool = True, stall: bool = False) -> list[Move]:
+def _read_spaces(answer: ResponsesAnswer, spaces: int = 1024, closed: bool = True, stall: bool = False) -> list[Move]:
     """The model loses itself in blanks before the closing brace, or (`closed` false) instead of it."""
     items = answer.with_read(pages="")
     text = items[-1]["arguments"]
@@ -59,7 +59,7 @@ def _read_spaces(answer: Answer, spaces: int = 1024, closed: bool = True, stall:
     return [*kept[:start], *deltas, *([{**where, "delta": "}"}] if closed else []), *kept[start:]]
 
 
-def _interleaved(answer: Answer) -> list[Move]:
+def _interleaved(answer: ResponsesAnswer) -> list[Move]:
     """Two calls grow at the same time, one event of each in turn."""
     events = answer.events(answer.with_calls(2))
     calls = [place for place, item in enumerate(answer.items) if item["type"] == "function_call"][-2:]
@@ -71,7 +71,7 @@ def _interleaved(answer: Answer) -> list[Move]:
     return [*rest, *mixed, events[-1]]
 
 
-def _sealed(answer: Answer, added: str | None, done: str | None) -> list[Move]:
+def _sealed(answer: ResponsesAnswer, added: str | None, done: str | None) -> list[Move]:
     """Where the sealed content of reasoning appears, and with which nonce (None: nowhere)."""
     events = answer.events(answer.with_reasoning())
     nonces = {_ADDED: added, _DONE: done}
@@ -85,15 +85,9 @@ def _sealed(answer: Answer, added: str | None, done: str | None) -> list[Move]:
     return [*events]
 
 
-def _fixed_call_ids(answer: Answer, prefix: str = "call_") -> list[Move]:
-    """Calls are numbered from 0 in every answer, so ids repeat within a conversation."""
-    items, number = [], 0
-    for item in answer.with_calls():
-        if "call_id" in item:
-            item = {**item, "call_id": f"{prefix}{number}"}
-            number += 1
-        items.append(item)
-    return [*answer.events(items)]
+def without(events: list[Event], *kinds: str) -> list[Any]:
+    """The events without those of the kinds."""
+    return [event for event in events if event["type"] not in kinds]
 
 
 ITEM_FAULTS: dict[str, Fault] = {
@@ -108,5 +102,4 @@ ITEM_FAULTS: dict[str, Fault] = {
     "sealed_only_added": lambda answer: _sealed(answer, "early", None),
     "sealed_only_done": lambda answer: _sealed(answer, None, "late"),
     "sealed_differs": lambda answer: _sealed(answer, "early", "late"),
-    "fixed_call_ids": _fixed_call_ids,
 }

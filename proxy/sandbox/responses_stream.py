@@ -7,17 +7,13 @@ response.completed, with all items and the usage
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-Event = dict[str, Any]
+from proxy.sandbox.answer import Event
+from proxy.sandbox.pieces import pieces, words
+
 Item = dict[str, Any]
-
-#: Arguments stream in pieces of this many characters: several pieces even for a short call.
-ARGUMENT_PIECE = 12
-
-_WORD = re.compile(r"\s*\S+(?:\s+$)?")
 
 
 def answer_events(envelope: Item, items: list[Item], usage: dict[str, Any]) -> list[Event]:
@@ -60,19 +56,6 @@ _EMPTIED: dict[str, dict[str, Any]] = {
     "function_call": {"arguments": ""},
     "custom_tool_call": {"input": ""},
 }
-
-
-def words(text: str) -> list[str]:
-    """The text in pieces of one word each, blanks kept; joined they are the text.
-
-    >>> words("one  two ")
-    ['one', '  two ']
-    """
-    return _WORD.findall(text) or ([text] if text else [])
-
-
-def pieces(text: str, size: int = ARGUMENT_PIECE) -> list[str]:
-    return [text[start : start + size] for start in range(0, len(text), size)]
 
 
 def number(events: Iterable[Event]) -> Iterator[Event]:

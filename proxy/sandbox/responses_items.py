@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from proxy.core.sse import dump_json
+from proxy.sandbox.ids import Ids
 from proxy.sandbox.model import Call, Part, Say, Search, Think, Tool
-from proxy.sandbox.p1_read import CHARS_PER_TOKEN
-from proxy.sandbox.p1_tokens import seal
+from proxy.sandbox.pieces import tokens_of
+from proxy.sandbox.seals import seal
 
 Item = dict[str, Any]
-
-
-class Ids:
-    """Ids that look like the vendor's and never repeat, also after a restart."""
-
-    def __init__(self) -> None:
-        self._run = secrets.token_hex(6)
-        self._numbers = itertools.count(1)
-
-    def new(self, prefix: str) -> str:
-        return f"{prefix}_{self._run}{next(self._numbers):012x}"
 
 
 class Writer:
@@ -126,8 +114,8 @@ _WRITERS: dict[type, Callable[[Writer, Any], Item]] = {
 
 def usage_of(items: Sequence[Item], input_tokens: int, cached_tokens: int) -> dict[str, Any]:
     """The `usage` object of a response. Hidden reasoning is part of the output."""
-    thought = sum(_tokens(dump_json(item)) for item in items if item["type"] == "reasoning")
-    shown = sum(_tokens(_visible(item)) for item in items if item["type"] != "reasoning")
+    thought = sum(tokens_of(dump_json(item)) for item in items if item["type"] == "reasoning")
+    shown = sum(tokens_of(_visible(item)) for item in items if item["type"] != "reasoning")
     return {
         "input_tokens": input_tokens,
         "input_tokens_details": {"cached_tokens": cached_tokens, "cache_write_tokens": 0},
@@ -141,7 +129,3 @@ def _visible(item: Item) -> str:
     if item["type"] == "message":
         return "".join(part.get("text") or part.get("refusal") or "" for part in item["content"])
     return "".join(str(item.get(name, "")) for name in ("name", "arguments", "input"))
-
-
-def _tokens(text: str) -> int:
-    return -(-len(text) // CHARS_PER_TOKEN)

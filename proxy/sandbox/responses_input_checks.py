@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from proxy.sandbox.p1_tokens import check_seal
-from proxy.sandbox.p1_tool_checks import check_length, check_name, check_tools
 from proxy.sandbox.refusal import Refused, detail, invalid
+from proxy.sandbox.responses_tool_checks import check_length, check_name, check_tools
+from proxy.sandbox.seals import check_seal
 
 MAX_CALL_ID = 64
 

@@ -6,13 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from proxy.sandbox.model import Ask, Called, Entry, HostedSearch, Returned, Said, Tool
-from proxy.sandbox.p1_tool_checks import flat_tools
-
-#: A simulator needs no vocabulary: four characters are a token on average.
-CHARS_PER_TOKEN = 4
-
-#: What one picture costs, whatever the length of its data URL.
-IMAGE_TOKENS = 1_000
+from proxy.sandbox.pieces import estimate_tokens, media_type
+from proxy.sandbox.responses_tool_checks import flat_tools
 
 _SEARCHES = ("web_search", "web_search_preview")
 
@@ -69,14 +64,10 @@ def _content(content: str | Iterable[Mapping[str, Any]]) -> tuple[str, tuple[str
     texts, images = [], []
     for part in content:
         if part["type"] == "input_image":
-            images.append(_image_kind(part.get("image_url") or ""))
+            images.append(media_type(part.get("image_url") or ""))
         else:
             texts.append(part.get("text") or part.get("refusal") or "")
     return "\n".join(texts), tuple(images)
-
-
-def _image_kind(url: str) -> str:
-    return url[5:].partition(";")[0] if url.startswith("data:") else "url"
 
 
 def _read_tools(groups: Iterable[Any]) -> tuple[list[Tool], HostedSearch | None]:
@@ -107,19 +98,6 @@ def _read_choice(choice: Any) -> tuple[str, set[str] | None]:
     return choice.get("name", "auto"), None
 
 
-def estimate_tokens(body: Mapping[str, Any]) -> int:
+def prompt_tokens(body: Mapping[str, Any]) -> int:
     """What the request counts, roughly: all texts that the model reads, and its pictures."""
-    characters = sum(_characters(body.get(name)) for name in ("instructions", "input", "tools", "text"))
-    return max(1, -(-characters // CHARS_PER_TOKEN))
-
-
-def _characters(value: Any) -> int:
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, list):
-        return sum(map(_characters, value))
-    if isinstance(value, dict):
-        if value.get("type") == "input_image":
-            return IMAGE_TOKENS * CHARS_PER_TOKEN
-        return sum(map(_characters, value.values()))
-    return 0
+    return estimate_tokens(*(body.get(name) for name in ("instructions", "input", "tools", "text")))

@@ -1,0 +1,150 @@
+"""A raw client of the simulated P2, and what is needed to speak and read chat completions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import aiohttp
+from raw_client import RawClient, RawReply
+
+from proxy.sandbox import Sandbox
+
+DEVICE = {
+    "x-msh-platform": "kimi_cli",
+    "x-msh-version": "1.37.0",
+    "x-msh-device-name": "host",
+    "x-msh-device-model": "Linux 6.8.0 x86_64",
+    "x-msh-os-version": "#1 SMP",
+}
+
+
+def tool(name: str, parameter: str = "command") -> dict[str, Any]:
+    schema = {"type": "object", "properties": {parameter: {"type": "string"}}, "required": [parameter]}
+    return {"type": "function", "function": {"name": name, "description": "d", "parameters": schema}}
+
+
+def with_property(schema: Any) -> dict[str, Any]:
+    """A tool with one property `mode` of that schema."""
+    parameters = {"type": "object", "properties": {"mode": schema}}
+    return {"type": "function", "function": {"name": "set", "parameters": parameters}}
+
+
+BASH = tool("Bash")
+READ = tool("Read", "file_path")
+
+TEXT = {"type": "text", "text": "seen"}
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+VIDEO = {"type": "video_url", "video_url": {"url": "data:video/mp4;base64,aGk="}}
+
+
+def user(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def system(content: Any) -> dict[str, Any]:
+    return {"role": "system", "content": content}
+
+
+def call(call_id: str, name: str = "Bash", arguments: str = "{}") -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def called(*calls: dict[str, Any], **members: Any) -> dict[str, Any]:
+    return {"role": "assistant", "reasoning_content": ".", "tool_calls": list(calls), **members}
+
+
+def answer(call_id: str, content: Any = "ok") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+def chat(*messages: dict[str, Any], **members: Any) -> dict[str, Any]:
+    """A body for P2; a member of None is left out."""
+    body = {
+        "model": "kimi-for-coding",
+        "messages": list(messages) or [user("hello")],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "max_tokens": 32_000,
+        "reasoning_effort": "high",
+        "thinking": {"type": "enabled"},
+        "prompt_cache_key": "s1",
+        **members,
+    }
+    return {name: value for name, value in body.items() if value is not None}
+
+
+class ChatReply(RawReply):
+    """What is read of chunks."""
+
+    @property
+    def deltas(self) -> list[dict[str, Any]]:
+        return [event["choices"][0]["delta"] for event in self.events if event.get("choices")]
+
+    @property
+    def text(self) -> str:
+        return "".join(delta.get("content") or "" for delta in self.deltas)
+
+    @property
+    def thought(self) -> str:
+        return "".join(delta.get("reasoning_content") or "" for delta in self.deltas)
+
+    @property
+    def fragments(self) -> list[dict[str, Any]]:
+        return [fragment for delta in self.deltas for fragment in delta.get("tool_calls") or ()]
+
+    @property
+    def calls(self) -> list[tuple[str, Any]]:
+        """Name and arguments of each, put together by index as a client does."""
+        slots: dict[int, list[str]] = {}
+        for fragment in self.fragments:
+            slot = slots.setdefault(fragment["index"], ["", ""])
+            slot[0] += fragment["function"].get("name", "")
+            slot[1] += fragment["function"].get("arguments", "")
+        return [(name, json.loads(arguments)) for name, arguments in slots.values()]
+
+    @property
+    def ids(self) -> list[str]:
+        return [fragment["id"] for fragment in self.fragments if "id" in fragment]
+
+    @property
+    def finish(self) -> list[str]:
+        choices = [choice for event in self.events for choice in event.get("choices") or ()]
+        return [choice["finish_reason"] for choice in choices if choice.get("finish_reason")]
+
+    @property
+    def done(self) -> bool:
+        return b"data: [DONE]\n\n" in self.data.replace(b"\r", b"")
+
+    def replay(self, **changes: Any) -> dict[str, Any]:
+        """The assistant message that a client sends back."""
+        calls = [
+            call(call_id, name, json.dumps(arguments))
+            for call_id, (name, arguments) in zip(self.ids, self.calls, strict=True)
+        ]
+        message = {"role": "assistant", "content": self.text or None, "reasoning_content": self.thought}
+        return {**message, "tool_calls": calls, **changes} if calls else {**message, **changes}
+
+
+class P2Client(RawClient[ChatReply]):
+    """One session and one signed-in device."""
+
+    reply = ChatReply
+
+    def __init__(self, sandbox: Sandbox, session: aiohttp.ClientSession) -> None:
+        super().__init__(sandbox, session, sandbox.settings()["PROXY_P2_BASE_URL"])
+        self.credential = sandbox.p2.stored_credential()
+
+    def address(self, body: Any) -> str:
+        return f"{self.url}/chat/completions"
+
+    def device(self) -> dict[str, str]:
+        return {**DEVICE, "x-msh-device-id": self.sandbox.p2.options.device_id, "user-agent": "KimiCLI/1.37.0"}
+
+    def headers(self, body: Any = None) -> dict[str, str]:
+        return {
+            **self.device(),
+            "authorization": f"Bearer {self.credential['access']}",
+            "content-type": "application/json",
+            "accept": "application/json",
+        }
