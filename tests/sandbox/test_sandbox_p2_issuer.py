@@ -101,15 +101,15 @@ async def test_refusal_and_expiry_end_the_sign_in() -> None:
 
 async def test_the_interval_may_be_watched() -> None:
     now = 0.0
-    async with Sandbox(p2_options=P2Options(watch_interval=True, device_answers=()), clock=lambda: now) as sandbox:
-        async with aiohttp.ClientSession() as session:
-            issuer = Issuer(P2Client(sandbox, session))
-            issuer.p2.options.device_answers = ("authorization_pending",) * 2
-            _, begun = await issuer.begin()
-            told = []
-            for pause in (0.0, 1.0, 0.5, 1.0, 11.0):
-                now += pause
-                told.append((await issuer.poll(begun["device_code"]))[1].get("error"))
+    options = P2Options(watch_interval=True, device_answers=())
+    async with Sandbox(p2_options=options, clock=lambda: now) as sandbox, aiohttp.ClientSession() as session:
+        issuer = Issuer(P2Client(sandbox, session))
+        issuer.p2.options.device_answers = ("authorization_pending",) * 2
+        _, begun = await issuer.begin()
+        told = []
+        for pause in (0.0, 1.0, 0.5, 1.0, 11.0):
+            now += pause
+            told.append((await issuer.poll(begun["device_code"]))[1].get("error"))
     assert told == ["authorization_pending", "authorization_pending", "slow_down", "slow_down", None]
 
 
