@@ -117,10 +117,17 @@ def count_search_output(answer: Mapping[str, Any], length: Length) -> int:
 
 
 def _strings(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    children = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    return [text for child in children for text in _strings(child)]
+    """All texts inside a JSON value, in no particular order."""
+    found, todo = [], [value]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, Mapping):
+            todo += value.values()
+        elif isinstance(value, list):
+            todo += value
+    return found
 
 
 def search_events(
