@@ -12,9 +12,9 @@ from typing import Any
 
 from proxy.core.content import texts_of
 from proxy.core.convert.messages_to_responses import search_filters
-from proxy.core.convert.responses_to_messages import BadAnswer
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Event, MessageStream
+from proxy.core.reducer import BadAnswer
 from proxy.core.sse import dump_json
 from proxy.core.tokens import Length
 from proxy.core.tools import is_web_search, offered_tools

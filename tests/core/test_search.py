@@ -9,9 +9,9 @@ from checks import check_message_stream
 from hypothesis import given
 
 from core.strategies import json_objects, json_values
-from proxy.core.convert.responses_to_messages import BadAnswer
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Fold, MessageStream
+from proxy.core.reducer import BadAnswer
 from proxy.core.search import (
     ASSISTANT_BUDGET,
     count_search_input,

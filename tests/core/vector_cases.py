@@ -19,10 +19,11 @@ from typing import Any
 
 from proxy.config import Config
 from proxy.core.convert.messages_to_responses import output_format
-from proxy.core.convert.responses_to_messages import AnswerPolicy, BadAnswer, ResponsesToMessages
+from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Fold, MessageStream, check_request, decode_body
 from proxy.core.read_tool import ReadOffsets
+from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.responses_events import failure_of
 from proxy.core.routing import normalise_model
 from proxy.core.schema import has_optional, restore_text

@@ -7,64 +7,24 @@ and a tool call is closed only when its arguments are complete JSON.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
+from proxy.core.convert.hosted_search import HostedSearches
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
-from proxy.core.read_tool import MAX_ARGUMENTS, STALL_BLANKS, ReadOffsets, repair_arguments, stalled_arguments
+from proxy.core.read_tool import MAX_ARGUMENTS, STALL_BLANKS, repair_arguments, stalled_arguments
 from proxy.core.read_tool import NAME as READ
+from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.responses_events import INCOMPLETE_REASONS, incomplete_reason
 from proxy.core.signatures import encode_signature
 from proxy.core.sse import dump_json
 from proxy.core.tools import (
     ArgumentStream,
-    call_ids,
-    long_names,
-    offered_tools,
-    optional_properties,
     parse_arguments,
     unique_id,
 )
 from proxy.core.usage import responses_usage
-
-
-class BadAnswer(ValueError):
-    """The upstream sent something that cannot be passed on honestly."""
-
-
-@dataclass
-class AnswerPolicy:
-    """What a reducer has to know of the request it answers. What only tool calls need is worked out at the first one.
-
-    request     the Messages request
-    offsets     where removed Read offsets are remembered; None leaves Read calls alone
-    signatures  whether encrypted reasoning is handed to the client
-    restore     rewrites the text of a structured answer; None streams text as it comes
-    """
-
-    request: Mapping[str, Any]
-    offsets: ReadOffsets | None = None
-    signatures: bool = True
-    restore: Callable[[str], str] | None = None
-
-    @cached_property
-    def used_ids(self) -> set[str]:
-        """Tool call ids of the history; grows with every call of the answer."""
-        return call_ids(self.request.get("messages") or ())
-
-    @cached_property
-    def names(self) -> dict[str, str]:
-        """Shortened tool name -> the client's name."""
-        return long_names(self.request)
-
-    def optional(self, name: str) -> frozenset[str]:
-        """Parameters of a tool that may be dropped when they are null."""
-        return next(
-            (optional_properties(tool) for tool in offered_tools(self.request) if tool["name"] == name), frozenset()
-        )
 
 
 @dataclass(slots=True)
@@ -93,14 +53,6 @@ class _Text:
     size: int = 0
 
 
-@dataclass(slots=True)
-class _Search:
-    """A finished search; `key` names the block that waits for its links, None once it has them."""
-
-    block_id: str
-    key: object | None
-
-
 class ResponsesToMessages:
     """The reducer. `feed` takes one upstream event and returns the Messages events it causes, `finished` tells that the
     message is over. `produced` is true once the model has said anything at all: before that an end is an empty answer.
@@ -119,10 +71,7 @@ class ResponsesToMessages:
         self._items: dict[str, int] = {}
         self._calls: dict[int, _Call] = {}
         self._done_calls: set[tuple[int, str]] = set()  # (output_index, the upstream's call id)
-        self._done_searches: set[str] = set()
-        self._searches: list[_Search] = []
-        self._citations: dict[str, str] = {}  # url -> title
-        self._seen_text: list[str] = []  # kept only for a search without citations
+        self._searches = HostedSearches(stream, policy)
         self._refused = False
         self.saw_tool_use = False
         self.produced = False
@@ -151,7 +100,7 @@ class ResponsesToMessages:
                 self._close_text(index)
         except OverflowError:
             pass  # behind a block that never ended: nobody would see it
-        self._fill_searches()
+        self._searches.fill()
         self._stream.interrupt()
         return self._stream.take()
 
@@ -288,8 +237,7 @@ class ResponsesToMessages:
                 raise BadAnswer(f"a structured answer passed {MAX_HELD_BYTES} bytes")
             block.held.append(text)
             return
-        if not self._citations and any(search.key is not None for search in self._searches):
-            self._seen_text.append(text)
+        self._searches.read(text)
         self._stream.delta(block.key, {"type": "text_delta", "text": text})
 
     def _text_done(self, event: Mapping[str, Any]) -> None:
@@ -303,13 +251,7 @@ class ResponsesToMessages:
         self._text_delta(event)
 
     def _annotation(self, event: Mapping[str, Any]) -> None:
-        self._cite(event.get("annotation"))
-
-    def _cite(self, annotation: Any) -> None:
-        if isinstance(annotation, Mapping) and annotation.get("type") == "url_citation":
-            url, title = annotation.get("url"), annotation.get("title")
-            if isinstance(url, str) and url:
-                self._citations.setdefault(url, title if isinstance(title, str) and title else url)
+        self._searches.cite(event.get("annotation"))
 
     def _message_done(self, index: int, item: Mapping[str, Any]) -> None:
         """The item repeats its content: a text of which no delta came is taken from here."""
@@ -321,7 +263,7 @@ class ResponsesToMessages:
                 self._close_thinking()
                 self._add_text(index, text)
             for annotation in _mappings(part.get("annotations")):
-                self._cite(annotation)
+                self._searches.cite(annotation)
         self._close_text(index)
 
     def _close_text(self, index: int) -> None:
@@ -445,43 +387,9 @@ class ResponsesToMessages:
     # -- hosted search
 
     def _search_done(self, index: int, item: Mapping[str, Any]) -> None:
-        known = item.get("id")
-        if isinstance(known, str) and known:
-            if known in self._done_searches:
-                return
-            self._done_searches.add(known)
         self._close_thinking()
-        self.produced, self.only_thinking = True, False
-        raw = str(known or index)
-        block_id = unique_id("srvtoolu_" + re.sub(r"[^A-Za-z0-9_]", "_", raw), self._policy.used_ids)
-        action = item.get("action")
-        action = action if isinstance(action, Mapping) else {}
-        call, result = self._key("search"), self._key("links")
-        self._stream.open(call, {"type": "server_tool_use", "id": block_id, "name": "web_search", "input": {}})
-        self._stream.delta(call, {"type": "input_json_delta", "partial_json": dump_json({"query": _query(action)})})
-        self._stream.close(call)
-        self._stream.hold(result)
-        sources = action.get("sources")
-        links = [
-            {"title": str(source.get("title") or source["url"]), "url": source["url"]}
-            for source in _mappings(sources)
-            if isinstance(source.get("url"), str)
-        ]
-        self._searches.append(_Search(block_id, result))
-        if links:
-            self._stream.fill(result, _search_result(block_id, links))
-            self._searches[-1].key = None
-
-    def _fill_searches(self) -> None:
-        """Links precede the text that cites them, though they are known only after it."""
-        waiting = [search for search in self._searches if search.key is not None]
-        if not waiting:
-            return
-        links = [{"title": title, "url": url} for url, title in self._citations.items()]
-        links = links or links_in_text("".join(self._seen_text))
-        for search in waiting:
-            self._stream.fill(search.key, _search_result(search.block_id, links))
-            search.key = None
+        if self._searches.add(index, item):
+            self.produced, self.only_thinking = True, False
 
     # -- the end
 
@@ -501,10 +409,10 @@ class ResponsesToMessages:
             self._close_text(index)
         for index, call in list(self._calls.items()):
             self._complete(index, call, "".join(call.text))
-        self._fill_searches()
+        self._searches.fill()
         if stop_reason is None:
             stop_reason = "refusal" if self._refused else "tool_use" if self.saw_tool_use else "end_turn"
-        self.usage = responses_usage(usage, searches=len(self._searches))
+        self.usage = responses_usage(usage, searches=self._searches.count)
         self.finished = True
         self._stream.finish(stop_reason, self.usage)
 
@@ -558,39 +466,3 @@ def _mappings(value: Any) -> list[Mapping[str, Any]]:
 def _index(event: Mapping[str, Any]) -> int:
     index = event.get("output_index")
     return index if isinstance(index, int) else 0
-
-
-def _query(action: Mapping[str, Any]) -> str:
-    """What was looked for: a search has a query, opening a page has a url, finding in it a pattern."""
-    queries = action.get("queries")
-    first = queries[0] if isinstance(queries, list) and queries else None
-    for value in (action.get("query"), first, action.get("url"), action.get("pattern")):
-        if isinstance(value, str) and value:
-            return value
-    return ""
-
-
-def _search_result(block_id: str, links: list[dict[str, str]]) -> dict[str, Any]:
-    """The block that clients read links from; the Messages schema wants the two empty members as well."""
-    content = [{"type": "web_search_result", **link, "encrypted_content": "", "page_age": None} for link in links]
-    return {"type": "web_search_tool_result", "tool_use_id": block_id, "content": content}
-
-
-_MARKDOWN_LINK = re.compile(r"\[([^\[\]\n]{1,300})\]\((https?://[^\s)]{1,2000})\)")
-_BARE_URL = re.compile(r"https?://[^\s<>()\[\]\"'`]{1,2000}")
-_URL_TAIL = ".,;:!?"
-
-
-def links_in_text(text: str) -> list[dict[str, str]]:
-    """Links written in an answer: Markdown links first, then bare addresses, each address once.
-
-    >>> links_in_text("See [Rust](https://r.example). Also https://b.example/x, too.")
-    [{'title': 'Rust', 'url': 'https://r.example'}, {'title': 'b.example', 'url': 'https://b.example/x'}]
-    """
-    found: dict[str, str] = {}
-    for title, url in _MARKDOWN_LINK.findall(text):
-        found.setdefault(url.rstrip(_URL_TAIL), re.split(r" [-–] ", title.strip(" *`-"))[0].strip(" *`"))
-    for url in _BARE_URL.findall(text):
-        url = url.rstrip(_URL_TAIL)
-        found.setdefault(url, url.split("/")[2] if url.count("/") >= 2 else url)
-    return [{"title": title or url, "url": url} for url, title in found.items()]

@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.strategies import json_objects, streams
-from proxy.core.convert.responses_to_messages import AnswerPolicy, BadAnswer, ResponsesToMessages, links_in_text
+from proxy.core.convert.hosted_search import links_in_text
+from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.messages import MAX_HELD_BYTES, Event, Fold, MessageStream
 from proxy.core.read_tool import ReadOffsets
+from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import encode_events
 
 TOOLS = [
