@@ -51,10 +51,10 @@ async def _serve(exchange: Exchange, work: Work) -> web.StreamResponse:
         except asyncio.CancelledError:
             exchange.abandoned()
             raise
-        except (ConnectionError, TimeoutError):
-            exchange.abandoned()
-            raise
         except Exception as error:
+            if isinstance(error, ConnectionError) and exchange.left:
+                exchange.abandoned()
+                raise
             known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
             exchange.failed(known)
             return error_response(known, exchange.id)

@@ -19,7 +19,7 @@ import aiohttp
 from proxy.core.lifecycle import Log
 from proxy.core.responses_events import failure_of
 from proxy.core.secret import Secret
-from proxy.core.sse import FrameTooLarge, SSEDecoder
+from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json
 from proxy.errors import UpstreamError
 from proxy.providers.http import error_object, read_error
 from proxy.providers.p1_codex.catalog import LABEL
@@ -84,15 +84,17 @@ class HttpTransport:
                         raise _transport_error(
                             "the answer ended before its terminal event (the upstream cut the stream)"
                         )
-                    batch = _decode(decoder, chunk)
+                    batch, unreadable = _decode(decoder, chunk)
                     if batch:
                         events += len(batch)
                         terminal = any(event.get("type") in TERMINAL for event in batch)
                         yield batch
+                    if unreadable is not None and not terminal:
+                        raise unreadable
             finally:
                 if terminal:
+                    self._note(outgoing, "codex_http_stream_completed", events=events, ms=_ms(started))
                     await _drain(response)
-            self._note(outgoing, "codex_http_stream_completed", events=events, ms=_ms(started))
 
     async def json(self, outgoing: Outgoing) -> dict[str, Any]:
         """The JSON answer of one call that does not stream. Raises UpstreamError."""
@@ -173,22 +175,23 @@ class HttpTransport:
         self._log.write("info", LABEL, msg, reqId=outgoing.request_id, attempt=outgoing.attempt, **fields)
 
 
-def _decode(decoder: SSEDecoder, chunk: bytes) -> Batch:
+def _decode(decoder: SSEDecoder, chunk: bytes) -> tuple[Batch, UpstreamError | None]:
+    """The events that this piece completes, and what is wrong with the one behind them."""
     try:
         frames = decoder.feed(chunk)
     except FrameTooLarge as error:
-        raise _transport_error(f"unreadable answer: {error}", repeatable=False) from None
+        return [], _transport_error(f"unreadable answer: {error}", repeatable=False)
     batch: Batch = []
     for _, data in frames:
         if data == b"[DONE]":
             continue
         try:
-            event = json.loads(data)
+            event = load_json(data.decode())
         except (ValueError, RecursionError):
-            raise _transport_error("unreadable answer: an event is not JSON") from None
+            return batch, _transport_error("unreadable answer: an event is not JSON")
         if isinstance(event, dict):
             batch.append(event)
-    return batch
+    return batch, None
 
 
 async def _drain(response: aiohttp.ClientResponse) -> None:

@@ -29,7 +29,10 @@ def play(live: Live, *steps: dict[str, Any]) -> None:
 
 def created(*more: Any, then: str = "end") -> dict[str, Any]:
     """A step of raw events behind `response.created`."""
-    return {"events": [{"type": "response.created", "response": {"id": "r", "status": "in_progress"}}, *more], "then": then}
+    return {
+        "events": [{"type": "response.created", "response": {"id": "r", "status": "in_progress"}}, *more],
+        "then": then,
+    }
 
 
 def delta(text: str) -> dict[str, Any]:
@@ -560,7 +563,9 @@ async def test_a_silence_inside_arguments_is_filled_with_empty_ones(
     play(live, {"fault": "silence_mid_arguments", "seconds": 0.2})
     events = (await live.stream(ask("use Bash: ls", tools=TOOLS))).events
     check_message_stream(events)
-    pieces = [event["delta"]["partial_json"] for event in events if event.get("delta", {}).get("type") == "input_json_delta"]
+    pieces = [
+        event["delta"]["partial_json"] for event in events if event.get("delta", {}).get("type") == "input_json_delta"
+    ]
     assert pieces.count("") >= 2 and json.loads("".join(pieces)) == {"command": "ls"}
 
 
@@ -644,7 +649,9 @@ async def test_the_classifier_is_answered_by_the_small_model_up_to_its_stop(live
 
 
 async def test_a_compaction_thinks_little(live: Live) -> None:
-    prompt = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\nYour task is to create a detailed summary of it."
+    prompt = (
+        "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\nYour task is to create a detailed summary of it."
+    )
     answer = await live.stream(ask(prompt, output_config={"effort": "xhigh"}, model="gpt-5.6-sol"))
     check_message_stream(answer.events)
     assert live.sandbox.p1.requests[-1].body["reasoning"]["effort"] == "low"
