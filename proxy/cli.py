@@ -368,8 +368,11 @@ async def _auth(arguments: argparse.Namespace, environment: Mapping[str, str]) -
     if arguments.action == "logout":
         await signin.logout(root, say=say)
         return 0
-    begin = signin.login_device if arguments.device else signin.login
-    await begin(root, settings.config.p1_issuer, say=say)
+    config = settings.config
+    if arguments.device:
+        await signin.login_device(root, config.p1_issuer, say=say)
+    else:
+        await signin.login(root, config.p1_issuer, say=say, originator=config.p1_originator or APP)
     return 0
 
 

@@ -18,7 +18,7 @@ from proxy.core.reducer import BadAnswer
 from proxy.core.sse import dump_json
 from proxy.core.tokens import Length
 from proxy.core.tools import is_web_search, offered_tools
-from proxy.core.usage import usage_of
+from proxy.core.usage import search_usage, usage_of
 
 QUERY_PREFIX = "Perform a web search for the query:"
 MAX_OUTPUT_TOKENS = 2500
@@ -149,5 +149,5 @@ def search_events(
         stream.delta("text", {"type": "text_delta", "text": output})
         stream.close("text")
     usage = usage_of(stream.input_tokens, output_tokens)
-    stream.finish("end_turn", {**usage, "server_tool_use": {"web_search_requests": 1}})
+    stream.finish("end_turn", {**usage, "server_tool_use": search_usage(1)})
     return stream.take()

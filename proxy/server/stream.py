@@ -144,6 +144,7 @@ class EventWriter:
                 self._response = web.StreamResponse(headers=HEADERS)
                 self._response.headers["request-id"] = self._exchange.id
                 await self._response.prepare(self._request)
+                self._exchange.log("info", "response_started", status=200)
             self._observe(events)
             await self._response.write(data)
             self._written = self._now()

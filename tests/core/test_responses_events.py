@@ -222,4 +222,4 @@ def test_usage_is_never_counted_twice(usage: Any, expected: tuple[int, ...]) -> 
     found = responses_usage(usage)
     assert tuple(found[name] for name in names) == expected
     assert "server_tool_use" not in found
-    assert responses_usage(usage, searches=2)["server_tool_use"] == {"web_search_requests": 2}
+    assert responses_usage(usage, searches=2)["server_tool_use"] == {"web_search_requests": 2, "web_fetch_requests": 0}

@@ -157,7 +157,7 @@ def test_the_reply_is_a_call_its_result_and_the_prose() -> None:
         {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_ws_1", "content": [link]},
         {"type": "text", "text": "Prose."},
     ]
-    assert fold.message["usage"]["server_tool_use"] == {"web_search_requests": 1}
+    assert fold.message["usage"]["server_tool_use"] == {"web_search_requests": 1, "web_fetch_requests": 0}
 
 
 @given(json_objects, json_values, json_values)

@@ -22,9 +22,6 @@ async def sdk(live: Live) -> AsyncIterator[anthropic.AsyncAnthropic]:
 def validate(answer: pydantic.BaseModel) -> None:
     """The SDK itself parses without looking; this looks."""
     members: Any = answer.to_dict(mode="json")  # type: ignore[attr-defined]
-    counts = members.get("usage", {}).get("server_tool_use")
-    if counts is not None:  # the count of another tool, which the newest types want beside ours
-        counts.setdefault("web_fetch_requests", 0)
     type(answer).model_validate(members)
 
 

@@ -7,6 +7,7 @@ read. The reducer does not know which one feeds it. Here is the one over HTTP wi
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import time
 from collections.abc import AsyncGenerator, Callable
@@ -81,9 +82,7 @@ class HttpTransport:
                 while not terminal:
                     chunk = await self._read(response)
                     if not chunk:
-                        raise _transport_error(
-                            "the answer ended before its terminal event (the upstream cut the stream)"
-                        )
+                        raise _transport_error("the upstream cut the answer: it ended before its last event")
                     batch, unreadable = _decode(decoder, chunk)
                     if batch:
                         events += len(batch)
@@ -132,8 +131,9 @@ class HttpTransport:
         timeout_s = outgoing.header_timeout_s
         try:
             async with asyncio.timeout(timeout_s):
+                # A file is sent in pieces, which a body of many megabytes should be; aiohttp warns about it otherwise.
                 return await self._session.post(
-                    outgoing.url, data=outgoing.body, headers=outgoing.headers, allow_redirects=False
+                    outgoing.url, data=io.BytesIO(outgoing.body), headers=outgoing.headers, allow_redirects=False
                 )
         except TimeoutError as error:
             if isinstance(error, aiohttp.ClientError):
@@ -151,7 +151,7 @@ class HttpTransport:
         except TimeoutError:
             raise _transport_error(f"the answer paused for {IDLE_TIMEOUT_S * 1000:.0f} ms") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise _transport_error(f"the answer broke off ({type(error).__name__})") from None
+            raise _transport_error(f"the upstream cut the answer ({type(error).__name__})") from None
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> UpstreamError:
         """The error behind an answer that is not 200."""

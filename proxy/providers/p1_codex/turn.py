@@ -130,7 +130,9 @@ class Turn:
     async def _opening(self) -> list[Event]:
         """`message_start`, with an estimate that is made while the upstream is being contacted."""
         try:
-            self._input_tokens = await self._services.tokenizer.run(partial(count_responses, self._body))
+            self._input_tokens = await self._services.tokenizer.run(
+                partial(count_responses, self._body), size=len(self._payload)
+            )
         except BusyError:  # a number that the end of the stream corrects is no reason to fail
             self._input_tokens = count_responses(self._body, rough_length)
         self._stream.input_tokens = self._input_tokens
