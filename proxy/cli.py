@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -42,6 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = asyncio.run(arguments.run(arguments, os.environ))
     except ProxyError as error:
         print(f"{APP}: {error.message}", file=sys.stderr)
+    except OSError as error:  # a folder that is a file, a disk that is full
+        print(f"{APP}: {error}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130
     return status
@@ -112,9 +115,13 @@ def _home(environment: Mapping[str, str]) -> Path:
 
 
 class ConfigFile:
-    """The settings as they are now: the file is read again when it has changed. What was fixed at start stays."""
+    """The settings as they are now: the file is read again when it has changed. What was fixed at start stays.
+
+    warn  is told what is wrong with a file that changed
+    """
 
     def __init__(self, root: Path, environment: Mapping[str, str]) -> None:
+        self.warn: Callable[[str], None] = lambda _warning: None
         self.path = root / "config.json"
         self._environment = environment
         self._stamp = self._stat()
@@ -138,11 +145,15 @@ class ConfigFile:
         self.config = replace(self.config, **changes)  # type: ignore[arg-type]
 
     def _reload(self) -> None:
-        self.content, _ = read_file(self.path)
+        content, warnings = read_file(self.path)
         try:
-            fresh, _ = load(self._environment, self.content)
-        except ConfigError:
-            return  # a broken file must not stop a running proxy
+            fresh, more = load(self._environment, content)
+        except ConfigError as error:  # a broken file must not stop a running proxy
+            self.warn(f"{self.path} is not read again: {error.message}")
+            return
+        for warning in warnings + more:
+            self.warn(warning)
+        self.content = content
         self.config = replace(fresh, **{name: getattr(self.config, name) for name in _FIXED})
 
     def _stat(self) -> tuple[int, int] | None:
@@ -241,6 +252,8 @@ async def _run(
     config = settings.config
     for warning in settings.warnings:
         log.write("warn", "config", warning)
+    settings.warn = lambda warning: log.write("warn", "config", warning)
+    logging.getLogger().addHandler(_LibraryRecords(log))
     app = create_app(settings.current, config_dir=root, log=log)
     # Handlers are cancelled when their client leaves; the watch of a request would do it too, half a second later.
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=DRAIN_S)
@@ -260,6 +273,22 @@ async def _run(
     print(_banner(settings, environment, port, sandbox=sandbox), flush=True)
     await stop.wait()
     return await _drain(runner, log)
+
+
+class _LibraryRecords(logging.Handler):
+    """What aiohttp and asyncio report goes to our log, by its kind: their own form is a traceback on stderr, for every
+    piece of garbage that somebody sends to the port."""
+
+    def __init__(self, log: FileLog) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        garbage = type(error).__module__.startswith("aiohttp.")  # a request that is no HTTP
+        level = "error" if record.levelno >= logging.ERROR and not garbage else "warn"
+        said = record.getMessage().partition("\n")[0]
+        self._log.write(level, record.name, said, error=type(error).__name__ if error else None)
 
 
 async def _drain(runner: web.AppRunner, log: FileLog) -> int:
@@ -339,8 +368,11 @@ async def _auth(arguments: argparse.Namespace, environment: Mapping[str, str]) -
     if arguments.action == "logout":
         await signin.logout(root, say=say)
         return 0
-    begin = signin.login_device if arguments.device else signin.login
-    await begin(root, settings.config.p1_issuer, say=say)
+    config = settings.config
+    if arguments.device:
+        await signin.login_device(root, config.p1_issuer, say=say)
+    else:
+        await signin.login(root, config.p1_issuer, say=say, originator=config.p1_originator or APP)
     return 0
 
 

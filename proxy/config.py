@@ -82,7 +82,7 @@ def _secret(value: Any) -> Secret:
 
 def _integer(low: int, high: int) -> Callable[[Any], int]:
     def parse(value: Any) -> int:
-        if isinstance(value, str) and value.strip().isdigit() and len(value) < 20:
+        if isinstance(value, str) and value.isascii() and value.strip().isdigit() and len(value) < 20:
             value = int(value)
         if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
             return value
@@ -431,13 +431,15 @@ def read_file(path: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def overrides(environment: Mapping[str, str], file: Mapping[str, Any]) -> list[str]:
-    """What differs from the defaults, for the banner: `p1.effort (env)`, `port: 19000`; never a secret or free text."""
+    """What differs from the defaults, for the banner: `p1.effort (env)`, `port: 19000`; never a secret or free text,
+    nor what is ignored."""
     lines = []
+    used, _ = _from_file(file)
     for setting in SETTINGS:
         name = setting.key or setting.variables[0]
         if any(_is_set(setting, environment, variable) for variable in setting.variables):
             lines.append(f"{name} (env)")
-        elif setting.key and (found := _lookup(file, setting.key)) is not None:
+        elif setting.field in used:
             hidden = setting.secret or setting.free_text
-            lines.append(f"{name} (config)" if hidden else f"{name}: {found}")
+            lines.append(f"{name} (config)" if hidden else f"{name}: {_lookup(file, name)}")
     return lines

@@ -31,8 +31,10 @@ def capped_effort(effort: str | None, cap: str) -> str | None:
 
     `cap`: an effort, "off" for none; an unknown word counts as low.
 
-    >>> capped_effort("xhigh", "low"), capped_effort("low", "high"), capped_effort(None, "low"), capped_effort("max",
-    "off") ('low', 'low', 'low', 'max')
+    >>> capped_effort("xhigh", "low"), capped_effort("low", "high"), capped_effort(None, "low")
+    ('low', 'low', 'low')
+    >>> capped_effort("max", "off")
+    'max'
     """
     if cap == "off":
         return effort

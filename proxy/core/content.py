@@ -75,7 +75,7 @@ def image_data_url(source: Any, *, default_type: str | None = None) -> str | Non
         return None
     media_type = source.get("media_type") or default_type
     data = clean_base64(source.get("data"))
-    if media_type not in IMAGE_TYPES or data is None:
+    if not isinstance(media_type, str) or media_type not in IMAGE_TYPES or data is None:
         return None
     return f"data:{media_type};base64,{data}"
 

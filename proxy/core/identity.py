@@ -74,10 +74,8 @@ def _session_in_metadata(metadata: Any) -> str | None:
     if not isinstance(user_id, str) or len(user_id) > 4 * MAX_ID_BYTES:
         return None
     _, marker, tail = user_id.partition("_session_")
-    if marker:
-        return tail or None
     try:
-        session = json.loads(user_id).get("session_id")
-    except (ValueError, AttributeError):
+        session = tail if marker else json.loads(user_id).get("session_id")
+    except (ValueError, AttributeError, RecursionError):
         return None
     return session if isinstance(session, str) and session and session.isprintable() else None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proxy.core.invalid import InvalidRequest
+from proxy.core.sse import load_json
 from proxy.core.tools import parse_arguments
 from proxy.core.usage import Usage, usage_of
 
@@ -37,14 +38,14 @@ def decode_body(raw: bytes) -> dict[str, Any]:
     if not raw.strip():
         raise InvalidRequest("Invalid JSON: empty body", code="invalid_json")
     try:
-        body = json.loads(raw.decode("utf-8"))
+        body = load_json(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise InvalidRequest(f"Invalid JSON: not UTF-8 at byte {error.start}", code="invalid_json") from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno} column {error.colno}"
         raise InvalidRequest(f"Invalid JSON: {error.msg} at {where}", code="invalid_json") from None
-    except (RecursionError, ValueError):  # ValueError: an integer with thousands of digits
-        raise InvalidRequest("Invalid JSON: nested too deeply or a number too long", code="invalid_json") from None
+    except (RecursionError, ValueError):  # ValueError: NaN, 1e999, an integer with thousands of digits
+        raise InvalidRequest("Invalid JSON: nested too deeply, or a number out of range", code="invalid_json") from None
     if not isinstance(body, dict):
         raise InvalidRequest("Invalid JSON: expected an object at the top level", code="invalid_json")
     _check_depth(body)
@@ -125,6 +126,7 @@ class _Block:
 
     start: dict[str, Any] | None
     deltas: list[dict[str, Any]] = field(default_factory=list)
+    held: int = 0  # bytes of the deltas that wait
     closed: bool = False
 
 
@@ -132,7 +134,8 @@ class MessageStream:
     """Builds one legal event sequence.
 
     Blocks are named by a key of the caller's. They open in the order of `open`/`hold`; while one is open, what is said
-    about later ones is kept until it closes, so interleaved upstream items come out one after another.
+    about later ones is kept until it closes, so interleaved upstream items come out one after another. A key can be
+    used again once its block has come out.
     Events pile up until `take` fetches them: one batch a piece of upstream data.
     """
 
@@ -178,12 +181,17 @@ class MessageStream:
 
     def open(self, key: Key, block: dict[str, Any]) -> None:
         """A new block after all others: `block` is what `content_block_start` carries, with empty content."""
-        self._blocks[key] = _Block(block)
+        self._add(key, _Block(block))
         self._advance()
 
     def hold(self, key: Key) -> None:
         """Reserves the place of a block whose content is not known yet; `fill` gives it."""
-        self._blocks[key] = _Block(None)
+        self._add(key, _Block(None))
+
+    def _add(self, key: Key, block: _Block) -> None:
+        if key in self._blocks:
+            raise ValueError(f"the block {key!r} has not come out yet")
+        self._blocks[key] = block
 
     def fill(self, key: Key, block: dict[str, Any]) -> None:
         """Gives a held block its content and closes it."""
@@ -195,10 +203,13 @@ class MessageStream:
         if key == self._live:
             self._out.append({"type": "content_block_delta", "index": self._next_index, "delta": delta})
             return
-        self._held_bytes += sum(len(value) for value in delta.values() if isinstance(value, str))
-        if self._held_bytes > MAX_HELD_BYTES:
+        size = sum(len(value) for value in delta.values() if isinstance(value, str))
+        if self._held_bytes + size > MAX_HELD_BYTES:
             raise OverflowError(f"more than {MAX_HELD_BYTES} bytes of later blocks wait for an earlier one")
-        self._blocks[key].deltas.append(delta)
+        block = self._blocks[key]
+        block.deltas.append(delta)
+        block.held += size
+        self._held_bytes += size
 
     def close(self, key: Key) -> None:
         """The block is complete. For a tool call this is the moment in which the client runs it."""
@@ -230,15 +241,14 @@ class MessageStream:
                 )
                 for delta in block.deltas:
                     self._out.append({"type": "content_block_delta", "index": self._next_index, "delta": delta})
-                block.deltas = []
+                self._held_bytes -= block.held
+                block.deltas, block.held = [], 0
             if not block.closed:
                 return
             self._out.append({"type": "content_block_stop", "index": self._next_index})
             del self._blocks[key]
             self._live = None
             self._next_index += 1
-            if not self._blocks:
-                self._held_bytes = 0
 
     def finish(self, stop_reason: str, usage: Usage, *, stop_sequence: str | None = None) -> None:
         """The end of a complete answer. All blocks must be closed."""

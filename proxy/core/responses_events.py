@@ -110,6 +110,8 @@ class Failure:
 def classify(event: Mapping[str, Any], *, now: float = 0.0) -> Class:
     """The class of an event; the first rule that fits."""
     kind = event.get("type")
+    if not isinstance(kind, str):
+        return "structural"
     if failure_of(event, now=now) is not None:
         return "failure"
     if kind in CONTROL:
@@ -124,19 +126,17 @@ def classify(event: Mapping[str, Any], *, now: float = 0.0) -> Class:
 def is_output(event: Mapping[str, Any]) -> bool:
     """Whether the event carries something of the answer itself."""
     kind = event.get("type")
-    if kind in _OUTPUT_DELTAS:
-        return bool(event.get("delta"))
     if kind == "response.output_item.done":
         item = event.get("item")
-        return isinstance(item, Mapping) and item.get("type") in _OUTPUT_ITEMS
-    return False
+        return isinstance(item, Mapping) and str(item.get("type")) in _OUTPUT_ITEMS
+    return str(kind) in _OUTPUT_DELTAS and bool(event.get("delta"))
 
 
 def incomplete_reason(event: Mapping[str, Any]) -> str | None:
     """Why an end is not a complete one: `max_output_tokens`, `content_filter`, …, "unknown"; None for a complete
     end."""
     kind = event.get("type")
-    if kind not in _ENDS:
+    if not isinstance(kind, str) or kind not in _ENDS:
         return None
     response = event.get("response")
     response = response if isinstance(response, Mapping) else {}
@@ -170,7 +170,7 @@ def _error_object(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
     response = event.get("response")
     for holder in (event, response):
         error = holder.get("error") if isinstance(holder, Mapping) else None
-        if isinstance(error, str):
+        if isinstance(error, str) and error:
             return {"message": error}
         if isinstance(error, Mapping):
             return error
@@ -273,7 +273,7 @@ def _seconds(value: Any) -> float | None:
         return None
     try:
         seconds = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return seconds if 0 <= seconds < 1e12 else None
 

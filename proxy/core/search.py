@@ -12,13 +12,13 @@ from typing import Any
 
 from proxy.core.content import texts_of
 from proxy.core.convert.messages_to_responses import search_filters
-from proxy.core.convert.responses_to_messages import BadAnswer
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Event, MessageStream
+from proxy.core.reducer import BadAnswer
 from proxy.core.sse import dump_json
 from proxy.core.tokens import Length
 from proxy.core.tools import is_web_search, offered_tools
-from proxy.core.usage import usage_of
+from proxy.core.usage import search_usage, usage_of
 
 QUERY_PREFIX = "Perform a web search for the query:"
 MAX_OUTPUT_TOKENS = 2500
@@ -117,10 +117,17 @@ def count_search_output(answer: Mapping[str, Any], length: Length) -> int:
 
 
 def _strings(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    children = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    return [text for child in children for text in _strings(child)]
+    """All texts inside a JSON value, in no particular order."""
+    found, todo = [], [value]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, Mapping):
+            todo += value.values()
+        elif isinstance(value, list):
+            todo += value
+    return found
 
 
 def search_events(
@@ -142,5 +149,5 @@ def search_events(
         stream.delta("text", {"type": "text_delta", "text": output})
         stream.close("text")
     usage = usage_of(stream.input_tokens, output_tokens)
-    stream.finish("end_turn", {**usage, "server_tool_use": {"web_search_requests": 1}})
+    stream.finish("end_turn", {**usage, "server_tool_use": search_usage(1)})
     return stream.take()

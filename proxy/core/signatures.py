@@ -25,7 +25,10 @@ def encode_signature(reasoning_id: str, encrypted: str) -> str | None:
     >>> encode_signature("rs_1", "gAAAAAopaque")
     'model-proxy:p1:v1:cnNfMQ:gAAAAAopaque'
     """
-    raw = reasoning_id.encode()
+    try:
+        raw = reasoning_id.encode()
+    except UnicodeEncodeError:
+        return None
     if not 0 < len(raw) <= MAX_ID_BYTES or not 0 < len(encrypted) <= MAX_CONTENT_BYTES:
         return None
     return f"{PREFIX}{base64.urlsafe_b64encode(raw).rstrip(b'=').decode()}:{encrypted}"

@@ -32,7 +32,7 @@ class StopSequences:
     """Passes Messages events on until the visible text contains a stop sequence, then ends the message there.
 
     The end of a text that may be the beginning of a stop sequence is held until it is decided. `done` is True after the
-    cut: what follows must not be fed.
+    cut: what follows is dropped.
     """
 
     def __init__(self, stops: tuple[str, ...], *, input_tokens: int) -> None:
@@ -46,9 +46,9 @@ class StopSequences:
     def feed(self, events: Iterable[Event]) -> list[Event]:
         out: list[Event] = []
         for event in events:
-            self._one(event, out)
             if self.done:
                 break
+            self._one(event, out)
         return out
 
     def _one(self, event: Event, out: list[Event]) -> None:
@@ -58,15 +58,17 @@ class StopSequences:
             return
         if kind == "content_block_stop" and self._held:
             out.append(_text_event(event["index"], self._held))
+            self._chars += len(self._held)
             self._held = ""
         out.append(event)
 
     def _text(self, index: int, text: str, out: list[Event]) -> None:
         whole = self._held + text
+        # The one that is complete first, so that the answer does not depend on how the text was cut into pieces.
         found = min(
             ((at, stop) for stop in self._stops if (at := whole.find(stop)) >= 0),
             default=None,
-            key=lambda pair: pair[0],
+            key=lambda pair: (pair[0] + len(pair[1]), pair[0]),
         )
         if found is not None:
             self._cut(index, whole[: found[0]], found[1], out)

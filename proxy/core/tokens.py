@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+from proxy.core.sse import dump_sorted_json
 
 #: Flat price of an image, whatever its size.
 IMAGE_TOKENS = 2000
@@ -21,8 +22,6 @@ MAX_PIECE = 100_000
 BYTES_A_TOKEN = 3.5
 
 Length = Callable[[str], int]
-
-_sorted_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 
 def pieces(text: str) -> Iterator[str]:
@@ -59,7 +58,7 @@ def _item(item: Mapping[str, Any], length: Length) -> int:
     if kind in ("reasoning", "compaction"):
         return encrypted_tokens(item.get("encrypted_content") or "")
     if kind == "additional_tools":
-        return sum(length(_sorted_json(tool)) for tool in item["tools"])
+        return sum(length(dump_sorted_json(tool)) for tool in item["tools"])
     return 0
 
 
@@ -79,5 +78,5 @@ def encrypted_tokens(content: str) -> int:
 def _tool(tool: Mapping[str, Any], length: Length) -> int:
     if tool["type"] != "function":
         return WEB_SEARCH_TOKENS
-    parameters = length(_sorted_json(tool.get("parameters") or {}))
+    parameters = length(dump_sorted_json(tool.get("parameters") or {}))
     return length(tool["name"]) + length(tool.get("description") or "") + parameters

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from proxy.core.schema import accepts_null
-from proxy.core.sse import dump_json
+from proxy.core.sse import dump_sorted_json, load_json
 
 #: Function names and call ids longer than this are refused by the Responses API; MCP tools often are.
 MAX_NAME = 64
@@ -21,7 +21,7 @@ PLACEHOLDER = "DeferredToolPlaceholder"
 #: produce calls that nobody answers.
 _UNSERVED = ("web_fetch_", "code_execution_", "tool_search_tool_", "advisor_", "mcp_toolset")
 
-_UNIQUE = re.compile(r"__u\d+$")
+_UNIQUE = re.compile(r"__u[0-9]+\Z")
 
 
 def is_web_search(tool: Any) -> bool:
@@ -74,7 +74,8 @@ def unique_id(call_id: str, used: set[str]) -> str:
 
 def upstream_id(call_id: str) -> str:
     """The id as the upstream knows it: without our suffix, and short enough. The same for a call and its result."""
-    call_id = _UNIQUE.sub("", call_id)
+    if "__u" in call_id:
+        call_id = _UNIQUE.sub("", call_id)
     return call_id if len(call_id) <= MAX_NAME else f"call_{_digest(call_id)[:32]}"
 
 
@@ -90,15 +91,11 @@ def call_ids(messages: Iterable[Any]) -> set[str]:
 
 
 def arguments_text(value: Any) -> str:
-    """A tool input as the argument text of a function call. A missing input is an empty object."""
-    return "{}" if value is None else dump_json(_sorted(value))
+    """A tool input as the argument text of a function call. A missing input is an empty object.
 
-
-def _sorted(value: Any) -> Any:
-    """Keys in a fixed order at every level: the same call gives the same bytes each turn, which prompt caches need."""
-    if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(member) for member in value] if isinstance(value, list) else value
+    Keys stand in a fixed order at every level: the same call gives the same bytes each turn, which prompt caches need.
+    """
+    return "{}" if value is None else dump_sorted_json(value)
 
 
 def optional_properties(tool: Mapping[str, Any]) -> frozenset[str]:
@@ -114,7 +111,8 @@ def optional_properties(tool: Mapping[str, Any]) -> frozenset[str]:
 
 _IN_STRING = re.compile(r'["\\]')
 _IN_VALUE = re.compile(r'["{}\[\],]')
-_MEMBER_HEAD = re.compile(r'\s*(,?)\s*("(?:[^"\\]|\\.)*"\s*:\s*|\})', re.DOTALL)
+#: Possessive, so that it never goes back: a stuck model sends thousands of blanks here, one by one.
+_MEMBER_HEAD = re.compile(r'\s*+(,?)\s*+("(?:[^"\\]|\\.)*+"\s*+:\s*+|\})', re.DOTALL)
 
 #: A longer key is nonsense; the text is then passed on untouched instead of being held.
 MAX_HELD = 4096
@@ -238,7 +236,7 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
     if not text.strip():
         return {}
     try:
-        value = json.loads(text)
+        value = load_json(text)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

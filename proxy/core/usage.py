@@ -18,6 +18,11 @@ def usage_of(input_tokens: int, output_tokens: int, *, cache_read: int = 0, cach
     }
 
 
+def search_usage(searches: int) -> dict[str, int]:
+    """Server tool use; newer clients want both members."""
+    return {"web_search_requests": searches, "web_fetch_requests": 0}
+
+
 def count(value: Any) -> int:
     """A token count of an upstream: a non-negative whole number, else 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
@@ -41,5 +46,5 @@ def responses_usage(usage: Any, *, searches: int = 0) -> Usage:
         cache_creation=written,
     )
     if searches:
-        result["server_tool_use"] = {"web_search_requests": searches}
+        result["server_tool_use"] = search_usage(searches)
     return result

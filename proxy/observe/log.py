@@ -30,6 +30,9 @@ MAX_PENDING_CAPTURES = 32
 #: Records for one visit of the file.
 BATCH = 256
 
+#: How long the thread waits for more before it opens the file: a request writes five records within milliseconds.
+LINGER_S = 0.05
+
 #: Room for the note that `cut_text` adds, so that a text cut once is not cut again.
 NOTE_BYTES = 64
 
@@ -98,6 +101,7 @@ class FileLog:
         self._failing = False
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._hurry = threading.Event()  # somebody waits for the thread
 
     # On the event loop.
 
@@ -158,6 +162,7 @@ class FileLog:
             return self._queue.empty()
         done = threading.Event()
         self._queue.put(done)
+        self._hurry.set()
         return done.wait(timeout)
 
     def close(self, timeout: float = 2.0) -> bool:
@@ -172,6 +177,7 @@ class FileLog:
         if first:
             atexit.unregister(self.close)
             self._queue.put(_Stop())
+            self._hurry.set()
         thread.join(timeout)
         return not thread.is_alive()
 
@@ -192,8 +198,11 @@ class FileLog:
                 return
 
     def _take(self) -> list[_Item]:
-        """Waits for one entry and takes what else is there, at most BATCH, nothing past the stop."""
+        """Waits for one entry, a moment for more, and takes what is there: at most BATCH, nothing past the stop."""
         batch = [self._queue.get()]
+        if not self._closed and self._queue.qsize() < BATCH:
+            self._hurry.wait(LINGER_S)
+        self._hurry.clear()
         while len(batch) < BATCH and not isinstance(batch[-1], _Stop):
             try:
                 batch.append(self._queue.get_nowait())

@@ -100,7 +100,7 @@ async def _edge(
         response = await handler(request)
     except web.HTTPException as error:
         response = _routing_error(request, error, request_id)
-    except (ConnectionError, TimeoutError):
+    except ConnectionError:  # the client left
         raise
     except Exception as error:
         known = as_proxy_error(error) or unforeseen(state, request_id, error)

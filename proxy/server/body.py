@@ -37,7 +37,7 @@ async def read_body(request: web.BaseRequest, config: Config, permit: Permit) ->
             return await _read(request, config, permit)
     except TimeoutError:
         raise ProxyError("the request body took too long to arrive", kind="slow_request") from None
-    except (web.HTTPException, ValueError, zlib.error, EOFError):
+    except (web.HTTPException, web.RequestPayloadError, ValueError, zlib.error, EOFError):
         raise ProxyError("the request body could not be read", kind="invalid_request") from None
 
 

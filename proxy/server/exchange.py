@@ -11,7 +11,7 @@ from aiohttp import web
 
 from proxy.core.invalid import InvalidRequest
 from proxy.core.lifecycle import Abandoned, Completed, Event, Failed
-from proxy.core.sse import dump_json
+from proxy.core.sse import encode_json
 from proxy.errors import ProxyError, RequestError, headers, messages_body
 from proxy.server.state import REQUEST_ID, STATE, State
 
@@ -29,6 +29,13 @@ class Exchange:
         self.provider: str | None = None
         self.model: str | None = None
         self._started = time.monotonic()
+        self._over = False
+
+    @property
+    def left(self) -> bool:
+        """Whether the client is gone."""
+        transport = self.request.transport
+        return transport is None or transport.is_closing()
 
     def record(self, event: Event) -> None:
         self.state.recorder.record(self.id, event)
@@ -39,12 +46,17 @@ class Exchange:
         self.state.log.write(level, "server", msg, **known)
 
     def completed(self, status: int) -> None:
-        """The whole body was sent."""
+        """The whole answer was sent. Of this and the two below the first counts: a client may well leave between the
+        last byte of its answer and the end of our work."""
+        if self._ends():
+            return
         self.record(Completed(status))
         self.log("info", "request_completed", status=status, ms=self._ms())
 
     def failed(self, error: ProxyError, *, in_band: bool = False) -> None:
         """An error was answered: with a status, or `in_band` as an event of a stream that had begun."""
+        if self._ends():
+            return
         status = 200 if in_band else error.status
         self.record(Failed(status, _one_line(error.message)))
         fields: dict[str, Any] = {"status": status, "ms": self._ms(), "message": _one_line(error.message)}
@@ -58,8 +70,15 @@ class Exchange:
 
     def abandoned(self) -> None:
         """The client left; nobody reads what we would say."""
+        if self._ends():
+            return
         self.record(Abandoned(LEFT))
         self.log("info", "request_failed", ms=self._ms(), message=LEFT)
+
+    def _ends(self) -> bool:
+        """Notes the end; True when it was noted before."""
+        before, self._over = self._over, True
+        return before
 
     def _capture(self, error: ProxyError) -> str | None:
         return self.state.log.capture_error(
@@ -108,7 +127,7 @@ def unforeseen(state: State, request_id: str, error: Exception) -> ProxyError:
 
 def json_response(body: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
     """A JSON answer in compact form."""
-    return web.Response(body=dump_json(body).encode(), status=status, headers=headers, content_type="application/json")
+    return web.Response(body=encode_json(body), status=status, headers=headers, content_type="application/json")
 
 
 def error_response(error: ProxyError, request_id: str) -> web.Response:

@@ -42,7 +42,10 @@ async def _serve(exchange: Exchange, work: Work) -> web.StreamResponse:
     values = header_values(exchange.request)
     session = next((value for name in SESSION_HEADERS for value in values.get(name, ()) if value), None)
     exchange.record(Started(exchange.endpoint, session))
-    exchange.log("info", "request", method=exchange.request.method, path=exchange.request.path)
+    asked = {"method": exchange.request.method, "path": exchange.request.path}
+    if exchange.request.query_string:
+        asked["query"] = exchange.request.query_string
+    exchange.log("info", "request", **asked)
     with Permit(exchange.state.admission) as permit:
         try:
             exchange.state.admission.enter(permit, session)
@@ -51,10 +54,10 @@ async def _serve(exchange: Exchange, work: Work) -> web.StreamResponse:
         except asyncio.CancelledError:
             exchange.abandoned()
             raise
-        except (ConnectionError, TimeoutError):
-            exchange.abandoned()
-            raise
         except Exception as error:
+            if isinstance(error, ConnectionError) and exchange.left:
+                exchange.abandoned()
+                raise
             known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
             exchange.failed(known)
             return error_response(known, exchange.id)

@@ -19,21 +19,20 @@ async def get_health(_request: web.Request) -> web.Response:
 
 
 async def get_models(request: web.Request) -> web.Response:
-    """All models of all providers that are served. `limit` keeps the first n; `after_id` goes on behind an id,
-    because the official SDK pages that way and would otherwise ask for the first page for ever."""
+    """All models of all providers that are served. `limit` keeps the first n; `after_id` goes on behind an id, and
+    `before_id` back, because the official SDK pages that way and would otherwise ask for the first page for ever."""
     state = request.app[STATE]
     entries = listing(state.served, state.config().alias_provider)
     ids = [model for model, _ in entries]
-    for name, cut in (("after_id", 1), ("before_id", 0)):
-        cursor = request.query.get(name)
-        if cursor in ids:
-            at = ids.index(cursor)
-            entries = entries[at + cut :] if name == "after_id" else entries[:at]
-            ids = [model for model, _ in entries]
-        elif cursor:
-            entries, ids = [], []
+    after, before = request.query.get("after_id"), request.query.get("before_id")
+    if after:
+        entries = entries[ids.index(after) + 1 :] if after in ids else []
+    elif before:
+        entries = entries[: ids.index(before)] if before in ids else []
     limit = _limit(request.query.get("limit"))
     shown = entries if limit is None else entries[:limit]
+    if before and not after and limit:  # backwards, the nearest ones are the last
+        shown = entries[-limit:]
     data = [
         {
             "type": "model",

@@ -45,8 +45,10 @@ REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
 
 
 def header_values(request: web.BaseRequest) -> Mapping[str, list[str]]:
-    """lower-case header name -> all its values."""
+    """lower-case header name -> all its values. Bytes that are not UTF-8 are replaced: values go into JSON."""
     values: dict[str, list[str]] = {}
     for name, value in request.headers.items():
+        if not value.isascii():
+            value = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         values.setdefault(name.lower(), []).append(value)
     return values

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from aiohttp import web
@@ -50,7 +50,8 @@ _STILL_HERE: Event = {
 
 
 class EventWriter:
-    """Writes one stream. `begun` tells whether the status line is out, after which errors are events."""
+    """Writes one stream. `begun` tells whether the status line is out, after which errors are events; `complete`,
+    whether the answer is out whole."""
 
     def __init__(self, exchange: Exchange, grace_s: float) -> None:
         loop = asyncio.get_running_loop()
@@ -64,7 +65,9 @@ class EventWriter:
         self._open: tuple[int, str] | None = None
         self._generating = False
         self._arrived = self._written = self._alive = loop.time()
-        self._writing_since: float | None = None
+        self._writing_since = loop.time()
+        self._over = False
+        self.complete = False
 
     @property
     def begun(self) -> bool:
@@ -78,7 +81,6 @@ class EventWriter:
                 self._held += events
                 return
             events, self._held = self._held + events, []
-        self._observe(events)
         await self._write(events)
 
     async def fail(self, error: ProxyError) -> None:
@@ -86,23 +88,23 @@ class EventWriter:
         await self._write([messages_event(error)])
 
     async def end(self) -> web.StreamResponse:
-        """The regular end. A stream of nothing but framing is written as it is."""
-        if self._held:
-            events, self._held = self._held, []
-            await self._write(events)
+        """The end of the body, after the last event."""
         if self._response is None:
             raise ProxyError("the provider sent nothing", kind="bad_answer")
-        await self._response.write_eof()
+        async with self._lock:
+            self._writing_since = self._now()
+            await self._response.write_eof()
         return self._response
 
     async def tick(self) -> None:
-        """Fills a silence; called by the watch."""
+        """Fills a silence; called by the watch. Never behind the last event, nor while something is written."""
         now = self._now()
-        if self._writing_since is not None:
+        if self._lock.locked():
             if now - self._writing_since > STALL_S:
                 raise ConnectionResetError("the client stopped reading")
+        elif self._over:
             return
-        if self._response is None:
+        elif self._response is None:
             if self._held and now - self._arrived >= self._grace_s:
                 events, self._held = self._held, []
                 await self._write([*events, PING])
@@ -131,23 +133,27 @@ class EventWriter:
                 self._open = None
             elif kind in ("message_start", "message_delta"):
                 record_usage(self._exchange, event)
+            elif kind in ("message_stop", "error"):
+                self._over = True
 
     async def _write(self, events: list[Event]) -> None:
         data = encode_events(events)
         async with self._lock:
+            self._writing_since = self._now()
             if self._response is None:
                 self._response = web.StreamResponse(headers=HEADERS)
                 self._response.headers["request-id"] = self._exchange.id
                 await self._response.prepare(self._request)
-            self._writing_since = self._now()
-            try:
-                await self._response.write(data)
-            finally:
-                self._writing_since = None
+                self._exchange.log("info", "response_started", status=200)
+            self._observe(events)
+            await self._response.write(data)
             self._written = self._now()
             if events[-1]["type"] != "ping":
                 self._alive = self._written
         self._exchange.record(Progress(len(data), len(events)))
+        if events[-1]["type"] == "message_stop":
+            self.complete = True
+            self._exchange.completed(self._response.status)
 
 
 def record_usage(exchange: Exchange, event: Event) -> None:
@@ -168,27 +174,29 @@ async def watched(exchange: Exchange, writer: EventWriter | None = None) -> Asyn
     task = asyncio.current_task()
     if task is None:
         raise RuntimeError("not in a task")
-    watch = asyncio.create_task(_watch(exchange.request, task, writer))
+    watch = asyncio.create_task(_watch(exchange, task, writer))
     try:
         yield
     finally:
         watch.cancel()
-        with suppress(asyncio.CancelledError):
-            await watch
+        await asyncio.wait({watch})  # awaiting it would swallow a cancellation of our own
+        if not watch.cancelled():
+            watch.exception()
 
 
-async def _watch(request: web.BaseRequest, work: asyncio.Task[Any], writer: EventWriter | None) -> None:
+async def _watch(exchange: Exchange, work: asyncio.Task[Any], writer: EventWriter | None) -> None:
     while True:
         await asyncio.sleep(TICK_S)
-        if request.transport is None or request.transport.is_closing():
-            work.cancel()
-            return
+        if exchange.left:
+            break
         if writer is not None:
             try:
-                await writer.tick()
-            except (OSError, RuntimeError):  # the connection broke while we wrote
-                work.cancel()
-                return
+                async with asyncio.timeout(STALL_S):
+                    await writer.tick()
+            except (OSError, RuntimeError):  # the connection broke, or took nothing, while we wrote
+                break
+    if not work.cancelling():  # the runner may have been quicker; twice would cut the clean-up short
+        work.cancel()
 
 
 async def send_stream(
@@ -200,18 +208,18 @@ async def send_stream(
         try:
             async for batch in batches:
                 await writer.send(batch)
+            if not writer.complete:
+                raise ProxyError("the provider ended its answer without an end", kind="bad_answer")
         except Exception as error:
-            if isinstance(error, OSError) and not isinstance(error, TimeoutError):
+            if isinstance(error, ConnectionError) and exchange.left:
                 raise
             known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
             if not writer.begun:
                 raise known from None
-            await writer.fail(known)
-            exchange.failed(known, in_band=True)
-            return await writer.end()
-        response = await writer.end()
-        exchange.completed(response.status)
-        return response
+            if not writer.complete:
+                await writer.fail(known)
+                exchange.failed(known, in_band=True)
+        return await writer.end()
 
 
 async def fold_stream(exchange: Exchange, batches: AsyncGenerator[list[Event], None]) -> dict[str, Any]:

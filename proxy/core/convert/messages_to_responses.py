@@ -55,7 +55,8 @@ class ResponsesOptions:
 def messages_to_responses(request: Mapping[str, Any], options: ResponsesOptions) -> dict[str, Any]:
     """The upstream body. The request stays as it was, so a retry may translate again. Raises InvalidRequest."""
     instructions = system_text(request.get("system"))
-    tools = [_tool(tool, options) for tool in offered_tools(request)]
+    offered = offered_tools(request)
+    tools = [_tool(tool, options) for tool in offered]
     items = _Items(request.get("messages") or [], options).build()
     body: dict[str, Any] = {"model": options.model}
     if options.lite:
@@ -65,7 +66,7 @@ def messages_to_responses(request: Mapping[str, Any], options: ResponsesOptions)
     body["input"] = items
     if tools and not options.lite:
         body["tools"] = tools
-    choice = _tool_choice(request, has_search=not options.lite and any(map(is_web_search, offered_tools(request))))
+    choice = _tool_choice(request, [tool["name"] for tool in offered if is_web_search(tool)], lite=options.lite)
     if choice is not None:
         body["tool_choice"] = choice
     body["parallel_tool_calls"] = not options.lite and _parallel(request)
@@ -130,7 +131,8 @@ def _search_tool(tool: Mapping[str, Any]) -> Item:
 _CHOICES = {"auto": "auto", "none": "none", "any": "required", "required": "required"}
 
 
-def _tool_choice(request: Mapping[str, Any], *, has_search: bool) -> Any:
+def _tool_choice(request: Mapping[str, Any], searches: list[str], *, lite: bool) -> Any:
+    """`searches`: names under which hosted search is offered; it does not exist on the lite lane."""
     choice = request.get("tool_choice")
     if isinstance(choice, str):
         return _CHOICES.get(choice, "auto")
@@ -142,8 +144,8 @@ def _tool_choice(request: Mapping[str, Any], *, has_search: bool) -> Any:
     name = choice.get("name")
     if not isinstance(name, str):
         raise InvalidRequest("`tool_choice` of type tool needs a `name`", param="tool_choice.name")
-    if any(is_web_search(tool) and tool["name"] == name for tool in offered_tools(request)):
-        if not has_search:
+    if name in searches:
+        if lite:
             return "auto"
         return {"type": "allowed_tools", "mode": "required", "tools": [{"type": "web_search"}]}
     return {"type": "function", "name": short_name(name)}
@@ -219,7 +221,7 @@ class _Items:
         self._pending: list[Item] = []  # content parts of the message item under way
         self._role = "user"
         self._calls: dict[str, Mapping[str, Any]] = {}  # tool_use blocks so far, by the client's id
-        self._unanswered: dict[str, int] = {}  # upstream id -> position of the call item
+        self._unanswered: dict[str, list[int]] = {}  # the client's id -> positions of its calls without a result
 
     def build(self) -> list[Item]:
         for message in self._messages:
@@ -247,9 +249,11 @@ class _Items:
 
     def _with_missing_results(self) -> list[Item]:
         """The upstream refuses a call without a result; an interrupted client leaves some."""
-        if not self._unanswered:
+        missing = {
+            position: upstream_id(call_id) for call_id, positions in self._unanswered.items() for position in positions
+        }
+        if not missing:
             return self._items
-        missing = {position: call_id for call_id, position in self._unanswered.items()}
         items: list[Item] = []
         for position, item in enumerate(self._items):
             items.append(item)
@@ -300,14 +304,14 @@ class _Items:
             parts.insert(0, {"type": "input_text", "text": TOOL_ERROR})
         if self._options.offsets is not None:
             parts += self._notes(call_id, call, parts, is_error=block.get("is_error") is True)
-        if call is None:  # the call is not in this history: as a result the upstream would refuse it
+        waiting = self._unanswered.get(call_id)
+        if not waiting:  # not called in this history, or answered already: as a result the upstream would refuse it
             self._pending.append({"type": "input_text", "text": f"[result of an earlier tool call {call_id}]"})
             self._pending += parts
             return
         self._flush()
-        sent_id = upstream_id(call_id)
-        self._unanswered.pop(sent_id, None)
-        self._items.append({"type": "function_call_output", "call_id": sent_id, "output": _output(parts)})
+        del waiting[0]
+        self._items.append({"type": "function_call_output", "call_id": upstream_id(call_id), "output": _output(parts)})
 
     def _notes(self, call_id: str, call: Mapping[str, Any] | None, parts: list[Item], *, is_error: bool) -> list[Item]:
         offsets = self._options.offsets
@@ -345,11 +349,10 @@ class _Items:
         if not isinstance(call_id, str) or not isinstance(name, str) or not name:
             raise InvalidRequest("a `tool_use` block needs a string `id` and `name`", param="messages")
         self._calls[call_id] = block
-        sent_id = upstream_id(call_id)
-        self._unanswered[sent_id] = len(self._items)
+        self._unanswered.setdefault(call_id, []).append(len(self._items))
         arguments = arguments_text(block.get("input"))
         self._items.append(
-            {"type": "function_call", "call_id": sent_id, "name": short_name(name), "arguments": arguments}
+            {"type": "function_call", "call_id": upstream_id(call_id), "name": short_name(name), "arguments": arguments}
         )
 
 

@@ -7,75 +7,32 @@ and a tool call is closed only when its arguments are complete JSON.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proxy.core.messages import Event, MessageStream
-from proxy.core.read_tool import MAX_ARGUMENTS, STALL_BLANKS, ReadOffsets, repair_arguments, stalled_arguments
+from proxy.core.convert.hosted_search import HostedSearches
+from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
+from proxy.core.read_tool import MAX_ARGUMENTS, STALL_BLANKS, repair_arguments, stalled_arguments
 from proxy.core.read_tool import NAME as READ
+from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.responses_events import INCOMPLETE_REASONS, incomplete_reason
 from proxy.core.signatures import encode_signature
 from proxy.core.sse import dump_json
 from proxy.core.tools import (
     ArgumentStream,
-    call_ids,
-    long_names,
-    offered_tools,
-    optional_properties,
     parse_arguments,
     unique_id,
 )
 from proxy.core.usage import responses_usage
 
 
-class BadAnswer(ValueError):
-    """The upstream sent something that cannot be passed on honestly."""
-
-
-@dataclass(slots=True)
-class AnswerPolicy:
-    """What a reducer has to know of the request it answers.
-
-    used_ids    tool call ids of the history; grows with every call of the answer
-    optional    tool name -> parameters that may be dropped when null
-    names       shortened tool name -> the client's name
-    offsets     where removed Read offsets are remembered; None leaves Read calls alone
-    signatures  whether encrypted reasoning is handed to the client
-    restore     rewrites the text of a structured answer; None streams text as it comes
-    """
-
-    used_ids: set[str] = field(default_factory=set)
-    optional: dict[str, frozenset[str]] = field(default_factory=dict)
-    names: dict[str, str] = field(default_factory=dict)
-    offsets: ReadOffsets | None = None
-    signatures: bool = True
-    restore: Callable[[str], str] | None = None
-
-
-def answer_policy(
-    request: Mapping[str, Any],
-    *,
-    offsets: ReadOffsets | None = None,
-    signatures: bool = True,
-    restore: Callable[[str], str] | None = None,
-) -> AnswerPolicy:
-    """The policy for the answer to a Messages request."""
-    return AnswerPolicy(
-        used_ids=call_ids(request.get("messages") or ()),
-        optional={tool["name"]: optional for tool in offered_tools(request) if (optional := optional_properties(tool))},
-        names=long_names(request),
-        offsets=offsets,
-        signatures=signatures,
-        restore=restore,
-    )
-
-
 @dataclass(slots=True)
 class _Call:
     """A function call under way. `text` is what the upstream sent, `sent` whether the client has seen any of it."""
 
+    key: object
+    sent_as: str  # the upstream's own call id
     call_id: str
     name: str
     filter: ArgumentStream
@@ -88,11 +45,12 @@ class _Call:
 
 
 @dataclass(slots=True)
-class _Search:
-    """A finished search; `key` names the block that waits for its links, None once it has them."""
+class _Text:
+    """A text under way. `held` collects it when it has to be rewritten as a whole, and is None when it streams."""
 
-    block_id: str
-    key: object | None
+    key: object
+    held: list[str] | None
+    size: int = 0
 
 
 class ResponsesToMessages:
@@ -103,16 +61,17 @@ class ResponsesToMessages:
     def __init__(self, stream: MessageStream, policy: AnswerPolicy) -> None:
         self._stream = stream
         self._policy = policy
+        self._keys = 0
         self._thinking: int | None = None  # output_index of the open thinking block
+        self._thinking_key: object = None
         self._reasoning: dict[int, dict[str, str]] = {}
-        self._texts: dict[int, list[str] | None] = {}  # output_index -> held text, None when it streams
+        self._signed: set[str] = set()  # reasoning ids handed to the client: the upstream takes each back once
+        self._texts: dict[int, _Text] = {}
         self._spoken: set[int] = set()  # texts of which something was said
         self._items: dict[str, int] = {}
         self._calls: dict[int, _Call] = {}
-        self._done_calls: set[int] = set()
-        self._searches: list[_Search] = []
-        self._citations: dict[str, str] = {}  # url -> title
-        self._seen_text: list[str] = []  # kept only for a search without citations
+        self._done_calls: set[tuple[int, str]] = set()  # (output_index, the upstream's call id)
+        self._searches = HostedSearches(stream, policy)
         self._refused = False
         self.saw_tool_use = False
         self.produced = False
@@ -136,11 +95,19 @@ class ResponsesToMessages:
     def interrupt(self) -> list[Event]:
         """What can be said before an error: open text and thinking are closed, held text and links come out."""
         self._close_thinking()
-        for index in list(self._texts):
-            self._close_text(index)
-        self._fill_searches()
+        try:
+            for index in list(self._texts):
+                self._close_text(index)
+        except OverflowError:
+            pass  # behind a block that never ended: nobody would see it
+        self._searches.fill()
         self._stream.interrupt()
         return self._stream.take()
+
+    def _key(self, kind: str) -> object:
+        """A name for a block. Never the output_index: an upstream may use one again, or name none."""
+        self._keys += 1
+        return kind, self._keys
 
     # -- control
 
@@ -163,10 +130,12 @@ class ResponsesToMessages:
             self._merge_reasoning(index, item)
         elif kind == "message":
             self._close_thinking()
+            if index not in self._texts:
+                self._spoken.discard(index)
             self._open_text(index)
         elif kind == "function_call":
             self._close_thinking()
-            self._open_call(index, item)
+            self._call_added(index, item)
 
     def _item_done(self, event: Mapping[str, Any]) -> None:
         item, index = _item(event), _index(event)
@@ -198,26 +167,28 @@ class ResponsesToMessages:
         if self._thinking != index:
             self._close_thinking()
             self._open_thinking(index)
-        self._stream.delta(("thinking", index), {"type": "thinking_delta", "thinking": delta})
+        self._stream.delta(self._thinking_key, {"type": "thinking_delta", "thinking": delta})
 
     def _summary_part(self, event: Mapping[str, Any]) -> None:
         index = _index(event)
         if self._thinking == index:
-            self._stream.delta(("thinking", index), {"type": "thinking_delta", "thinking": "\n\n"})
+            self._stream.delta(self._thinking_key, {"type": "thinking_delta", "thinking": "\n\n"})
 
     def _open_thinking(self, index: int) -> None:
         self.produced = True
-        self._thinking = index
-        self._stream.open(("thinking", index), {"type": "thinking", "thinking": "", "signature": ""})
+        self._thinking, self._thinking_key = index, self._key("thinking")
+        self._stream.open(self._thinking_key, {"type": "thinking", "thinking": "", "signature": ""})
 
     def _close_thinking(self) -> None:
         if self._thinking is None:
             return
         index, self._thinking = self._thinking, None
+        reasoning_id = self._reasoning.get(index, {}).get("id", "")
         signature = self._signature(index)
         if signature is not None:
-            self._stream.delta(("thinking", index), {"type": "signature_delta", "signature": signature})
-        self._stream.close(("thinking", index))
+            self._signed.add(reasoning_id)
+            self._stream.delta(self._thinking_key, {"type": "signature_delta", "signature": signature})
+        self._stream.close(self._thinking_key)
 
     def _reasoning_done(self, index: int, item: Mapping[str, Any]) -> None:
         self._merge_reasoning(index, item)
@@ -231,17 +202,19 @@ class ResponsesToMessages:
 
     def _signature(self, index: int, *, keep: bool = False) -> str | None:
         known = self._reasoning.get(index, {}) if keep else self._reasoning.pop(index, {})
-        if not self._policy.signatures or len(known) < 2:
+        if not self._policy.signatures or len(known) < 2 or known["id"] in self._signed:
             return None
         return encode_signature(known["id"], known["encrypted_content"])
 
     # -- text
 
-    def _open_text(self, index: int) -> None:
-        if index in self._texts:
-            return
-        self._texts[index] = [] if self._policy.restore is not None else None
-        self._stream.open(("text", index), {"type": "text", "text": ""})
+    def _open_text(self, index: int) -> _Text:
+        text = self._texts.get(index)
+        if text is None:
+            text = _Text(self._key("text"), [] if self._policy.restore is not None else None)
+            self._texts[index] = text
+            self._stream.open(text.key, {"type": "text", "text": ""})
+        return text
 
     def _text_delta(self, event: Mapping[str, Any]) -> None:
         delta = event.get("delta")
@@ -255,16 +228,17 @@ class ResponsesToMessages:
         return self._items.get(str(event.get("item_id")), 0)
 
     def _add_text(self, index: int, text: str) -> None:
-        self._open_text(index)
+        block = self._open_text(index)
         self._spoken.add(index)
         self.produced, self.only_thinking = True, False
-        held = self._texts[index]
-        if held is not None:
-            held.append(text)
+        if block.held is not None:
+            block.size += len(text)
+            if block.size > MAX_HELD_BYTES:
+                raise BadAnswer(f"a structured answer passed {MAX_HELD_BYTES} bytes")
+            block.held.append(text)
             return
-        if self._searches and not self._citations:
-            self._seen_text.append(text)
-        self._stream.delta(("text", index), {"type": "text_delta", "text": text})
+        self._searches.read(text)
+        self._stream.delta(block.key, {"type": "text_delta", "text": text})
 
     def _text_done(self, event: Mapping[str, Any]) -> None:
         text, index = event.get("text"), self._text_index(event)
@@ -273,17 +247,11 @@ class ResponsesToMessages:
             self._add_text(index, text)
 
     def _refusal_delta(self, event: Mapping[str, Any]) -> None:
-        self._refused = True
+        self._refused = self._refused or bool(event.get("delta"))
         self._text_delta(event)
 
     def _annotation(self, event: Mapping[str, Any]) -> None:
-        self._cite(event.get("annotation"))
-
-    def _cite(self, annotation: Any) -> None:
-        if isinstance(annotation, Mapping) and annotation.get("type") == "url_citation":
-            url, title = annotation.get("url"), annotation.get("title")
-            if isinstance(url, str) and url:
-                self._citations.setdefault(url, title if isinstance(title, str) and title else url)
+        self._searches.cite(event.get("annotation"))
 
     def _message_done(self, index: int, item: Mapping[str, Any]) -> None:
         """The item repeats its content: a text of which no delta came is taken from here."""
@@ -295,45 +263,67 @@ class ResponsesToMessages:
                 self._close_thinking()
                 self._add_text(index, text)
             for annotation in _mappings(part.get("annotations")):
-                self._cite(annotation)
+                self._searches.cite(annotation)
         self._close_text(index)
 
     def _close_text(self, index: int) -> None:
-        if index not in self._texts:
+        block = self._texts.pop(index, None)
+        if block is None:
             return
-        held = self._texts.pop(index)
-        if held and self._policy.restore is not None:
-            text = self._policy.restore("".join(held))
-            self._stream.delta(("text", index), {"type": "text_delta", "text": text})
-        self._stream.close(("text", index))
+        if block.held and self._policy.restore is not None:
+            text = self._policy.restore("".join(block.held))
+            self._stream.delta(block.key, {"type": "text_delta", "text": text})
+        self._stream.close(block.key)
 
     # -- function calls
+
+    def _call_added(self, index: int, item: Mapping[str, Any]) -> None:
+        """Opens a call, unless it is known. One that never ended in this place must be complete by now."""
+        call_id = _call_id(item)
+        if call_id and (index, call_id) in self._done_calls:
+            return
+        earlier = self._calls.get(index)
+        if earlier is not None:
+            if not _is_other(earlier, item):
+                return
+            if not earlier.text:
+                raise BadAnswer(f"the upstream never ended the call of tool {earlier.name}")
+            self._complete(index, earlier, "".join(earlier.text))
+        self._open_call(index, item)
 
     def _open_call(self, index: int, item: Mapping[str, Any]) -> None:
         name = item.get("name") if isinstance(item.get("name"), str) else ""
         if not name:
             raise BadAnswer("the upstream sent a tool call without a name")
         name = self._policy.names.get(name, name)
-        call_id = unique_id(str(item.get("call_id") or item.get("id") or ""), self._policy.used_ids)
+        call_id = unique_id(_call_id(item), self._policy.used_ids)
         self.saw_tool_use = True
+        key = self._key("call")
         self._calls[index] = _Call(
+            key=key,
+            sent_as=_call_id(item),
             call_id=call_id,
             name=name,
-            filter=ArgumentStream(self._policy.optional.get(name, frozenset())),
+            filter=ArgumentStream(self._policy.optional(name)),
             buffered=name == READ and self._policy.offsets is not None,
         )
-        self._stream.open(("call", index), {"type": "tool_use", "id": call_id, "name": name, "input": {}})
+        self._stream.open(key, {"type": "tool_use", "id": call_id, "name": name, "input": {}})
 
     def _arguments_delta(self, event: Mapping[str, Any]) -> None:
-        call, delta = self._calls.get(_index(event, -1)), event.get("delta")
+        call, delta = self._call_of(event), event.get("delta")
         if call is None or not isinstance(delta, str) or not delta:
             return
         self.produced, self.only_thinking = True, False
         self._append(call, delta)
         if not call.buffered:
-            self._send(_index(event), call, call.filter.feed(delta))
+            self._send(call, call.filter.feed(delta))
         else:
             self._finish_if_stalled(_index(event), call, delta)
+
+    def _call_of(self, event: Mapping[str, Any]) -> _Call | None:
+        """The call that an arguments event belongs to; one that does not say so belongs to none."""
+        index = event.get("output_index")
+        return self._calls.get(index) if isinstance(index, int) else None
 
     def _append(self, call: _Call, text: str) -> None:
         call.text.append(text)
@@ -341,28 +331,32 @@ class ResponsesToMessages:
         if call.size > MAX_ARGUMENTS:
             raise BadAnswer(f"the arguments of tool {call.name} passed {MAX_ARGUMENTS} bytes")
 
-    def _send(self, index: int, call: _Call, text: str) -> None:
+    def _send(self, call: _Call, text: str) -> None:
         if text:
             call.sent = True
-            self._stream.delta(("call", index), {"type": "input_json_delta", "partial_json": text})
+            self._stream.delta(call.key, {"type": "input_json_delta", "partial_json": text})
 
     def _arguments_done(self, event: Mapping[str, Any]) -> None:
-        call, text = self._calls.get(_index(event, -1)), event.get("arguments")
-        if call is not None and not call.text and isinstance(text, str) and text:
+        call, text = self._call_of(event), _final_arguments(event)
+        if call is not None and not call.text and text:
             self._append(call, text)
 
     def _call_done(self, index: int, item: Mapping[str, Any]) -> None:
-        if index in self._done_calls:
+        call_id = _call_id(item)
+        if (index, call_id) in self._done_calls and (call_id or index not in self._calls):
             return
-        if index not in self._calls:
+        if index not in self._calls or _is_other(self._calls[index], item):
             self._close_thinking()
-            self._open_call(index, item)
-        self._done_calls.add(index)
+            self._call_added(index, item)
         call = self._calls[index]
+        self._done_calls.add((index, call_id or call.sent_as))
         self.produced, self.only_thinking = True, False
-        if not call.text and isinstance(item.get("arguments"), str):
-            self._append(call, item["arguments"])
-        self._complete(index, call, "".join(call.text))
+        if not call.text:
+            self._append(call, _final_arguments(item))
+        text = "".join(call.text)
+        if item.get("status") == "incomplete" and not text.strip():
+            raise BadAnswer(f"the answer ended before the arguments of tool {call.name}")
+        self._complete(index, call, text)
 
     def _complete(self, index: int, call: _Call, text: str) -> None:
         """Closes a call whose arguments have all arrived. What is not a JSON object must not reach the client's
@@ -372,11 +366,11 @@ class ResponsesToMessages:
         if call.buffered and self._policy.offsets is not None:
             text = repair_arguments(text, call.call_id, self._policy.offsets)
         if call.sent:
-            self._send(index, call, call.filter.end())
+            self._send(call, call.filter.end())
         elif text.strip():
-            whole = ArgumentStream(self._policy.optional.get(call.name, frozenset()))
-            self._send(index, call, whole.feed(text) + whole.end())
-        self._stream.close(("call", index))
+            whole = ArgumentStream(self._policy.optional(call.name))
+            self._send(call, whole.feed(text) + whole.end())
+        self._stream.close(call.key)
         del self._calls[index]
 
     def _finish_if_stalled(self, index: int, call: _Call, delta: str) -> None:
@@ -394,38 +388,8 @@ class ResponsesToMessages:
 
     def _search_done(self, index: int, item: Mapping[str, Any]) -> None:
         self._close_thinking()
-        self.produced, self.only_thinking = True, False
-        raw = str(item.get("id") or index)
-        block_id = unique_id("srvtoolu_" + re.sub(r"[^A-Za-z0-9_]", "_", raw), self._policy.used_ids)
-        action = item.get("action")
-        action = action if isinstance(action, Mapping) else {}
-        call = ("search", index)
-        self._stream.open(call, {"type": "server_tool_use", "id": block_id, "name": "web_search", "input": {}})
-        self._stream.delta(call, {"type": "input_json_delta", "partial_json": dump_json({"query": _query(action)})})
-        self._stream.close(call)
-        result = ("links", index)
-        self._stream.hold(result)
-        sources = action.get("sources")
-        links = [
-            {"title": str(source.get("title") or source["url"]), "url": source["url"]}
-            for source in _mappings(sources)
-            if isinstance(source.get("url"), str)
-        ]
-        self._searches.append(_Search(block_id, result))
-        if links:
-            self._stream.fill(result, _search_result(block_id, links))
-            self._searches[-1].key = None
-
-    def _fill_searches(self) -> None:
-        """Links precede the text that cites them, though they are known only after it."""
-        waiting = [search for search in self._searches if search.key is not None]
-        if not waiting:
-            return
-        links = [{"title": title, "url": url} for url, title in self._citations.items()]
-        links = links or links_in_text("".join(self._seen_text))
-        for search in waiting:
-            self._stream.fill(search.key, _search_result(search.block_id, links))
-            search.key = None
+        if self._searches.add(index, item):
+            self.produced, self.only_thinking = True, False
 
     # -- the end
 
@@ -445,10 +409,10 @@ class ResponsesToMessages:
             self._close_text(index)
         for index, call in list(self._calls.items()):
             self._complete(index, call, "".join(call.text))
-        self._fill_searches()
+        self._searches.fill()
         if stop_reason is None:
             stop_reason = "refusal" if self._refused else "tool_use" if self.saw_tool_use else "end_turn"
-        self.usage = responses_usage(usage, searches=len(self._searches))
+        self.usage = responses_usage(usage, searches=self._searches.count)
         self.finished = True
         self._stream.finish(stop_reason, self.usage)
 
@@ -478,46 +442,27 @@ def _item(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return item if isinstance(item, Mapping) else None
 
 
+def _call_id(item: Mapping[str, Any]) -> str:
+    return str(item.get("call_id") or item.get("id") or "")
+
+
+def _is_other(call: _Call, item: Mapping[str, Any]) -> bool:
+    """Whether an item is another call than the one under way in its place."""
+    return isinstance(item.get("call_id"), str) and item["call_id"] not in ("", call.sent_as)
+
+
+def _final_arguments(holder: Mapping[str, Any]) -> str:
+    """The whole arguments of a call, as text: some upstreams send the object itself."""
+    arguments = holder.get("arguments")
+    if isinstance(arguments, str):
+        return arguments
+    return "" if arguments is None else dump_json(arguments)
+
+
 def _mappings(value: Any) -> list[Mapping[str, Any]]:
     return [member for member in value if isinstance(member, Mapping)] if isinstance(value, list) else []
 
 
-def _index(event: Mapping[str, Any], default: int = 0) -> int:
+def _index(event: Mapping[str, Any]) -> int:
     index = event.get("output_index")
-    return index if isinstance(index, int) else default
-
-
-def _query(action: Mapping[str, Any]) -> str:
-    """What was looked for: a search has a query, opening a page has a url, finding in it a pattern."""
-    queries = action.get("queries")
-    first = queries[0] if isinstance(queries, list) and queries else None
-    for value in (action.get("query"), first, action.get("url"), action.get("pattern")):
-        if isinstance(value, str) and value:
-            return value
-    return ""
-
-
-def _search_result(block_id: str, links: list[dict[str, str]]) -> dict[str, Any]:
-    """The block that clients read links from; the Messages schema wants the two empty members as well."""
-    content = [{"type": "web_search_result", **link, "encrypted_content": "", "page_age": None} for link in links]
-    return {"type": "web_search_tool_result", "tool_use_id": block_id, "content": content}
-
-
-_MARKDOWN_LINK = re.compile(r"\[([^\]\n]{1,300})\]\((https?://[^\s)]{1,2000})\)")
-_BARE_URL = re.compile(r"https?://[^\s<>()\[\]\"'`]{1,2000}")
-_URL_TAIL = ".,;:!?"
-
-
-def links_in_text(text: str) -> list[dict[str, str]]:
-    """Links written in an answer: Markdown links first, then bare addresses, each address once.
-
-    >>> links_in_text("See [Rust](https://r.example). Also https://b.example/x, too.")
-    [{'title': 'Rust', 'url': 'https://r.example'}, {'title': 'b.example', 'url': 'https://b.example/x'}]
-    """
-    found: dict[str, str] = {}
-    for title, url in _MARKDOWN_LINK.findall(text):
-        found.setdefault(url.rstrip(_URL_TAIL), re.split(r" [-–] ", title.strip(" *`-"))[0].strip(" *`"))
-    for url in _BARE_URL.findall(text):
-        url = url.rstrip(_URL_TAIL)
-        found.setdefault(url, url.split("/")[2] if url.count("/") >= 2 else url)
-    return [{"title": title or url, "url": url} for url, title in found.items()]
+    return index if isinstance(index, int) else 0

@@ -8,10 +8,10 @@ from typing import Any
 
 from proxy.auth.refresh import Credentials
 from proxy.config import Config
-from proxy.core.convert.responses_to_messages import BadAnswer
 from proxy.core.lifecycle import UpstreamStarted
 from proxy.core.messages import Event, MessageStream
 from proxy.core.read_tool import ReadOffsets
+from proxy.core.reducer import BadAnswer
 from proxy.core.routing import Catalog
 from proxy.core.search import (
     count_search_input,

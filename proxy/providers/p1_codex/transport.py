@@ -7,6 +7,7 @@ read. The reducer does not know which one feeds it. Here is the one over HTTP wi
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import time
 from collections.abc import AsyncGenerator, Callable
@@ -19,7 +20,7 @@ import aiohttp
 from proxy.core.lifecycle import Log
 from proxy.core.responses_events import failure_of
 from proxy.core.secret import Secret
-from proxy.core.sse import FrameTooLarge, SSEDecoder
+from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json
 from proxy.errors import UpstreamError
 from proxy.providers.http import error_object, read_error
 from proxy.providers.p1_codex.catalog import LABEL
@@ -81,18 +82,18 @@ class HttpTransport:
                 while not terminal:
                     chunk = await self._read(response)
                     if not chunk:
-                        raise _transport_error(
-                            "the answer ended before its terminal event (the upstream cut the stream)"
-                        )
-                    batch = _decode(decoder, chunk)
+                        raise _transport_error("the upstream cut the answer: it ended before its last event")
+                    batch, unreadable = _decode(decoder, chunk)
                     if batch:
                         events += len(batch)
                         terminal = any(event.get("type") in TERMINAL for event in batch)
                         yield batch
+                    if unreadable is not None and not terminal:
+                        raise unreadable
             finally:
                 if terminal:
+                    self._note(outgoing, "codex_http_stream_completed", events=events, ms=_ms(started))
                     await _drain(response)
-            self._note(outgoing, "codex_http_stream_completed", events=events, ms=_ms(started))
 
     async def json(self, outgoing: Outgoing) -> dict[str, Any]:
         """The JSON answer of one call that does not stream. Raises UpstreamError."""
@@ -130,8 +131,9 @@ class HttpTransport:
         timeout_s = outgoing.header_timeout_s
         try:
             async with asyncio.timeout(timeout_s):
+                # A file is sent in pieces, which a body of many megabytes should be; aiohttp warns about it otherwise.
                 return await self._session.post(
-                    outgoing.url, data=outgoing.body, headers=outgoing.headers, allow_redirects=False
+                    outgoing.url, data=io.BytesIO(outgoing.body), headers=outgoing.headers, allow_redirects=False
                 )
         except TimeoutError as error:
             if isinstance(error, aiohttp.ClientError):
@@ -149,7 +151,7 @@ class HttpTransport:
         except TimeoutError:
             raise _transport_error(f"the answer paused for {IDLE_TIMEOUT_S * 1000:.0f} ms") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise _transport_error(f"the answer broke off ({type(error).__name__})") from None
+            raise _transport_error(f"the upstream cut the answer ({type(error).__name__})") from None
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> UpstreamError:
         """The error behind an answer that is not 200."""
@@ -173,22 +175,23 @@ class HttpTransport:
         self._log.write("info", LABEL, msg, reqId=outgoing.request_id, attempt=outgoing.attempt, **fields)
 
 
-def _decode(decoder: SSEDecoder, chunk: bytes) -> Batch:
+def _decode(decoder: SSEDecoder, chunk: bytes) -> tuple[Batch, UpstreamError | None]:
+    """The events that this piece completes, and what is wrong with the one behind them."""
     try:
         frames = decoder.feed(chunk)
     except FrameTooLarge as error:
-        raise _transport_error(f"unreadable answer: {error}", repeatable=False) from None
+        return [], _transport_error(f"unreadable answer: {error}", repeatable=False)
     batch: Batch = []
     for _, data in frames:
         if data == b"[DONE]":
             continue
         try:
-            event = json.loads(data)
+            event = load_json(data.decode())
         except (ValueError, RecursionError):
-            raise _transport_error("unreadable answer: an event is not JSON") from None
+            return batch, _transport_error("unreadable answer: an event is not JSON")
         if isinstance(event, dict):
             batch.append(event)
-    return batch
+    return batch, None
 
 
 async def _drain(response: aiohttp.ClientResponse) -> None:

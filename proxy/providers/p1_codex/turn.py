@@ -16,16 +16,17 @@ from proxy.auth.refresh import Credentials
 from proxy.auth.store import Credential
 from proxy.config import Config
 from proxy.core.convert.messages_to_responses import output_format
-from proxy.core.convert.responses_to_messages import AnswerPolicy, BadAnswer, ResponsesToMessages, answer_policy
+from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.lifecycle import UpstreamStarted
 from proxy.core.messages import Event, MessageStream
 from proxy.core.read_tool import ReadOffsets
+from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.responses_events import failure_of, spent_window
 from proxy.core.schema import has_optional, restore_text
 from proxy.core.sse import dump_json
 from proxy.core.stops import StopSequences, stops_of
-from proxy.core.tokens import count_responses
-from proxy.errors import UpstreamError
+from proxy.core.tokens import count_responses, rough_length
+from proxy.errors import BusyError, UpstreamError
 from proxy.providers.base import Call, Services
 from proxy.providers.p1_codex import request as p1_request
 from proxy.providers.p1_codex.catalog import LABEL
@@ -128,7 +129,12 @@ class Turn:
 
     async def _opening(self) -> list[Event]:
         """`message_start`, with an estimate that is made while the upstream is being contacted."""
-        self._input_tokens = await self._services.tokenizer.run(partial(count_responses, self._body))
+        try:
+            self._input_tokens = await self._services.tokenizer.run(
+                partial(count_responses, self._body), size=len(self._payload)
+            )
+        except BusyError:  # a number that the end of the stream corrects is no reason to fail
+            self._input_tokens = count_responses(self._body, rough_length)
         self._stream.input_tokens = self._input_tokens
         self._stream.start()
         stops = stops_of(self._call.request)
@@ -144,12 +150,7 @@ class Turn:
         held: list[Event] = []
         try:
             while batch is not None:
-                out: list[Event] = []
-                for event in batch:
-                    watch.look(event)
-                    out += reducer.feed(event)
-                    if reducer.finished:
-                        break
+                out, failure = _digest(batch, reducer, watch)
                 if reducer.produced or (reducer.finished and self._may_be_empty):
                     self._shown = max(self._shown, Shown.THINKING if reducer.only_thinking else Shown.CONTENT)
                     out, held = held + out, []
@@ -163,6 +164,8 @@ class Turn:
                     yield out
                 if reducer.finished or (self._stops and self._stops.done):
                     return
+                if failure is not None:
+                    raise failure
                 batch = await anext(upstream, None)
         except BadAnswer as error:
             if rest := self._rest(reducer):
@@ -190,7 +193,7 @@ class Turn:
     def _policy(self) -> AnswerPolicy:
         wanted = output_format(self._call.request) or {}
         schema = wanted.get("schema") if wanted.get("type") == "json_schema" else None
-        return answer_policy(
+        return AnswerPolicy(
             self._call.request,
             offsets=self._offsets,
             signatures=self._config.p1_reasoning_signatures,
@@ -251,6 +254,23 @@ class Turn:
             upstreamId=error.upstream_id,
             retryInS=again,
         )
+
+
+def _digest(
+    batch: Batch, reducer: ResponsesToMessages, watch: _Watch
+) -> tuple[list[Event], BadAnswer | UpstreamError | None]:
+    """The events of a batch up to its end or its first failure: how the upstream's data was cut into pieces must not
+    decide what comes out before an error."""
+    out: list[Event] = []
+    try:
+        for event in batch:
+            watch.look(event)
+            out += reducer.feed(event)
+            if reducer.finished:
+                break
+    except (BadAnswer, UpstreamError) as error:
+        return out, error
+    return out, None
 
 
 async def _settle(task: asyncio.Future[Any]) -> None:

@@ -1,0 +1,63 @@
+"""Fixtures for all tests, and one rule for all of them: no task may fail unseen."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import logging
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from harness import Live
+
+from proxy.providers import tokenizer
+from proxy.sandbox import Sandbox
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_vocabulary() -> Iterator[None]:
+    """It takes a quarter of a second to load, and every application would load its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokenizer, "load_encoding", functools.cache(tokenizer.load_encoding))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _nothing_fails_unseen(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """asyncio reports lost exceptions, and aiohttp unhandled ones, to the log only."""
+    yield
+    lost = [
+        record.getMessage()
+        for when in ("setup", "call")
+        for record in caplog.get_records(when)
+        if record.levelno >= logging.ERROR and record.name.split(".")[0] in ("asyncio", "aiohttp")
+        if not is_garbage(record)
+    ]
+    assert not lost, lost
+
+
+def is_garbage(record: logging.LogRecord) -> bool:
+    """What aiohttp reports about requests that are no HTTP; some tests send such."""
+    error = record.exc_info[1] if record.exc_info else None
+    return type(error).__module__.startswith("aiohttp.")
+
+
+@pytest.fixture
+async def sandbox() -> AsyncIterator[Sandbox]:
+    async with Sandbox() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def _nothing_is_left_open() -> Iterator[None]:
+    """What was left open complains when it is collected; once a module, since it takes a tenth of a second."""
+    yield
+    gc.collect()
+
+
+@pytest.fixture
+async def live(sandbox: Sandbox, tmp_path: Path, _nothing_is_left_open: None) -> AsyncIterator[Live]:
+    """A signed-in proxy in front of the sandbox."""
+    async with Live(sandbox, tmp_path) as running:
+        yield running

@@ -1,0 +1,315 @@
+"""The reducer: what single events cause, and that no upstream can make it break its promises."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from checks import check_message_stream
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.strategies import json_objects, streams
+from proxy.core.convert.hosted_search import links_in_text
+from proxy.core.convert.responses_to_messages import ResponsesToMessages
+from proxy.core.messages import MAX_HELD_BYTES, Event, Fold, MessageStream
+from proxy.core.read_tool import ReadOffsets
+from proxy.core.reducer import AnswerPolicy, BadAnswer
+from proxy.core.sse import encode_events
+
+TOOLS = [
+    {
+        "name": "Bash",
+        "input_schema": {
+            "type": "object",
+            "properties": {"command": {"type": "string"}, "timeout": {"type": "number"}},
+            "required": ["command"],
+        },
+    }
+]
+
+
+def reducer(request: Mapping[str, Any] | None = None, **policy: Any) -> ResponsesToMessages:
+    stream = MessageStream("msg_1", "m", input_tokens=3)
+    return ResponsesToMessages(stream, AnswerPolicy(request or {"tools": TOOLS}, offsets=ReadOffsets(), **policy))
+
+
+def ran(
+    events: Iterable[Mapping[str, Any]], machine: ResponsesToMessages | None = None
+) -> tuple[list[Event], str | None]:
+    """All events, and the complaint that ended them if there was one."""
+    machine = machine or reducer()
+    out: list[Event] = []
+    for event in events:
+        try:
+            out += machine.feed(event)
+        except BadAnswer as error:
+            return out + machine.interrupt(), str(error)
+    return out + ([] if machine.finished else machine.interrupt()), None
+
+
+def added(index: int, **item: Any) -> dict[str, Any]:
+    return {"type": "response.output_item.added", "output_index": index, "item": item}
+
+
+def done(index: int, **item: Any) -> dict[str, Any]:
+    return {"type": "response.output_item.done", "output_index": index, "item": item}
+
+
+def call(index: int, call_id: str = "c", name: str = "Bash") -> dict[str, Any]:
+    return added(index, type="function_call", call_id=call_id, name=name)
+
+
+def arguments(index: int, delta: str) -> dict[str, Any]:
+    return {"type": "response.function_call_arguments.delta", "output_index": index, "delta": delta}
+
+
+def text(index: int, delta: str) -> dict[str, Any]:
+    return {"type": "response.output_text.delta", "output_index": index, "delta": delta}
+
+
+def thought(index: int, delta: str) -> dict[str, Any]:
+    return {"type": "response.reasoning_summary_text.delta", "output_index": index, "delta": delta}
+
+
+COMPLETED = {"type": "response.completed", "response": {}}
+
+
+def folded(events: list[Event]) -> list[dict[str, Any]]:
+    check_message_stream(events)
+    fold = Fold()
+    fold.add(events)
+    return fold.message["content"]
+
+
+@settings(max_examples=250)
+@given(streams)
+def test_any_events_give_a_legal_stream_or_a_complaint(events: list[dict[str, Any]]) -> None:
+    machine = reducer()
+    out, complaint = ran(events, machine)
+    check_message_stream(out, cut=not machine.finished)
+    encode_events(out)
+    if complaint is not None:
+        error = {"type": "error", "error": {"type": "api_error", "message": complaint}}
+        check_message_stream([*out, error], cut=True)
+
+
+@settings(max_examples=100)
+@given(streams)
+def test_any_events_with_held_text_and_without_signatures(events: list[dict[str, Any]]) -> None:
+    machine = reducer(restore=str.upper, signatures=False)
+    out, _ = ran(events, machine)
+    check_message_stream(out, cut=not machine.finished)
+
+
+@settings(max_examples=100)
+@given(streams)
+def test_every_tool_that_a_client_would_run_has_complete_arguments(events: list[dict[str, Any]]) -> None:
+    out, _ = ran(events)
+    texts: dict[int, str] = {}
+    seen: set[str] = set()
+    for event in out:
+        if event["type"] == "content_block_start" and event["content_block"]["type"] == "tool_use":
+            texts[event["index"]] = ""
+            assert event["content_block"]["id"] not in seen
+            seen.add(event["content_block"]["id"])
+        elif event["type"] == "content_block_delta" and event["index"] in texts:
+            texts[event["index"]] += event["delta"]["partial_json"]
+        elif event["type"] == "content_block_stop" and event["index"] in texts:
+            assert isinstance(json.loads(texts[event["index"]] or "{}"), dict)
+
+
+@given(st.lists(st.sampled_from("TRCS"), max_size=8), st.data())
+def test_nothing_is_lost_when_items_interleave(kinds: list[str], data: st.DataObject) -> None:
+    """Items run at the same time in any order; each must come out whole, in the order in which they began."""
+    scripts = []
+    for index, kind in enumerate(kinds):
+        if kind == "T":
+            scripts.append(
+                [added(index, type="message"), text(index, f"t{index}a"), text(index, "b"), done(index, type="message")]
+            )
+        elif kind == "C":
+            body = json.dumps({"n": index})
+            scripts.append(
+                [
+                    call(index, f"c{index}"),
+                    arguments(index, body[:3]),
+                    arguments(index, body[3:]),
+                    done(index, type="function_call"),
+                ]
+            )
+        elif kind == "S":
+            scripts.append([done(index, type="web_search_call", id=f"s{index}", action={"query": f"q{index}"})])
+        else:
+            scripts.append([done(index, type="reasoning", id=f"rs_{index}", encrypted_content=f"e{index}")])
+    events: list[dict[str, Any]] = []
+    while any(scripts):
+        script = data.draw(st.sampled_from([script for script in scripts if script]))
+        events.append(script.pop(0))
+    out, complaint = ran([*events, COMPLETED])
+    assert complaint is None
+    content = folded(out)
+    assert {block["text"] for block in content if block["type"] == "text"} == {
+        f"t{index}ab" for index, kind in enumerate(kinds) if kind == "T"
+    }
+    assert {block["input"]["n"] for block in content if block["type"] == "tool_use"} == {
+        index for index, kind in enumerate(kinds) if kind == "C"
+    }
+    assert sum(block["type"] == "thinking" for block in content) == kinds.count("R")
+    assert sum(block["type"] == "web_search_tool_result" for block in content) == kinds.count("S")
+
+
+@given(json_objects, st.lists(st.integers(0, 500), max_size=6))
+def test_arguments_arrive_whatever_their_pieces(value: dict[str, Any], cuts: list[int]) -> None:
+    body = json.dumps(value)
+    places = sorted(cut % (len(body) + 1) for cut in cuts)
+    deltas = [body[a:b] for a, b in zip([0, *places], [*places, len(body)], strict=True)]
+    out, complaint = ran(
+        [call(0, name="Other"), *[arguments(0, delta) for delta in deltas], done(0, type="function_call"), COMPLETED]
+    )
+    assert complaint is None
+    assert folded(out)[0]["input"] == value
+
+
+# -- single behaviours that a past or thinkable upstream showed
+
+
+def test_a_late_delta_after_the_item_is_ignored() -> None:
+    out, _ = ran(
+        [call(0), arguments(0, "{}"), done(0, type="function_call", call_id="c"), arguments(0, "x"), COMPLETED]
+    )
+    assert folded(out)[0]["input"] == {}
+
+
+def test_a_text_delta_after_its_item_opens_a_new_block() -> None:
+    out, _ = ran([text(0, "a"), done(0, type="message"), text(0, "b"), COMPLETED])
+    assert [block["text"] for block in folded(out)] == ["a", "b"]
+
+
+def test_a_place_used_again_while_its_first_block_waits() -> None:
+    search = done(0, type="web_search_call", id="s", action={"query": "q"})
+    events = [search, text(1, "one"), done(1, type="message"), added(1, type="message"), text(1, "two"), COMPLETED]
+    out, _ = ran(events)
+    assert [block["text"] for block in folded(out) if block["type"] == "text"] == ["one", "two"]
+
+
+def test_thinking_that_goes_on_behind_an_open_text_is_kept() -> None:
+    out, _ = ran([text(0, "a"), thought(1, "x"), text(0, "b"), thought(1, "y"), COMPLETED])
+    content = folded(out)
+    assert [block.get("text") or block.get("thinking") for block in content] == ["ab", "x", "y"]
+
+
+def test_another_call_in_the_place_of_an_unfinished_one_is_an_error() -> None:
+    out, complaint = ran([call(0, "a"), call(0, "b")])
+    assert complaint == "the upstream never ended the call of tool Bash"
+    assert [event["type"] for event in out][-1] == "content_block_start"
+
+
+def test_another_call_in_the_place_of_a_complete_one_ends_it() -> None:
+    events = [call(0, "a"), arguments(0, '{"command":"x"}'), call(0, "b"), arguments(0, '{"command":"y"}'), COMPLETED]
+    out, _ = ran(events)
+    assert [(block["id"], block["input"]["command"]) for block in folded(out)] == [("a", "x"), ("b", "y")]
+
+
+def test_the_end_of_another_call_does_not_end_the_open_one() -> None:
+    events = [call(0, "a"), done(0, type="function_call", call_id="b", name="Bash", arguments="{}")]
+    _, complaint = ran(events)
+    assert complaint == "the upstream never ended the call of tool Bash"
+
+
+def test_an_arguments_delta_without_a_place_is_ignored() -> None:
+    delta = {"type": "response.function_call_arguments.delta", "delta": "{}"}
+    out, _ = ran([call(-1), delta, done(-1, type="function_call", arguments='{"a":1}'), COMPLETED])
+    assert folded(out)[0]["input"] == {"a": 1}
+
+
+def test_a_call_without_a_name_is_an_error() -> None:
+    assert ran([added(0, type="function_call", call_id="c")])[1] == "the upstream sent a tool call without a name"
+
+
+@pytest.mark.parametrize("value", [5, ["a"], True, "[]", '"x"', '{"a":1}{}'])
+def test_arguments_that_are_no_object_are_an_error(value: Any) -> None:
+    out, complaint = ran([call(0), done(0, type="function_call", arguments=value)])
+    assert complaint == "the upstream sent arguments of tool Bash that are not a JSON object"
+    assert "content_block_stop" not in [event["type"] for event in out]
+
+
+def test_a_reasoning_id_that_is_no_text_gets_no_signature() -> None:
+    out, _ = ran(
+        [thought(0, "a"), done(0, type="reasoning", id="\ud800", encrypted_content="x"), text(1, "b"), COMPLETED]
+    )
+    assert folded(out)[0] == {"type": "thinking", "thinking": "a", "signature": ""}
+
+
+def test_an_empty_refusal_is_none() -> None:
+    out, _ = ran([{"type": "response.refusal.delta", "output_index": 0, "delta": ""}, text(0, "fine"), COMPLETED])
+    assert out[-2]["delta"]["stop_reason"] == "end_turn"
+
+
+def test_what_waits_is_bounded() -> None:
+    search = done(0, type="web_search_call", id="s", action={})
+    piece = "x" * (MAX_HELD_BYTES // 4)
+    _, complaint = ran([search, *[text(1, piece)] * 5])
+    assert complaint is not None and "wait for an earlier one" in complaint
+
+
+def test_a_held_structured_answer_is_bounded() -> None:
+    piece = "x" * (MAX_HELD_BYTES // 4)
+    _, complaint = ran([text(0, piece)] * 5, reducer(restore=str.strip))
+    assert complaint == f"a structured answer passed {MAX_HELD_BYTES} bytes"
+
+
+def test_what_waited_and_came_out_no_longer_counts() -> None:
+    piece = "x" * (MAX_HELD_BYTES // 2)
+    events: list[dict[str, Any]] = [added(0, type="message")]
+    for index in range(1, 5):
+        events += [text(index, piece), added(index + 1, type="message"), done(index - 1, type="message")]
+    out, complaint = ran([*events, COMPLETED])
+    assert complaint is None
+    assert len(folded(out)) == 4
+
+
+def test_runaway_arguments_are_bounded() -> None:
+    _, complaint = ran([call(0), *[arguments(0, "x" * 1_000_000)] * 6])
+    assert complaint == "the arguments of tool Bash passed 5000000 bytes"
+
+
+def test_interrupt_leaves_an_open_call_open() -> None:
+    out, _ = ran([text(0, "a"), call(1), arguments(1, '{"comm'), text(2, "hidden")])
+    assert [event["type"] for event in out][-2:] == ["content_block_start", "content_block_delta"]
+    check_message_stream(out, cut=True)
+
+
+def test_only_thinking_is_told_from_content() -> None:
+    machine = reducer()
+    machine.feed(thought(0, "hm"))
+    assert (machine.produced, machine.only_thinking) == (True, True)
+    machine.feed(text(1, "x"))
+    assert (machine.produced, machine.only_thinking) == (True, False)
+
+
+def test_an_item_that_only_opens_says_nothing() -> None:
+    machine = reducer()
+    machine.feed(added(0, type="message"))
+    machine.feed(call(1))
+    assert not machine.produced
+
+
+def test_links_in_hostile_text_are_found_in_linear_time() -> None:
+    start = time.perf_counter()
+    links_in_text("[" * 200_000 + "https://e.example")
+    assert time.perf_counter() - start < 1
+
+
+def test_a_delta_costs_little() -> None:
+    """At most ten microseconds; the limit here leaves room for a loaded machine."""
+    machine = reducer()
+    machine.feed(added(0, type="message"))
+    deltas = [text(0, f"word{number} ") for number in range(20_000)]
+    start = time.perf_counter()
+    for delta in deltas:
+        machine.feed(delta)
+    assert (time.perf_counter() - start) / len(deltas) < 50e-6

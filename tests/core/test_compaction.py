@@ -1,0 +1,53 @@
+"""Recognising requests for a summary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proxy.core.compaction import EFFORTS, SYSTEM_MARKER, TASK_MARKER, TEXT_ONLY_MARKER, capped_effort, is_compaction
+
+BOTH = f"{TEXT_ONLY_MARKER}\n{TASK_MARKER} the conversation so far"
+
+
+def asked(content: Any, role: str = "user") -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": "hi"}, {"role": role, "content": content}]}
+
+
+@pytest.mark.parametrize(
+    ("request_body", "expected"),
+    [
+        ({"system": f"… {SYSTEM_MARKER}."}, True),
+        ({"system": [{"type": "text", "text": SYSTEM_MARKER}]}, True),
+        (asked(BOTH), True),
+        (asked([{"type": "tool_result", "tool_use_id": "a"}, {"type": "text", "text": BOTH}]), True),
+        (asked(TEXT_ONLY_MARKER), False),
+        (asked(TASK_MARKER), False),
+        (asked([{"type": "text", "text": TEXT_ONLY_MARKER}, {"type": "text", "text": TASK_MARKER}]), False),
+        (asked(BOTH, role="assistant"), False),
+        (asked(BOTH, role="system"), False),
+        ({"messages": [*asked(BOTH)["messages"], {"role": "user", "content": "next"}]}, False),
+        (asked([{"type": "tool_result", "content": BOTH}]), False),
+        (asked(None), False),
+        ({"messages": []}, False),
+        ({}, False),
+    ],
+)
+def test_both_markers_in_the_newest_message(request_body: dict[str, Any], expected: bool) -> None:
+    assert is_compaction(request_body) is expected
+
+
+@pytest.mark.parametrize("effort", EFFORTS)
+@pytest.mark.parametrize("cap", EFFORTS)
+def test_a_cap_lowers_and_never_raises(effort: str, cap: str) -> None:
+    capped = capped_effort(effort, cap)
+    assert capped is not None
+    assert EFFORTS.index(capped) == min(EFFORTS.index(effort), EFFORTS.index(cap))
+
+
+def test_an_unknown_cap_is_low_and_off_is_none() -> None:
+    assert capped_effort("max", "much") == "low"
+    assert capped_effort("max", "off") == "max"
+    assert capped_effort(None, "off") is None
+    assert capped_effort(None, "medium") == "medium"

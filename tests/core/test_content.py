@@ -1,0 +1,122 @@
+"""Reading content: texts, images, documents."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.strategies import json_values, leaf_blocks
+from proxy.core.content import (
+    clean_base64,
+    decode_base64,
+    document_text,
+    image_data_url,
+    omitted,
+    pdf_data,
+    system_text,
+    texts_of,
+)
+
+
+@given(st.binary(min_size=1), st.booleans(), st.data())
+def test_real_base64_is_cleaned(raw: bytes, padded: bool, data: st.DataObject) -> None:
+    text = base64.b64encode(raw).decode()
+    broken = text if padded else text.rstrip("=")
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.integers(0, len(broken)))
+        broken = broken[:at] + data.draw(st.sampled_from([" ", "\n", "\r\n", "\t"])) + broken[at:]
+    assert clean_base64(broken) == text
+    assert decode_base64(text) == raw
+
+
+@given(st.text(alphabet="aZ09+/=-_ \né*", max_size=12))
+def test_it_agrees_with_the_real_decoder(text: str) -> None:
+    bare = "".join(text.split())
+    try:
+        raw = base64.b64decode(bare.rstrip("=") + "=" * (-len(bare.rstrip("=")) % 4), validate=True)
+        good = len(bare) - len(bare.rstrip("=")) <= 2 and bool(raw)
+    except (binascii.Error, ValueError):
+        good = False
+    cleaned = clean_base64(text)
+    assert (cleaned is not None) == good
+    if cleaned is not None:
+        assert base64.b64decode(cleaned, validate=True) == raw
+
+
+@given(json_values)
+def test_any_value_is_survived(value: Any) -> None:
+    clean_base64(value)
+    image_data_url(value)
+    list(texts_of(value))
+    system_text(value)
+    omitted(value)
+    image_data_url({"type": "base64", "media_type": value, "data": "aGk="})
+    image_data_url({"type": "base64", "media_type": "image/png", "data": value})
+
+
+@given(leaf_blocks)
+def test_any_document_is_survived(block: dict[str, Any]) -> None:
+    assert document_text(block) != ""
+    pdf_data(block)
+    assert omitted(block).startswith("[")
+
+
+@pytest.mark.parametrize(
+    ("system", "expected"),
+    [
+        (None, ""),
+        (3, ""),
+        ({}, ""),
+        ([], ""),
+        ("", ""),
+        ("x-anthropic-billing-header: as it is", "x-anthropic-billing-header: as it is"),
+        ([{"text": "x-anthropic-billing-header: v"}], ""),
+        ([{"text": "a"}, {"type": "image"}, {"text": 3}, "b", {"type": "other", "text": "c"}], "a\n\nc"),
+        ([{"text": " x-anthropic-billing-header: v"}], " x-anthropic-billing-header: v"),
+    ],
+)
+def test_the_system_prompt_is_one_text(system: Any, expected: str) -> None:
+    assert system_text(system) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ({"type": "base64", "media_type": "image/png", "data": "aGk"}, "data:image/png;base64,aGk="),
+        ({"type": "base64", "data": "aGk="}, None),
+        ({"type": "base64", "media_type": "image/svg+xml", "data": "aGk="}, None),
+        ({"type": "base64", "media_type": ["image/png"], "data": "aGk="}, None),
+        ({"type": "base64", "media_type": "image/png", "data": ""}, None),
+        ({"type": "url", "media_type": "image/png", "data": "aGk="}, None),
+        ("aGk=", None),
+    ],
+)
+def test_only_sound_images_become_data_urls(source: Any, expected: str | None) -> None:
+    assert image_data_url(source) == expected
+
+
+def test_a_missing_type_may_have_a_default() -> None:
+    source = {"type": "base64", "data": "aGk="}
+    assert image_data_url(source, default_type="image/png") == "data:image/png;base64,aGk="
+
+
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        ({"type": "document", "source": {"type": "text", "data": "words"}}, "words"),
+        ({"type": "document", "title": "T", "context": "C", "source": {"type": "text", "data": "w"}}, "T\nC\nw"),
+        ({"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "a"}]}}, "a"),
+        ({"type": "document", "source": {"type": "content", "content": "a"}}, "a"),
+        ({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}}, None),
+        ({"type": "document"}, None),
+        ({"type": "search_result", "source": "s", "title": "T", "content": [{"type": "text", "text": "a"}]}, "T\ns\na"),
+        ({"type": "search_result"}, None),
+    ],
+)
+def test_the_text_of_a_document(block: dict[str, Any], expected: str | None) -> None:
+    assert document_text(block) == expected

@@ -1,0 +1,134 @@
+"""Names to providers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.strategies import json_values
+from proxy.core.routing import (
+    ALIASES,
+    AUTO_REVIEW_MARKER,
+    Catalog,
+    catalog_text,
+    is_auto_review,
+    listing,
+    normalise_model,
+    route,
+)
+from proxy.providers.p1_codex.catalog import ALIAS_TARGETS, CATALOG, MODELS
+
+CATALOGS = (
+    Catalog("p4", "opencode", ("opencode-go/grok-4.5", "grok-4.5", "kimi-k3"), prefixes=("opencode-go/",)),
+    CATALOG,
+    Catalog("p3", "grok", ("grok-4.5",)),
+    Catalog("p2", "kimi", ("kimi-k2.6", "kimi-k3")),
+    Catalog("p5", "cursor", ("cursor", "composer-2.5"), prefixes=("cursor:", "cursor-plan:", "cursor-ask:")),
+)
+
+
+def label(model: str, *, alias_provider: str = "p1", affinity: str | None = None) -> str | None:
+    found = route(normalise_model(model), CATALOGS, alias_provider=alias_provider, affinity=affinity)
+    return found.label if found else None
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("gpt-5.6-luna[1m]", "p1"),
+        ("gpt-5.6-luna[1M]", "p1"),
+        ("gpt-5.6-luna[1m][1m]", None),
+        ("gpt-5.6-luna [1m]", None),
+        ("[1m]", None),
+        ("", None),
+        ("gpt-5.6-sol-fast", "p1"),
+        ("gpt-5.6-sol-fast-fast", None),
+        ("GPT-5.5", None),
+        ("claude-opus-5", "p1"),
+        ("claude-opus-9", None),
+        ("claude-opus-4-6", None),
+        ("opus-fast", None),
+        ("opencode-go/grok-4.5", "p4"),
+        ("grok-4.5", "p3"),
+        ("kimi-k3", "p2"),
+        ("cursor:gpt-5.5", "p5"),
+        ("cursor-plan:x", "p5"),
+        ("cursor:", None),
+        ("cursor", "p5"),
+        ("composer-2.5", "p5"),
+        ("composer-2.5-x", None),
+    ],
+)
+def test_a_name_goes_to_its_provider(model: str, expected: str | None) -> None:
+    assert label(model) == expected
+
+
+def test_an_alias_follows_the_setting_and_before_that_the_session() -> None:
+    assert label("opus", alias_provider="p2") == "p2"
+    assert label("haiku", affinity="p2") == "p2"
+    assert label("haiku", affinity="p1", alias_provider="p2") == "p1"
+    assert label("haiku", alias_provider="p9") is None
+
+
+def test_an_explicit_name_ignores_setting_and_session() -> None:
+    assert label("gpt-5.5", alias_provider="p2", affinity="p2") == "p1"
+
+
+def test_a_route_says_whether_the_name_was_an_alias() -> None:
+    for model, alias in (("opus", True), ("gpt-5.5", False), ("cursor:x", False)):
+        found = route(model, CATALOGS, alias_provider="p1")
+        assert found is not None and found.alias is alias
+
+
+def test_every_alias_has_a_model_behind_it() -> None:
+    assert set(ALIAS_TARGETS) == ALIASES
+    assert set(ALIAS_TARGETS.values()) <= set(MODELS)
+
+
+@given(st.text())
+def test_any_name_is_survived_and_names_are_stripped_once(model: str) -> None:
+    label(model)
+    assert normalise_model(model + "[1M]") == model
+
+
+def test_the_listing_has_every_name_once_and_in_order() -> None:
+    pairs = listing(CATALOGS, "p2")
+    assert [provider for _, provider in pairs] == sorted(provider for _, provider in pairs)
+    assert ("opus", "p2") in pairs and ("opus", "p1") not in pairs
+    for provider in ("p1", "p2", "p3", "p4", "p5"):
+        ids = [model for model, owner in pairs if owner == provider]
+        assert ids == sorted(set(ids))
+    text = catalog_text(CATALOGS, "p1")
+    assert text.startswith("Supported: p1: claude-") and text.endswith("composer-2.5, cursor.")
+
+
+REVIEW: dict[str, Any] = {
+    "system": [{"type": "text", "text": "billing"}, {"type": "text", "text": AUTO_REVIEW_MARKER + " …"}]
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, True),
+        ({"stream": False}, True),
+        ({"stream": None}, True),
+        ({"stream": True}, False),
+        ({"tools": []}, True),
+        ({"tools": {}}, True),
+        ({"tools": [{"name": "Bash"}]}, False),
+        ({"system": AUTO_REVIEW_MARKER}, False),
+        ({"system": [{"type": "text", "text": " " + AUTO_REVIEW_MARKER}]}, False),
+        ({"system": [3, None, {"text": 5}]}, False),
+    ],
+)
+def test_the_safety_classifier_is_recognised(changes: dict[str, Any], expected: bool) -> None:
+    assert is_auto_review({**REVIEW, **changes}) is expected
+
+
+@given(json_values, json_values, json_values)
+def test_recognising_it_survives_anything(system: Any, tools: Any, stream: Any) -> None:
+    is_auto_review({"system": system, "tools": tools, "stream": stream})

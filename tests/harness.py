@@ -1,0 +1,284 @@
+"""The proxy on a real loopback port in front of a sandbox: what server and provider tests talk to.
+
+Time is the test's: retries do not sleep, they are written down in `Live.sleeps`; `chance` is a half, so that waits are
+1.5, 3 and 6 seconds. The runner is built as in production unless a test says otherwise, because aiohttp's own test
+server differs from it in the one thing that matters here: what happens when a client leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from proxy import create_app
+from proxy.config import load
+from proxy.core.lifecycle import Event, Progress
+from proxy.core.messages import MessageStream
+from proxy.core.routing import Catalog
+from proxy.core.usage import usage_of
+from proxy.providers.base import Call, Target
+from proxy.providers.registry import PROVIDERS
+from proxy.sandbox import Sandbox
+from proxy.server.state import STATE
+
+
+def ask(prompt: str | list[dict[str, Any]] = "hello", **members: Any) -> dict[str, Any]:
+    """A Messages request."""
+    messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    return {"model": "gpt-5.5", "max_tokens": 100, "messages": messages, **members}
+
+
+def tool(name: str = "Bash", parameter: str = "command") -> dict[str, Any]:
+    schema = {"type": "object", "properties": {parameter: {"type": "string"}}, "required": [parameter]}
+    return {"name": name, "description": f"{name} does things.", "input_schema": schema}
+
+
+def parse_events(raw: bytes) -> list[dict[str, Any]]:
+    """The events of an SSE body, whose `event:` line must agree with the type in the data."""
+    events = []
+    for frame in raw.decode().split("\n\n"):
+        if not frame:
+            continue
+        name, data = frame.split("\n")
+        event = json.loads(data.removeprefix("data: "))
+        assert name == f"event: {event['type']}"
+        events.append(event)
+    return events
+
+
+def texts(events: list[dict[str, Any]]) -> str:
+    """The visible text of a stream."""
+    deltas = [event["delta"] for event in events if event["type"] == "content_block_delta"]
+    return "".join(delta["text"] for delta in deltas if delta["type"] == "text_delta")
+
+
+def kinds(events: list[dict[str, Any]]) -> list[str]:
+    return [event["type"] for event in events]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP answer, read to its end."""
+
+    status: int
+    headers: Mapping[str, str]
+    raw: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.raw)
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return parse_events(self.raw)
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The inner error object of a Messages envelope, whose form is checked."""
+        body = self.json
+        assert body["type"] == "error" and body["request_id"] == self.headers["request-id"]
+        error: dict[str, Any] = body["error"]
+        assert isinstance(error["type"], str) and error["message"]
+        return error
+
+
+class Watcher:
+    """A recorder that keeps what it is told, request by request."""
+
+    wants_project = False
+
+    def __init__(self) -> None:
+        self.told: dict[str, list[Event]] = {}
+
+    def record(self, request_id: str, event: Event) -> None:
+        self.told.setdefault(request_id, []).append(event)
+
+    @property
+    def last(self) -> list[Event]:
+        """Of the newest request, progress apart."""
+        return [event for event in list(self.told.values())[-1] if not isinstance(event, Progress)]
+
+    @property
+    def names(self) -> list[str]:
+        return [type(event).__name__ for event in self.last]
+
+
+class Notes:
+    """A log that keeps its records."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[str, str, str, dict[str, Any]]] = []
+        self.captures: list[dict[str, Any]] = []
+
+    def write(self, level: str, service: str, msg: str, **fields: Any) -> None:
+        self.records.append((level, service, msg, fields))
+
+    def capture_error(self, name: str, record: dict[str, Any]) -> str | None:
+        self.captures.append(record)
+        return f"/errors/{name}.json"
+
+    def all(self, msg: str) -> list[dict[str, Any]]:
+        """The fields of the records with this message."""
+        return [fields for _, _, found, fields in self.records if found == msg]
+
+
+class Live:
+    """A running proxy. `config` members replace those that lead to the sandbox."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        root: Path,
+        *,
+        signed_in: bool = True,
+        handler_cancellation: bool = True,
+        mount: str = "",
+        sleep: Callable[[float], Any] | None = None,
+        clock: Callable[[], float] | None = None,
+        **config: Any,
+    ) -> None:
+        self.sandbox = sandbox
+        self.root = root
+        self.watcher, self.notes = Watcher(), Notes()
+        self.sleeps: list[float] = []
+        self.url = ""
+        self.mount = mount
+        self.config = replace(load(sandbox.settings())[0], **config)
+        if signed_in:
+            sandbox.write_credentials(root)
+        times = {} if clock is None else {"clock": clock}
+        self.app = create_app(
+            lambda: self.config,
+            config_dir=root,
+            log=self.notes,
+            recorder=self.watcher,
+            sleep=sleep or self._sleep,
+            chance=lambda: 0.5,
+            **times,
+        )
+        self._cancellation = handler_cancellation
+
+    async def _sleep(self, seconds: float) -> None:
+        self.sleeps.append(seconds)
+
+    async def __aenter__(self) -> Live:
+        app = self.app
+        if self.mount:
+            app = web.Application()
+            app.add_subapp(self.mount, self.app)
+        self._runner = web.AppRunner(
+            app, access_log=None, handler_cancellation=self._cancellation, shutdown_timeout=0.5
+        )
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+        self.url = f"http://127.0.0.1:{self.port}{self.mount}"
+        self.client = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.client.close()
+        await self._runner.cleanup()
+
+    async def request(self, method: str, path: str, **options: Any) -> Answer:
+        async with self.client.request(method, self.url + path, **options) as response:
+            return Answer(response.status, response.headers, await response.read())
+
+    async def get(self, path: str, **headers: str) -> Answer:
+        return await self.request("GET", path, headers=headers)
+
+    async def post(self, body: Any, path: str = "/v1/messages", headers: Mapping[str, str] | None = None) -> Answer:
+        """`body`: what becomes JSON, or bytes sent as they are."""
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        headers = {"content-type": "application/json", **(headers or {})}
+        return await self.request("POST", path, data=data, headers=headers)
+
+    async def stream(self, body: dict[str, Any], headers: Mapping[str, str] | None = None) -> Answer:
+        return await self.post({**body, "stream": True}, headers=headers)
+
+    @contextlib.asynccontextmanager
+    async def open(self, body: dict[str, Any], headers: Mapping[str, str] | None = None) -> AsyncIterator[Any]:
+        """A request whose answer is not read yet; leaving closes the connection at once."""
+        response = await self.client.post(self.url + "/v1/messages", json=body, headers=headers)
+        try:
+            yield response
+        finally:
+            response.close()
+
+    @property
+    def upstream(self) -> int:
+        """How many requests for an answer reached the upstream."""
+        return self.sandbox.p1.total_requests
+
+
+async def until(condition: Callable[[], Any], timeout_s: float = 2.0) -> None:
+    """Waits for something that another task brings about."""
+    async with asyncio.timeout(timeout_s):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+class Fake:
+    """A provider whose answers a test writes: `stream` is an async generator function of the call."""
+
+    def __init__(
+        self, label: str = "p2", stream: Callable[[Call], AsyncGenerator[list[Any], None]] | None = None
+    ) -> None:
+        self.label = label
+        self.calls: list[Call] = []
+        self.closed = 0
+        self._stream = stream or said
+
+    def catalog(self) -> Catalog:
+        return next(entry.catalog for entry in PROVIDERS if entry.catalog.label == self.label)
+
+    def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
+        return Target(model)
+
+    async def count_tokens(self, call: Call) -> int:
+        self.calls.append(call)
+        return 7
+
+    async def stream(self, call: Call) -> AsyncGenerator[list[Any], None]:
+        self.calls.append(call)
+        try:
+            async with contextlib.aclosing(self._stream(call)) as batches:
+                async for batch in batches:
+                    yield batch
+        finally:
+            self.closed += 1
+
+    async def close(self) -> None:
+        return None
+
+
+async def said(call: Call, text: str = "fine") -> AsyncGenerator[list[Any], None]:
+    """A whole answer in one batch."""
+    yield whole_message(call.model, text)
+
+
+def whole_message(model: str, text: str) -> list[dict[str, Any]]:
+    stream = MessageStream("msg_1", model, input_tokens=3)
+    stream.open("t", {"type": "text", "text": ""})
+    stream.delta("t", {"type": "text_delta", "text": text})
+    stream.close("t")
+    stream.finish("end_turn", usage_of(3, 1))
+    return stream.take()
+
+
+def use(live: Live, provider: Fake) -> Fake:
+    """Lets the proxy serve this provider, instead of the real one if there is one of its label."""
+    live.app[STATE].providers[provider.label] = provider
+    return provider

@@ -1,0 +1,377 @@
+"""The proxy as a process of its own: what only shows there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import ask, parse_events, texts, until
+from processes import Finished, Proxy, environment, run
+
+from proxy.sandbox import Sandbox
+
+pytestmark = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+
+PROMPT = "a-prompt-nobody-should-find"
+
+
+async def behind(sandbox: Sandbox, folder: Path, *arguments: str, code: str | None = None, **variables: str) -> Proxy:
+    """A process in front of a sandbox of the test's."""
+    if not (folder / "config" / "p1").exists():
+        sandbox.write_credentials(folder / "config")
+    return Proxy(folder, *arguments, code=code, **{**sandbox.settings(), **variables})
+
+
+def quiet(proxy: Proxy) -> None:
+    """Nothing of a bug anywhere."""
+    for text in (proxy.out.decode(), proxy.err.decode(), proxy.log):
+        assert "Traceback" not in text and "internal_error" not in text and "never retrieved" not in text
+
+
+# -- the start
+
+
+async def test_the_sandbox_serves_without_account_or_network(tmp_path: Path) -> None:
+    async with Proxy(tmp_path, "--sandbox") as proxy:
+        assert b"SANDBOX" in proxy.out
+        async with proxy.post(ask(PROMPT, stream=True)) as response:
+            assert PROMPT in texts(parse_events(await response.read()))
+        proxy.signal(signal.SIGTERM)
+        assert await proxy.ended() == 0
+        quiet(proxy)
+        assert not list((tmp_path / "config").rglob("*")) if (tmp_path / "config").exists() else True
+
+
+async def test_the_start_is_quick_and_small(tmp_path: Path) -> None:
+    started = time.monotonic()
+    async with Proxy(tmp_path) as proxy:
+        assert time.monotonic() - started < 3  # 0.6 on an idle machine
+        assert proxy.memory < 80 * 1024 * 1024
+
+
+async def failed_start(folder: Path, *arguments: str, **variables: str) -> Finished:
+    finished = await run("serve", "--port", "0", *arguments, env=environment(folder, **variables))
+    assert finished.status == 1 and "Traceback" not in finished.err
+    return finished
+
+
+async def test_an_open_listener_must_be_acknowledged(tmp_path: Path) -> None:
+    for address in ("0.0.0.0", "::"):
+        finished = await failed_start(tmp_path, PROXY_BIND_ADDRESS=address)
+        assert f"refusing to listen on {address}" in finished.err
+        for way in ("--allow-remote-unauthenticated", "PROXY_ALLOW_REMOTE_UNAUTHENTICATED", "PROXY_API_KEY"):
+            assert way in finished.err
+        assert "server.allowRemoteUnauthenticated" in finished.err
+
+
+async def test_an_acknowledged_open_listener_starts_with_a_warning(tmp_path: Path) -> None:
+    async with Proxy(tmp_path, "--allow-remote-unauthenticated", PROXY_BIND_ADDRESS="0.0.0.0") as proxy:
+        async with proxy.client.get(f"http://127.0.0.1:{proxy.port}/healthz") as response:
+            assert response.status == 200
+        await until(lambda: "remoteUnauthenticated" in proxy.log)
+    assert b"remoteUnauthenticated" in proxy.err
+
+
+async def test_a_listener_with_a_key_needs_no_acknowledgement(tmp_path: Path) -> None:
+    async with Proxy(tmp_path, PROXY_BIND_ADDRESS="0.0.0.0", PROXY_API_KEY="k3y-nobody-sees") as proxy:
+        async with proxy.client.get(f"{proxy.url}/v1/models") as response:
+            assert response.status == 401
+        async with proxy.client.get(f"{proxy.url}/v1/models", headers={"x-api-key": "k3y-nobody-sees"}) as response:
+            assert response.status == 200
+    assert "k3y-nobody-sees" not in proxy.log and b"k3y-nobody-sees" not in proxy.out + proxy.err
+
+
+async def test_an_address_that_is_none_and_a_port_that_is_taken_are_named(tmp_path: Path) -> None:
+    finished = await failed_start(tmp_path, PROXY_BIND_ADDRESS="not-an-ip")
+    assert "invalid proxy bind address" in finished.err and "not-an-ip" in finished.err
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        finished = await run("--port", str(port), env=environment(tmp_path))
+    assert finished.status == 1
+    assert f"failed to bind proxy listener 127.0.0.1:{port}" in finished.err and "Traceback" not in finished.err
+
+
+async def test_an_upstream_that_would_see_the_credential_in_the_clear_stops_the_start(tmp_path: Path) -> None:
+    finished = await failed_start(tmp_path, PROXY_P1_BASE_URL="http://example.com/responses")
+    assert "PROXY_P1_BASE_URL" in finished.err
+
+
+async def test_a_broken_settings_file_warns_and_does_not_stop_the_start(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.json").write_text('{"port": "secret-value"}')
+    async with Proxy(tmp_path) as proxy:
+        assert b"warning: config.json is ignored as a whole: port has the wrong type" in proxy.out
+    assert b"secret-value" not in proxy.out + proxy.err and "secret-value" not in proxy.log
+
+
+# -- clients that leave, readers that are slow
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_client_that_leaves_releases_the_upstream_within_a_second(
+    sandbox: Sandbox, tmp_path: Path, stream: bool
+) -> None:
+    sandbox.p1.script.extend([{"fault": "silence_mid_text", "seconds": None}])
+    async with await behind(sandbox, tmp_path) as proxy:
+        task = asyncio.ensure_future(send(proxy, ask(stream=stream)))
+        await until(lambda: sandbox.p1.active, 5)
+        await asyncio.sleep(0.1)
+        task.cancel()
+        await sandbox.p1.idle(1.0)
+        await until(lambda: "the client left" in proxy.log)
+        quiet(proxy)
+
+
+async def send(proxy: Proxy, body: Any, **headers: str) -> bytes:
+    async with proxy.post(body, **headers) as response:
+        received: bytes = await response.read()
+        return received
+
+
+async def test_a_reader_that_stops_stops_the_upstream_and_costs_no_memory(sandbox: Sandbox, tmp_path: Path) -> None:
+    delta = {"type": "response.output_text.delta", "output_index": 0, "delta": "x" * 1_000_000}
+    sandbox.p1.script.extend([{"events": [{"type": "response.created"}, *[delta] * 60], "events_per_write": 1}])
+    async with await behind(sandbox, tmp_path) as proxy:
+        await send(proxy, ask())
+        async with proxy.post(ask()) as response:  # loads what is loaded late
+            await response.read()
+        sandbox.p1.script.extend([{"events": [{"type": "response.created"}, *[delta] * 60], "events_per_write": 1}])
+        before = proxy.memory
+        reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port, limit=1024)
+        body = json.dumps(ask(stream=True)).encode()
+        head = "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.sleep(1.0)
+        assert sandbox.p1.active == 1  # the upstream waits as well
+        assert proxy.memory - before < 25 * 1024 * 1024
+        writer.transport.abort()
+        await sandbox.p1.idle(1.5)
+
+
+async def test_memory_stays_flat_over_thousands_of_requests(sandbox: Sandbox, tmp_path: Path) -> None:
+    async with await behind(sandbox, tmp_path) as proxy:
+
+        async def some(count: int) -> None:
+            for _ in range(count):
+                async with proxy.post(ask(stream=True), **{"x-claude-code-session-id": "s"}) as response:
+                    assert response.status == 200
+                    await response.read()
+
+        await asyncio.gather(*(some(75) for _ in range(4)))
+        before = proxy.memory
+        await asyncio.gather(*(some(300) for _ in range(4)))
+        assert proxy.memory - before < 6 * 1024 * 1024
+        quiet(proxy)
+
+
+# -- requests that are none
+
+
+def post(body: bytes, *headers: str, path: str = "/v1/messages", host: str = "localhost", length: bool = True) -> bytes:
+    lines = [f"POST {path} HTTP/1.1", f"Host: {host}", *headers]
+    if not any(header.lower().startswith("content-type") for header in headers):
+        lines.append("Content-Type: application/json")
+    if length:
+        lines.append(f"Content-Length: {len(body)}")
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
+
+
+GOOD = json.dumps(ask()).encode()
+
+#: name -> (bytes, status, whether the answer has our form; aiohttp itself refuses what is no HTTP)
+REQUESTS: dict[str, tuple[bytes, int, bool]] = {
+    "malformed JSON": (post(b"{"), 400, True),
+    "empty": (post(b""), 400, True),
+    "deep": (post(b'{"model":"gpt-5.5","messages":' + b"[" * 200 + b"]" * 200 + b"}"), 400, True),
+    "deeper": (post(b"[" * 500_000), 400, True),
+    "not UTF-8": (post(GOOD.replace(b"hello", b"\xff\xfe")), 400, True),
+    "half a pair": (post(GOOD.replace(b"hello", b"\\ud800")), 400, True),
+    "foreign host": (post(GOOD, host="evil.example"), 403, True),
+    "foreign origin": (post(GOOD, "Origin: https://evil.example"), 403, True),
+    "text": (post(GOOD, "Content-Type: text/plain"), 415, True),
+    "a form": (post(GOOD, "Content-Type: application/x-www-form-urlencoded"), 415, True),
+    "two origins": (post(GOOD, "Origin: a://b", "Origin: c://d"), 400, True),
+    "two encodings": (post(GOOD, "Content-Encoding: gzip", "Content-Encoding: identity"), 400, False),
+    "two types": (post(GOOD, "Content-Type: application/json", "Content-Type: text/plain"), 400, False),
+    "two hosts": (post(GOOD, "Host: evil.example"), 400, False),
+    "two lengths": (post(GOOD, "Content-Length: 7"), 400, False),
+    "length and chunks": (post(GOOD, "Transfer-Encoding: chunked"), 400, False),
+    "a bad chunk": (post(b"zz\r\n{}\r\n", "Transfer-Encoding: chunked", length=False), 400, False),
+    "no gzip": (post(GOOD, "Content-Encoding: gzip"), 400, True),
+    "a long header": (post(GOOD, "X-Long: " + "x" * 20_000), 400, False),
+    "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(40) + b"\r\n\r\n", 400, False),
+    "noise": (b"\x00\xff\x80 noise \r\n\r\n", 400, False),
+    "a future version": (b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n", 400, False),
+}
+
+
+async def test_what_is_no_request_is_refused_and_leaves_no_trace_of_a_bug(sandbox: Sandbox, tmp_path: Path) -> None:
+    async with await behind(sandbox, tmp_path) as proxy:
+        for name, (data, status, ours) in REQUESTS.items():
+            received = await proxy.raw(data)
+            head, _, body = received.partition(b"\r\n\r\n")
+            assert int(head.split()[1]) == status, (name, received[:300])
+            assert b"Traceback" not in body
+            if ours:
+                error = json.loads(body)
+                assert error["type"] == "error" and error["error"]["message"] and error["request_id"], name
+        async with proxy.post(GOOD) as response:
+            assert response.status == 200
+        assert sandbox.p1.total_requests == 1
+        quiet(proxy)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+async def test_a_body_of_one_byte_too_many_is_refused(sandbox: Sandbox, tmp_path: Path, declared: bool) -> None:
+    limit = 64 * 1024 * 1024
+
+    async def chunks() -> Any:
+        for _ in range(64):
+            yield b" " * (1024 * 1024)
+        yield b" "
+
+    async with await behind(sandbox, tmp_path) as proxy:
+        if declared:
+            received = await proxy.raw(
+                post(b"{").replace(b"Content-Length: 1\r", f"Content-Length: {limit + 1}\r".encode())
+            )
+            assert received.startswith(b"HTTP/1.1 413") and b"request_too_large" in received
+        else:
+            async with proxy.post(b"") as warm:
+                assert warm.status == 400
+            headers = {"content-type": "application/json"}
+            async with proxy.client.post(proxy.url + "/v1/messages", data=chunks(), headers=headers) as response:
+                assert response.status == 413
+                assert (await response.json())["error"]["type"] == "request_too_large"
+        quiet(proxy)
+
+
+# -- the end
+
+
+async def test_a_signal_lets_a_running_stream_finish(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.p1.script.extend([{"fault": "silence_mid_text", "seconds": 2.5}])
+    async with await behind(sandbox, tmp_path) as proxy:
+        async with proxy.post(ask(stream=True)) as response:
+            started = time.monotonic()
+            proxy.signal(signal.SIGTERM)
+            events = parse_events(await response.read())
+        assert events[-1]["type"] == "message_stop" and time.monotonic() - started > 2
+        assert await proxy.ended() == 0
+        with pytest.raises(OSError):
+            await asyncio.open_connection("127.0.0.1", proxy.port)
+        quiet(proxy)
+
+
+SHORT = "import sys, proxy.cli as cli\ncli.DRAIN_S = 1.0\nraise SystemExit(cli.main(['serve', '--port', '0']))"
+
+
+async def test_a_stream_that_does_not_finish_is_cut_at_the_limit(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.p1.script.extend([{"fault": "silence_mid_text", "seconds": 60}])
+    async with await behind(sandbox, tmp_path, code=SHORT) as proxy:
+        async with proxy.post(ask(stream=True)) as response:
+            await response.content.readany()
+            started = time.monotonic()
+            proxy.signal(signal.SIGINT)
+            assert await proxy.ended() == 1
+        assert 0.9 < time.monotonic() - started < 4
+        assert '"cutAnswers":true' in proxy.log.replace(" ", "")
+        quiet(proxy)
+
+
+async def test_a_second_signal_ends_at_once(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.p1.script.extend([{"fault": "silence_mid_text", "seconds": 60}])
+    async with await behind(sandbox, tmp_path) as proxy, proxy.post(ask(stream=True)) as response:
+        await response.content.readany()
+        proxy.signal(signal.SIGTERM)
+        await asyncio.sleep(0.3)
+        proxy.signal(signal.SIGTERM)
+        assert await proxy.ended(2) == 143
+
+
+async def test_idle_connections_do_not_hold_up_the_end(sandbox: Sandbox, tmp_path: Path) -> None:
+    async with await behind(sandbox, tmp_path) as proxy:
+        _, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+        async with proxy.client.get(f"{proxy.url}/healthz") as response:
+            assert response.status == 200
+        started = time.monotonic()
+        proxy.signal(signal.SIGTERM)
+        assert await proxy.ended() == 0
+        assert time.monotonic() - started < 3
+        writer.close()
+
+
+# -- the sign-in
+
+
+async def test_twenty_requests_renew_an_expired_token_once(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.write_credentials(tmp_path / "config", lifetime_s=-60)
+    sandbox.p1.issuer.delay_s = 0.1
+    async with await behind(sandbox, tmp_path) as proxy:
+        answers = await asyncio.gather(*(send(proxy, ask(stream=n % 2 == 0)) for n in range(20)))
+        assert all(b'"type":"error"' not in answer for answer in answers)
+        assert sandbox.p1.issuer.refresh_requests == 1
+        quiet(proxy)
+
+
+async def test_two_processes_renew_an_expired_token_once(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.write_credentials(tmp_path / "config", lifetime_s=-60)
+    sandbox.p1.issuer.delay_s = 0.2
+    async with await behind(sandbox, tmp_path) as first, await behind(sandbox, tmp_path) as second:
+        answers = await asyncio.gather(*(send(proxy, ask()) for proxy in (first, second) for _ in range(5)))
+        assert all(json.loads(answer)["type"] == "message" for answer in answers)
+        assert sandbox.p1.issuer.refresh_requests == 1
+
+
+async def test_a_renewal_that_fails_for_now_loses_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
+    stored = sandbox.write_credentials(tmp_path / "config", lifetime_s=-60)
+    before = stored.read_bytes()
+    sandbox.p1.issuer.answer_with(500, "broken")
+    async with await behind(sandbox, tmp_path) as proxy:
+        async with proxy.post(ask()) as response:
+            assert response.status == 503
+        assert stored.read_bytes() == before
+        sandbox.p1.issuer.recover()
+        async with proxy.post(ask()) as response:
+            assert response.status == 200
+        quiet(proxy)
+
+
+# -- the log
+
+
+async def test_the_log_knows_neither_prompts_nor_tokens(sandbox: Sandbox, tmp_path: Path) -> None:
+    stored = sandbox.write_credentials(tmp_path / "config")
+    sandbox.p1.script.extend([{"fault": "server_error"}, {"fault": "forbidden"}, {"fault": "cut_text"}])
+    tokens = json.loads(stored.read_text())
+    async with await behind(sandbox, tmp_path, PROXY_LOG_VERBOSE="1", PROXY_LOG_STDERR="1") as proxy:
+        for body in (ask(PROMPT), ask(PROMPT, stream=True), ask(PROMPT, stream=True), ask(PROMPT, model="nobody")):
+            await send(proxy, body, Authorization="Bearer caller-secret")
+        sandbox.p1.revoke_access()
+        await send(proxy, ask(PROMPT))
+        renewed = json.loads(stored.read_text())
+        proxy.signal(signal.SIGTERM)
+        assert await proxy.ended() == 0
+        written = "".join(path.read_text() for path in (tmp_path / "state").rglob("*") if path.is_file())
+        said = written + proxy.out.decode() + proxy.err.decode()
+    for secret in (
+        PROMPT,
+        "caller-secret",
+        *(record[key] for record in (tokens, renewed) for key in ("access", "refresh")),
+    ):
+        assert secret not in said
+    records = [json.loads(line) for line in proxy.log.splitlines()]
+    failures = [record["fields"] for record in records if record["msg"] == "request_failed"]
+    assert [fields["status"] for fields in failures] == [403, 200, 400]
+    captures = [fields["errorFile"] for fields in failures if "errorFile" in fields]
+    assert len(captures) == 2
+    for path in captures:
+        kept = json.loads(Path(path).read_text())
+        assert kept["response"]["json"]["type"] == "error" and kept["reqId"]

@@ -1,0 +1,258 @@
+"""P1 as a provider: the standalone search, counting, names and forced settings."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from aiohttp import web
+from checks import check_message_stream
+from harness import Live, ask, kinds, texts, until
+
+from proxy.server.state import STATE
+
+SEARCH = {"type": "web_search_20250305", "name": "web_search", "max_uses": 8}
+FORCED = {"tools": [SEARCH], "tool_choice": {"type": "tool", "name": "web_search"}}
+PROMPT = "Perform a web search for the query: rust async book"
+
+
+def answer_searches(live: Live, *answers: Any) -> None:
+    """From now on searches get these answers instead of the sandbox's: a status or a JSON value each."""
+    left = list(answers)
+    provider = live.app[STATE].providers["p1"]
+    transport = provider._transport  # type: ignore[attr-defined]
+    whole = transport.json
+
+    async def asked(outgoing: Any) -> Any:
+        if not left:
+            return await whole(outgoing)
+        answer = left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    transport.json = asked
+
+
+async def test_a_forced_search_asks_the_search_service(live: Live) -> None:
+    answer = await live.stream(ask(PROMPT, **FORCED), headers={"x-claude-code-session-id": "s1"})
+    check_message_stream(answer.events)
+    started = [event["content_block"] for event in answer.events if event["type"] == "content_block_start"]
+    assert [block["type"] for block in started] == ["server_tool_use", "web_search_tool_result", "text"]
+    assert started[1]["tool_use_id"] == started[0]["id"] and started[0]["id"].startswith("srvtoolu_")
+    assert all(link["url"].startswith("https://") for link in started[1]["content"])
+    assert answer.events[-2]["usage"]["server_tool_use"]["web_search_requests"] == 1
+    (seen,) = live.sandbox.p1.searches
+    assert seen.body["commands"] == {"search_query": [{"q": "rust async book"}]}
+    assert seen.body["id"] == seen.headers["session-id"] == "s1"
+    assert live.upstream == 0 and live.watcher.names[-1] == "Completed"
+
+
+async def test_agents_of_a_session_search_under_ids_of_their_own(live: Live) -> None:
+    ids = set()
+    for agent in (None, "a", "b"):
+        headers = {"x-claude-code-session-id": "s1"} | ({"x-claude-code-agent-id": agent} if agent else {})
+        await live.post(ask(PROMPT, **FORCED), headers=headers)
+        ids.add(live.sandbox.p1.searches[-1].body["id"])
+    await live.post(ask(PROMPT, **FORCED))
+    ids.add(live.sandbox.p1.searches[-1].body["id"])
+    assert len(ids) == 4 and "s1" in ids
+
+
+async def test_a_whole_answer_and_a_streamed_one_say_the_same(live: Live) -> None:
+    whole = (await live.post(ask(PROMPT, **FORCED))).json
+    streamed = (await live.stream(ask(PROMPT, **FORCED))).events
+    assert [block["type"] for block in whole["content"]] == ["server_tool_use", "web_search_tool_result", "text"]
+    assert whole["content"][2]["text"] == texts(streamed)
+
+
+async def test_a_search_without_words_is_refused_before_anybody_is_asked(live: Live) -> None:
+    answer = await live.stream(ask([{"role": "user", "content": []}], **FORCED))
+    assert answer.status == 400 and answer.error["type"] == "invalid_request_error"
+    assert not live.sandbox.p1.searches
+
+
+async def test_a_search_renews_a_refused_token_once(live: Live) -> None:
+    live.sandbox.p1.revoke_access()
+    assert (await live.post(ask(PROMPT, **FORCED))).status == 200
+    assert live.sandbox.p1.refreshes == 1 and len(live.sandbox.p1.searches) == 2
+
+
+async def test_a_search_without_sign_in_names_the_cure(live: Live) -> None:
+    (live.root / "p1" / "auth.json").unlink()
+    answer = await live.stream(ask(PROMPT, **FORCED))
+    assert answer.status == 401 and "auth login p1" in answer.error["message"]
+
+
+@pytest.mark.parametrize("value", [{}, {"output": 7}, {"output": None, "results": []}])
+async def test_a_search_answer_without_output_is_a_bad_answer(live: Live, value: Any) -> None:
+    answer_searches(live, value)
+    answer = await live.stream(ask(PROMPT, **FORCED))
+    assert answer.status == 502 and answer.error["type"] == "api_error"
+
+
+@pytest.mark.parametrize("results", [None, [], "x", [7, {}, {"url": ""}, {"url": 7}], [{"url": "https://e.example"}]])
+async def test_results_of_a_search_may_be_missing_or_odd(live: Live, results: Any) -> None:
+    answer_searches(live, {"output": "prose", "results": results})
+    answer = await live.stream(ask(PROMPT, **FORCED))
+    check_message_stream(answer.events)
+    assert texts(answer.events) == "prose"
+
+
+async def other_search_service(live: Live, handler: Any) -> web.AppRunner:
+    """Puts a server of the test's in the place of the search service."""
+    app = web.Application()
+    app.router.add_post("/alpha/search", handler)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}/responses"
+    live.config = type(live.config)(**{**live.config.__dict__, "p1_base_url": url})
+    return runner
+
+
+async def test_a_search_is_repeated_when_that_may_help(live: Live) -> None:
+    statuses = [500, 429, 200]
+
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response({"output": "prose"}, status=statuses.pop(0), headers={"retry-after": "3"})
+
+    runner = await other_search_service(live, handler)
+    assert (await live.post(ask(PROMPT, **FORCED))).status == 200
+    assert live.sleeps == [3.0, 3.0]
+    assert [event.attempt for event in live.watcher.last if type(event).__name__ == "UpstreamStarted"] == [1, 2, 3]
+    await runner.cleanup()
+
+
+@pytest.mark.parametrize("body", [b"no json", b"[]", b"", b"\xff"])
+async def test_a_search_answer_that_is_no_object_is_a_bad_answer(live: Live, body: bytes) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response(body=body)
+
+    runner = await other_search_service(live, handler)
+    answer = await live.post(ask(PROMPT, **FORCED))
+    assert answer.status == 502
+    await runner.cleanup()
+
+
+async def test_a_client_that_leaves_ends_its_search(live: Live) -> None:
+    here, gone = asyncio.Event(), asyncio.Event()
+
+    async def handler(request: web.Request) -> web.Response:
+        here.set()
+        try:
+            await asyncio.sleep(30)
+        finally:
+            gone.set()
+        return web.Response()
+
+    runner = await other_search_service(live, handler)
+    task = asyncio.ensure_future(live.post(ask(PROMPT, **FORCED)))
+    await here.wait()
+    task.cancel()
+    async with asyncio.timeout(1):
+        await gone.wait()
+    await until(lambda: live.watcher.names[-1] == "Abandoned")
+    await runner.cleanup()
+
+
+async def test_a_hosted_search_is_part_of_the_answer(live: Live) -> None:
+    answer = await live.stream(ask(PROMPT, tools=[SEARCH]))
+    check_message_stream(answer.events)
+    started = [event["content_block"]["type"] for event in answer.events if event["type"] == "content_block_start"]
+    assert started == ["server_tool_use", "web_search_tool_result", "text"]
+    assert live.upstream == 1 and not live.sandbox.p1.searches
+
+
+# -- counting and names
+
+
+async def test_a_count_is_the_estimate_of_the_stream(live: Live) -> None:
+    body = ask("a" * 4096, system="Be brief.")
+    counted = (await live.post(body, "/v1/messages/count_tokens")).json
+    started = (await live.stream(body)).events[0]["message"]["usage"]
+    assert list(counted) == ["input_tokens"] and counted["input_tokens"] == started["input_tokens"] > 512
+    assert live.upstream == 1
+
+
+async def test_a_count_needs_no_sign_in_and_no_messages(live: Live) -> None:
+    (live.root / "p1" / "auth.json").unlink()
+    assert (await live.post({"model": "haiku", "tools": []}, "/v1/messages/count_tokens")).json["input_tokens"] >= 1
+
+
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+async def test_texts_that_look_like_control_tokens_and_endless_blanks_are_counted(live: Live) -> None:
+    for text in ("<|endoftext|>", " " * 1_500_000, "\t" * 1_200_000, "😀" * 1000):
+        data = json.dumps(ask(text)).encode()
+        answer = await live.post(data, "/v1/messages/count_tokens")
+        assert answer.status == 200 and answer.json["input_tokens"] > 5
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "sent"),
+    [
+        ("gpt-5.6-sol-fast", {}, ("gpt-5.6-sol", "priority")),
+        ("gpt-5.6-sol-fast", {"p1_service_tier": "flex"}, ("gpt-5.6-sol", "flex")),
+        ("gpt-5.6-sol-fast", {"p1_model": "gpt-5.4"}, ("gpt-5.4", "priority")),
+        ("opus", {}, ("gpt-5.6-sol", None)),
+        ("claude-haiku-4-5-20251001", {}, ("gpt-5.6-luna", None)),
+    ],
+)
+async def test_a_name_becomes_a_model_and_a_tier(
+    live: Live, model: str, settings: dict[str, Any], sent: tuple[str, str | None]
+) -> None:
+    live.config = type(live.config)(**{**live.config.__dict__, **settings})
+    answer = await live.stream(ask(model=model))
+    assert answer.events[0]["message"]["model"] == model
+    body = live.sandbox.p1.requests[-1].body
+    assert (body["model"], body.get("service_tier")) == sent
+
+
+@pytest.mark.parametrize(
+    ("settings", "members"),
+    [
+        ({"p1_model": "gpt-7"}, {}),
+        ({"p1_effort": "much"}, {}),
+        ({"p1_service_tier": "slow"}, {}),
+        ({}, {"output_config": {"effort": "much"}}),
+        ({}, {"model": "opus-fast"}),
+    ],
+)
+async def test_what_cannot_be_served_is_refused_before_anybody_is_asked(
+    live: Live, settings: dict[str, Any], members: dict[str, Any]
+) -> None:
+    live.config = type(live.config)(**{**live.config.__dict__, **settings})
+    answer = await live.post(ask(**members))
+    assert answer.status == 400 and live.upstream == 0
+
+
+async def test_role_system_messages_reach_the_model(live: Live) -> None:
+    messages = [{"role": "user", "content": "Say hello"}, {"role": "system", "content": "Skills: a, b"}]
+    answer = await live.stream(ask(messages))
+    assert kinds(answer.events)[-1] == "message_stop"
+    items = live.sandbox.p1.requests[-1].body["input"]
+    assert [item["role"] for item in items] == ["user", "developer"] and "Skills: a, b" in str(items[1])
+
+
+async def test_three_calls_at_once_come_whole(live: Live) -> None:
+    tools = [{"name": "Bash", "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}]
+    answer = (await live.post(ask("use Bash: a and use Bash: b and use Bash: c", tools=tools))).json
+    calls = [block for block in answer["content"] if block["type"] == "tool_use"]
+    assert [call["input"] for call in calls] == [{"command": "a"}, {"command": "b"}, {"command": "c"}]
+    assert answer["stop_reason"] == "tool_use" and len({call["id"] for call in calls}) == 3
+
+
+async def test_structured_output_is_what_the_schema_says(live: Live) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"title": {"type": "string"}},
+        "required": ["title"],
+        "additionalProperties": False,
+    }
+    for stream in (False, True):
+        wanted = {"format": {"type": "json_schema", "schema": schema}}
+        answer = await live.post(ask("name it", output_config=wanted, stream=stream))
+        text = texts(answer.events) if stream else answer.json["content"][0]["text"]
+        assert list(json.loads(text)) == ["title"]

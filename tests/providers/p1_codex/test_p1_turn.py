@@ -1,0 +1,736 @@
+"""P1 end to end: the proxy in front of the simulated upstream, and what becomes of everything that can go wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checks import check_message_stream
+from harness import Answer, Live, ask, kinds, parse_events, texts, tool, until
+
+from proxy.core.messages import Fold
+from proxy.providers.p1_codex import transport
+from proxy.sandbox import FAULTS, Sandbox
+from proxy.sandbox.p1_failures import CONTEXT_MESSAGE
+from proxy.server import stream as stream_module
+
+TOOLS = [tool("Bash"), tool("Read", "file_path")]
+
+
+def play(live: Live, *steps: dict[str, Any]) -> None:
+    live.sandbox.p1.script.extend(steps)
+
+
+def created(*more: Any, then: str = "end") -> dict[str, Any]:
+    """A step of raw events behind `response.created`."""
+    return {
+        "events": [{"type": "response.created", "response": {"id": "r", "status": "in_progress"}}, *more],
+        "then": then,
+    }
+
+
+def delta(text: str) -> dict[str, Any]:
+    return {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": text}
+
+
+def failed(**error: Any) -> dict[str, Any]:
+    return {"type": "response.failed", "response": {"status": "failed", "error": error or None}}
+
+
+COMPLETED = {"type": "response.completed", "response": {"status": "completed", "output": [], "usage": None}}
+
+
+# -- every fault has an outcome
+
+
+@dataclass(frozen=True)
+class Good:
+    """A whole answer."""
+
+    attempts: int = 1
+    stop: str = "end_turn"
+    blocks: tuple[str, ...] = ("text",)
+    waits: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An HTTP error."""
+
+    status: int
+    type: str
+    attempts: int = 1
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Broken:
+    """An error event behind a beginning; never a second attempt. Without a stream: a status."""
+
+    status: int = 502
+    type: str = "api_error"
+    open: str | None = None
+
+
+AGAIN = Good(2, waits=(1.5,))
+CALL = Good(stop="tool_use", blocks=("text", "tool_use"))
+FINAL = {"x-should-retry": "false"}
+Outcome = Good | Refused | Broken
+
+OUTCOMES: list[tuple[str, dict[str, Any], Outcome]] = [
+    ("rate_limit", {}, Good(2, waits=(1.0,))),
+    ("rate_limit", {"status": 503}, Good(2, waits=(1.0,))),
+    ("usage_limit", {}, Refused(429, "rate_limit_error", headers={"Retry-After": "3600", **FINAL})),
+    ("huge_retry_after", {}, Refused(429, "rate_limit_error", headers={"Retry-After": "86400"})),
+    ("overloaded", {}, AGAIN),
+    ("overloaded", {"times": 9}, Refused(529, "overloaded_error", 4, {"Retry-After": "2"})),
+    ("overloaded", {"retry_after": 2}, Good(2, waits=(2.0,))),
+    ("server_error", {}, AGAIN),
+    ("server_error", {"times": 9}, Refused(529, "overloaded_error", 4, {"Retry-After": "2"})),
+    ("server_error", {"status": 502}, AGAIN),
+    ("server_error", {"status": 504}, AGAIN),
+    ("html_error", {}, AGAIN),
+    ("html_error", {"times": 9}, Refused(529, "overloaded_error", 4, {"Retry-After": "2"})),
+    ("html_error", {"status": 404}, Refused(404, "not_found_error", headers=FINAL)),
+    ("redirect", {}, Refused(502, "api_error")),
+    ("unauthorized", {}, Good(2)),
+    ("unauthorized", {"times": 9}, Refused(401, "authentication_error", 2, FINAL)),
+    ("forbidden", {}, Refused(403, "permission_error", headers=FINAL)),
+    ("context_http", {}, Refused(413, "request_too_large")),
+    ("unsealable", {}, Refused(400, "invalid_request_error", headers=FINAL)),
+    ("cut_before_output", {}, AGAIN),
+    ("cut_before_output", {"reset": True}, AGAIN),
+    ("cut_before_output", {"times": 9}, Refused(502, "api_error", 4)),
+    ("cut_text", {}, Broken()),
+    ("cut_text", {"reset": True}, Broken()),
+    ("cut_thinking", {}, Good(2, blocks=("thinking", "text"), waits=(1.5,))),
+    ("cut_thinking", {"times": 2}, Broken()),
+    ("cut_arguments", {}, Broken(open="tool_use")),
+    ("cut_frame", {}, Broken()),
+    ("cut_after_terminal", {}, Good()),
+    ("cut_after_terminal", {"reset": True}, Good()),
+    ("end_without_terminal", {}, Broken()),
+    ("end_before_output", {}, AGAIN),
+    ("malformed_json", {}, Broken()),
+    ("malformed_json", {"after": "created"}, AGAIN),
+    ("malformed_json", {"after": "nothing"}, AGAIN),
+    ("malformed_json", {"after": "call"}, Broken(open="tool_use")),
+    ("invalid_utf8", {}, Broken()),
+    ("invalid_utf8", {"after": "nothing"}, AGAIN),
+    ("huge_frame", {}, Broken()),
+    ("huge_frame", {"after": "nothing"}, Refused(502, "api_error")),
+    ("silence_before_head", {"seconds": 0.02}, Good()),
+    ("silence_after_created", {"seconds": 0.02}, Good()),
+    ("silence_mid_text", {"seconds": 0.02}, Good()),
+    ("silence_mid_arguments", {"seconds": 0.02}, CALL),
+    ("keepalives", {}, Good()),
+    ("unknown_events", {}, Good()),
+    ("comments", {}, Good()),
+    ("comments_only", {"every_s": 0.005}, Good()),
+    ("late_events", {}, Good()),
+    ("done_sentinel", {}, Good()),
+    ("empty", {}, AGAIN),
+    ("empty", {"message": True}, AGAIN),
+    ("empty", {"times": 9}, Refused(529, "overloaded_error", 3, {"Retry-After": "2"})),
+    ("completed_with_error", {}, AGAIN),
+    ("failed", {}, AGAIN),
+    ("failed", {"times": 9}, Refused(529, "overloaded_error", 4, {"Retry-After": "2"})),
+    ("failed", {"after": "text"}, Broken(529, "overloaded_error")),
+    ("failed", {"after": "call"}, Broken(529, "overloaded_error", open="tool_use")),
+    ("failed", {"after": "thinking"}, Good(2, blocks=("thinking", "text"), waits=(1.5,))),
+    ("failed", {"code": "context_length_exceeded"}, Refused(413, "request_too_large")),
+    ("failed", {"code": "insufficient_quota"}, Refused(429, "rate_limit_error", headers=FINAL)),
+    ("failed", {"code": "usage_not_included"}, Refused(403, "permission_error", headers=FINAL)),
+    ("failed", {"code": "usage_limit_reached"}, Refused(429, "rate_limit_error", 1, {"Retry-After": "3600", **FINAL})),
+    ("failed", {"code": "cyber_policy"}, Refused(400, "invalid_request_error", headers=FINAL)),
+    ("failed", {"code": "invalid_prompt"}, Refused(400, "invalid_request_error", headers=FINAL)),
+    ("failed", {"code": "bio_policy"}, Refused(400, "invalid_request_error", headers=FINAL)),
+    ("failed", {"code": "server_is_overloaded"}, AGAIN),
+    ("failed", {"code": "slow_down"}, AGAIN),
+    ("failed", {"code": "rate_limit_exceeded"}, Good(2, waits=(1.3,))),
+    ("failed", {"code": "overloaded_error"}, AGAIN),
+    ("failed", {"code": "unexplained"}, AGAIN),
+    ("error_event", {}, AGAIN),
+    ("error_event", {"flat": True}, AGAIN),
+    ("error_event", {"code": "bad", "status": 400}, Refused(400, "invalid_request_error", headers=FINAL)),
+    ("error_event", {"code": "context_length_exceeded", "status": 400}, Refused(413, "request_too_large")),
+    ("error_event", {"code": "slow_down", "headers": {"Retry-After": "3"}}, Good(2, waits=(3.0,))),
+    ("error_event", {"after": "text"}, Broken(529, "overloaded_error")),
+    ("incomplete", {}, Good(stop="max_tokens")),
+    ("incomplete", {"event": "response.completed"}, Good(stop="max_tokens")),
+    ("incomplete", {"reason": "content_filter"}, Good(stop="refusal")),
+    ("incomplete", {"reason": "other"}, Broken(529, "overloaded_error")),
+    ("incomplete", {"reason": "other", "after": "created"}, AGAIN),
+    ("incomplete", {"reason": None, "after": "created"}, AGAIN),
+    ("refusal", {}, Good(stop="refusal")),
+    ("rate_limits", {}, Good()),
+    ("rate_limits", {"reached": False}, Good()),
+    ("rate_limits", {"then_end": True}, Refused(429, "rate_limit_error", headers={"Retry-After": "600", **FINAL})),
+    ("tiny_writes", {}, Good()),
+    ("crlf", {}, Good()),
+    ("bare_terminal", {}, Good()),
+    ("arguments_in_done", {}, CALL),
+    ("arguments_in_item", {}, CALL),
+    ("no_arguments", {}, CALL),
+    ("no_deltas", {}, Good()),
+    ("no_deltas", {"whole": "item"}, Good()),
+    ("read_pages_empty", {}, CALL),
+    ("read_huge_offset", {}, CALL),
+    ("read_spaces", {}, CALL),
+    ("read_spaces", {"closed": False}, CALL),
+    ("read_spaces", {"stall": True}, CALL),
+    ("interleaved", {}, Good(stop="tool_use", blocks=("text", "tool_use", "tool_use"))),
+    ("sealed_only_added", {}, Good(blocks=("thinking", "text"))),
+    ("sealed_only_done", {}, Good(blocks=("thinking", "text"))),
+    ("sealed_differs", {}, Good(blocks=("thinking", "text"))),
+    ("fixed_call_ids", {}, CALL),
+]
+
+
+def test_every_fault_of_the_sandbox_has_an_outcome() -> None:
+    assert {name for name, _, _ in OUTCOMES} == set(FAULTS)
+
+
+def case_name(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value
+    return "-".join(f"{key}={value[key]}" for key in value) or "plain" if isinstance(value, dict) else "then"
+
+
+@pytest.mark.parametrize(("fault", "params", "outcome"), OUTCOMES, ids=case_name)
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_a_fault_comes_out_as_the_table_says(
+    live: Live, fault: str, params: dict[str, Any], outcome: Outcome, stream: bool
+) -> None:
+    play(live, {"fault": fault, **params})
+    effort = {"output_config": {"effort": "high"}} if "thinking" in f"{fault} {params}" else {}
+    answer = await live.post(ask(tools=TOOLS, stream=stream, **effort))
+    if isinstance(outcome, Good):
+        is_good(answer, outcome, stream)
+        assert tuple(live.sleeps) == outcome.waits
+        assert live.upstream == outcome.attempts
+    elif isinstance(outcome, Refused):
+        assert (answer.status, answer.error["type"]) == (outcome.status, outcome.type)
+        hints = {name: answer.headers[name] for name in ("Retry-After", "x-should-retry") if name in answer.headers}
+        assert hints == outcome.headers or (not outcome.headers and "x-should-retry" not in hints)
+        assert live.upstream == outcome.attempts
+    else:
+        is_broken(answer, outcome, stream)
+        assert live.upstream == len(live.sleeps) + 1 and len(live.sleeps) <= (fault == "cut_thinking")
+    assert not live.notes.all("internal_error")
+    await live.sandbox.p1.idle()
+
+
+def is_good(answer: Answer, outcome: Good, stream: bool) -> None:
+    assert answer.status == 200
+    if not stream:
+        message = answer.json
+    else:
+        check_message_stream(answer.events)
+        assert kinds(answer.events)[-1] == "message_stop"
+        fold = Fold()
+        fold.add(answer.events)
+        message = fold.message
+    assert message["stop_reason"] == outcome.stop
+    blocks = [block["type"] for block in message["content"]]
+    assert tuple(dict.fromkeys(blocks)) == tuple(dict.fromkeys(outcome.blocks))
+    assert blocks.count("tool_use") == outcome.blocks.count("tool_use")
+    ids = [block["id"] for block in message["content"] if block["type"] == "tool_use"]
+    assert len(set(ids)) == len(ids)
+
+
+def is_broken(answer: Answer, outcome: Broken, stream: bool) -> None:
+    if not stream:
+        assert (answer.status, answer.error["type"]) == (outcome.status, outcome.type)
+        return
+    events = answer.events
+    check_message_stream(events)
+    assert answer.status == 200 and kinds(events).count("message_start") == 1
+    assert events[-1]["type"] == "error" and events[-1]["error"]["type"] == outcome.type
+    assert "message_stop" not in kinds(events)
+    started = [event["content_block"]["type"] for event in events if event["type"] == "content_block_start"]
+    stopped = kinds(events).count("content_block_stop")
+    assert len(started) - stopped == (1 if outcome.open else 0)
+    assert outcome.open is None or started[-1] == outcome.open
+
+
+@pytest.mark.parametrize("split", ["one write", "many"])
+@pytest.mark.parametrize("ending", ["failed", "malformed", "cut"])
+async def test_how_the_upstream_cuts_its_data_does_not_matter(live: Live, split: str, ending: str) -> None:
+    """What came before the failure comes out, whether it came with it or before it."""
+    last: dict[str, Any] = {
+        "failed": failed(code="server_error", message="busy"),
+        "malformed": {"raw": "data: {oops\n\n"},
+        "cut": {"raw": 'data: {"type":"response.outp'},
+    }[ending]
+    frames = [{"type": "response.created"}, delta("Hel"), delta("lo")]
+    raw = "".join(f"data: {json.dumps(frame)}\n\n" for frame in frames)
+    raw += last["raw"] if "raw" in last else f"data: {json.dumps(last)}\n\n"
+    pieces = [raw] if split == "one write" else [raw[at : at + 7] for at in range(0, len(raw), 7)]
+    # a reset may overtake what was sent before it
+    play(live, {"events": [*({"raw": piece} for piece in pieces), {"pause_s": 0.05}], "then": "cut"})
+    answer = await live.stream(ask())
+    check_message_stream(answer.events)
+    assert texts(answer.events) == "Hello" and answer.events[-1]["type"] == "error"
+    assert live.upstream == 1
+
+
+async def test_a_failure_in_the_middle_of_blocks_leaves_a_legal_stream(live: Live) -> None:
+    """One piece of data closes a text, opens a call and fails."""
+    call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "Bash", "arguments": ""}
+    message = {"type": "message", "id": "m", "role": "assistant", "content": []}
+    step = created(
+        {"type": "response.output_item.added", "output_index": 0, "item": message},
+        delta("Hel"),
+        {"pause_s": 0.02},
+        {
+            "raw": "".join(
+                f"data: {json.dumps(event)}\n\n"
+                for event in (
+                    delta("lo"),
+                    {"type": "response.output_item.done", "output_index": 0, "item": message},
+                    {"type": "response.output_item.added", "output_index": 1, "item": call},
+                    {"type": "response.function_call_arguments.delta", "output_index": 1, "delta": '{"comm'},
+                    failed(code="server_error", message="busy"),
+                )
+            )
+        },
+    )
+    play(live, step)
+    events = (await live.stream(ask(tools=TOOLS))).events
+    check_message_stream(events)
+    assert texts(events) == "Hello"
+    assert kinds(events)[-2:] == ["content_block_delta", "error"]
+
+
+# -- waiting
+
+
+@pytest.mark.parametrize(
+    ("value", "waits", "status"),
+    [
+        ("2", [2.0], 200),
+        ("0.5", [0.5], 200),
+        ("0", [0.1], 200),
+        ("30", [30.0], 200),
+        ("31", [], 429),
+        ("soon", [1.5], 200),
+        ("-5", [1.5], 200),
+        ("nan", [1.5], 200),
+    ],
+)
+async def test_retry_after_is_obeyed_up_to_half_a_minute(
+    live: Live, value: str, waits: list[float], status: int
+) -> None:
+    play(live, {"status": 429, "headers": {"retry-after": value}, "body": {"error": {"message": "slow"}}})
+    answer = await live.stream(ask())
+    assert (answer.status, live.sleeps) == (status, waits)
+    if status == 429:
+        assert answer.headers["Retry-After"] == "31" and answer.error["type"] == "rate_limit_error"
+        assert "x-should-retry" not in answer.headers and live.upstream == 1
+
+
+async def test_a_date_to_retry_after_becomes_seconds(live: Live) -> None:
+    play(live, {"status": 429, "headers": {"retry-after": formatdate(time.time() + 500, usegmt=True)}, "body": {}})
+    answer = await live.post(ask())
+    assert answer.status == 429 and 498 <= int(answer.headers["Retry-After"]) <= 500
+
+
+async def test_without_a_time_the_waits_grow_and_end(live: Live) -> None:
+    play(live, {"status": 429, "body": {"error": {"message": "slow"}}, "times": None})
+    answer = await live.post(ask())
+    assert answer.status == 429 and answer.error["message"] == "slow"
+    assert live.sleeps == [1.5, 3.0, 6.0] and live.upstream == 4
+
+
+async def test_a_spent_allowance_is_final_and_names_its_end(live: Live) -> None:
+    play(live, {"fault": "usage_limit", "seconds": 7200})
+    answer = await live.stream(ask())
+    assert answer.headers["x-should-retry"] == "false" and answer.headers["Retry-After"] == "7200"
+    assert answer.error["message"] == "The usage limit has been reached (p1 is available again in 2 h 0 min)"
+    assert live.upstream == 1 and not live.sleeps
+
+
+async def test_a_permanent_refusal_is_told_word_for_word_and_once(live: Live) -> None:
+    play(live, {"status": 400, "body": {"detail": "Unsupported parameter: user"}})
+    answer = await live.post(ask())
+    error = {"type": "invalid_request_error", "message": "Unsupported parameter: user", "provider": "p1"}
+    assert (answer.status, answer.error, live.upstream) == (400, error, 1)
+
+
+async def test_foreign_markup_is_never_passed_on(live: Live) -> None:
+    play(live, {"status": 403, "body": "<html><script>alert(1)</script></html>"})
+    answer = await live.post(ask())
+    assert answer.status == 403 and "<" not in answer.error["message"]
+
+
+async def test_an_endless_error_body_is_cut(live: Live) -> None:
+    play(live, {"status": 400, "body": {"error": {"message": "x" * 200_000}}})
+    answer = await live.post(ask())
+    assert answer.status == 400 and len(answer.raw) < 1000
+
+
+# -- the sign-in
+
+
+async def test_a_refused_token_is_renewed_once(live: Live) -> None:
+    live.sandbox.p1.revoke_access()
+    answer = await live.stream(ask())
+    check_message_stream(answer.events)
+    assert live.sandbox.p1.refreshes == 1 and live.upstream == 2 and not live.sleeps
+    assert [seen.status for seen in live.sandbox.p1.requests] == [401, 200]
+
+
+async def test_a_second_refusal_is_told(live: Live) -> None:
+    play(live, {"fault": "unauthorized", "times": None})
+    answer = await live.post(ask())
+    assert answer.status == 401 and answer.error["type"] == "authentication_error"
+    assert "model-proxy auth login p1" in answer.error["message"]
+    assert answer.headers["x-should-retry"] == "false"
+    assert live.sandbox.p1.refreshes == 1 and live.upstream == 2
+
+
+async def test_a_renewal_that_fails_for_now_loses_nothing(live: Live) -> None:
+    stored = (live.root / "p1" / "auth.json").read_bytes()
+    live.sandbox.p1.revoke_access()
+    live.sandbox.p1.issuer.answer_with(500, "broken")
+    for answer in (await live.post(ask()), await live.stream(ask())):
+        assert answer.status == 503 and answer.error["type"] == "api_error"
+        assert "x-should-retry" not in answer.headers
+    assert (live.root / "p1" / "auth.json").read_bytes() == stored
+    live.sandbox.p1.issuer.recover()
+    assert (await live.post(ask())).status == 200
+
+
+async def test_an_expired_token_is_renewed_once_for_twenty_requests(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.write_credentials(tmp_path, lifetime_s=-60)
+    sandbox.p1.issuer.delay_s = 0.05
+    async with Live(sandbox, tmp_path, signed_in=False) as live:
+        answers = await asyncio.gather(*(live.post(ask(stream=n % 2 == 0)) for n in range(20)))
+    assert {answer.status for answer in answers} == {200}
+    assert (sandbox.p1.issuer.refresh_requests, sandbox.p1.total_requests) == (1, 20)
+
+
+async def test_a_sign_in_that_is_over_is_told_with_its_cure(live: Live) -> None:
+    live.sandbox.p1.tokens.revoke_refresh()
+    live.sandbox.p1.revoke_access()
+    answer = await live.stream(ask())
+    assert answer.status == 401 and "auth login p1" in answer.error["message"]
+
+
+# -- answers without content
+
+
+async def test_an_empty_answer_is_asked_for_twice_more(live: Live) -> None:
+    play(live, {"fault": "empty", "times": None})
+    answer = await live.stream(ask())
+    assert (answer.status, answer.error["type"]) == (529, "overloaded_error")
+    assert "without producing any output" in answer.error["message"]
+    assert live.sleeps == [1.5, 3.0] and live.upstream == 3
+
+
+async def test_an_empty_answer_to_a_tool_result_is_asked_for_once_more(live: Live) -> None:
+    play(live, {"fault": "empty", "times": None})
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "use Bash: ls"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "Bash", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "ok"}]},
+    ]
+    assert (await live.post(ask(messages, tools=TOOLS))).status == 529
+    assert live.upstream == 2
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_validation_request_takes_an_empty_answer(live: Live, stream: bool) -> None:
+    play(live, {"fault": "empty"})
+    answer = await live.post(ask(max_tokens=1, stream=stream))
+    assert answer.status == 200 and live.upstream == 1
+    if stream:
+        check_message_stream(answer.events)
+        assert answer.events[-1]["type"] == "message_stop"
+    else:
+        assert answer.json["content"] == [] and answer.json["stop_reason"] == "end_turn"
+
+
+# -- cut streams
+
+
+async def test_nothing_of_a_failed_attempt_is_seen(live: Live) -> None:
+    reasoning = {"type": "response.output_item.added", "output_index": 0, "item": {"type": "reasoning", "id": "rs"}}
+    message = {"type": "response.output_item.added", "output_index": 1, "item": {"type": "message", "id": "m"}}
+    play(live, created(reasoning, message, failed(code="server_error", message="later")))
+    answer = await live.stream(ask())
+    check_message_stream(answer.events)
+    assert texts(answer.events).startswith('You asked: "hello"')
+    assert kinds(answer.events).count("content_block_start") == 1
+
+
+async def test_thinking_that_breaks_off_begins_again_once(live: Live) -> None:
+    play(live, {"fault": "cut_thinking"})
+    events = (await live.stream(ask(output_config={"effort": "high"}))).events
+    check_message_stream(events)
+    started = [event["content_block"]["type"] for event in events if event["type"] == "content_block_start"]
+    assert started == ["thinking", "thinking", "text"]
+    assert live.upstream == 2 and live.sleeps == [1.5]
+
+
+async def test_an_open_call_is_not_closed_by_a_cut(live: Live) -> None:
+    """Closing it would make the client run it."""
+    play(live, {"fault": "cut_arguments"})
+    events = (await live.stream(ask("use Bash: rm -rf /tmp/x and then some", tools=TOOLS))).events
+    check_message_stream(events)
+    assert kinds(events)[-2:] == ["content_block_delta", "error"]
+
+
+# -- overflow
+
+
+@pytest.mark.parametrize("form", ["failed", "error", "http"])
+@pytest.mark.parametrize("stream", [True, False])
+async def test_an_overflow_is_told_so_that_clients_compact(live: Live, form: str, stream: bool) -> None:
+    live.sandbox.p1.options.context_limit = 1
+    live.sandbox.p1.options.context_form = form
+    answer = await live.post(ask(stream=stream))
+    assert answer.status == 413
+    assert answer.error == {"type": "request_too_large", "message": CONTEXT_MESSAGE, "provider": "p1"}
+    assert "x-should-retry" not in answer.headers and live.upstream == 1
+
+
+async def test_an_overflow_without_the_words_gets_them(live: Live) -> None:
+    play(live, {"status": 400, "body": {"error": {"code": "context_length_exceeded", "message": "Input too long"}}})
+    answer = await live.stream(ask())
+    assert answer.status == 413 and answer.error["message"] == "context window exceeded: Input too long"
+
+
+async def test_an_overflow_in_a_stream_is_told_in_the_words_of_the_api(live: Live) -> None:
+    play(live, {"fault": "failed", "code": "context_length_exceeded", "after": "text"})
+    event = (await live.stream(ask())).events[-1]
+    assert event["error"]["type"] == "invalid_request_error"
+    assert event["error"]["message"] == f"prompt is too long: {CONTEXT_MESSAGE}"
+
+
+# -- time
+
+
+async def test_a_head_that_never_comes_is_not_asked_for_again(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.p1.script.extend([{"fault": "silence_before_head", "seconds": None, "times": None}])
+    async with Live(sandbox, tmp_path, p1_header_timeout_ms=50) as live:
+        answer = await live.stream(ask())
+        assert answer.status == 502 and "50 ms" in answer.error["message"]
+        assert live.upstream == 1 and not live.sleeps
+        await sandbox.p1.idle()
+
+
+async def test_a_body_that_pauses_too_long_is_asked_for_again(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "IDLE_TIMEOUT_S", 0.05)
+    play(live, {"fault": "silence_after_created", "seconds": None})
+    answer = await live.stream(ask())
+    check_message_stream(answer.events)
+    assert live.upstream == 2
+
+
+async def test_a_text_that_pauses_too_long_ends_with_an_error(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "IDLE_TIMEOUT_S", 0.05)
+    play(live, {"fault": "silence_mid_text", "seconds": None})
+    answer = await live.stream(ask())
+    assert "paused for 50 ms" in answer.events[-1]["error"]["message"]
+
+
+async def test_a_silent_start_is_filled_with_pings_and_a_retry_stays_possible(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_module, "TICK_S", 0.01)
+    monkeypatch.setattr(stream_module, "KEEPALIVE_S", 0.03)
+    live.config = type(live.config)(**{**live.config.__dict__, "stream_grace_ms": 20})
+    play(live, {"events": [{"type": "response.created"}, {"pause_s": 0.15}], "then": "cut"})
+    answer = await live.stream(ask())
+    check_message_stream(answer.events)
+    assert kinds(answer.events)[:2] == ["message_start", "ping"] and kinds(answer.events).count("ping") >= 3
+    assert kinds(answer.events)[-1] == "message_stop" and live.upstream == 2
+
+
+async def test_a_silence_inside_arguments_is_filled_with_empty_ones(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_module, "TICK_S", 0.01)
+    monkeypatch.setattr(stream_module, "KEEPALIVE_S", 0.03)
+    play(live, {"fault": "silence_mid_arguments", "seconds": 0.2})
+    events = (await live.stream(ask("use Bash: ls", tools=TOOLS))).events
+    check_message_stream(events)
+    pieces = [
+        event["delta"]["partial_json"] for event in events if event.get("delta", {}).get("type") == "input_json_delta"
+    ]
+    assert pieces.count("") >= 2 and json.loads("".join(pieces)) == {"command": "ls"}
+
+
+async def test_words_are_passed_on_as_they_come(live: Live) -> None:
+    play(live, {"events": [{"type": "response.created"}, delta("first"), {"pause_s": 30}]})
+    async with live.open(ask(stream=True)) as response:
+        received = b""
+        async with asyncio.timeout(2):
+            while b"first" not in received:
+                received += await response.content.readany()
+    assert parse_events(received)[0]["type"] == "message_start"
+
+
+# -- what the upstream is told
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_reasoning_of_another_account_is_left_out_at_once(live: Live, stream: bool) -> None:
+    thought = (await live.post(ask(output_config={"effort": "high"}))).json["content"][0]
+    assert thought["type"] == "thinking" and thought["signature"]
+    live.sandbox.p1.options.account_id = live.sandbox.p1.tokens.account_id = "acct-other"
+    live.sandbox.write_credentials(live.root)
+    history: list[dict[str, Any]] = [
+        {"role": "user", "content": "hello"},
+        {"role": "assistant", "content": [thought, {"type": "text", "text": "Hi."}]},
+        {"role": "user", "content": "go on"},
+    ]
+    answer = await live.post(ask(history, stream=stream))
+    assert answer.status == 200 and not live.sleeps
+    bodies = [seen.body["input"] for seen in live.sandbox.p1.requests][-2:]
+    assert [sum(item["type"] == "reasoning" for item in items) for items in bodies] == [1, 0]
+
+
+async def test_a_request_that_is_refused_for_its_reasoning_twice_is_told(live: Live) -> None:
+    thought = (await live.post(ask(output_config={"effort": "high"}))).json["content"][0]
+    play(live, {"fault": "unsealable", "times": None})
+    history: list[dict[str, Any]] = [
+        {"role": "assistant", "content": [thought, {"type": "text", "text": "Hi."}]},
+        {"role": "user", "content": "go on"},
+    ]
+    assert (await live.post(ask(history))).status == 400
+    assert live.upstream == 3
+
+
+@pytest.mark.parametrize(("model", "name"), [("gpt-5.5", "model-proxy"), ("haiku", "codex_cli_rs")])
+async def test_the_session_travels_in_headers_and_body(live: Live, model: str, name: str) -> None:
+    await live.stream(ask(model=model), headers={"x-claude-code-session-id": "s1"})
+    seen = live.sandbox.p1.requests[-1]
+    assert {key: seen.headers[key] for key in ("session-id", "x-client-request-id", "x-codex-window-id")} == {
+        "session-id": "s1",
+        "x-client-request-id": "s1",
+        "x-codex-window-id": "s1:0",
+    }
+    assert seen.headers["originator"] == name and seen.body["prompt_cache_key"] == "s1"
+    assert "session_id" not in seen.headers
+
+
+async def test_without_a_session_nothing_stands_for_one(live: Live) -> None:
+    await live.stream(ask())
+    seen = live.sandbox.p1.requests[-1]
+    assert not {"session-id", "x-client-request-id", "x-codex-window-id"} & {name.lower() for name in seen.headers}
+    assert "prompt_cache_key" not in seen.body
+
+
+async def test_the_prompt_cache_of_a_session_is_told_apart_from_new_input(live: Live) -> None:
+    body = ask("x" * 8000)
+    for _ in range(2):
+        usage = (await live.post(body, headers={"x-claude-code-session-id": "s"})).json["usage"]
+    assert usage["cache_read_input_tokens"] > 1500
+    assert usage["input_tokens"] + usage["cache_read_input_tokens"] >= 2000 and usage["input_tokens"] < 400
+
+
+async def test_the_classifier_is_answered_by_the_small_model_up_to_its_stop(live: Live) -> None:
+    marker = "You are a security monitor for autonomous AI coding agents."
+    body = ask(system=[{"type": "text", "text": marker}], stop_sequences=["</block>"], max_tokens=64)
+    answer = (await live.post(body)).json
+    assert live.sandbox.p1.requests[-1].body["model"] == "gpt-5.6-luna"
+    assert answer["content"] == [{"type": "text", "text": "<block>no"}]
+    assert (answer["stop_reason"], answer["stop_sequence"]) == ("stop_sequence", "</block>")
+    await live.sandbox.p1.idle()
+
+
+async def test_a_compaction_thinks_little(live: Live) -> None:
+    prompt = (
+        "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\nYour task is to create a detailed summary of it."
+    )
+    answer = await live.stream(ask(prompt, output_config={"effort": "xhigh"}, model="gpt-5.6-sol"))
+    check_message_stream(answer.events)
+    assert live.sandbox.p1.requests[-1].body["reasoning"]["effort"] == "low"
+    assert "<summary>" in texts(answer.events)
+
+
+async def test_stop_sequences_release_the_upstream(live: Live) -> None:
+    play(live, {"events": [{"type": "response.created"}, delta("one STOP two"), {"pause_s": 30}]})
+    answer = await live.stream(ask(stop_sequences=["STOP"]))
+    check_message_stream(answer.events)
+    assert texts(answer.events) == "one " and answer.events[-2]["delta"]["stop_sequence"] == "STOP"
+    await live.sandbox.p1.idle(1.0)
+
+
+async def test_half_a_character_does_no_harm(live: Live) -> None:
+    halves = 'data: {"type":"response.output_text.delta","output_index":0,"delta":"\\ud83d"}\n\n'
+    play(live, created({"raw": halves}, COMPLETED))
+    answer = await live.stream(ask())
+    assert kinds(answer.events)[-1] == "message_stop"
+    play(live, created({"raw": halves}, COMPLETED))
+    assert (await live.post(ask())).status == 200
+
+
+# -- the connection is given back
+
+
+async def test_connections_are_used_again(live: Live) -> None:
+    for _ in range(5):
+        await live.post(ask())
+        await live.stream(ask())
+    ports = {id(connection) for connection in connections(live)}
+    assert len(ports) <= 1
+
+
+def connections(live: Live) -> list[Any]:
+    from proxy.server.state import STATE
+
+    session = live.app[STATE].providers["p1"]._services.http  # type: ignore[attr-defined]
+    return [kept for kept, _ in [pair for pairs in session.connector._conns.values() for pair in pairs]]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(
+    "fault", ["silence_before_head", "silence_after_created", "silence_mid_text", "silence_mid_arguments"]
+)
+async def test_a_client_that_leaves_at_any_moment_releases_the_upstream(live: Live, fault: str, stream: bool) -> None:
+    play(live, {"fault": fault, "seconds": None})
+    task = asyncio.ensure_future(live.post(ask(stream=stream, tools=TOOLS)))
+    await until(lambda: live.sandbox.p1.active)
+    await asyncio.sleep(0.03)
+    task.cancel()
+    await live.sandbox.p1.idle(1.0)
+    await until(lambda: live.watcher.names[-1] == "Abandoned")
+    assert not live.notes.all("internal_error")
+
+
+@pytest.mark.parametrize("steps", range(40))
+async def test_cancelling_at_every_step_leaves_nothing_behind(live: Live, steps: int) -> None:
+    """The client leaves after that many turns of the event loop."""
+    play(live, {"fault": "silence_mid_text", "seconds": None})
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(live.post(ask(stream=True)))
+    for _ in range(steps * 3):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait({task})
+    await until(lambda: not [one for one in asyncio.all_tasks(loop) if "_watch" in repr(one)])
+    await live.sandbox.p1.idle(1.0)
+    assert not live.notes.all("internal_error")
+
+
+async def test_the_log_tells_of_each_attempt_and_never_of_content(live: Live) -> None:
+    play(live, {"fault": "server_error"})
+    await live.stream(ask("the secret prompt"))
+    await until(lambda: live.notes.all("request_completed"))
+    messages = [msg for _, service, msg, _ in live.notes.records if service == "p1"]
+    assert messages == [
+        *("codex_upstream_request_started", "codex_upstream_response_received", "codex_upstream_request_failed"),
+        *("codex_upstream_request_started", "codex_upstream_response_received", "codex_http_stream_completed"),
+    ]
+    assert "secret prompt" not in str(live.notes.records)
+    assert live.notes.all("codex_upstream_request_failed")[0]["retryInS"] == 1.5

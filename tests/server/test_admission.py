@@ -1,0 +1,141 @@
+"""How much is served at one time, and that everything taken is given back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Answer, Fake, Live, ask, said, until, use
+
+from proxy.sandbox import Sandbox
+from proxy.server.state import STATE
+
+SESSION = {"x-claude-code-session-id": "s"}
+
+
+class Gate:
+    """A provider that answers when the gate opens."""
+
+    def __init__(self) -> None:
+        self.open = asyncio.Event()
+
+    async def stream(self, call: Any) -> AsyncGenerator[list[Any], None]:
+        await self.open.wait()
+        async for batch in said(call):
+            yield batch
+
+
+def held(live: Live) -> tuple[int, int]:
+    """Permits and bytes that are taken."""
+    admission = live.app[STATE].admission
+    return sum(admission.counts.values()), admission.bytes
+
+
+def busy(answer: Answer) -> str:
+    assert answer.status == 429 and answer.error["type"] == "overloaded_error"
+    assert answer.headers["Retry-After"] == "1" and "x-should-retry" not in answer.headers
+    message: str = answer.error["message"]
+    return message
+
+
+async def test_the_request_past_the_limit_of_a_session_is_told_to_come_back(live: Live) -> None:
+    gate = Gate()
+    provider = use(live, Fake("p1", gate.stream))
+    waiting = [asyncio.ensure_future(live.post(ask(), headers=SESSION)) for _ in range(24)]
+    await until(lambda: len(provider.calls) == 24)
+    assert busy(await live.post(ask(), headers=SESSION)).startswith("busy: 24 requests")
+    other = asyncio.ensure_future(live.post(ask(), headers={"x-claude-code-session-id": "t"}))
+    await until(lambda: len(provider.calls) == 25)
+    gate.open.set()
+    assert {answer.status for answer in await asyncio.gather(other, *waiting)} == {200}
+    assert (await live.post(ask(), headers=SESSION)).status == 200
+    await until(lambda: held(live) == (0, 0))
+
+
+async def test_everybody_together_and_each_provider_have_limits(sandbox: Sandbox, tmp_path: Path) -> None:
+    async with Live(sandbox, tmp_path, max_concurrent=3, max_concurrent_per_provider=2) as live:
+        gate = Gate()
+        first, second = use(live, Fake("p1", gate.stream)), use(live, Fake("p2", gate.stream))
+        waiting = [asyncio.ensure_future(live.post(ask())) for _ in range(2)]
+        await until(lambda: len(first.calls) == 2)
+        assert "by p1" in busy(await live.post(ask(), headers=SESSION))
+        waiting.append(asyncio.ensure_future(live.post(ask(model="kimi-k2.6"))))
+        await until(lambda: len(second.calls) == 1)
+        assert "in all" in busy(await live.post(ask(model="kimi-k2.6")))
+        assert (await live.get("/v1/models")).status == 200
+        gate.open.set()
+        assert {answer.status for answer in await asyncio.gather(*waiting)} == {200}
+        await until(lambda: held(live) == (0, 0))
+
+
+async def test_a_refused_request_does_not_change_its_session(sandbox: Sandbox, tmp_path: Path) -> None:
+    async with Live(sandbox, tmp_path, max_concurrent_per_provider=1) as live:
+        gate = Gate()
+        provider = use(live, Fake("p2", gate.stream))
+        waiting = asyncio.ensure_future(live.post(ask(model="kimi-k2.6")))
+        await until(lambda: provider.calls)
+        busy(await live.post(ask(model="kimi-k2.6"), headers=SESSION))
+        gate.open.set()
+        await waiting
+        assert live.app[STATE].sessions.affinity("s") is None
+
+
+async def test_bodies_held_together_are_bounded(sandbox: Sandbox, tmp_path: Path) -> None:
+    async with Live(sandbox, tmp_path, max_buffered_bytes=150_000) as live:
+        gate = Gate()
+        provider = use(live, Fake("p1", gate.stream))
+        large = ask("x" * 100_000)
+        waiting = asyncio.ensure_future(live.post(large))
+        await until(lambda: provider.calls)
+        assert "bytes" in busy(await live.post(large))
+        gate.open.set()
+        assert (await waiting).status == 200
+        assert (await live.post(large)).status == 200
+        await until(lambda: held(live) == (0, 0))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [ask(), ask(stream=True), ask(model="nobody"), b"{", ask(output_config={"effort": "wrong"}), ask("use 7", tools=7)],
+)
+async def test_every_way_out_gives_everything_back(live: Live, body: Any) -> None:
+    for _ in range(3):
+        await live.post(body, headers=SESSION)
+    await until(lambda: held(live) == (0, 0))
+
+
+@pytest.mark.parametrize("handler_cancellation", [True, False])
+@pytest.mark.parametrize("stream", [True, False])
+async def test_clients_that_leave_give_everything_back(
+    sandbox: Sandbox, tmp_path: Path, handler_cancellation: bool, stream: bool
+) -> None:
+    sandbox.p1.script.extend([{"fault": "silence_after_created", "seconds": None, "times": 5}])
+    async with Live(sandbox, tmp_path, handler_cancellation=handler_cancellation) as live:
+        async with AsyncExitStack() as stack:
+            tasks = [asyncio.ensure_future(stack.enter_async_context(live.open(ask(stream=stream)))) for _ in range(5)]
+            await until(lambda: sandbox.p1.active == 5)
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        await sandbox.p1.idle(1.0)
+        await until(lambda: held(live) == (0, 0), 1.0)
+
+
+async def test_counts_that_wait_too_long_are_refused(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    from proxy.providers import tokenizer
+
+    monkeypatch.setattr(tokenizer, "MAX_WAIT_S", 0.0)
+    answer = await live.post(ask(), "/v1/messages/count_tokens")
+    assert answer.status == 503 and answer.error["type"] == "api_error" and answer.headers["Retry-After"] == "1"
+
+
+async def test_a_message_does_not_fail_because_counting_is_slow(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    from proxy.providers import tokenizer
+
+    monkeypatch.setattr(tokenizer, "MAX_WAIT_S", 0.0)
+    answer = await live.stream(ask())
+    assert answer.status == 200 and answer.events[0]["message"]["usage"]["input_tokens"] > 0

@@ -1,0 +1,133 @@
+"""The application under a prefix of another one, in a runner that does not cancel handlers when a client leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from checks import check_message_stream
+from harness import Live, ask, kinds, until
+
+from proxy import Config, create_app
+from proxy.core.lifecycle import Abandoned
+from proxy.sandbox import Sandbox
+from proxy.server.state import STATE
+
+
+@pytest.fixture
+async def mounted(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
+    async with Live(sandbox, tmp_path, mount="/models/ai", handler_cancellation=False) as live:
+        yield live
+
+
+async def test_every_route_works_under_the_prefix(mounted: Live) -> None:
+    assert (await mounted.get("/healthz")).json == {"ok": True}
+    assert (await mounted.get("/v1/models")).json["data"]
+    assert (await mounted.post(ask(), "/v1/messages/count_tokens")).json["input_tokens"] > 0
+    assert (await mounted.post(ask())).json["type"] == "message"
+    answer = await mounted.stream(ask())
+    check_message_stream(answer.events)
+    assert answer.headers["request-id"]
+
+
+async def test_unknown_paths_and_wrong_methods_have_our_form_under_the_prefix(mounted: Live) -> None:
+    missing = await mounted.get("/nope")
+    assert missing.status == 404 and missing.error["message"] == "No route for GET /models/ai/nope"
+    wrong = await mounted.get("/v1/messages")
+    assert wrong.status == 405 and wrong.headers["Allow"] == "POST"
+    assert wrong.error["type"] == "invalid_request_error"
+    assert (await mounted.get("/v1/models", Host="evil.example")).status == 403
+
+
+async def test_the_application_around_keeps_its_own_paths(mounted: Live) -> None:
+    mounted.url = mounted.url.removesuffix(mounted.mount)
+    answer = await mounted.get("/v1/models")
+    assert answer.status == 404 and answer.raw == b"404: Not Found"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("fault", ["silence_before_head", "silence_after_created", "silence_mid_text"])
+async def test_a_client_that_leaves_releases_the_upstream_within_a_second(
+    mounted: Live, fault: str, stream: bool
+) -> None:
+    mounted.sandbox.p1.script.extend([{"fault": fault, "seconds": None}])
+    task = asyncio.ensure_future(mounted.post(ask(stream=stream)))
+    await until(lambda: mounted.sandbox.p1.active)
+    await asyncio.sleep(0.05)
+    task.cancel()
+    await mounted.sandbox.p1.idle(1.0)
+    await until(lambda: isinstance(mounted.watcher.last[-1], Abandoned))
+
+
+async def test_a_client_that_leaves_during_a_wait_ends_the_retries(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.p1.script.extend([{"fault": "rate_limit", "times": None}])
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        await asyncio.sleep(60)
+
+    async with Live(sandbox, tmp_path, handler_cancellation=False, sleep=sleep) as live:
+        task = asyncio.ensure_future(live.post(ask()))
+        await until(lambda: waits)
+        task.cancel()
+        await until(lambda: isinstance(live.watcher.last[-1], Abandoned), 1.0)
+        assert live.upstream == 1
+
+
+async def test_a_client_that_closes_its_half_of_the_connection_has_left(mounted: Live) -> None:
+    mounted.sandbox.p1.script.extend([{"fault": "silence_mid_text", "seconds": None}])
+    reader, writer = await asyncio.open_connection("127.0.0.1", mounted.port)
+    body = json.dumps(ask(stream=True)).encode()
+    head = f"POST {mounted.mount}/v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    await reader.readuntil(b"text_delta")
+    writer.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+    await mounted.sandbox.p1.idle(1.0)
+    writer.close()
+
+
+async def test_a_second_life_begins_like_the_first(sandbox: Sandbox, tmp_path: Path) -> None:
+    for _ in range(2):
+        async with Live(sandbox, tmp_path, mount="/x") as live:
+            assert (await live.post(ask())).status == 200
+        assert live.app[STATE].providers == {}
+
+
+async def test_an_application_that_never_starts_leaves_nothing_open(tmp_path: Path) -> None:
+    create_app(Config(), config_dir=tmp_path / "does not exist")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_middlewares_of_the_application_around_see_our_answers(sandbox: Sandbox, tmp_path: Path) -> None:
+    live = Live(sandbox, tmp_path, mount="/x")
+    seen: list[int] = []
+
+    @web.middleware
+    async def count(request: web.Request, handler: Any) -> web.StreamResponse:
+        response: web.StreamResponse = await asyncio.wait_for(handler(request), 20)
+        seen.append(response.status)
+        return response
+
+    async with live:
+        assert live.mount == "/x"
+    parent = web.Application(middlewares=[count])
+    fresh = create_app(live.config, config_dir=tmp_path)
+    parent.add_subapp("/deep/er", fresh)
+    runner = web.AppRunner(parent, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    live.url = f"http://127.0.0.1:{runner.addresses[0][1]}/deep/er"
+    import aiohttp
+
+    async with aiohttp.ClientSession() as live.client:
+        assert kinds((await live.stream(ask())).events)[-1] == "message_stop"
+        assert (await live.get("/nope")).status == 404
+    await runner.cleanup()
+    assert seen == [200, 404]

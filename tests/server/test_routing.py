@@ -1,0 +1,235 @@
+"""Which provider answers: names, aliases, sessions, the safety classifier."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Fake, Live, ask, use
+
+from proxy.core.identity import Owner
+from proxy.core.lifecycle import ProviderSelected, Sequenced
+from proxy.sandbox import Sandbox
+from proxy.server import sessions
+
+MARKER = "You are a security monitor for autonomous AI coding agents."
+
+
+class Clock:
+    now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def routed(sandbox: Sandbox, tmp_path: Path, clock: Clock) -> AsyncIterator[Live]:
+    """A proxy that serves p1 … p5, none of them for real."""
+    async with Live(sandbox, tmp_path, clock=clock) as live:
+        for label in ("p1", "p2", "p3", "p4", "p5"):
+            use(live, Fake(label))
+        yield live
+
+
+async def served_by(live: Live, model: str, session: str | None = None, **members: Any) -> str:
+    """The label of the provider that answered."""
+    headers = {"x-claude-code-session-id": session} if session else {}
+    answer = await live.post(ask(model=model, **members), headers=headers)
+    if answer.status != 200:
+        return f"{answer.status}"
+    return next(event.provider for event in live.watcher.last if isinstance(event, ProviderSelected))
+
+
+def sequence(live: Live) -> int | None:
+    return next((event.number for event in live.watcher.last if isinstance(event, Sequenced)), None)
+
+
+@pytest.mark.parametrize(
+    ("model", "label"),
+    [
+        ("gpt-5.6-luna", "p1"),
+        ("gpt-5.6-luna[1m]", "p1"),
+        ("gpt-5.6-luna[1M]", "p1"),
+        ("gpt-5.6-luna[1m][1m]", "400"),
+        ("[1m]", "400"),
+        ("", "400"),
+        ("gpt-5.6-luna ", "400"),
+        ("GPT-5.6-luna", "400"),
+        ("gpt-5.6", "400"),
+        ("claude-opus-5", "p1"),
+        ("claude-opus-5[1m]", "p1"),
+        ("claude-opus-9", "400"),
+        ("kimi-k2.6", "p2"),
+        ("grok-4.5", "p3"),
+        ("opencode-go/grok-4.5", "p4"),
+        ("cursor:gpt-5.5", "p5"),
+        ("cursor-plan:x", "p5"),
+        ("cursor:", "400"),
+        ("composer-2.5-fast", "p5"),
+    ],
+)
+async def test_a_name_leads_to_its_provider(routed: Live, model: str, label: str) -> None:
+    assert await served_by(routed, model) == label
+
+
+async def test_the_answer_carries_the_name_without_its_window(routed: Live) -> None:
+    answer = await routed.post(ask(model="claude-opus-5[1m]"))
+    assert answer.json["model"] == "claude-opus-5"
+
+
+async def test_aliases_go_where_they_are_configured(sandbox: Sandbox, tmp_path: Path) -> None:
+    async with Live(sandbox, tmp_path, alias_provider="p2") as live:
+        use(live, Fake("p2"))
+        assert await served_by(live, "opus") == "p2"
+        ids = {model["id"]: model["display_name"] for model in (await live.get("/v1/models")).json["data"]}
+        assert ids["opus"] == "opus (p2)"
+
+
+async def test_an_alias_of_a_provider_that_is_not_there_is_refused(live: Live) -> None:
+    live.config = type(live.config)(**{**live.config.__dict__, "alias_provider": "p2"})
+    assert await served_by(live, "opus") == "400"
+
+
+async def test_background_requests_follow_their_session(routed: Live, clock: Clock) -> None:
+    assert await served_by(routed, "haiku", "s") == "p1"
+    assert await served_by(routed, "kimi-k2.6", "s") == "p2"
+    assert await served_by(routed, "haiku", "s") == "p2"
+    assert await served_by(routed, "haiku", "other") == "p1"
+    assert await served_by(routed, "grok-4.5", "s") == "p3"
+    assert await served_by(routed, "haiku", "s") == "p2"
+    assert sequence(routed) == 5
+    clock.now += 31 * 60
+    assert await served_by(routed, "haiku", "s") == "p1"
+    assert sequence(routed) == 1
+
+
+async def test_without_a_session_there_is_no_affinity(routed: Live) -> None:
+    assert await served_by(routed, "kimi-k2.6") == "p2"
+    assert await served_by(routed, "haiku") == "p1"
+    assert sequence(routed) is None
+
+
+async def test_a_session_of_the_body_counts_like_one_of_the_headers(routed: Live) -> None:
+    metadata = {"user_id": '{"device_id":"d","session_id":"S"}'}
+    assert await served_by(routed, "kimi-k2.6", metadata=metadata) == "p2"
+    assert await served_by(routed, "haiku", "S") == "p2"
+
+
+async def test_requests_that_fail_before_routing_do_not_count(routed: Live) -> None:
+    await served_by(routed, "kimi-k2.6", "s")
+    assert await served_by(routed, "nobody", "s") == "400"
+    await routed.post(b"{", headers={"x-claude-code-session-id": "s"})
+    await served_by(routed, "kimi-k2.6", "s")
+    assert sequence(routed) == 2
+
+
+async def test_token_counts_are_numbered_too(routed: Live) -> None:
+    headers = {"x-claude-code-session-id": "s"}
+    await routed.post(ask(), headers=headers)
+    await routed.post(ask(), "/v1/messages/count_tokens", headers=headers)
+    assert sequence(routed) == 2
+
+
+async def test_concurrent_requests_of_a_session_get_numbers_of_their_own(routed: Live) -> None:
+    await asyncio.gather(*(served_by(routed, "gpt-5.5", "s") for _ in range(16)))
+    numbers = [event.number for told in routed.watcher.told.values() for event in told if isinstance(event, Sequenced)]
+    assert sorted(numbers) == list(range(1, 17))
+
+
+async def test_the_table_of_sessions_is_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MAX_SESSIONS", 2)
+    table = sessions.Sessions(clock)
+    for session in ("a", "b", "c"):
+        table.routed(session, "p2", explicit=True)
+    assert [table.affinity(session) for session in ("a", "b", "c")] == [None, "p2", "p2"]
+
+
+# -- identity
+
+
+@pytest.mark.parametrize(
+    ("headers", "session", "owner"),
+    [
+        ([], None, None),
+        ([("x-claude-code-session-id", "a")], "a", Owner("a")),
+        ([("X-Agent-Session-Id", "a"), ("x-agent-id", "b")], "a", Owner("a", "b")),
+        ([("x-claude-code-session-id", "a"), ("x-claude-code-agent-id", "malformed agent")], "a", None),
+        ([("x-claude-code-session-id", "a"), ("x-claude-code-parent-agent-id", "p")], "a", None),
+        ([("x-claude-code-session-id", "s"), ("x-claude-code-session-id", "t")], "s", None),
+        ([("x-claude-code-session-id", "s" * 513)], "s" * 513, None),
+        ([("x-claude-code-session-id", "s\xe9")], "s\xe9", None),
+        ([("x-claude-code-agent-id", "b")], None, None),
+    ],
+)
+async def test_who_asks_is_told_by_headers(
+    routed: Live, headers: list[tuple[str, str]], session: str | None, owner: Owner | None
+) -> None:
+    provider = use(routed, Fake("p1"))
+    answer = await routed.request("POST", "/v1/messages", json=ask(), headers=headers)
+    assert answer.status == 200
+    assert (provider.calls[-1].session, provider.calls[-1].owner) == (session, owner)
+
+
+async def test_a_count_and_a_classifier_have_no_identity(routed: Live) -> None:
+    provider = use(routed, Fake("p1"))
+    headers = {"x-claude-code-session-id": "a"}
+    await routed.post(ask(), "/v1/messages/count_tokens", headers=headers)
+    await routed.post(ask(system=[{"type": "text", "text": MARKER}]), headers=headers)
+    assert [(call.session, call.owner) for call in provider.calls] == [("a", None), ("a", None)]
+
+
+# -- the safety classifier
+
+
+@pytest.mark.parametrize(
+    ("members", "model"),
+    [
+        ({"system": [{"type": "text", "text": "x"}, {"type": "text", "text": MARKER + " More."}]}, "gpt-5.6-luna"),
+        ({"system": [{"type": "text", "text": MARKER}], "tools": []}, "gpt-5.6-luna"),
+        ({"system": [{"type": "text", "text": MARKER}], "stream": True}, "gpt-5.5"),
+        ({"system": [{"type": "text", "text": MARKER}], "tools": [{"name": "Bash"}]}, "gpt-5.5"),
+        ({"system": [{"type": "text", "text": " " + MARKER}]}, "gpt-5.5"),
+        ({"system": MARKER}, "gpt-5.5"),
+        ({}, "gpt-5.5"),
+    ],
+)
+async def test_the_classifier_is_sent_to_a_small_model(routed: Live, members: dict[str, Any], model: str) -> None:
+    provider = use(routed, Fake("p1"))
+    await routed.post(ask(**members))
+    assert provider.calls[-1].target.model == model
+    assert provider.calls[-1].auto_review == (model != "gpt-5.5")
+
+
+async def test_the_classifier_stays_with_other_providers(routed: Live) -> None:
+    assert await served_by(routed, "kimi-k2.6", system=[{"type": "text", "text": MARKER}]) == "p2"
+
+
+async def test_the_classifier_can_be_sent_anywhere(sandbox: Sandbox, tmp_path: Path) -> None:
+    async with Live(sandbox, tmp_path, auto_review_model="grok-4.5[1m]") as live:
+        provider = use(live, Fake("p3"))
+        assert await served_by(live, "gpt-5.5", system=[{"type": "text", "text": MARKER}]) == "p3"
+        assert provider.calls[-1].model == "grok-4.5"
+        assert live.notes.all("auto-review route selected")[0]["overrideModel"] == "grok-4.5"
+    async with Live(sandbox, tmp_path, auto_review_model="nobody") as live:
+        assert await served_by(live, "gpt-5.5", system=[{"type": "text", "text": MARKER}]) == "400"
+
+
+async def test_the_classifier_counts_in_its_session_and_leaves_its_affinity(routed: Live) -> None:
+    await served_by(routed, "kimi-k2.6", "s")
+    assert await served_by(routed, "gpt-5.5", "s", system=[{"type": "text", "text": MARKER}]) == "p1"
+    assert sequence(routed) == 2
+    assert await served_by(routed, "haiku", "s") == "p2"
+
+
+async def test_a_count_is_never_taken_for_the_classifier(routed: Live) -> None:
+    provider = use(routed, Fake("p1"))
+    await routed.post(ask(system=[{"type": "text", "text": MARKER}]), "/v1/messages/count_tokens")
+    assert provider.calls[-1].target.model == "gpt-5.5"

@@ -1,0 +1,414 @@
+"""The writer of event streams: what is held back, what fills a silence, and how a stream may end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from checks import check_message_stream
+from harness import Fake, Live, ask, kinds, parse_events, texts, until, use, whole_message
+
+from proxy.core.lifecycle import Abandoned, Completed, Failed, GenerationStarted, Progress, UsageUpdated
+from proxy.errors import UpstreamError
+from proxy.sandbox import Sandbox
+from proxy.server import stream as stream_module
+
+Batch = list[dict[str, Any]]
+START = whole_message("gpt-5.5", "fine")[0]
+OPEN: dict[str, dict[str, Any]] = {
+    "text": {"type": "text", "text": ""},
+    "thinking": {"type": "thinking", "thinking": "", "signature": ""},
+    "tool_use": {"type": "tool_use", "id": "t", "name": "Bash", "input": {}},
+}
+
+
+def opened(kind: str = "text", index: int = 0) -> dict[str, Any]:
+    return {"type": "content_block_start", "index": index, "content_block": OPEN[kind]}
+
+
+def stopped(index: int = 0) -> dict[str, Any]:
+    return {"type": "content_block_stop", "index": index}
+
+
+def word(text: str, index: int = 0) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": text}}
+
+
+END: Batch = whole_message("gpt-5.5", "fine")[-2:]
+
+
+@pytest.fixture
+def fast(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Shorter times for the watch."""
+    monkeypatch.setattr(stream_module, "TICK_S", 0.01)
+
+    def shorten(**constants: float) -> None:
+        for name, value in constants.items():
+            monkeypatch.setattr(stream_module, name, value)
+
+    return shorten
+
+
+class Steps:
+    """A provider's answer, batch by batch; an exception among the steps is raised, a number is slept."""
+
+    def __init__(self, *steps: Any) -> None:
+        self.steps = steps
+
+    async def stream(self, call: Any) -> AsyncGenerator[Batch, None]:
+        for step in self.steps:
+            if isinstance(step, BaseException):
+                raise step
+            if isinstance(step, asyncio.Event):
+                await step.wait()
+            elif isinstance(step, float):
+                await asyncio.sleep(step)
+            else:
+                yield step
+
+
+def serve(live: Live, *steps: Any) -> Fake:
+    return use(live, Fake("p1", Steps(*steps).stream))
+
+
+async def events_of(response: Any) -> AsyncIterator[dict[str, Any]]:
+    """Events as they arrive."""
+    buffer = b""
+    async for chunk in response.content.iter_any():
+        buffer += chunk
+        *frames, buffer = buffer.split(b"\n\n")
+        for event in parse_events(b"".join(frame + b"\n\n" for frame in frames)):
+            yield event
+
+
+BROKEN = UpstreamError("it broke", kind="transient", retry_after=2)
+
+
+# -- before the first content
+
+
+async def test_framing_waits_for_content_so_that_a_failure_keeps_its_status(live: Live) -> None:
+    serve(live, [START], [{"type": "ping"}], 0.02, BROKEN)
+    answer = await live.stream(ask())
+    assert answer.status == 529 and answer.error == {"type": "overloaded_error", "message": "it broke"}
+    assert answer.headers["Retry-After"] == "2"
+
+
+async def test_after_the_grace_the_stream_begins_with_a_ping(live: Live, fast: Callable[..., None]) -> None:
+    live.config = replace_config(live, stream_grace_ms=30)
+    more = asyncio.Event()
+    serve(live, [START], more, [opened()], [word("fine"), stopped(), *END])
+    async with live.open(ask(stream=True)) as response:
+        stream = events_of(response)
+        assert kinds([await anext(stream), await anext(stream)]) == ["message_start", "ping"]
+        more.set()
+        rest = [event async for event in stream]
+    check_message_stream([START, *rest])
+    assert texts(rest) == "fine"
+    usage = [event for event in live.watcher.last if isinstance(event, UsageUpdated)]
+    assert usage[0] == UsageUpdated(3, None)
+
+
+async def test_after_the_grace_a_failure_is_an_event(live: Live, fast: Callable[..., None]) -> None:
+    live.config = replace_config(live, stream_grace_ms=10)
+    serve(live, [START], 0.1, BROKEN)
+    answer = await live.stream(ask())
+    assert answer.status == 200
+    assert kinds(answer.events) == ["message_start", "ping", "error"]
+    check_message_stream(answer.events)
+    assert isinstance(live.watcher.last[-1], Failed) and live.watcher.last[-1].status == 200
+
+
+async def test_nothing_is_said_before_the_provider_began(live: Live, fast: Callable[..., None]) -> None:
+    live.config = replace_config(live, stream_grace_ms=0)
+    serve(live, 0.1, BROKEN)
+    assert (await live.stream(ask())).status == 529
+
+
+def replace_config(live: Live, **members: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(live.config, **members)
+
+
+# -- silence
+
+
+@pytest.mark.parametrize(
+    ("kind", "delta"),
+    [
+        ("text", {"type": "text_delta", "text": ""}),
+        ("thinking", {"type": "thinking_delta", "thinking": ""}),
+        ("tool_use", {"type": "input_json_delta", "partial_json": ""}),
+    ],
+)
+async def test_a_silence_inside_a_block_is_filled_with_empty_deltas(
+    live: Live, fast: Callable[..., None], kind: str, delta: dict[str, Any]
+) -> None:
+    fast(KEEPALIVE_S=0.03)
+    serve(live, [START, opened(kind)], 0.2, [stopped(), *END])
+    events = (await live.stream(ask())).events
+    check_message_stream(events)
+    deltas = [event for event in events if event["type"] == "content_block_delta"]
+    assert len(deltas) >= 2 and all(event["delta"] == delta and event["index"] == 0 for event in deltas)
+    assert "ping" not in kinds(events)
+
+
+async def test_a_silence_between_blocks_is_filled_with_pings_and_later_with_what_old_clients_count(
+    live: Live, fast: Callable[..., None]
+) -> None:
+    fast(KEEPALIVE_S=0.03, LIFE_S=0.12)
+    serve(live, [START, opened(), word("a"), stopped()], 0.4, [*END])
+    events = (await live.stream(ask())).events
+    check_message_stream(events)
+    quiet = events[4:-2]
+    assert quiet[0] == {"type": "ping"}
+    alive = [event for event in quiet if event["type"] == "message_delta"]
+    assert alive and all(event["delta"] == {"stop_reason": None, "stop_sequence": None} for event in alive)
+    assert all(event["usage"] == {"output_tokens": 0} for event in alive)
+
+
+async def test_words_that_come_fast_need_no_pings(live: Live, fast: Callable[..., None]) -> None:
+    fast(KEEPALIVE_S=0.1)
+    serve(live, [START, opened()], *[[word("a")], 0.02] * 10, [stopped(), *END])
+    assert "ping" not in kinds((await live.stream(ask())).events)
+
+
+async def test_nothing_is_written_behind_the_end_while_a_slow_reader_takes_it(
+    sandbox: Sandbox, tmp_path: Path, fast: Callable[..., None]
+) -> None:
+    """The end of the body waits for a reader too; a sign of life would then stand behind the last chunk."""
+    fast(KEEPALIVE_S=0.02)
+    moved = asyncio.Event()
+
+    async def answer(call: Any) -> AsyncGenerator[Batch, None]:
+        yield [START, opened(), word("x" * 100_000)]  # waits until most of it is taken
+        moved.set()
+        yield [word("y" * 60_000), stopped(), *END]  # does not wait, but fills the buffer
+
+    async def little_room(request: web.Request, response: web.StreamResponse) -> None:
+        transport = request.transport
+        assert transport is not None
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2048)
+
+    live = Live(sandbox, tmp_path)
+    live.app.on_response_prepare.append(little_room)
+    async with live:
+        use(live, Fake("p1", answer))
+        reader, writer = await slow_client(live)
+        received = b""
+        async with asyncio.timeout(5):
+            while not moved.is_set():
+                received += await reader.read(1024)
+            await asyncio.sleep(0.3)
+            while not received.endswith(b"0\r\n\r\n"):
+                received += await reader.read(65536)
+        assert b'"type":"ping"' not in received
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+        async with asyncio.timeout(5):
+            assert (await reader.read()).startswith(b"HTTP/1.1 200 OK\r\n")
+        writer.close()
+        assert isinstance(live.watcher.last[-1], Completed)
+
+
+async def slow_client(live: Live) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A streamed request of which nothing is read that is not asked for."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    sock.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", live.port))
+    reader, writer = await asyncio.open_connection(sock=sock, limit=1024)
+    body = json.dumps(ask(stream=True)).encode()
+    head = "POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    return reader, writer
+
+
+async def test_a_reader_that_takes_nothing_for_long_is_gone(live: Live, fast: Callable[..., None]) -> None:
+    fast(STALL_S=0.1)
+    provider = serve(live, [START, opened()], *[[word("x" * 100_000)]] * 200, [stopped(), *END])
+    _, writer = await slow_client(live)
+    await until(lambda: provider.closed, 3)
+    await until(lambda: isinstance(live.watcher.last[-1], Abandoned))
+    writer.close()
+
+
+# -- ends
+
+
+async def test_a_failure_after_content_is_the_last_event(live: Live) -> None:
+    serve(live, [START, opened(), word("partial")], [stopped()], BROKEN)
+    answer = await live.stream(ask())
+    assert answer.status == 200
+    check_message_stream(answer.events)
+    assert answer.events[-1] == {"type": "error", "error": {"type": "overloaded_error", "message": "it broke"}}
+    assert kinds(answer.events).count("message_stop") == 0
+    fields = live.notes.all("request_failed")[0]
+    assert (fields["status"], fields["phase"], fields["inBandSse"]) == (200, "response_body", True)
+    assert "errorFile" not in fields
+
+
+async def test_an_overflow_after_content_is_said_in_the_words_that_clients_know(live: Live) -> None:
+    error = UpstreamError("context window exceeded", kind="context")
+    serve(live, [START, opened(), word("partial"), stopped()], error)
+    event = (await live.stream(ask())).events[-1]
+    message = "prompt is too long: context window exceeded"
+    assert event["error"] == {"type": "invalid_request_error", "message": message}
+
+
+async def test_a_bug_after_content_is_an_event_without_its_text(live: Live) -> None:
+    serve(live, [START, opened(), word("partial"), stopped()], KeyError("the secret prompt"))
+    answer = await live.stream(ask())
+    assert answer.events[-1]["error"]["type"] == "api_error"
+    assert b"secret" not in answer.raw and "KeyError" in answer.events[-1]["error"]["message"]
+
+
+@pytest.mark.parametrize("error", [ConnectionResetError("upstream"), TimeoutError(), FileNotFoundError("/x")])
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_raw_system_error_of_a_provider_is_not_taken_for_a_client_that_left(
+    live: Live, error: Exception, stream: bool
+) -> None:
+    serve(live, [START, opened(), word("partial"), stopped()], error)
+    answer = await live.post(ask(stream=stream))
+    if stream:
+        assert answer.events[-1]["type"] == "error"
+    else:
+        assert answer.status == 500 and answer.error["type"] == "api_error"
+    assert isinstance(live.watcher.last[-1], Failed)
+
+
+@pytest.mark.parametrize("steps", [(), ([],), ([START],), ([START, opened(), word("a"), stopped()],)])
+async def test_an_answer_without_an_end_is_never_passed_on_as_whole(live: Live, steps: Any) -> None:
+    serve(live, *steps)
+    answer = await live.stream(ask())
+    if len(steps) and len(steps[0]) > 1:
+        assert answer.events[-1]["type"] == "error" and "message_stop" not in kinds(answer.events)
+    else:
+        assert answer.status == 502 and answer.error["type"] == "api_error"
+    assert (await live.post(ask())).status == 502
+
+
+async def test_an_error_behind_the_end_changes_nothing(live: Live) -> None:
+    serve(live, [START, opened(), word("a"), stopped(), *END], BROKEN)
+    answer = await live.stream(ask())
+    check_message_stream(answer.events)
+    assert kinds(answer.events)[-1] == "message_stop"
+    assert live.watcher.names.count("Completed") == 1 and "Failed" not in live.watcher.names
+
+
+async def test_each_batch_is_one_write(live: Live) -> None:
+    batches = [[START, opened()], [word("a"), word("b")], [stopped(), *END]]
+    serve(live, *[step for batch in batches for step in (batch, 0.01)])
+    async with live.open(ask(stream=True)) as response:
+        chunks = [chunk async for chunk, _ in response.content.iter_chunks() if chunk]
+    assert [len(parse_events(chunk)) for chunk in chunks] == [2, 2, 3]
+    progress = [event for event in live.watcher.told[response.headers["request-id"]] if isinstance(event, Progress)]
+    assert [(event.bytes, event.chunks) for event in progress] == [
+        (len(chunk), n) for chunk, n in zip(chunks, (2, 2, 3), strict=True)
+    ]
+
+
+# -- clients that leave
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_client_that_leaves_ends_the_work_at_once(live: Live, stream: bool) -> None:
+    provider = serve(live, [START, opened(), word("a")], asyncio.Event())
+    task = asyncio.ensure_future(live.post(ask(stream=stream)))
+    await until(lambda: provider.calls)
+    await asyncio.sleep(0.02)
+    task.cancel()
+    await until(lambda: provider.closed == 1, 1.0)
+    await until(lambda: isinstance(live.watcher.last[-1], Abandoned))
+    assert live.watcher.names.count("Abandoned") == 1
+    assert live.notes.all("request_failed")[0]["message"].endswith("the client left")
+
+
+async def test_a_client_that_leaves_behind_the_last_event_got_its_answer(live: Live) -> None:
+    never = asyncio.Event()
+    provider = serve(live, [START, opened(), word("a"), stopped(), *END], never)
+    async with live.open(ask(stream=True)) as response:
+        seen = [event async for event in take(events_of(response), 6)]
+        assert seen[-1]["type"] == "message_stop"
+    await until(lambda: provider.closed == 1, 1.0)
+    assert isinstance(live.watcher.last[-1], Completed) and "Abandoned" not in live.watcher.names
+
+
+async def take(stream: AsyncIterator[dict[str, Any]], count: int) -> AsyncIterator[dict[str, Any]]:
+    async for event in stream:
+        yield event
+        count -= 1
+        if not count:
+            return
+
+
+async def test_a_client_that_leaves_while_its_body_is_read_is_no_error(live: Live) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", live.port)
+    writer.write(b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
+    writer.write(b"Content-Length: 1000\r\n\r\n{")
+    await until(lambda: live.watcher.told)
+    writer.transport.abort()
+    await until(lambda: isinstance(live.watcher.last[-1], Abandoned))
+    assert not live.notes.all("internal_error")
+
+
+# -- what is recorded
+
+
+def told(live: Live) -> list[Any]:
+    return [event for event in live.watcher.last if not isinstance(event, UsageUpdated)]
+
+
+async def test_a_stream_is_told_from_start_to_end(live: Live) -> None:
+    await live.stream(ask(), headers={"x-claude-code-session-id": "s"})
+    assert live.watcher.names == [
+        *("Started", "Sequenced", "ProviderSelected", "ModelResolved", "UpstreamStarted"),
+        *("UsageUpdated", "GenerationStarted", "UsageUpdated", "Completed"),
+    ]
+    (events,) = live.watcher.told.values()
+    assert isinstance(events[-1], Completed) and isinstance(events[-2], Progress)
+
+
+async def test_a_whole_answer_is_told_alike(live: Live) -> None:
+    await live.post(ask())
+    assert live.watcher.names == [
+        *("Started", "ProviderSelected", "ModelResolved", "UpstreamStarted"),
+        *("UsageUpdated", "GenerationStarted", "UsageUpdated", "Completed"),
+    ]
+
+
+async def test_an_error_before_routing_and_one_after_are_told(live: Live) -> None:
+    await live.post(b"{")
+    assert live.watcher.names == ["Started", "Failed"]
+    live.sandbox.p1.script.extend([{"fault": "forbidden"}])
+    await live.stream(ask())
+    assert live.watcher.names[-2:] == ["UpstreamStarted", "Failed"]
+    assert live.watcher.last[-1] == Failed(403, "Access denied")
+
+
+async def test_an_error_within_and_an_abandoned_stream_are_told(live: Live) -> None:
+    live.sandbox.p1.script.extend([{"fault": "cut_text"}, {"fault": "silence_mid_text", "seconds": None}])
+    await live.stream(ask())
+    assert live.watcher.names[-2:] == ["GenerationStarted", "Failed"] and live.watcher.last[-1].status == 200
+    async with live.open(ask(stream=True)) as response:
+        await response.content.readany()
+    await until(lambda: isinstance(live.watcher.last[-1], Abandoned))
+    assert any(isinstance(event, GenerationStarted) for event in live.watcher.last)
+
+
+async def test_every_attempt_is_told(live: Live) -> None:
+    live.sandbox.p1.script.extend([{"fault": "server_error", "times": 2}])
+    await live.stream(ask())
+    attempts = [event.attempt for event in live.watcher.last if type(event).__name__ == "UpstreamStarted"]
+    assert attempts == [1, 2, 3]
+
+
+async def test_a_compaction_is_told(live: Live) -> None:
+    await live.post(ask(system="You are a helpful AI assistant tasked with summarizing conversations."))
+    assert "CompactionStarted" in live.watcher.names

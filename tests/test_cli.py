@@ -1,0 +1,217 @@
+"""The command line: what each command says, and with which status it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from processes import ROOT, Finished, environment, run
+
+from proxy import __version__, cli
+from proxy.cli import config_root, main, state_root
+from proxy.sandbox import Sandbox
+
+Said = pytest.CaptureFixture[str]
+
+
+def command(*arguments: str, said: Said) -> tuple[int, str, str]:
+    """Runs a command in this process: (status, stdout, stderr)."""
+    try:
+        status = main(list(arguments))
+    except SystemExit as error:
+        status = int(error.code or 0)
+    out, err = said.readouterr()
+    return status, out, err
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No settings of this machine."""
+    for name in [name for name in cli.os.environ if name.startswith("PROXY_") or name == "PORT"]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PROXY_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("arguments", [["version"], ["--version"], ["-v"]])
+def test_the_version_is_told_with_the_name(arguments: list[str], capsys: Said) -> None:
+    assert command(*arguments, said=capsys) == (0, f"model-proxy {__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["frobnicate"],
+        ["--frobnicate"],
+        ["serve", "--frobnicate"],
+        ["serve", "--port", "many"],
+        ["auth"],
+        ["auth", "frobnicate", "p1"],
+        ["auth", "status"],
+        ["models", "extra"],
+    ],
+)
+def test_what_is_no_command_gets_the_usage(arguments: list[str], capsys: Said) -> None:
+    status, out, err = command(*arguments, said=capsys)
+    assert (status, out) == (2, "") and err.startswith("usage: model-proxy")
+
+
+def test_help_names_the_commands(capsys: Said) -> None:
+    status, out, _ = command("--help", said=capsys)
+    assert status == 0
+    for name in ("serve", "auth", "models", "sandbox", "version"):
+        assert name in out
+
+
+@pytest.mark.parametrize("port", ["70000", "-1"])
+def test_a_port_that_is_none_stops_the_start(world: Path, port: str, capsys: Said) -> None:
+    status, _, err = command("serve", f"--port={port}", said=capsys)
+    assert status == 1 and "--port" in err
+
+
+def test_models_are_one_line_a_provider(capsys: Said) -> None:
+    status, out, _ = command("models", said=capsys)
+    full = command("models", "--full", said=capsys)[1]
+    assert status == 0 and out.startswith("p1 (codex): gpt-5.2, ") and len(out.splitlines()) == 1
+    assert "models --full" in out and "models --full" not in full
+    assert len(full.split(", ")) > len(out.split(", "))
+
+
+# -- signing in and out
+
+
+@pytest.mark.parametrize("label", ["p1", "codex"])
+def test_without_a_credential_the_status_says_so_on_stdout(world: Path, label: str, capsys: Said) -> None:
+    assert command("auth", "status", label, said=capsys) == (1, "Not authenticated\n", "")
+    assert command("auth", "logout", label, said=capsys)[0] == 0
+
+
+@pytest.mark.parametrize("action", ["login", "status", "logout"])
+def test_an_unknown_provider_is_named(world: Path, action: str, capsys: Said) -> None:
+    status, out, err = command("auth", action, "p9", said=capsys)
+    assert (status, out) == (2, "") and "p9" in err
+
+
+def test_the_status_shows_no_token_and_logout_removes_it(world: Path, capsys: Said) -> None:
+    path = world / "config" / "p1" / "auth.json"
+    path.parent.mkdir(parents=True)
+    record = {"access": "acc-secret", "refresh": "ref-secret", "expires": 4_000_000_000_000, "accountId": "acct-7"}
+    path.write_text(json.dumps(record))
+    status, out, err = command("auth", "status", "p1", said=capsys)
+    assert status == 0 and err == ""
+    assert "Account: acct-7" in out and f"Storage: {path}" in out and "secret" not in out
+    assert command("auth", "logout", "p1", said=capsys)[0] == 0
+    assert not path.exists()
+    assert command("auth", "status", "p1", said=capsys)[0] == 1
+
+
+def test_a_folder_that_cannot_be_made_is_no_traceback(
+    world: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    (world / "config").write_text("a file")
+
+    async def broken(*_: Any) -> int:
+        raise NotADirectoryError(20, "Not a directory", str(world / "config"))
+
+    monkeypatch.setattr(cli, "_models", broken)
+    status, _, err = command("models", said=capsys)
+    assert status == 1 and err.startswith("model-proxy: ") and "Not a directory" in err
+
+
+async def test_signing_in_with_a_code(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.p1.options.device_pending_polls = 0
+    env = environment(tmp_path, **sandbox.settings())
+    finished = await run("auth", "login", "p1", "--device", env=env)
+    stored = tmp_path / "config" / "p1" / "auth.json"
+    assert finished.status == 0, finished.err
+    assert f"Auth saved in {stored}" in finished.out and "Account: acct-sandbox" in finished.out
+    assert f"{sandbox.origin}/codex/device" in finished.out
+    assert stored.stat().st_mode & 0o777 == 0o600 and stored.parent.stat().st_mode & 0o777 == 0o700
+    record = json.loads(stored.read_text())
+    assert record["access"] not in finished.out and record["refresh"] not in finished.out
+    status = await run("auth", "status", "codex", env=env)
+    assert status.status == 0 and "Account: acct-sandbox" in status.out
+
+
+async def test_signing_in_with_a_browser(sandbox: Sandbox, tmp_path: Path) -> None:
+    finished = await browser_login(sandbox, tmp_path)
+    assert finished.status == 0, finished.err
+    assert "Auth saved in" in finished.out and "Account: acct-sandbox" in finished.out
+
+
+async def test_a_browser_that_brings_a_refusal_ends_with_its_reason(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.p1.issuer.deny = "access_denied"
+    finished = await browser_login(sandbox, tmp_path)
+    assert finished.status == 2 and "access_denied" in finished.err and "Traceback" not in finished.err
+    assert not (tmp_path / "config" / "p1" / "auth.json").exists()
+
+
+async def browser_login(sandbox: Sandbox, folder: Path) -> Finished:
+    """Runs the command and does what the browser would: opens the address and follows it back."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "proxy", "auth", "login", "p1"),
+        env=environment(folder, **sandbox.settings()),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout
+    said = b""
+    try:
+        async with asyncio.timeout(15):
+            while not said.rstrip().rpartition(b"\n")[2].startswith(b"http"):
+                line = await process.stdout.readline()
+                assert line, said
+                said += line
+            url = said.rstrip().rpartition(b"\n")[2].decode()
+            async with aiohttp.ClientSession() as browser, browser.get(url) as page:
+                await page.read()
+            rest, err = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode is not None
+    return Finished(process.returncode, (said + rest).decode(), err.decode())
+
+
+async def test_a_sign_in_service_that_is_away_is_named(tmp_path: Path) -> None:
+    env = environment(tmp_path, PROXY_P1_ISSUER="http://127.0.0.1:9")
+    finished = await run("auth", "login", "p1", "--device", env=env)
+    assert finished.status == 2 and finished.err.startswith("model-proxy: ") and "Traceback" not in finished.err
+
+
+async def test_a_bad_script_stops_the_sandbox(tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text('[{"fault": "nothing of the kind"}]')
+    env = environment(tmp_path)
+    for arguments in (["serve", "--port", "0", "--sandbox-script"], ["sandbox", "--script"]):
+        finished = await run(*arguments, str(script), env=env)
+        assert finished.status == 1 and "nothing of the kind" in finished.err and "Traceback" not in finished.err
+
+
+# -- where things are
+
+
+@pytest.mark.parametrize(
+    ("environment", "platform", "config", "state"),
+    [
+        ({"HOME": "/h"}, "linux", "/h/.config/model-proxy", "/h/.local/state/model-proxy"),
+        ({"HOME": "/h", "XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s"}, "linux", "/c/model-proxy", "/s/model-proxy"),
+        ({"HOME": "/h", "XDG_CONFIG_HOME": ""}, "linux", "/h/.config/model-proxy", "/h/.local/state/model-proxy"),
+        ({"HOME": "/h", "XDG_CONFIG_HOME": "/c"}, "darwin", "/h/.config/model-proxy", "/h/.local/state/model-proxy"),
+        ({"HOME": "/h", "PROXY_CONFIG_DIR": "/own"}, "linux", "/own", "/h/.local/state/model-proxy"),
+        ({"USERPROFILE": "/u"}, "linux", "/u/.config/model-proxy", "/u/.local/state/model-proxy"),
+        ({"APPDATA": "/a", "LOCALAPPDATA": "/l"}, "win32", "/a/model-proxy", "/l/model-proxy"),
+        ({"USERPROFILE": "/u"}, "win32", "/u/AppData/Roaming/model-proxy", "/u/AppData/Local/model-proxy"),
+    ],
+)
+def test_the_folders_follow_the_platform(environment: dict[str, str], platform: str, config: str, state: str) -> None:
+    assert config_root(environment, platform) == Path(config)
+    assert state_root(environment, platform) == Path(state)

@@ -1,0 +1,267 @@
+"""Settings: where they come from, what wins, what a mistake costs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy import cli
+from proxy.cli import ConfigFile
+from proxy.config import SETTINGS, Config, ConfigError, is_loopback, load, overrides, read_file
+
+NOTHING: dict[str, str] = {}
+
+
+def test_without_anything_every_setting_has_its_default() -> None:
+    config, warnings = load(NOTHING)
+    assert config == Config() and warnings == []
+    assert (config.bind_address, config.port, config.alias_provider) == ("127.0.0.1", 18765, "p1")
+    assert config.max_body_bytes == 64 * 1024 * 1024 and config.max_concurrent_per_session == 24
+
+
+def test_the_table_of_settings_is_complete() -> None:
+    assert [setting.field for setting in SETTINGS] == [field.name for field in dataclasses.fields(Config)]
+    keys = [setting.key for setting in SETTINGS if setting.key]
+    variables = [name for setting in SETTINGS for name in setting.variables]
+    assert len(set(keys)) == len(keys) and len(set(variables)) == len(variables)
+    for setting in SETTINGS:
+        assert setting.variables and setting.help.endswith(".") and setting.kind
+        assert all(name.startswith("PROXY_") or name == "PORT" for name in setting.variables)
+        assert getattr(Config(), setting.field) == setting.default
+
+
+def test_a_variable_wins_over_the_file_and_the_file_over_the_default() -> None:
+    file = {"port": 19000, "p1": {"effort": "high"}}
+    assert load(NOTHING, file)[0].port == 19000
+    assert load({"PORT": "19001"}, file)[0].port == 19001
+    assert load({"PORT": "19001", "PROXY_PORT": "19002"}, file)[0].port == 19002
+    assert load({"PROXY_P1_EFFORT": "low"}, file)[0].p1_effort == "low"
+    assert load(NOTHING, file)[0].p1_effort == "high"
+
+
+def test_keys_may_be_nested_or_written_out() -> None:
+    for file in ({"p1": {"model": "gpt-5.4"}}, {"p1.model": "gpt-5.4"}):
+        assert load(NOTHING, file)[0].p1_model == "gpt-5.4"
+
+
+def test_unknown_keys_are_ignored() -> None:
+    config, warnings = load(NOTHING, {"port": 19000, "unknown": 1, "p1": {"new": {}}, "p9": 7})
+    assert config.port == 19000 and warnings == []
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        {"port": "x", "bindAddress": "192.0.2.1"},
+        {"bindAddress": "192.0.2.1", "port": True},
+        {"port": 1.5, "bindAddress": "192.0.2.1"},
+        {"bindAddress": "192.0.2.1", "p1": {"pdfInput": "yes"}},
+        {"bindAddress": "192.0.2.1", "p1.model": 7},
+        {"bindAddress": "192.0.2.1", "server": {"allowedHosts": {"a": 1}}},
+    ],
+)
+def test_a_key_of_the_wrong_type_makes_the_whole_file_void(file: dict[str, Any]) -> None:
+    config, warnings = load(NOTHING, file)
+    assert config == Config() and len(warnings) == 1
+    assert warnings[0].startswith("config.json is ignored as a whole: ") and "192.0.2.1" not in warnings[0]
+
+
+def test_a_variable_out_of_range_means_the_default_and_the_file_is_not_asked() -> None:
+    for value in ("abc", "-1", "65536", "1.5", "٣", "²", "9" * 30):
+        config, warnings = load({"PORT": value}, {"port": 19000})
+        assert config.port == 18765
+        assert len(warnings) == 1 and warnings[0].startswith("PORT is ignored: ")
+
+
+def test_a_number_of_the_file_out_of_range_costs_itself_only() -> None:
+    config, warnings = load(NOTHING, {"port": 70000, "p1": {"model": "gpt-5.4"}})
+    assert (config.port, config.p1_model) == (18765, "gpt-5.4") and len(warnings) == 1
+
+
+def test_empty_variables_are_not_set() -> None:
+    config, warnings = load({"PROXY_P1_MODEL": "", "PORT": "", "PROXY_API_KEY": " "}, {"p1": {"model": "gpt-5.4"}})
+    assert (config.p1_model, config.port, config.api_key) == ("gpt-5.4", 18765, None) and warnings == []
+
+
+@pytest.mark.parametrize("value", ["", "0", "false", "1"])
+def test_the_log_switches_are_on_when_present(value: str) -> None:
+    config, warnings = load({"PROXY_LOG_STDERR": value, "PROXY_LOG_VERBOSE": value})
+    assert config.log_stderr and config.log_verbose and warnings == []
+    assert load(NOTHING, {"log": {"stderr": False}})[0].log_stderr is False
+    assert load(NOTHING, {"log": {"stderr": True}})[0].log_stderr is True
+
+
+@pytest.mark.parametrize(
+    ("value", "on"), [("1", True), ("TRUE", True), (" yes ", True), ("on", True), ("0", False), ("off", False)]
+)
+def test_switches_understand_the_usual_words(value: str, on: bool) -> None:
+    assert load({"PROXY_P1_PDF_INPUT": value}, {"p1": {"pdfInput": not on}})[0].p1_pdf_input is on
+
+
+def test_a_switch_is_never_turned_on_by_accident() -> None:
+    config, warnings = load({"PROXY_P1_PDF_INPUT": "maybe"}, {"p1": {"pdfInput": True}})
+    assert config.p1_pdf_input is False and len(warnings) == 1
+
+
+@pytest.mark.parametrize("value", ["not-an-ip", "localhost", "127.0.0.1:80", "256.1.1.1", "[::1]:80"])
+def test_an_address_that_is_none_stops_the_start(value: str) -> None:
+    with pytest.raises(ConfigError, match="invalid proxy bind address") as raised:
+        load({"PROXY_BIND_ADDRESS": value})
+    assert value in str(raised.value)
+    with pytest.raises(ConfigError, match="in config"):
+        load(NOTHING, {"bindAddress": value})
+
+
+@pytest.mark.parametrize(("value", "address"), [("::1", "::1"), ("[::]", "::"), (" 0.0.0.0 ", "0.0.0.0")])
+def test_addresses_of_both_families_are_taken(value: str, address: str) -> None:
+    assert load({"PROXY_BIND_ADDRESS": value})[0].bind_address == address
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "http://example.com/x",
+        "ftp://127.0.0.1",
+        "https://user:pass@example.com",
+        "https://example.com/?q=1",
+        "https://example.com/#x",
+        "https://",
+        "example.com",
+        "http://127.0.0.1.example.com",
+        "http://[broken",
+        "https://example.com:99999",
+    ],
+)
+def test_a_credential_goes_to_https_or_loopback_only(value: str) -> None:
+    for name in ("PROXY_P1_BASE_URL", "PROXY_P1_ISSUER"):
+        with pytest.raises(ConfigError) as raised:
+            load({name: value})
+        assert name in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "value", ["https://example.com/x/responses", "http://127.0.0.1:8080/r", "http://localhost/r", "http://[::1]:1/r"]
+)
+def test_good_addresses_of_upstreams_are_taken(value: str) -> None:
+    assert load({"PROXY_P1_BASE_URL": value + "/"})[0].p1_base_url == value
+
+
+def test_the_provider_of_the_aliases_is_one_of_two() -> None:
+    for value, label in (("p2", "p2"), ("kimi", "p2"), ("codex", "p1"), ("p1", "p1")):
+        assert load({"PROXY_ALIAS_PROVIDER": value})[0].alias_provider == label
+    for value in ("p3", "P2", "x"):
+        config, warnings = load({"PROXY_ALIAS_PROVIDER": value}, {"aliasProvider": "p2"})
+        assert config.alias_provider == "p1" and len(warnings) == 1
+
+
+def test_hosts_come_as_a_list_or_as_a_text() -> None:
+    assert load({"PROXY_ALLOWED_HOSTS": "A.example, b.example,,"})[0].allowed_hosts == ("a.example", "b.example")
+    assert load(NOTHING, {"server": {"allowedHosts": ["A.example"]}})[0].allowed_hosts == ("a.example",)
+
+
+@pytest.mark.parametrize(
+    ("host", "inside"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost", True),
+        ("a.localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.0.1", False),
+        ("localhost.example", False),
+    ],
+)
+def test_loopback_is_known(host: str, inside: bool) -> None:
+    assert is_loopback(host) is inside
+
+
+def test_a_key_is_never_shown() -> None:
+    config, _ = load({"PROXY_API_KEY": "hunter2"}, {"apiKey": "hunter3"})
+    assert config.api_key and config.api_key.reveal() == "hunter2"
+    assert "hunter" not in repr(config)
+    assert overrides({"PROXY_API_KEY": "hunter2"}, {}) == ["apiKey (env)"]
+    lines = overrides(NOTHING, {"apiKey": "hunter3", "autoReviewModel": "free text", "port": 19000})
+    assert lines == ["port: 19000", "apiKey (config)", "autoReviewModel (config)"]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "7", "\xff", "[" * 100_000, '{"port": NaN'])
+def test_a_file_that_cannot_be_read_is_ignored_with_its_name(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "config.json"
+    path.write_bytes(content.encode("latin-1"))
+    found, warnings = read_file(path)
+    assert found == {} and len(warnings) == 1 and str(path) in warnings[0]
+    assert read_file(tmp_path / "none.json") == ({}, [])
+
+
+# -- the file as it changes
+
+
+class Watched:
+    """A ConfigFile whose file can be changed, and time with it."""
+
+    def __init__(
+        self, root: Path, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], **content: Any
+    ) -> None:
+        monkeypatch.setattr(cli, "RELOAD_S", 0.0)
+        self.path = root / "config.json"
+        self.path.write_text(json.dumps(content))
+        self.file = ConfigFile(root, environment)
+        self.warnings: list[str] = []
+        self.file.warn = self.warnings.append
+
+    def write(self, text: str) -> Config:
+        self.path.write_text(text)
+        later = time.time_ns() + 1_000_000_000
+        os.utime(self.path, ns=(later, later))
+        return self.file.current()
+
+
+def test_a_changed_file_counts_at_once_except_for_what_is_fixed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = Watched(tmp_path, monkeypatch, {"PROXY_P1_EFFORT": "high"}, port=19000)
+    changes = {
+        "port": 1,
+        "bindAddress": "0.0.0.0",
+        "aliasProvider": "p2",
+        "apiKey": "x",
+        "p1": {"model": "gpt-5.4", "effort": "low", "issuer": "https://other.example"},
+    }
+    config = watched.write(json.dumps(changes))
+    assert (config.p1_model, config.p1_effort) == ("gpt-5.4", "high")
+    assert (config.port, config.bind_address, config.alias_provider) == (19000, "127.0.0.1", "p1")
+    assert config.api_key is None and config.p1_issuer == Config().p1_issuer
+    watched.path.unlink()
+    assert watched.file.current().p1_model is None
+
+
+def test_a_file_that_breaks_while_running_is_reported_and_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = Watched(tmp_path, monkeypatch, {}, p1={"model": "gpt-5.4"})
+    assert watched.write('{"bindAddress": "nonsense"}').p1_model == "gpt-5.4"
+    assert len(watched.warnings) == 1 and "invalid proxy bind address" in watched.warnings[0]
+    assert watched.write("{").p1_model is None
+    assert watched.warnings[1] == f"{watched.path} is ignored: JSONDecodeError"
+    watched.file.current()
+    assert len(watched.warnings) == 2
+
+
+def test_flags_outlive_a_change_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(tmp_path, monkeypatch, {})
+    watched.file.override(port=0)
+    assert watched.write('{"port": 5}').port == 0
+
+
+def test_the_file_is_not_looked_at_for_every_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(tmp_path, monkeypatch, {})
+    monkeypatch.setattr(cli, "RELOAD_S", 60.0)
+    assert watched.write('{"p1": {"model": "gpt-5.4"}}').p1_model is None

@@ -1,0 +1,99 @@
+"""Errors as callers see them."""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.errors import (
+    KINDS,
+    STATUS_KINDS,
+    BusyError,
+    ProxyError,
+    RequestError,
+    SignInError,
+    UpstreamError,
+    headers,
+    kind_of_status,
+    messages_body,
+    messages_event,
+    openai_body,
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "word"),
+    [
+        ("invalid_request", 400, "invalid_request_error"),
+        ("sign_in", 401, "authentication_error"),
+        ("billing", 402, "billing_error"),
+        ("permission", 403, "permission_error"),
+        ("not_found", 404, "not_found_error"),
+        ("no_route", 404, "not_found"),
+        ("wrong_method", 405, "invalid_request_error"),
+        ("slow_request", 408, "timeout_error"),
+        ("too_large", 413, "request_too_large"),
+        ("context", 413, "request_too_large"),
+        ("media_type", 415, "invalid_request_error"),
+        ("rate_limit", 429, "rate_limit_error"),
+        ("usage_limit", 429, "rate_limit_error"),
+        ("busy", 429, "overloaded_error"),
+        ("internal", 500, "api_error"),
+        ("transport", 502, "api_error"),
+        ("unavailable", 503, "api_error"),
+        ("overloaded", 529, "overloaded_error"),
+        ("transient", 529, "overloaded_error"),
+    ],
+)
+def test_a_kind_has_a_status_and_a_word(kind: str, status: int, word: str) -> None:
+    error = ProxyError("why", kind=kind)
+    body = messages_body(error, "id-1")
+    assert error.status == status
+    assert body == {"type": "error", "error": {"type": word, "message": "why"}, "request_id": "id-1"}
+
+
+def test_no_kind_has_a_status_that_the_openai_family_does_not_know() -> None:
+    for row in KINDS.values():
+        assert (row.openai_status or row.status) != 529
+
+
+def test_every_status_of_an_upstream_has_a_kind() -> None:
+    assert all(kind in KINDS for kind in STATUS_KINDS.values())
+    assert [kind_of_status(status) for status in (418, 500, 501, 599)] == ["upstream", *["transient"] * 3]
+
+
+def test_what_no_retry_cures_says_so() -> None:
+    final = {
+        kind for kind, row in KINDS.items() if headers(ProxyError("x", kind=kind)).get("x-should-retry") == "false"
+    }
+    assert {"invalid_request", "sign_in", "usage_limit", "too_large", "permission"} <= final
+    assert not {"context", "rate_limit", "busy", "transient", "overloaded", "unavailable", "slow_request"} & final
+
+
+@pytest.mark.parametrize(
+    ("seconds", "value"), [(None, None), (0, "1"), (0.2, "1"), (1.0, "1"), (1.01, "2"), (3600, "3600")]
+)
+def test_the_wait_is_a_whole_number_of_seconds(seconds: float | None, value: str | None) -> None:
+    assert headers(ProxyError("x", kind="busy", retry_after=seconds)).get("Retry-After") == value
+
+
+def test_inside_a_stream_an_overflow_begins_with_the_words_that_clients_know() -> None:
+    event = messages_event(ProxyError("too much", kind="context", provider="p1"))
+    assert event == {
+        "type": "error",
+        "error": {"type": "invalid_request_error", "message": "prompt is too long: too much", "provider": "p1"},
+    }
+    event = messages_event(ProxyError("slow down", kind="rate_limit"))
+    assert event == {"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}}
+
+
+def test_the_openai_form_has_all_four_members() -> None:
+    error = RequestError("no", param="messages[0]", code="invalid_json")
+    assert openai_body(error) == {
+        "error": {"message": "no", "type": "invalid_request_error", "param": "messages[0]", "code": "invalid_json"}
+    }
+
+
+def test_each_child_has_its_kind_and_an_upstream_keeps_its_status() -> None:
+    children = (RequestError("x"), SignInError("x"), UpstreamError("x"), BusyError("x"), ProxyError("x"))
+    assert [error.status for error in children] == [400, 401, 502, 429, 500]
+    assert UpstreamError("x", kind="upstream", status=418).status == 418

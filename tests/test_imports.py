@@ -1,0 +1,156 @@
+"""Who may import whom, read from the source: imports inside functions count too."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "proxy"
+
+#: What only somebody with a clock, a disk or a network needs.
+IMPURE = frozenset(
+    {
+        "aiohttp",
+        "asyncio",
+        "os",
+        "time",
+        "random",
+        "logging",
+        "threading",
+        "pathlib",
+        "secrets",
+        "uuid",
+        "socket",
+        "subprocess",
+        "tempfile",
+        "shutil",
+    }
+)
+
+#: room -> what else of this project it may import
+ROOMS = {
+    "core": (),
+    "auth": ("proxy.core", "proxy.errors"),
+    "observe": ("proxy.core", "proxy.errors"),
+    "providers": ("proxy.core", "proxy.auth", "proxy.errors", "proxy.config", "proxy.version", "proxy.data"),
+    "sandbox": ("proxy.core.sse",),
+}
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(source: str, module: str, *, is_package: bool = False) -> Iterator[str]:
+    """Full names: of `from a import b` both `a` and `a.b`, since `b` may be a module."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = module.split(".")
+                cut = node.level - 1 if is_package else node.level
+                base = ".".join([*parents[: len(parents) - cut], *([base] if base else [])])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+            if name in ("import_module", "__import__") and node.args and isinstance(node.args[0], ast.Constant):
+                yield str(node.args[0].value)
+
+
+def found(path: Path) -> set[str]:
+    return set(imports_of(path.read_text("utf-8"), module_of(path), is_package=path.name == "__init__.py"))
+
+
+def within(name: str, package: str) -> bool:
+    return name == package or name.startswith(package + ".")
+
+
+def ours(names: set[str]) -> set[str]:
+    return {name for name in names if within(name, "proxy")}
+
+
+def files(room: str) -> list[Path]:
+    return sorted((PACKAGE / room).rglob("*.py"))
+
+
+def strangers(path: Path, room: str) -> set[str]:
+    """Imports of this project that the room may not have. `proxy` itself is the name before an allowed one."""
+    allowed = (f"proxy.{room}", *ROOMS[room])
+    return {
+        name
+        for name in ours(found(path))
+        if not any(within(name, place) or within(place, name) for place in allowed) or name == "proxy.server"
+    }
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_its_neighbours(room: str) -> None:
+    assert files(room)
+    wrong = {module_of(path): names for path in files(room) if (names := strangers(path, room))}
+    assert wrong == {}
+
+
+def test_the_core_is_pure() -> None:
+    wrong = {}
+    for path in files("core"):
+        roots = {name.split(".")[0] for name in found(path)} - {"proxy"}
+        bad = {root for root in roots if root in IMPURE or root not in sys.stdlib_module_names}
+        if bad:
+            wrong[module_of(path)] = bad
+    assert wrong == {}
+
+
+def test_the_sandbox_needs_only_aiohttp() -> None:
+    """`yarl` and `multidict` are its parts, in packages of their own."""
+    for path in files("sandbox"):
+        roots = {name.split(".")[0] for name in found(path)} - {"proxy", "aiohttp", "yarl", "multidict"}
+        assert roots <= sys.stdlib_module_names, path
+
+
+def test_no_provider_imports_another() -> None:
+    folders = [path.name for path in (PACKAGE / "providers").iterdir() if (path / "__init__.py").exists()]
+    assert folders
+    for folder in folders:
+        for path in files(f"providers/{folder}"):
+            for other in folders:
+                if other != folder:
+                    assert not any(within(name, f"proxy.providers.{other}") for name in found(path)), path
+
+
+def test_the_server_never_names_a_provider() -> None:
+    folders = [path.name for path in (PACKAGE / "providers").iterdir() if (path / "__init__.py").exists()]
+    for path in files("server"):
+        for folder in folders:
+            assert not any(within(name, f"proxy.providers.{folder}") for name in found(path)), path
+
+
+def test_nothing_imports_the_server_but_the_doors() -> None:
+    doors = ("proxy", "proxy.cli")
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = module_of(path)
+        if module not in doors and not within(module, "proxy.server"):
+            assert not any(within(name, "proxy.server") for name in found(path)), path
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import os.path", {"os.path"}),
+        ("from proxy.core import sse", {"proxy.core", "proxy.core.sse"}),
+        ("def late():\n    from time import sleep", {"time", "time.sleep"}),
+        ("from . import sse", {"proxy.core", "proxy.core.sse"}),
+        ("from ..errors import ProxyError", {"proxy.errors", "proxy.errors.ProxyError"}),
+        ("import importlib\nimportlib.import_module('time')", {"importlib", "time"}),
+    ],
+)
+def test_all_forms_of_import_are_seen(source: str, expected: set[str]) -> None:
+    assert set(imports_of(source, "proxy.core.module")) == expected
