@@ -72,11 +72,12 @@ def unique_id(call_id: str, used: set[str]) -> str:
     return candidate
 
 
-def upstream_id(call_id: str) -> str:
-    """The id as the upstream knows it: without our suffix, and short enough. The same for a call and its result."""
+def upstream_id(call_id: str, *, shorten: bool = True) -> str:
+    """The id as the upstream knows it: without our suffix and, for the Responses API, short enough. The same for a
+    call and its result."""
     if "__u" in call_id:
         call_id = _UNIQUE.sub("", call_id)
-    return call_id if len(call_id) <= MAX_NAME else f"call_{_digest(call_id)[:32]}"
+    return call_id if len(call_id) <= MAX_NAME or not shorten else f"call_{_digest(call_id)[:32]}"
 
 
 def call_ids(messages: Iterable[Any]) -> set[str]:

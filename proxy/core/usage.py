@@ -48,3 +48,14 @@ def responses_usage(usage: Any, *, searches: int = 0) -> Usage:
     if searches:
         result["server_tool_use"] = search_usage(searches)
     return result
+
+
+def chat_usage(usage: Any) -> Usage:
+    """`usage` of a chat-completions stream. Cached tokens stand in the details, or beside the totals."""
+    usage = usage if isinstance(usage, Mapping) else {}
+    details = usage.get("prompt_tokens_details")
+    details = details if isinstance(details, Mapping) else {}
+    cached = count(details.get("cached_tokens")) or count(usage.get("cached_tokens"))
+    return usage_of(
+        max(0, count(usage.get("prompt_tokens")) - cached), count(usage.get("completion_tokens")), cache_read=cached
+    )

@@ -129,7 +129,11 @@ class ChatToMessages:
             self._close_calls()
             self._blocks += 1
             self._open = (kind, (kind, self._blocks))
-            block = {"type": "thinking", "thinking": "", "signature": ""} if kind == "thinking" else {"type": kind, kind: ""}
+            block = (
+                {"type": "thinking", "thinking": "", "signature": ""}
+                if kind == "thinking"
+                else {"type": kind, kind: ""}
+            )
             self._stream.open(self._open[1], block)
         if kind == "text" and self._policy.restore is not None:
             self._held.append(text)

@@ -291,7 +291,11 @@ def _system_of(message: Mapping[str, Any]) -> str:
 
 def _strings(blocks: list[dict[str, Any]], kind: str) -> list[str]:
     """The non-empty texts of the blocks of one type; text and thinking blocks name their member like their type."""
-    return [block[kind] for block in blocks if block.get("type") == kind and isinstance(block.get(kind), str) and block[kind]]
+    return [
+        block[kind]
+        for block in blocks
+        if block.get("type") == kind and isinstance(block.get(kind), str) and block[kind]
+    ]
 
 
 def _content(parts: list[Message]) -> str | list[Message]:
