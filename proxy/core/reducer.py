@@ -15,6 +15,10 @@ class BadAnswer(ValueError):
     """The upstream sent something that cannot be passed on honestly."""
 
 
+class CutAnswer(BadAnswer):
+    """The answer stopped before its end: as long as nothing was shown it can be asked for again."""
+
+
 @dataclass
 class AnswerPolicy:
     """What a reducer has to know of the request it answers. What only tool calls need is worked out at the first one.

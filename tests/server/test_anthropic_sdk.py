@@ -10,7 +10,7 @@ import pydantic
 import pytest
 from harness import Live, tool
 
-from proxy.sandbox.p1_failures import FAILURES
+from proxy.sandbox.responses_failures import FAILURES
 
 
 @pytest.fixture

@@ -5,12 +5,16 @@ from __future__ import annotations
 from proxy.core.responses_events import Failure
 from proxy.errors import UpstreamError
 from proxy.providers.p1_codex.catalog import LABEL
+from proxy.providers.transport import Wire
+
+SERVICE = "codex"
+_LAST = frozenset({"response.completed", "response.done", "response.incomplete", "response.failed", "error"})
 
 #: How long a client should wait after a failure that usually passes, when the upstream names no time.
 TRANSIENT_WAIT_S = 2.0
 
 
-def upstream_error(failure: Failure, *, upstream_id: str | None = None) -> UpstreamError:
+def upstream_error(failure: Failure, upstream_id: str | None = None) -> UpstreamError:
     """A reported failure as the error to raise."""
     return UpstreamError(
         failure.message,
@@ -21,12 +25,6 @@ def upstream_error(failure: Failure, *, upstream_id: str | None = None) -> Upstr
         code=failure.code,
         upstream_id=upstream_id,
     )
-
-
-def empty_answer() -> UpstreamError:
-    """The model finished without saying anything, every time it was asked."""
-    message = f"{LABEL}: the model completed without producing any output; repeating the request may help"
-    return UpstreamError(message, kind="transient", provider=LABEL)
 
 
 def is_foreign_reasoning(error: UpstreamError) -> bool:
@@ -60,3 +58,6 @@ def duration(seconds: float) -> str:
     if days:
         return f"{days} d {hours} h"
     return f"{hours} h {minutes % 60} min" if hours else f"{minutes} min"
+
+
+WIRE = Wire(LABEL, SERVICE, lambda event: event.get("type") in _LAST, upstream_error)

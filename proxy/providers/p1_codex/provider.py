@@ -27,11 +27,11 @@ from proxy.errors import UpstreamError
 from proxy.providers.base import Call, Services, Target
 from proxy.providers.p1_codex import request as p1_request
 from proxy.providers.p1_codex.catalog import CATALOG, LABEL
-from proxy.providers.p1_codex.failures import final_error
+from proxy.providers.p1_codex.failures import WIRE, final_error
 from proxy.providers.p1_codex.signin import p1_credentials
-from proxy.providers.p1_codex.transport import HttpTransport, Outgoing, with_credential
-from proxy.providers.p1_codex.turn import Turn
+from proxy.providers.p1_codex.turn import CodexTurn
 from proxy.providers.retry import GiveUp, Shown, decide
+from proxy.providers.transport import HttpTransport, Outgoing
 
 
 class CodexProvider:
@@ -45,7 +45,7 @@ class CodexProvider:
         self._credentials: Credentials = p1_credentials(
             services.config_dir, config.p1_issuer, services.http, services.clock, services.log
         )
-        self._transport = HttpTransport(services.http, services.log, services.clock)
+        self._transport = HttpTransport(WIRE, services.http, services.log, services.clock)
         self._offsets = ReadOffsets()
 
     def catalog(self) -> Catalog:
@@ -68,7 +68,7 @@ class CodexProvider:
         if tool is not None:
             yield await self._search(call, tool, config)
             return
-        turn = Turn(
+        turn = CodexTurn(
             call,
             p1_request.prepare(call, config, self._offsets),
             config=config,
@@ -122,7 +122,7 @@ class CodexProvider:
             call.record(UpstreamStarted(sent))
             outgoing = Outgoing(
                 url=p1_request.search_url(config.p1_base_url),
-                headers=with_credential(headers, credential.access, credential.account_id),
+                headers=p1_request.with_credential(headers, credential),
                 body=body,
                 header_timeout_s=config.p1_header_timeout_ms / 1000,
                 request_id=call.request_id,

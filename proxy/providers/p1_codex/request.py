@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from proxy.auth.store import Credential
 from proxy.config import Config
 from proxy.core.compaction import EFFORTS, capped_effort, is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
@@ -119,6 +120,14 @@ def headers(config: Config, *, lite: bool, session: str | None) -> dict[str, str
     if lite:
         result["x-openai-internal-codex-responses-lite"] = "true"
     return result | _session_headers(session)
+
+
+def with_credential(headers: dict[str, str], credential: Credential) -> dict[str, str]:
+    """The headers of a request with its credential added."""
+    result = {**headers, "authorization": f"Bearer {credential.access.reveal()}"}
+    if credential.account_id:
+        result["chatgpt-account-id"] = credential.account_id
+    return result
 
 
 def _session_headers(session: str | None) -> dict[str, str]:

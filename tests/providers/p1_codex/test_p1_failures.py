@@ -8,13 +8,13 @@ import pytest
 
 from proxy.core.responses_events import failure_of
 from proxy.errors import UpstreamError, headers, messages_body, messages_event
-from proxy.providers.p1_codex.failures import duration, empty_answer, final_error, is_foreign_reasoning, upstream_error
+from proxy.providers.p1_codex.failures import duration, final_error, is_foreign_reasoning, upstream_error
 
 
 def error_of(event: dict[str, Any]) -> UpstreamError:
     failure = failure_of(event)
     assert failure is not None
-    return final_error(upstream_error(failure, upstream_id="req_1"))
+    return final_error(upstream_error(failure, "req_1"))
 
 
 def failed(**error: Any) -> dict[str, Any]:
@@ -88,12 +88,6 @@ def test_a_refused_sign_in_names_the_command() -> None:
     error = error_of({"type": "error", "status": 401, "error": {"message": "expired"}})
     assert "model-proxy auth login p1" in error.message
     assert headers(error) == {"x-should-retry": "false"}
-
-
-def test_an_empty_answer_can_be_asked_again() -> None:
-    error = final_error(empty_answer())
-    assert (error.status, headers(error)) == (529, {"Retry-After": "2"})
-    assert messages_body(error, "r")["error"]["type"] == "overloaded_error"
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from checks import check_message_stream
 from harness import Answer, Live, ask, kinds, parse_events, texts, tool, until
 
 from proxy.core.messages import Fold
-from proxy.providers.p1_codex import transport
-from proxy.sandbox import FAULTS, Sandbox
-from proxy.sandbox.p1_failures import CONTEXT_MESSAGE
+from proxy.providers import transport
+from proxy.sandbox import FAULTS, Place, Sandbox
+from proxy.sandbox.responses_failures import CONTEXT_MESSAGE
 from proxy.server import stream as stream_module
 
 TOOLS = [tool("Bash"), tool("Read", "file_path")]
@@ -194,7 +194,7 @@ OUTCOMES: list[tuple[str, dict[str, Any], Outcome]] = [
 
 
 def test_every_fault_of_the_sandbox_has_an_outcome() -> None:
-    assert {name for name, _, _ in OUTCOMES} == set(FAULTS)
+    assert {name for name, _, _ in OUTCOMES} == set(FAULTS[Place("p1", "responses")])
 
 
 def case_name(value: Any) -> str | None:

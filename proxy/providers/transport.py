@@ -1,7 +1,8 @@
-"""How a Responses request reaches P1 and its events come back.
+"""How a request reaches an upstream over HTTP and its events come back.
 
 A transport is a function from an `Outgoing` to an async generator of event batches, one batch for each piece of data
-read. The reducer does not know which one feeds it. Here is the one over HTTP with server-sent events.
+read. The reducer does not know which one feeds it. Here is the one over HTTP with server-sent events; what upstreams
+differ in is a `Wire`.
 """
 
 from __future__ import annotations
@@ -18,13 +19,10 @@ from typing import Any
 import aiohttp
 
 from proxy.core.lifecycle import Log
-from proxy.core.responses_events import failure_of
-from proxy.core.secret import Secret
+from proxy.core.responses_events import Failure, failure_of
 from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json
 from proxy.errors import UpstreamError
 from proxy.providers.http import error_object, read_error
-from proxy.providers.p1_codex.catalog import LABEL
-from proxy.providers.p1_codex.failures import upstream_error
 from proxy.providers.retry import parse_retry_after
 
 #: A body that pauses longer is given up. Any byte counts, comments too.
@@ -35,7 +33,11 @@ DRAIN_S = 0.05
 MAX_JSON_BYTES = 8 * 1024 * 1024
 
 Batch = list[dict[str, Any]]
-TERMINAL = frozenset({"response.completed", "response.done", "response.incomplete", "response.failed", "error"})
+
+#: What a chat upstream says at the end of a stream, as an event.
+DONE: dict[str, Any] = {"done": True}
+#: The end of a body before its last event, for reducers that can tell whether the answer is complete all the same.
+EOF: dict[str, Any] = {"done": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,28 +55,34 @@ class Outgoing:
 Transport = Callable[[Outgoing], AsyncGenerator[Batch, None]]
 
 
-def with_credential(headers: dict[str, str], access: Secret, account_id: str | None) -> dict[str, str]:
-    """The headers of a request with its credential added."""
-    result = {**headers, "authorization": f"Bearer {access.reveal()}"}
-    if account_id:
-        result["chatgpt-account-id"] = account_id
-    return result
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """What upstreams differ in below the level of translation.
 
+    label, service  who it is, in errors and in the log
+    is_last         whether an event ends the stream
+    refusal         the error behind a failure event or an answer that is not 200: `(event, upstream request id)`
+    eof             what stands for a body that ends early; None makes that an error here
+    """
 
-def _transport_error(what: str, *, repeatable: bool = True) -> UpstreamError:
-    return UpstreamError(f"{LABEL}: {what}", kind="transport", provider=LABEL, repeatable=repeatable)
+    label: str
+    service: str
+    is_last: Callable[[dict[str, Any]], bool]
+    refusal: Callable[[Failure, str | None], UpstreamError]
+    eof: dict[str, Any] | None = None
 
 
 class HttpTransport:
-    """Responses over HTTP: POST, answered by server-sent events."""
+    """POST, answered by server-sent events."""
 
-    def __init__(self, session: aiohttp.ClientSession, log: Log, clock: Callable[[], float]) -> None:
+    def __init__(self, wire: Wire, session: aiohttp.ClientSession, log: Log, clock: Callable[[], float]) -> None:
+        self._wire = wire
         self._session = session
         self._log = log
         self._clock = clock
 
     async def stream(self, outgoing: Outgoing) -> AsyncGenerator[Batch, None]:
-        """The events of one answer. Raises UpstreamError; ends only after a terminal event."""
+        """The events of one answer. Raises UpstreamError; ends only after the last event, or EOF in its place."""
         decoder, events, terminal = SSEDecoder(), 0, False
         started = time.monotonic()
         async with self._answer(outgoing) as response:
@@ -82,17 +90,20 @@ class HttpTransport:
                 while not terminal:
                     chunk = await self._read(response)
                     if not chunk:
-                        raise _transport_error("the upstream cut the answer: it ended before its last event")
-                    batch, unreadable = _decode(decoder, chunk)
+                        if self._wire.eof is None:
+                            raise self._failure("the upstream cut the answer: it ended before its last event")
+                        yield [self._wire.eof]
+                        return
+                    batch, unreadable = self._decode(decoder, chunk)
                     if batch:
                         events += len(batch)
-                        terminal = any(event.get("type") in TERMINAL for event in batch)
+                        terminal = any(map(self._wire.is_last, batch))
                         yield batch
                     if unreadable is not None and not terminal:
                         raise unreadable
             finally:
                 if terminal:
-                    self._note(outgoing, "codex_http_stream_completed", events=events, ms=_ms(started))
+                    self._note(outgoing, "http_stream_completed", events=events, ms=_ms(started))
                     await _drain(response)
 
     async def json(self, outgoing: Outgoing) -> dict[str, Any]:
@@ -102,25 +113,25 @@ class HttpTransport:
             while chunk := await self._read(response):
                 body += chunk
                 if len(body) > MAX_JSON_BYTES:
-                    raise _transport_error(f"the answer passed {MAX_JSON_BYTES} bytes", repeatable=False)
+                    raise self._failure(f"the answer passed {MAX_JSON_BYTES} bytes", repeatable=False)
         try:
             answer = json.loads(body)
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
-            raise UpstreamError(f"{LABEL}: the answer is not a JSON object", kind="bad_answer", provider=LABEL)
+            raise self._failure("the answer is not a JSON object", kind="bad_answer")
         return answer
 
     @asynccontextmanager
     async def _answer(self, outgoing: Outgoing) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         """An answer with status 200; every other one becomes an UpstreamError."""
-        self._note(outgoing, "codex_upstream_request_started", bytes=len(outgoing.body))
+        self._note(outgoing, "upstream_request_started", bytes=len(outgoing.body))
         started = time.monotonic()
         response = await self._send(outgoing)
         try:
             upstream_id = response.headers.get("x-request-id")
             details = {"status": response.status, "ms": _ms(started), "upstreamId": upstream_id}
-            self._note(outgoing, "codex_upstream_response_received", **details)
+            self._note(outgoing, "upstream_response_received", **details)
             if response.status != 200:
                 raise await self._refusal(response)
             yield response
@@ -137,61 +148,64 @@ class HttpTransport:
                 )
         except TimeoutError as error:
             if isinstance(error, aiohttp.ClientError):
-                raise _transport_error("the connection to the upstream took too long") from None
+                raise self._failure("the connection to the upstream took too long") from None
             # The model may be at work already, so this is not sent again.
-            what = f"no answer within {timeout_s * 1000:.0f} ms (p1.headerTimeoutMs)"
-            raise _transport_error(what, repeatable=False) from None
+            what = f"no answer within {timeout_s * 1000:.0f} ms "
+            raise self._failure(what, repeatable=False) from None
         except (aiohttp.ClientError, OSError) as error:
-            raise _transport_error(f"cannot reach the upstream ({type(error).__name__})") from None
+            raise self._failure(f"cannot reach the upstream ({type(error).__name__})") from None
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         try:
             async with asyncio.timeout(IDLE_TIMEOUT_S):
                 return await response.content.readany()
         except TimeoutError:
-            raise _transport_error(f"the answer paused for {IDLE_TIMEOUT_S * 1000:.0f} ms") from None
+            raise self._failure(f"the answer paused for {IDLE_TIMEOUT_S * 1000:.0f} ms") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise _transport_error(f"the upstream cut the answer ({type(error).__name__})") from None
+            raise self._failure(f"the upstream cut the answer ({type(error).__name__})") from None
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> UpstreamError:
         """The error behind an answer that is not 200."""
         if 200 <= response.status < 400:
-            return UpstreamError(
-                f"{LABEL}: unexpected answer with status {response.status}", kind="bad_answer", provider=LABEL
-            )
+            return self._failure(f"unexpected answer with status {response.status}", kind="bad_answer")
         error = error_object(await read_error(response), response.status)
         event = {"type": "error", "status": response.status, "error": error}
         now = self._clock()
         failure = failure_of(event, now=now)
         if failure is None:  # not reachable: an error event always is a failure
             raise AssertionError(event)
-        result = upstream_error(failure, upstream_id=response.headers.get("x-request-id"))
+        result = self._wire.refusal(failure, response.headers.get("x-request-id"))
         header = parse_retry_after(response.headers.get("retry-after"), now=now)
         if header is not None:
             result.retry_after = header
         return result
 
     def _note(self, outgoing: Outgoing, msg: str, **fields: Any) -> None:
-        self._log.write("info", LABEL, msg, reqId=outgoing.request_id, attempt=outgoing.attempt, **fields)
+        msg = f"{self._wire.service}_{msg}"
+        self._log.write("info", self._wire.label, msg, reqId=outgoing.request_id, attempt=outgoing.attempt, **fields)
 
-
-def _decode(decoder: SSEDecoder, chunk: bytes) -> tuple[Batch, UpstreamError | None]:
-    """The events that this piece completes, and what is wrong with the one behind them."""
-    try:
-        frames = decoder.feed(chunk)
-    except FrameTooLarge as error:
-        return [], _transport_error(f"unreadable answer: {error}", repeatable=False)
-    batch: Batch = []
-    for _, data in frames:
-        if data == b"[DONE]":
-            continue
+    def _decode(self, decoder: SSEDecoder, chunk: bytes) -> tuple[Batch, UpstreamError | None]:
+        """The events that this piece completes, and what is wrong with the one behind them."""
         try:
-            event = load_json(data.decode())
-        except (ValueError, RecursionError):
-            return batch, _transport_error("unreadable answer: an event is not JSON")
-        if isinstance(event, dict):
-            batch.append(event)
-    return batch, None
+            frames = decoder.feed(chunk)
+        except FrameTooLarge as error:
+            return [], self._failure(f"unreadable answer: {error}", repeatable=False)
+        batch: Batch = []
+        for _, data in frames:
+            if data.strip() == b"[DONE]":
+                batch.append(DONE)
+                continue
+            try:
+                event = load_json(data.decode())
+            except (ValueError, RecursionError):
+                return batch, self._failure("unreadable answer: an event is not JSON")
+            if isinstance(event, dict):
+                batch.append(event)
+        return batch, None
+
+    def _failure(self, what: str, *, kind: str = "transport", repeatable: bool = True) -> UpstreamError:
+        label = self._wire.label
+        return UpstreamError(f"{label}: {what}", kind=kind, provider=label, repeatable=repeatable)
 
 
 async def _drain(response: aiohttp.ClientResponse) -> None:
