@@ -340,6 +340,23 @@ class Config:
         _integer(1000, 86_400_000),
         "How long p1 may take to begin its answer.",
     )
+    # p2
+    p2_base_url: str = _row(
+        "p2.baseUrl", "PROXY_P2_BASE_URL", "https://api.kimi.com/coding/v1", _url, "The API of p2.", fatal=True
+    )
+    p2_oauth_host: str = _row(
+        "p2.oauthHost", "PROXY_P2_OAUTH_HOST", "https://auth.kimi.com", _url, "Where p2 signs in.", fatal=True
+    )
+    p2_user_agent: str | None = _row(
+        "p2.userAgent", "PROXY_P2_USER_AGENT", None, _text, "User agent of p2; the service takes coding agents only."
+    )
+    # p4
+    p4_api_key: Secret | None = _row(
+        "p4.apiKey", "PROXY_P4_API_KEY OPENCODE_API_KEY", None, _secret, "API key of p4.", secret=True
+    )
+    p4_base_url: str = _row(
+        "p4.baseUrl", "PROXY_P4_BASE_URL", "https://opencode.ai/zen/go/v1", _url, "The API of p4.", fatal=True
+    )
 
 
 SETTINGS: tuple[Setting, ...] = tuple(

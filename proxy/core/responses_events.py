@@ -63,7 +63,13 @@ _TRANSIENT_PHRASES = (
     "fetch failed",
     "unexpected eof",
 )
-_CONTEXT_PHRASES = ("context window", "context length exceeded", "maximum context", "too many tokens")
+_CONTEXT_PHRASES = (
+    "prompt is too long",
+    "context window",
+    "context length exceeded",
+    "maximum context",
+    "too many tokens",
+)
 
 #: code or type -> (kind, status when the event names none). Kinds are rows of proxy.errors.KINDS.
 _CODES: dict[str, tuple[str, int]] = {
@@ -78,6 +84,19 @@ _CODES: dict[str, tuple[str, int]] = {
     "server_is_overloaded": ("overloaded", 529),
     "slow_down": ("overloaded", 529),
 }
+#: The same by the type word, for gateways that speak in types.
+_WORDS: dict[str, tuple[str, int]] = {
+    "exceeded_current_quota_error": ("usage_limit", 429),
+    "GoUsageLimitError": ("usage_limit", 429),
+    "FreeUsageLimitError": ("usage_limit", 429),
+    "CreditsError": ("billing", 402),
+    "MonthlyLimitError": ("billing", 402),
+    "UserLimitError": ("billing", 402),
+    "ModelError": ("invalid_request", 400),
+}
+#: Words behind a 401 that has nothing to do with signing in: the status is ours.
+_NO_SIGN_IN = frozenset({"ModelError", "CreditsError", "MonthlyLimitError", "UserLimitError"})
+_QUOTA_PHRASES = ("usage limit", "exceeded your current quota", "check your account balance", "insufficient balance")
 _DEFAULT_MESSAGES = {
     "cyber_policy": "The request was refused by the upstream's cybersecurity policy.",
     "invalid_prompt": "Invalid request.",
@@ -187,6 +206,8 @@ def _failure(event: Mapping[str, Any], error: Mapping[str, Any], now: float) -> 
         ),
         None,
     )
+    if kind_word in _NO_SIGN_IN:
+        status = None
     message = error.get("message")
     if not isinstance(message, str) or not message.strip():
         message = _DEFAULT_MESSAGES.get(code, "Upstream error")
@@ -204,12 +225,16 @@ def _failure(event: Mapping[str, Any], error: Mapping[str, Any], now: float) -> 
 
 def _kind(event_type: Any, code: str, word: str, status: int | None, text: str) -> tuple[str, int]:
     """`(kind, default status)`; the order of the tests matters."""
-    if "usage_limit_reached" in (code, word) or "insufficient_quota" in (code, word) or "usage limit" in text:
+    if "usage_limit_reached" in (code, word) or "insufficient_quota" in (code, word):
+        return "usage_limit", 429
+    if any(phrase in text for phrase in _QUOTA_PHRASES):
         return "usage_limit", 429
     if code not in _CODES and any(phrase in text for phrase in _CONTEXT_PHRASES):
         return "context", 413
     if code in _CODES:
         return _CODES[code]
+    if word in _WORDS:
+        return _WORDS[word]
     if "model is at capacity" in text:
         return "overloaded", 529
     if status == 429 or "rate limit" in text or code == "rate_limit_exceeded":

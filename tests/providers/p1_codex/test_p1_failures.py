@@ -8,7 +8,8 @@ import pytest
 
 from proxy.core.responses_events import failure_of
 from proxy.errors import UpstreamError, headers, messages_body, messages_event
-from proxy.providers.p1_codex.failures import duration, final_error, is_foreign_reasoning, upstream_error
+from proxy.providers.failures import duration
+from proxy.providers.p1_codex.failures import final_error, is_foreign_reasoning, upstream_error
 
 
 def error_of(event: dict[str, Any]) -> UpstreamError:
