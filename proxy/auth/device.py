@@ -23,6 +23,11 @@ MAX_FAILURES = 3
 T = TypeVar("T")
 
 
+def is_typable(code: str) -> bool:
+    """Whether this is the kind of code that a person can type, and a terminal can show: letters, digits, hyphens."""
+    return code.isascii() and code.replace("-", "").isalnum()
+
+
 class Poll(enum.Enum):
     """Answers that are not the end."""
 

@@ -1,4 +1,5 @@
-"""The one way to an issuer: small POSTs that carry a code or a refresh token, each of which must be sent once.
+"""The one way to an issuer: small POSTs that carry a code or a refresh token, each of which must be sent once; and
+questions about an account, which are as small.
 
 No redirect is followed (a 307 would replay the secret elsewhere), nothing is logged, no connection is used twice (a
 pooled one that died meanwhile leaves open whether the token was spent), and sizes and times are bounded.
@@ -6,11 +7,14 @@ pooled one that died meanwhile leaves open whether the token was spent), and siz
 
 from __future__ import annotations
 
+import asyncio
+import ipaddress
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -61,7 +65,8 @@ class Answer:
         """Code and words of an error, one bounded line: `401 refresh_token_reused: …`. `hide` is blanked out."""
         error = self.data.get("error")
         words = error.get("message") if isinstance(error, dict) else None
-        words = words or self.data.get("error_description") or self.data.get("message")
+        for name in ("error_description", "message", "detail"):
+            words = words or self.data.get(name)
         if not isinstance(words, str):
             words = "" if self.code else self.text
         for secret in hide:
@@ -80,19 +85,54 @@ class IssuerFailure(UpstreamError):
             kind="unavailable",
             provider=label,
         )
+        self.why = why
         self.sent = sent
 
 
+#: What passes by itself, often within seconds.
+PASSING_STATUSES = {429, 500, 502, 503, 504}
+
+
+async def repeated(
+    send: Callable[[], Awaitable[Answer]],
+    *,
+    waits_s: tuple[float, ...],
+    is_final: Callable[[Answer], bool] = lambda _answer: False,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> Answer:
+    """The answer of `send`, which is called again after each of these waits as long as the trouble is passing.
+
+    is_final  true for an answer that is not to be repeated, whatever its status
+
+    A call that timed out is not repeated: somebody has been waiting for half a minute already.
+    """
+    for wait_s in waits_s:
+        try:
+            answer = await send()
+        except IssuerFailure as error:
+            if isinstance(error.__cause__, TimeoutError):
+                raise
+        else:
+            if answer.status not in PASSING_STATUSES or is_final(answer):
+                return answer
+        await sleep(wait_s)
+    return await send()
+
+
 class TokenClient:
-    """Posts to the issuer of provider `label`.
+    """Talks to the issuer of provider `label`.
 
     session  one of the caller's, which then decides about proxies and certificates; None opens one for each call,
              with the proxies of the environment. Calls are days apart, so keeping one would gain nothing.
+    headers  sent with every call
     """
 
-    def __init__(self, label: str, session: aiohttp.ClientSession | None = None) -> None:
+    def __init__(
+        self, label: str, session: aiohttp.ClientSession | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
         self._label = label
         self._session = session
+        self._headers = {**_HEADERS, **(headers or {})}
 
     async def post_form(self, url: str, form: Mapping[str, str]) -> Answer:
         """Sends a form. Raises IssuerFailure."""
@@ -101,6 +141,14 @@ class TokenClient:
     async def post_json(self, url: str, body: Mapping[str, Any]) -> Answer:
         """Sends JSON. Raises as `post_form`."""
         return await self._post(url, json=dict(body))
+
+    async def get(self, url: str) -> Answer:
+        """Asks something about the account. Raises UpstreamError `transport`."""
+        try:
+            return await self._call("GET", url, {})
+        except IssuerFailure as error:
+            message = f"{self._label} could not be reached: {error.why}. Try again later."
+            raise UpstreamError(message, kind="transport", provider=self._label) from error
 
     async def _post(self, url: str, **body: Any) -> Answer:
         """One more try, and only when the connection never came to be: then the first one has done no harm."""
@@ -112,9 +160,14 @@ class TokenClient:
         return await self._post_once(url, body)
 
     async def _post_once(self, url: str, body: Mapping[str, Any]) -> Answer:
+        return await self._call("POST", url, body)
+
+    async def _call(self, method: str, url: str, body: Mapping[str, Any]) -> Answer:
         try:
-            async with self._opened() as session:
-                response = await session.post(url, headers=_HEADERS, timeout=_TIMEOUT, allow_redirects=False, **body)
+            async with self._opened(url) as session:
+                response = await session.request(
+                    method, url, headers=self._headers, timeout=_TIMEOUT, allow_redirects=False, **body
+                )
                 try:
                     return await self._read(response)
                 finally:
@@ -125,13 +178,14 @@ class TokenClient:
             raise self._failure(error, sent=True) from error
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[aiohttp.ClientSession]:
+    async def _opened(self, url: str) -> AsyncIterator[aiohttp.ClientSession]:
         if self._session is not None:
             yield self._session
             return
         connector = aiohttp.TCPConnector(force_close=True)
         jar = aiohttp.DummyCookieJar()
-        async with aiohttp.ClientSession(connector=connector, cookie_jar=jar, trust_env=True) as session:
+        proxies = not _is_loopback(url)  # a proxy elsewhere cannot know what listens on this machine
+        async with aiohttp.ClientSession(connector=connector, cookie_jar=jar, trust_env=proxies) as session:
             yield session
 
     async def _read(self, response: aiohttp.ClientResponse) -> Answer:
@@ -157,6 +211,14 @@ class TokenClient:
         # The error's own text may hold addresses of a proxy; the class and the system's words say enough.
         detail = error.strerror if isinstance(error, OSError) and error.strerror else ""
         return IssuerFailure(self._label, f"{type(error).__name__} {printable(detail)}".rstrip(), sent=sent)
+
+
+def _is_loopback(url: str) -> bool:
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _json_object(text: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ call will be told so, and nothing is lost by asking.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -65,6 +66,8 @@ class Renewal:
     send            posts the refresh token of this credential; raises UpstreamError `unavailable`
     parse           (answer's JSON, old credential, now in ms) -> new credential; ValueError when it is not usable
     delete_refused  a refused credential is removed from disk; False keeps it and remembers the refusal only
+    refused_for_s   how long that is remembered: the token is then tried again
+    peer_wait_s     a peer without our lock may have the next token and not have written it yet: wait before looking
     """
 
     label: str
@@ -72,6 +75,8 @@ class Renewal:
     parse: Callable[[Mapping[str, Any], Credential, int], Credential]
     is_refused: Callable[[Answer], bool] = is_refused
     delete_refused: bool = True
+    refused_for_s: float = math.inf
+    peer_wait_s: float = 0.0
     margin_ms: int = MARGIN_MS
 
 
@@ -80,6 +85,14 @@ class _Unsaved(NamedTuple):
 
     old: Credential
     new: Credential
+
+
+class _Refusal(NamedTuple):
+    """A refresh token that the issuer refused: what to tell callers, and not to be sent before `until_s` (epoch)."""
+
+    token: Secret
+    message: str
+    until_s: float
 
 
 def sign_in_hint(label: str) -> str:
@@ -100,15 +113,17 @@ class Credentials:
         renewal: Renewal,
         *,
         clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         log: Log | None = None,
     ) -> None:
         self._file = file
         self._renewal = renewal
         self._clock = clock
+        self._sleep = sleep
         self._log = log or NullLog()
         self._flight: asyncio.Task[Credential] | None = None
         self._unsaved: _Unsaved | None = None
-        self._refused: tuple[Secret, str] | None = None  # the refresh token and the message to repeat
+        self._refused: _Refusal | None = None
         self._closed = False
 
     async def get(self) -> Credential:
@@ -182,25 +197,28 @@ class Credentials:
             return record
         if trouble is not None:
             raise self._disk_trouble(trouble)
-        if self._refused is not None and self._refused[0] == record.refresh:
-            raise self._sign_in(self._refused[1])
+        if self._refused is not None and self._clock() < self._refused.until_s:
+            raise self._sign_in(self._refused.message)
         if not record.refresh:
             raise self._sign_in(self._message("has no refresh token"))
         if self._file.is_pending(record):
             raise self._sign_in(self._message("was being renewed when a process died, and may be used up"))
         return await self._rotate(record)
 
-    async def _rotate(self, old: Credential) -> Credential:
-        """The one call. The marker is on disk before it, which also proves that the folder can be written."""
+    async def _rotate(self, old: Credential, *, from_peer: bool = False) -> Credential:
+        """The one call. The marker is on disk before it, which also proves that the folder can be written.
+
+        from_peer  `old` is what a peer stored meanwhile; it is not followed any further
+        """
         await self._file.mark_pending(old)
         try:
             answer = await self._renewal.send(old)
+            if self._renewal.is_refused(answer):  # first: there are issuers that refuse with status 200
+                return await self._after_refusal(old, answer, from_peer=from_peer)
             if answer.ok:
                 new = self._parsed(answer, old)
                 await self._keep(old, new)
                 return new
-            if self._renewal.is_refused(answer):
-                return await self._after_refusal(old, answer)
             raise self._temporary(
                 f"it answered {answer.reason(old.access, old.refresh)}", retry_after=answer.retry_after
             )
@@ -236,13 +254,17 @@ class Credentials:
         self._file.clear_pending()
         return None
 
-    async def _after_refusal(self, old: Credential, answer: Answer) -> Credential:
+    async def _after_refusal(self, old: Credential, answer: Answer, *, from_peer: bool) -> Credential:
         """A peer that does not know our lock may have won meanwhile; otherwise this token is dead."""
+        if self._renewal.peer_wait_s:
+            await self._sleep(self._renewal.peer_wait_s)
         stored = self._file.reload()
-        if stored is not None and stored != old:
+        if stored is not None and stored != old and (from_peer or self._is_fresh(stored)):
             return stored
+        if stored is not None and stored.refresh and stored.refresh != old.refresh:
+            return await self._rotate(stored, from_peer=True)
         message = self._message(f"was refused ({answer.reason(old.access, old.refresh)})")
-        self._refused = (old.refresh, message)
+        self._refused = _Refusal(old.refresh, message, self._clock() + self._renewal.refused_for_s)
         self._log.write("warn", "auth", "sign-in refused", provider=self._renewal.label, code=answer.code)
         if self._renewal.delete_refused:
             try:
@@ -257,7 +279,7 @@ class Credentials:
         """What is stored, or the rotation that should be there. A sign-in by somebody else ends what we remember."""
         if stored is None:
             return None
-        if self._refused is not None and stored.refresh != self._refused[0]:
+        if self._refused is not None and stored.refresh != self._refused.token:
             self._refused = None
         if self._unsaved is None:
             return stored
@@ -277,7 +299,7 @@ class Credentials:
 
     def _missing(self) -> SignInError:
         if self._refused is not None:
-            return self._sign_in(self._refused[1])
+            return self._sign_in(self._refused.message)
         label = self._renewal.label
         return self._sign_in(f"{label} is not signed in; {sign_in_hint(label)}.")
 

@@ -1,18 +1,38 @@
-"""JSON Schemas for a validator that wants a `type` everywhere and knows no references."""
+"""JSON Schemas for a validator that wants a `type` everywhere and knows no references (p2.md 8.6)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 
 Schema = Any
 
 #: Deeper schemas, and references that lead back to themselves, are passed on as they are.
-MAX_DEPTH = 32
+MAX_DEPTH = 64
+#: References that lead to references double with every step; past this many schemas they stay references.
+MAX_WRITTEN = 5000
 
-_MAPS = ("properties", "patternProperties", "dependentSchemas")
-_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
-_SINGLES = ("items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else")
+_DEFINITIONS = ("$defs", "definitions")
+_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies", *_DEFINITIONS})
+_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_SINGLES = frozenset(
+    {
+        "items",
+        "additionalItems",
+        "additionalProperties",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+        "contains",
+        "contentSchema",
+        "propertyNames",
+        "not",
+        "if",
+        "then",
+        "else",
+    }
+)
+_CONTAINERS = _MAPS | _LISTS | _SINGLES
 _SPEAKS_FOR_ITSELF = frozenset({"type", "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "$ref"})
 
 #: keyword -> the type it is about; the first that is present decides
@@ -23,7 +43,15 @@ _ABOUT = (
     ("string", ("minLength", "maxLength", "pattern", "format")),
     ("number", ("minimum", "maximum", "multipleOf", "exclusiveMinimum", "exclusiveMaximum")),
 )
-_JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+_JSON_TYPES = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
 
 
 def typed_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,60 +60,75 @@ def typed_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     >>> typed_schema({"type": "object", "properties": {"a": {"enum": ["x"]}, "b": {"minimum": 1}}})["properties"]
     {'a': {'enum': ['x'], 'type': 'string'}, 'b': {'minimum': 1, 'type': 'number'}}
     """
-    result: dict[str, Any] = _children(dict(schema), schema, (), 0)
-    if not _mentions_reference(result):
-        result.pop("$defs", None)
-        result.pop("definitions", None)
-    return result
+    return _Writer(schema).root()
 
 
-def _visit(schema: Schema, root: Mapping[str, Any], trail: tuple[str, ...], depth: int) -> Schema:
-    if not isinstance(schema, dict) or depth > MAX_DEPTH:
-        return schema
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#/") and reference not in trail:
-        target = _target(root, reference)
-        if isinstance(target, dict):
+class _Writer:
+    """Writes one schema out. `trail`: the references that led to where it is."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._left = MAX_WRITTEN
+
+    def root(self) -> dict[str, Any]:
+        definitions = {key: value for key, value in self._root.items() if key in _DEFINITIONS}
+        bare = {key: value for key, value in self._root.items() if key not in definitions}
+        result: dict[str, Any] = self._visit(bare, (), 0, top=True)
+        if definitions and _mentions_reference(result):
+            result |= self._children(definitions, (), 0)
+        return result
+
+    def _visit(self, schema: Schema, trail: tuple[str, ...], depth: int, *, top: bool = False) -> Schema:
+        if not isinstance(schema, dict) or depth > MAX_DEPTH:
+            return schema
+        target = self._referred(schema.get("$ref"), trail)
+        if target is not None:
+            self._left -= 1
             merged = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
-            return _visit(merged, root, (*trail, reference), depth + 1)
-    result = _children(dict(schema), root, trail, depth)
-    if not result.keys() & _SPEAKS_FOR_ITSELF:
-        result["type"] = _type_of(result)
-    return result
+            return self._visit(merged, (*trail, schema["$ref"]), depth + 1, top=top)
+        if trail:
+            self._left -= 1
+        result = self._children(schema, trail, depth)
+        if not top and result.keys().isdisjoint(_SPEAKS_FOR_ITSELF):
+            result["type"] = _type_of(result)
+        return result
 
+    def _children(self, schema: Mapping[str, Any], trail: tuple[str, ...], depth: int) -> dict[str, Any]:
+        result = dict(schema)
+        for key in schema.keys() & _CONTAINERS:
+            value = schema[key]
+            if key in _MAPS and isinstance(value, dict):
+                result[key] = {name: self._visit(child, trail, depth + 1) for name, child in value.items()}
+            elif key not in _MAPS and isinstance(value, list):
+                result[key] = [self._visit(child, trail, depth + 1) for child in value]
+            elif key in _SINGLES:
+                result[key] = self._visit(value, trail, depth + 1)
+        return result
 
-def _children(schema: dict[str, Any], root: Mapping[str, Any], trail: tuple[str, ...], depth: int) -> dict[str, Any]:
-    for key in schema.keys() & {*_MAPS, *_LISTS, *_SINGLES}:
-        value = schema[key]
-        if key in _MAPS and isinstance(value, dict):
-            schema[key] = {name: _visit(child, root, trail, depth + 1) for name, child in value.items()}
-        elif key in _LISTS and isinstance(value, list):
-            schema[key] = [_visit(child, root, trail, depth + 1) for child in value]
-        elif key in _SINGLES:
-            schema[key] = _visit(value, root, trail, depth + 1)
-    return schema
-
-
-def _target(root: Mapping[str, Any], reference: str) -> Schema:
-    node: Any = root
-    for part in reference[2:].split("/"):
-        node = node.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(node, Mapping) else None
-    return node
+    def _referred(self, reference: Any, trail: tuple[str, ...]) -> dict[str, Any] | None:
+        if not isinstance(reference, str) or not reference.startswith("#/") or reference in trail or self._left <= 0:
+            return None
+        node: Any = self._root
+        for part in unquote(reference)[2:].split("/"):
+            if isinstance(node, list):
+                node = node[int(part)] if part.isdecimal() and part.isascii() and int(part) < len(node) else None
+            else:
+                name = part.replace("~1", "/").replace("~0", "~")
+                node = node.get(name) if isinstance(node, Mapping) else None
+        return node if isinstance(node, dict) else None
 
 
 def _type_of(schema: Mapping[str, Any]) -> str:
     values = schema["enum"] if isinstance(schema.get("enum"), list) else [schema["const"]] if "const" in schema else []
-    kinds = {_JSON_TYPES.get(type(value), "string") for value in values if value is not None}
+    kinds = {_JSON_TYPES[type(value)] for value in values}
+    if len(kinds) > 1:
+        kinds.discard("null")
     if kinds:
         return kinds.pop() if len(kinds) == 1 else "number" if kinds == {"integer", "number"} else "string"
-    return next((kind for kind, keywords in _ABOUT if schema.keys() & set(keywords)), "string")
+    return next((kind for kind, keywords in _ABOUT if not schema.keys().isdisjoint(keywords)), "string")
 
 
 def _mentions_reference(node: Any) -> bool:
     if isinstance(node, dict):
-        return any(
-            (key == "$ref" and isinstance(value, str))
-            or (key not in ("$defs", "definitions") and _mentions_reference(value))
-            for key, value in node.items()
-        )
-    return isinstance(node, list) and any(_mentions_reference(child) for child in node)
+        return isinstance(node.get("$ref"), str) or any(map(_mentions_reference, node.values()))
+    return isinstance(node, list) and any(map(_mentions_reference, node))

@@ -9,6 +9,8 @@ from proxy.core.routing import Catalog
 from proxy.providers import catalogs
 from proxy.providers.base import Provider, Services
 from proxy.providers.p1_codex import catalog as p1_catalog
+from proxy.providers.p2_kimi import catalog as p2_catalog
+from proxy.providers.p4_opencode import catalog as p4_catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +27,23 @@ def _p1(services: Services) -> Provider:
     return CodexProvider(services)
 
 
+def _p2(services: Services) -> Provider:
+    from proxy.providers.p2_kimi.provider import KimiProvider
+
+    return KimiProvider(services)
+
+
+def _p4(services: Services) -> Provider:
+    from proxy.providers.p4_opencode.provider import OpenCodeProvider
+
+    return OpenCodeProvider(services)
+
+
 PROVIDERS: tuple[Entry, ...] = (
     Entry(p1_catalog.CATALOG, _p1),
-    Entry(catalogs.P2, None),
+    Entry(p2_catalog.CATALOG, _p2),
     Entry(catalogs.P3, None),
-    Entry(catalogs.P4, None),
+    Entry(p4_catalog.CATALOG, _p4),
     Entry(catalogs.P5, None),
 )
 

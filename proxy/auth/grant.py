@@ -1,0 +1,57 @@
+"""A token response as a credential: the members that all issuers share. What one issuer adds is its provider's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from proxy.auth.store import Credential
+from proxy.core.secret import Secret
+
+#: A longer life is cut to this; it keeps an absurd number out of the file.
+MAX_EXPIRES_S = 10 * 365 * 86400
+
+
+def first_text(body: Mapping[str, Any], *names: str) -> str:
+    """The first member that is a non-blank string, else ""."""
+    values = (body.get(name) for name in names)
+    return next((value for value in values if isinstance(value, str) and value.strip()), "")
+
+
+def number(value: object) -> float | None:
+    """A finite number, also from a string of digits; None for anything else.
+
+    >>> number("5"), number(2.5), number(True), number("soon"), number("inf")
+    (5.0, 2.5, None, None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def granted(body: Mapping[str, Any], old: Credential | None, now_ms: int, *, default_expires_s: float) -> Credential:
+    """The credential of a token response; a refresh token that it leaves out stays, as do account and extra of `old`.
+
+    {"access_token": "…", "refresh_token": "…", "expires_in": 900}
+
+    Raises ValueError, whose text holds no token.
+    """
+    access, refresh = first_text(body, "access_token"), first_text(body, "refresh_token")
+    if not refresh and old is not None:
+        refresh = old.refresh.reveal()
+    expires_in = body.get("expires_in")
+    seconds = number(default_expires_s if expires_in is None else expires_in)
+    if not access:
+        raise ValueError("the token response has no access_token")
+    if not refresh:
+        raise ValueError("the token response has no refresh_token")
+    if seconds is None or seconds <= 0:
+        raise ValueError("the token response has no usable expires_in")
+    expires_ms = now_ms + int(min(seconds, MAX_EXPIRES_S) * 1000)
+    account, extra = (old.account_id, old.extra) if old else (None, {})
+    return Credential(Secret(access), Secret(refresh), expires_ms, account, extra)

@@ -1,0 +1,215 @@
+"""Messages to an upstream that speaks Messages itself: what has to be mended on the way up, and on the way back.
+
+Third-party servers of this API know the form but not every extra of the official one, and refuse requests that have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from proxy.core.content import BILLING_PREFIX, blocks_of, texts_of
+from proxy.core.messages import Event, MessageStream
+from proxy.core.reducer import AnswerPolicy, BadAnswer
+from proxy.core.sse import dump_json
+from proxy.core.tools import is_web_search, offered_tools, parse_arguments, unique_id, upstream_id
+from proxy.core.usage import count, usage_of
+
+#: Members that are valid only beside a beta header, which is not sent.
+BETA_MEMBERS = ("context_management", "mcp_servers", "container", "thread", "betas")
+
+
+def messages_to_messages(request: Mapping[str, Any], *, model: str, max_tokens: int) -> dict[str, Any]:
+    """The upstream body. Raises nothing: what is not understood is passed on for the upstream to judge."""
+    body = {key: value for key, value in request.items() if key not in BETA_MEMBERS}
+    messages, instructions = _messages(request.get("messages") or [])
+    body |= {"model": model, "stream": True, "max_tokens": max_tokens, "messages": messages}
+    system = _system(request.get("system"), instructions)
+    if system is not None:
+        body["system"] = system
+    if isinstance(request.get("tools"), list):
+        body["tools"] = [tool for tool in offered_tools(request) if not is_web_search(tool)]
+        if not body["tools"]:
+            del body["tools"]
+            body.pop("tool_choice", None)
+    return body
+
+
+def _system(system: Any, instructions: list[str]) -> Any:
+    blocks = [{"type": "text", "text": text} for text in instructions]
+    if isinstance(system, list):
+        kept = [
+            block
+            for block in system
+            if not (isinstance(block, Mapping) and str(block.get("text", "")).startswith(BILLING_PREFIX))
+        ]
+        return kept + blocks or None
+    if isinstance(system, str) and system:
+        return [{"type": "text", "text": system}, *blocks] if blocks else system
+    return blocks or None
+
+
+def _messages(messages: list[Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """The messages with role and content alone, system texts moved into user messages; and the texts that found none."""
+    out: list[dict[str, Any]] = []
+    waiting: list[str] = []
+    for message in messages:
+        if message["role"] in ("system", "developer"):
+            text = "\n".join(text for text in texts_of(message["content"]) if text)
+            if text and out and out[-1]["role"] == "user":
+                out[-1]["content"] = [*blocks_of(out[-1]["content"]), {"type": "text", "text": text}]
+            elif text:
+                waiting.append(text)
+            continue
+        content = message["content"]
+        if message["role"] == "user" and waiting:
+            content = [*blocks_of(content), *({"type": "text", "text": text} for text in waiting)]
+            waiting = []
+        out.append({"role": message["role"], "content": _with_upstream_ids(content)})
+    return out, waiting
+
+
+def _with_upstream_ids(content: Any) -> Any:
+    """Ids that were made unique for the client go back to what the upstream called them."""
+    if not isinstance(content, list) or not any(_suffixed(block) for block in content):
+        return content
+    return [_renamed(block) for block in content]
+
+
+def _suffixed(block: Any) -> bool:
+    return isinstance(block, dict) and "__u" in str(block.get("id", "")) + str(block.get("tool_use_id", ""))
+
+
+def _renamed(block: Any) -> Any:
+    if not isinstance(block, dict):
+        return block
+    names = {
+        key: upstream_id(block[key], shorten=False) for key in ("id", "tool_use_id") if isinstance(block.get(key), str)
+    }
+    return {**block, **names}
+
+
+class MessagesToMessages:
+    """The reducer of native streams: events are passed on through a MessageStream, which keeps their order legal."""
+
+    def __init__(self, stream: MessageStream, policy: AnswerPolicy) -> None:
+        self._stream = stream
+        self._policy = policy
+        self._kinds: dict[int, str] = {}
+        self._arguments: dict[int, list[str]] = {}
+        self._counts = {
+            "input_tokens": 0,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 0,
+            "output_tokens": 0,
+        }
+        self._stop: tuple[str, str | None] = ("end_turn", None)
+        self.produced = False
+        self.only_thinking = True
+        self.finished = False
+
+    def feed(self, event: Mapping[str, Any]) -> list[Event]:
+        """The Messages events that this upstream event causes. Raises BadAnswer."""
+        handler = self._HANDLERS.get(str(event.get("type")))
+        if handler is not None and not self.finished:
+            try:
+                handler(self, event)
+            except (KeyError, ValueError, OverflowError) as error:
+                raise BadAnswer(f"the upstream's stream is out of order ({type(error).__name__})") from None
+        return self._stream.take()
+
+    def interrupt(self) -> list[Event]:
+        """What can be said before an error."""
+        self._stream.interrupt()
+        return self._stream.take()
+
+    def _start(self, event: Mapping[str, Any]) -> None:
+        message = event.get("message")
+        self._count(message.get("usage") if isinstance(message, Mapping) else None)
+        self._stream.start()
+
+    def _count(self, usage: Any) -> None:
+        if isinstance(usage, Mapping):
+            for key in self._counts:
+                self._counts[key] = count(usage.get(key)) or self._counts[key]
+
+    def _block_start(self, event: Mapping[str, Any]) -> None:
+        index, block = event["index"], event["content_block"]
+        if not isinstance(index, int) or not isinstance(block, Mapping) or not isinstance(block.get("type"), str):
+            raise BadAnswer("the upstream began a block of no kind")
+        kind = block["type"]
+        self._kinds[index] = kind
+        if kind in ("text", "thinking"):
+            self._stream.open(index, _EMPTY[kind])
+            if block.get(kind):  # clients read content from deltas only
+                self._say(index, {"type": f"{kind}_delta", kind: block[kind]})
+        elif kind == "tool_use":
+            self._call(index, block)
+        else:
+            self.produced, self.only_thinking = True, False
+            self._stream.open(index, dict(block))
+
+    def _call(self, index: int, block: Mapping[str, Any]) -> None:
+        name = block.get("name")
+        if not isinstance(name, str) or not name:
+            raise BadAnswer("the upstream sent a tool call without a name")
+        self._arguments[index] = []
+        call_id = unique_id(str(block.get("id") or ""), self._policy.used_ids)
+        self._stream.open(index, {"type": "tool_use", "id": call_id, "name": name, "input": {}})
+        if block.get("input"):
+            self._say(index, {"type": "input_json_delta", "partial_json": dump_json(block["input"])})
+
+    def _block_delta(self, event: Mapping[str, Any]) -> None:
+        delta = event["delta"]
+        if event["index"] not in self._kinds or not isinstance(delta, Mapping):
+            raise BadAnswer("the upstream sent a delta of no block")
+        self._say(event["index"], dict(delta))
+
+    def _say(self, index: int, delta: dict[str, Any]) -> None:
+        if delta.get("type") == "input_json_delta" and index in self._arguments:
+            self._arguments[index].append(str(delta.get("partial_json") or ""))
+        self.produced = True
+        self.only_thinking = self.only_thinking and self._kinds[index] == "thinking"
+        self._stream.delta(index, delta)
+
+    def _block_stop(self, event: Mapping[str, Any]) -> None:
+        index = event["index"]
+        if self._kinds.pop(index) == "tool_use" and parse_arguments("".join(self._arguments.pop(index))) is None:
+            raise BadAnswer("the upstream sent tool arguments that are not a JSON object")
+        self.produced = True
+        self._stream.close(index)
+
+    def _delta(self, event: Mapping[str, Any]) -> None:
+        self._count(event.get("usage"))
+        delta = event.get("delta")
+        if isinstance(delta, Mapping) and isinstance(delta.get("stop_reason"), str):
+            sequence = delta.get("stop_sequence")
+            self._stop = (delta["stop_reason"], sequence if isinstance(sequence, str) else None)
+
+    def _finish(self, _event: Mapping[str, Any]) -> None:
+        if self._kinds:
+            raise BadAnswer("the upstream ended its answer inside a block")
+        counts = self._counts
+        usage = usage_of(
+            counts["input_tokens"],
+            counts["output_tokens"],
+            cache_read=counts["cache_read_input_tokens"],
+            cache_creation=counts["cache_creation_input_tokens"],
+        )
+        self.finished = True
+        self._stream.finish(self._stop[0], usage, stop_sequence=self._stop[1])
+
+    _HANDLERS = {  # noqa: RUF012 - a table, never changed
+        "message_start": _start,
+        "content_block_start": _block_start,
+        "content_block_delta": _block_delta,
+        "content_block_stop": _block_stop,
+        "message_delta": _delta,
+        "message_stop": _finish,
+    }
+
+
+_EMPTY: dict[str, dict[str, Any]] = {
+    "text": {"type": "text", "text": ""},
+    "thinking": {"type": "thinking", "thinking": "", "signature": ""},
+}

@@ -1,0 +1,76 @@
+"""P2's models as data: what each name is called upstream, how long it may answer, and what its efforts come to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from proxy.core.routing import Catalog
+from proxy.errors import RequestError
+
+LABEL = "p2"
+
+#: asked for -> sent; None is "nobody asked". Other words are refused.
+_CODING_EFFORTS: Mapping[str | None, str] = MappingProxyType(
+    {None: "medium", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
+)
+_K3_EFFORTS: Mapping[str | None, str] = MappingProxyType(
+    {None: "high", "low": "low", "medium": "high", "high": "high", "xhigh": "high", "max": "max"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A row.
+
+    id              upstream
+    dialect         how messages are written: "k3" knows no system role
+    context         window in tokens
+    default_output  `max_tokens` when the client names none
+    output_cap      the most that is asked for; None: the upstream cuts it to what is left of the window
+    efforts         asked for -> sent
+    """
+
+    id: str
+    dialect: Literal["kimi", "k3"]
+    context: int
+    default_output: int
+    output_cap: int | None
+    efforts: Mapping[str | None, str]
+
+    def max_tokens(self, requested: int | None) -> int:
+        """What to ask for."""
+        wanted = requested if requested and requested > 0 else self.default_output
+        return wanted if self.output_cap is None else min(wanted, self.output_cap)
+
+    def effort(self, output_config: object) -> str:
+        """The effort to send for a request's `output_config`; what is no text counts as absent. Raises RequestError."""
+        asked = output_config.get("effort") if isinstance(output_config, Mapping) else None
+        sent = self.efforts.get(asked if isinstance(asked, str) else None)
+        if sent is None:
+            known = ", ".join(word for word in self.efforts if word)
+            message = f"output_config.effort: {str(asked)[:40]!r} is not known to {LABEL}; use one of {known}"
+            raise RequestError(message, provider=LABEL, param="output_config.effort")
+        return sent
+
+
+CODING = Model("kimi-for-coding", "kimi", 262_144, 32_000, 32_000, _CODING_EFFORTS)
+K3 = Model("k3", "k3", 1_048_576, 1_048_576, None, _K3_EFFORTS)
+
+#: requested name -> model
+MODELS: dict[str, Model] = {
+    "k2.6": CODING,
+    "k3": K3,
+    "kimi-for-coding": CODING,
+    "kimi-k2.6": CODING,
+    "kimi-k3": K3,
+}
+
+CATALOG = Catalog(LABEL, "kimi", tuple(MODELS))
+
+
+def model_for(name: str | None) -> Model:
+    """The model behind a normalised name. Aliases, and whatever else routing lets through, are the coding model."""
+    return MODELS.get(name or "", CODING)

@@ -1,0 +1,129 @@
+"""P2's device identity: an id that lives beside the credential, and the headers that every call carries.
+
+The issuer binds its tokens to the device id, so the file must be kept, and copied, together with `auth.json`. Signing
+out keeps it.
+"""
+
+from __future__ import annotations
+
+import functools
+import platform
+import re
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from proxy.auth.lock import locked
+from proxy.auth.store import private_folder, write_private
+from proxy.errors import ProxyError
+from proxy.providers.p2_kimi.catalog import LABEL
+
+FILE_NAME = "device_id"
+
+#: More than this is not an id.
+MAX_ID_BYTES = 4096
+
+#: The vendor's gateway serves known coding agents only, so the user agent is that of its own client.
+CLIENT_VERSION = "1.37.0"
+USER_AGENT = f"KimiCLI/{CLIENT_VERSION}"
+
+#: How user agents of the vendor's clients begin -> platform word. The version after it goes into a header as well.
+PLATFORMS = {"kimicli": "kimi_cli", "kimi-code-cli": "kimi_code_cli"}
+
+_PRODUCT = re.compile(r"([\w.-]+)/(\S+)")
+
+#: The first build of Windows 11, which still calls itself release 10.
+_WINDOWS_11 = 22_000
+
+
+def device_path(config_root: Path) -> Path:
+    """Where the id is."""
+    return config_root / LABEL / FILE_NAME
+
+
+def read_device_id(config_root: Path) -> str | None:
+    """The stored id; None when there is none. Raises OSError."""
+    try:
+        with device_path(config_root).open("rb") as file:
+            data = file.read(MAX_ID_BYTES)
+    except FileNotFoundError:
+        return None
+    return _ascii(data.decode("utf-8", "replace")) or None
+
+
+async def device_id(config_root: Path, *, new_id: Callable[[], str] = lambda: uuid.uuid4().hex) -> str:
+    """The id of this installation, made at the first call. Raises ProxyError.
+
+    Under a lock, so that two processes which begin at the same moment agree.
+    """
+    path = device_path(config_root)
+    try:
+        found = read_device_id(config_root)
+        if found is not None:
+            return found
+        private_folder(path.parent)
+        async with locked(path.with_name(f"{FILE_NAME}.lock"), label=LABEL):
+            found = read_device_id(config_root)
+            if found is None:
+                found = new_id()
+                write_private(path, found.encode())
+            return found
+    except OSError as error:
+        message = f"The device id in {path} cannot be used: {error.strerror or type(error).__name__}."
+        raise ProxyError(message, provider=LABEL) from error
+
+
+async def device_headers(config_root: Path, user_agent: str = USER_AGENT) -> dict[str, str]:
+    """The headers of every call, to the issuer and to the API. Raises as `device_id`."""
+    product, version = client_of(user_agent)
+    return {
+        "User-Agent": header_text(user_agent),
+        "X-Msh-Platform": product,
+        "X-Msh-Version": header_text(version),
+        "X-Msh-Device-Name": header_text(platform.node()),
+        "X-Msh-Device-Model": header_text(device_model()),
+        "X-Msh-Os-Version": header_text(platform.version()),
+        "X-Msh-Device-Id": header_text(await device_id(config_root)),
+    }
+
+
+def client_of(user_agent: str) -> tuple[str, str]:
+    """Platform word and version that go with a user agent; those of the default for a foreign one.
+
+    >>> client_of("KimiCLI/1.52.0"), client_of("kimi-code-cli/2.1.0 (x)"), client_of("curl/8")
+    (('kimi_cli', '1.52.0'), ('kimi_code_cli', '2.1.0'), ('kimi_cli', '1.37.0'))
+    """
+    product = _PRODUCT.match(user_agent.strip())
+    if product is not None and product[1].lower() in PLATFORMS:
+        return PLATFORMS[product[1].lower()], product[2]
+    return PLATFORMS["kimicli"], CLIENT_VERSION
+
+
+@functools.cache
+def device_model() -> str:
+    """System, release and architecture as the vendor's client writes them: `Linux 6.8.0 x86_64`, `Windows 11 AMD64`."""
+    system, release = platform.system(), platform.release()
+    if system == "Darwin":
+        system, release = "macOS", platform.mac_ver()[0] or release
+    elif system == "Windows" and release == "10" and _build(platform.version()) >= _WINDOWS_11:
+        release = "11"
+    return " ".join(part for part in (system, release, platform.machine()) if part)
+
+
+def _build(version: str) -> int:
+    """The build number in a version of Windows: `10.0.22631` -> 22631."""
+    last = version.rpartition(".")[2]
+    return int(last) if last.isascii() and last.isdigit() else 0
+
+
+def _ascii(text: str) -> str:
+    return "".join(char for char in text if " " <= char <= "~").strip()
+
+
+def header_text(text: str) -> str:
+    """The text fit for a header: printable ASCII, never empty.
+
+    >>> header_text(" café\\n"), header_text("电脑")
+    ('caf', 'unknown')
+    """
+    return _ascii(text) or "unknown"

@@ -1,0 +1,89 @@
+"""P4's models as data: the wire that each is served on, what it can see, how much it takes.
+
+This table is the part of P4 that ages fastest; a new model is one row. The upstream's own list does not tell the wire.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from proxy.core.routing import Catalog
+
+LABEL = "p4"
+PREFIX = "opencode-go/"
+
+#: The part of the path that belongs to a wire is `WIRE_PATHS[wire]`.
+Wire = Literal["chat", "messages", "responses"]
+WIRE_PATHS: dict[Wire, str] = {"chat": "/chat/completions", "messages": "/messages", "responses": "/responses"}
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A row. `sees`: takes images. `context` and `output` are tokens, None where nobody says; they are not enforced."""
+
+    id: str
+    wire: Wire
+    sees: bool = False
+    context: int | None = None
+    output: int | None = None
+
+
+MODELS: dict[str, Model] = {
+    model.id: model
+    for model in (
+        Model("glm-5.3-flash", "chat", True, 1_000_000, 131_072),
+        Model("glm-5.3", "chat", False, 1_000_000, 131_072),
+        Model("glm-5.2", "chat", False, 1_000_000, 131_072),
+        Model("glm-5.1", "chat", False, 202_752, 32_768),
+        Model("glm-5", "chat", False, 202_752, 32_768),
+        Model("kimi-k3", "chat", True, 1_048_576, 131_072),
+        Model("kimi-k2.7-code", "chat", True, 262_144, 262_144),
+        Model("kimi-k2.6", "chat", True, 262_144, 65_536),
+        Model("kimi-k2.5", "chat", True, 262_144, 65_536),
+        Model("deepseek-v4-pro", "chat", False, 1_000_000, 384_000),
+        Model("deepseek-v4-flash", "chat", False, 1_000_000, 384_000),
+        Model("deepseek-v4-flash-vision-exp", "chat", True, 1_000_000, 384_000),
+        Model("deepseek-flash", "chat"),  # in no catalogue of the vendor
+        Model("mimo-v2.5", "chat", True, 1_000_000, 128_000),
+        Model("mimo-v2.5-pro", "chat", False, 1_048_576, 128_000),
+        Model("mimo-v2-pro", "chat", False, 1_048_576, 128_000),
+        Model("mimo-v2-omni", "chat", True, 262_144, 128_000),
+        Model("hy3", "chat", False, 256_000, 128_000),
+        Model("hy3-preview", "chat"),
+        Model("hy4-preview", "chat", False, 1_024_000, 64_000),
+        Model("longcat-2.0", "chat", False, 1_000_000, 131_072),
+        Model("omen-alpha", "chat", True, 500_000, 128_000),
+        # The vendor lists it under /responses; chat is what works, and the gateway converts.
+        Model("grok-4.5", "chat", True, 500_000, 500_000),
+        Model("grok-4.6", "responses", True, 500_000, 500_000),
+        Model("gpt-5.6-luna", "responses", True, 1_050_000, 128_000),
+        Model("muse-spark-1.3-contributor", "responses", True, 1_048_576, 131_072),
+        Model("muse-spark-1.2-contributor", "responses", True, 1_048_576, 131_072),
+        Model("minimax-m3", "messages", True, 1_000_000, 131_072),
+        Model("minimax-m2.7", "messages", False, 204_800, 131_072),
+        Model("minimax-m2.5", "messages", False, 204_800, 65_536),
+        Model("qwen3.8-max", "messages", True, 1_000_000, 131_072),
+        Model("qwen3.8-flash", "messages", True, 1_000_000, 131_072),
+        Model("qwen3.7-max", "messages", False, 1_000_000, 65_536),
+        Model("qwen3.7-plus", "messages", True, 1_000_000, 65_536),
+        Model("qwen3.6-plus", "messages", True, 1_000_000, 65_536),
+        Model("qwen3.5-plus", "messages", True, 262_144, 65_536),
+    )
+}
+
+#: These bare names belong to p1, p2 and p3; p4 serves them in the qualified form only.
+RESERVED = frozenset({"gpt-5.6-luna", "grok-4.5", "grok-4.6", "kimi-k2.6", "kimi-k3"})
+
+CATALOG = Catalog(
+    LABEL, "opencode", (*(PREFIX + name for name in MODELS), *(name for name in MODELS if name not in RESERVED))
+)
+
+
+def model_for(name: str) -> Model | None:
+    """The model of a normalised name, qualified or bare; exact and case-sensitive.
+
+    >>> model_for("opencode-go/grok-4.6").wire, model_for("glm-5.2").id, model_for("GLM-5.2")
+    ('responses', 'glm-5.2', None)
+    """
+    return MODELS.get(name.removeprefix(PREFIX))

@@ -1,0 +1,117 @@
+"""P4's decisions about a request: dialect, effort, headers, body. Pure; the settings come as arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from proxy.core.compaction import EFFORTS
+from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
+from proxy.core.convert.messages_to_messages import messages_to_messages
+from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
+from proxy.core.read_tool import ReadOffsets
+from proxy.core.secret import Secret
+from proxy.errors import RequestError, SignInError
+from proxy.providers.base import Call
+from proxy.providers.p4_opencode.catalog import LABEL, Model
+from proxy.version import __version__
+
+DEFAULT_MAX_TOKENS = 32_000
+USER_AGENT = f"model-proxy/{__version__}"
+_OMITTED = "[unsupported tool result block omitted: {}]"
+
+#: part of the id -> effort asked for -> effort sent. What a model does not offer becomes the nearest that it does, since
+#: clients choose from menus of their own.
+_EFFORTS: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = (
+    (
+        ("glm-5.2", "glm-5-2", "glm-5p2"),
+        {"low": "high", "medium": "high", "high": "high", "xhigh": "max", "max": "max"},
+    ),
+    (("deepseek-v4",), {"low": "low", "medium": "medium", "high": "high", "xhigh": "max", "max": "max"}),
+    (("mimo",), {"low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}),
+)
+
+
+def effort_of(row: Model, request: Mapping[str, Any]) -> str | None:
+    """The effort to send: one to one over Responses, by table over chat, None where the model has none."""
+    config = request.get("output_config")
+    asked = config.get("effort") if isinstance(config, Mapping) else None
+    if not isinstance(asked, str):
+        return None
+    asked = "max" if asked == "ultra" else asked
+    if asked not in EFFORTS[1:]:
+        message = f"output_config.effort: {asked[:40]!r} is not known; use one of {', '.join(EFFORTS[1:])}"
+        raise RequestError(message, provider=LABEL, param="output_config.effort")
+    if row.wire != "chat":
+        return asked
+    table = next((table for parts, table in _EFFORTS if any(part in row.id for part in parts)), None)
+    return table[asked] if table is not None else None
+
+
+def dialect_of(row: Model) -> ChatDialect:
+    """How a chat model wants its conversation."""
+    name = row.id.lower()
+    if "deepseek" in name:
+        return ChatDialect(reasoning="always", images=row.sees, omitted=_OMITTED)
+    if name.startswith("kimi-"):
+        return ChatDialect(reasoning="calls", images=row.sees, typed=True, omitted=_OMITTED)
+    return ChatDialect(images=row.sees, omitted=_OMITTED)
+
+
+def _limit(request: Mapping[str, Any]) -> int | None:
+    limit = request.get("max_tokens")
+    return limit if isinstance(limit, int) and limit > 0 else None
+
+
+def chat_body(call: Call, row: Model) -> dict[str, Any]:
+    """The body for a chat model. Raises InvalidRequest."""
+    extra = {"reasoning_effort": call.target.effort} if call.target.effort else {}
+    options = ChatOptions(row.id, dialect_of(row), _limit(call.request) or DEFAULT_MAX_TOKENS, extra)
+    return messages_to_chat(call.request, options)
+
+
+def native_body(call: Call, row: Model) -> dict[str, Any]:
+    """The body for a model that speaks Messages."""
+    limit = _limit(call.request) or DEFAULT_MAX_TOKENS
+    body = messages_to_messages(call.request, model=row.id, max_tokens=limit)
+    if row.id == "minimax-m3":  # thinks only when it is told to
+        body.setdefault("thinking", {"type": "adaptive"})
+    return body
+
+
+def responses_body(call: Call, row: Model, offsets: ReadOffsets) -> dict[str, Any]:
+    """The body for a model that speaks Responses. Raises InvalidRequest."""
+    options = ResponsesOptions(model=row.id, effort=call.target.effort, cache_key=call.session, offsets=offsets)
+    body = messages_to_responses(call.request, options)
+    limit = _limit(call.request)
+    return body | ({"max_output_tokens": limit} if limit else {})
+
+
+def headers(row: Model, key: Secret, session: str) -> dict[str, str]:
+    """All headers of a request. The gateway refuses one without a session, and finds caches by it."""
+    common = {
+        "Content-Type": "application/json",
+        "Accept": "text/event-stream",
+        "Accept-Encoding": "identity",
+        "User-Agent": USER_AGENT,
+        "x-opencode-session": session,
+    }
+    if row.wire == "messages":
+        return {**common, "x-api-key": key.reveal(), "anthropic-version": "2023-06-01"}
+    return {**common, "Authorization": f"Bearer {key.reveal()}"}
+
+
+def session_of(call: Call, fallback: str) -> str:
+    """The client's session when it fits a header, else one for this request."""
+    session = call.session
+    return session if session and session.isascii() and session.isprintable() and " " not in session else fallback
+
+
+def key_of(key: Secret | None) -> Secret:
+    """The configured key. Raises SignInError."""
+    if key is None or not key:
+        raise SignInError(
+            f"{LABEL} has no API key; set PROXY_P4_API_KEY or OPENCODE_API_KEY, or p4.apiKey in config.json",
+            provider=LABEL,
+        )
+    return key

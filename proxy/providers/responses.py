@@ -1,0 +1,108 @@
+"""A turn over the Responses API: what every such upstream shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from proxy.core.convert.responses_to_messages import ResponsesToMessages
+from proxy.core.messages import MessageStream
+from proxy.core.read_tool import ReadOffsets
+from proxy.core.reducer import AnswerPolicy
+from proxy.core.responses_events import failure_of
+from proxy.core.sse import dump_json
+from proxy.core.tokens import count_responses, rough_length
+from proxy.errors import UpstreamError
+from proxy.providers.base import Call, Services
+from proxy.providers.transport import Wire
+from proxy.providers.turn import Turn, text_restorer
+
+LAST_EVENTS = frozenset({"response.completed", "response.done", "response.incomplete", "response.failed", "error"})
+
+#: Never a failure, and by far the most frequent: not looked at twice.
+_DELTAS = frozenset(
+    {
+        "response.output_text.delta",
+        "response.reasoning_summary_text.delta",
+        "response.function_call_arguments.delta",
+    }
+)
+
+
+def is_last(event: Mapping[str, Any]) -> bool:
+    """Whether an event ends the stream."""
+    return event.get("type") in LAST_EVENTS
+
+
+class ResponsesTurn(Turn):
+    """Runs one call over the Responses API. Use once."""
+
+    def __init__(
+        self,
+        call: Call,
+        services: Services,
+        *,
+        wire: Wire,
+        body: dict[str, Any],
+        offsets: ReadOffsets,
+        signatures: bool,
+    ) -> None:
+        super().__init__(call, services)
+        self._wire = wire
+        self._offsets = offsets
+        self._signatures = signatures
+        self._stripped = False
+        self._body = body
+        self._payload = dump_json(body).encode()
+
+    def reducer(self, stream: MessageStream) -> ResponsesToMessages:
+        policy = AnswerPolicy(
+            self._call.request,
+            offsets=self._offsets,
+            signatures=self._signatures,
+            restore=text_restorer(self._call.request),
+        )
+        return ResponsesToMessages(stream, policy)
+
+    async def estimate(self) -> int:
+        work = partial(count_responses, self._body)
+        return await self._services.tokenizer.run(work, size=len(self._payload))
+
+    def rough_estimate(self) -> int:
+        return count_responses(self._body, rough_length)
+
+    @property
+    def after_tool_result(self) -> bool:
+        items = self._body["input"]
+        return bool(items) and items[-1].get("type") == "function_call_output"
+
+    def look(self, event: Mapping[str, Any]) -> None:
+        kind = event.get("type")
+        if not isinstance(kind, str) or kind in _DELTAS:
+            return
+        failure = failure_of(event, now=self._services.clock())
+        if failure is not None:
+            raise self._wire.refusal(failure, None)
+
+    async def cure(self, error: UpstreamError) -> bool:
+        """No reasoning where that of another account is refused."""
+        if self._stripped or not is_foreign_reasoning(error):
+            return False
+        self._stripped = True
+        kept = [item for item in self._body["input"] if item.get("type") != "reasoning"]
+        if len(kept) == len(self._body["input"]):
+            return False
+        self._body = {**self._body, "input": kept}
+        self._payload = dump_json(self._body).encode()
+        return True
+
+
+def is_foreign_reasoning(error: UpstreamError) -> bool:
+    """Encrypted reasoning is bound to an account; after a change of accounts the backend refuses it."""
+    text = error.message.lower()
+    return error.status == 400 and (
+        error.code in ("thinking_signature_invalid", "invalid_encrypted_content")
+        or ("encrypted content" in text and "verified" in text)
+        or "encrypted_content" in text
+    )
