@@ -13,10 +13,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proxy.config import Config, ConfigError, is_loopback, load, overrides, read_file
+from proxy.config import Config, ConfigError, is_loopback, load, overrides, read_file, source_of
 from proxy.errors import ProxyError
 from proxy.version import __version__
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from proxy.observe.log import FileLog
+    from proxy.providers.base import Account
 
 APP = "model-proxy"
 #: Running answers may finish for this long after the first signal.
@@ -65,9 +67,14 @@ def _parse(argv: list[str]) -> argparse.Namespace:
 
     auth = commands.add_parser("auth", help="sign in and out: auth login p1")
     auth.add_argument("action", choices=("login", "status", "logout"))
-    auth.add_argument("label", help="p1 (codex)")
+    auth.add_argument("label", help="p1 (codex), p2 (kimi), p4 (opencode)")
     auth.add_argument("--device", action="store_true", help="sign in with a code on another device")
     auth.set_defaults(run=_auth, failure=2)
+
+    usage = commands.add_parser("usage", help="show what is left of an allowance: usage p4")
+    usage.add_argument("label", help="p2 (kimi), p4 (opencode)")
+    usage.add_argument("--json", action="store_true", help="the answer as JSON")
+    usage.set_defaults(run=_usage, failure=1)
 
     models = commands.add_parser("models", help="list the models of every provider")
     models.add_argument("--full", action="store_true", help="do not shorten long lists")
@@ -355,24 +362,36 @@ async def _models(arguments: argparse.Namespace, _environment: Mapping[str, str]
     return 0
 
 
-async def _auth(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    from proxy.providers.p1_codex import signin
+def _account(name: str, environment: Mapping[str, str]) -> Account:
+    """The account of a provider, by label or service name. Raises ConfigError."""
+    from proxy.providers.base import AccountContext
+    from proxy.providers.registry import LABELS, PROVIDERS
 
-    if arguments.label not in ("p1", "codex"):
-        raise ConfigError(f"unknown provider {arguments.label!r}: sign-in exists for p1 (codex)")
+    entry = next((entry for entry in PROVIDERS if entry.catalog.label == LABELS.get(name)), None)
+    if entry is None or entry.account is None:
+        known = ", ".join(
+            f"{entry.catalog.label} ({entry.catalog.service})" for entry in PROVIDERS if entry.account is not None
+        )
+        raise ConfigError(f"unknown provider {name!r}: accounts exist for {known}")
     root = config_root(environment)
     settings = ConfigFile(root, environment)
-    say = _say
+    source = partial(source_of, environment=environment, file=settings.content)
+    return entry.account(AccountContext(root, settings.config, source))
+
+
+async def _auth(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    account = _account(arguments.label, environment)
     if arguments.action == "status":
-        return 0 if signin.status(root, say=say) else 1
+        return 0 if account.status(say=_say) else 1
     if arguments.action == "logout":
-        await signin.logout(root, say=say)
-        return 0
-    config = settings.config
-    if arguments.device:
-        await signin.login_device(root, config.p1_issuer, say=say)
+        await account.logout(say=_say)
     else:
-        await signin.login(root, config.p1_issuer, say=say, originator=config.p1_originator or APP)
+        await account.login(device=arguments.device, say=_say)
+    return 0
+
+
+async def _usage(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    await _account(arguments.label, environment).usage(as_json=arguments.json, say=_say)
     return 0
 
 

@@ -447,6 +447,15 @@ def read_file(path: Path) -> tuple[dict[str, Any], list[str]]:
     return content, []
 
 
+def source_of(field: str, environment: Mapping[str, str], file: Mapping[str, Any]) -> str | None:
+    """Where a setting comes from: the name of a variable, "config.json", or None for the default."""
+    setting = next(setting for setting in SETTINGS if setting.field == field)
+    for variable in setting.variables:
+        if _is_set(setting, environment, variable):
+            return variable
+    return "config.json" if setting.key and _lookup(file, setting.key) is not None else None
+
+
 def overrides(environment: Mapping[str, str], file: Mapping[str, Any]) -> list[str]:
     """What differs from the defaults, for the banner: `p1.effort (env)`, `port: 19000`; never a secret or free text,
     nor what is ignored."""

@@ -98,6 +98,35 @@ class Provider(Protocol):
         ...
 
 
+#: Prints one line for the user.
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class AccountContext:
+    """What the command line lends an account. `source` tells where a setting comes from: a variable, or the file."""
+
+    config_root: Path
+    config: Config
+    source: Callable[[str], str | None]
+
+
+class Account(Protocol):
+    """What a user can do with the account of a provider. Failures are ProxyErrors with a message for the terminal."""
+
+    async def login(self, *, device: bool, say: Say) -> None: ...
+
+    def status(self, *, say: Say) -> bool:
+        """Prints what is known without asking anybody; False when there is no credential."""
+        ...
+
+    async def logout(self, *, say: Say) -> None: ...
+
+    async def usage(self, *, as_json: bool, say: Say) -> None:
+        """Prints what is left of the allowance."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """What the application lends its providers. Time, chance and sleep are arguments so that tests own them.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from proxy.core.routing import Catalog
 from proxy.providers import catalogs
-from proxy.providers.base import Provider, Services
+from proxy.providers.base import Account, AccountContext, Provider, Services
 from proxy.providers.p1_codex import catalog as p1_catalog
 from proxy.providers.p2_kimi import catalog as p2_catalog
 from proxy.providers.p4_opencode import catalog as p4_catalog
@@ -19,6 +19,7 @@ class Entry:
 
     catalog: Catalog
     build: Callable[[Services], Provider] | None
+    account: Callable[[AccountContext], Account] | None = None
 
 
 def _p1(services: Services) -> Provider:
@@ -39,11 +40,29 @@ def _p4(services: Services) -> Provider:
     return OpenCodeProvider(services)
 
 
+def _p1_account(context: AccountContext) -> Account:
+    from proxy.providers.p1_codex.account import CodexAccount
+
+    return CodexAccount(context)
+
+
+def _p2_account(context: AccountContext) -> Account:
+    from proxy.providers.p2_kimi.account import KimiAccount
+
+    return KimiAccount(context)
+
+
+def _p4_account(context: AccountContext) -> Account:
+    from proxy.providers.p4_opencode.account import OpenCodeAccount
+
+    return OpenCodeAccount(context)
+
+
 PROVIDERS: tuple[Entry, ...] = (
-    Entry(p1_catalog.CATALOG, _p1),
-    Entry(p2_catalog.CATALOG, _p2),
+    Entry(p1_catalog.CATALOG, _p1, _p1_account),
+    Entry(p2_catalog.CATALOG, _p2, _p2_account),
     Entry(catalogs.P3, None),
-    Entry(p4_catalog.CATALOG, _p4),
+    Entry(p4_catalog.CATALOG, _p4, _p4_account),
     Entry(catalogs.P5, None),
 )
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from proxy.auth.lock import locked
 from proxy.auth.store import private_folder, write_private
+from proxy.config import Config
 from proxy.errors import ProxyError
 from proxy.providers.p2_kimi.catalog import LABEL
 
@@ -29,6 +30,12 @@ USER_AGENT = f"KimiCLI/{CLIENT_VERSION}"
 
 #: How user agents of the vendor's clients begin -> platform word. The version after it goes into a header as well.
 PLATFORMS = {"kimicli": "kimi_cli", "kimi-code-cli": "kimi_code_cli"}
+
+
+def user_agent(config: Config) -> str:
+    """The configured user agent, or that of the vendor's own client."""
+    return config.p2_user_agent or config.user_agent or USER_AGENT
+
 
 _PRODUCT = re.compile(r"([\w.-]+)/(\S+)")
 

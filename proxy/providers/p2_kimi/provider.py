@@ -9,7 +9,6 @@ from typing import Any
 
 from proxy.auth.refresh import Credentials
 from proxy.auth.store import Credential
-from proxy.config import Config
 from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
 from proxy.core.messages import Event
 from proxy.core.routing import Catalog
@@ -18,7 +17,7 @@ from proxy.providers import failures
 from proxy.providers.base import Call, Services, Target
 from proxy.providers.chat import ChatTurn, chat_wire, estimate_words
 from proxy.providers.p2_kimi.catalog import CATALOG, LABEL, model_for
-from proxy.providers.p2_kimi.device import USER_AGENT, device_headers
+from proxy.providers.p2_kimi.device import device_headers, user_agent
 from proxy.providers.p2_kimi.signin import p2_credentials
 from proxy.providers.transport import HttpTransport, Transport
 
@@ -179,8 +178,3 @@ class KimiProvider:
 
     async def close(self) -> None:
         await self._credentials.close()
-
-
-def user_agent(config: Config) -> str:
-    """The vendor's gateway serves coding agents only, so one of theirs is the default."""
-    return config.p2_user_agent or config.user_agent or USER_AGENT

@@ -182,6 +182,34 @@ async def missing_sign_in(claude: ClaudeCode, folder: Path) -> None:
     expect(done.seconds < 15 and not done.retries, "without retries", done.seconds)
 
 
+#: One model of each wire: p2 and p4 over chat completions, p4 over Messages and over Responses.
+OTHER_WIRES = ("kimi-for-coding", "opencode-go/kimi-k2.6", "minimax-m3", "opencode-go/gpt-5.6-luna")
+
+
+def _turns_with(model: str) -> Scenario:
+    async def turns(claude: ClaudeCode, folder: Path) -> None:
+        """A plain turn, a thinking turn with tools, and an image through the Read tool."""
+        (claude.work / "note.txt").write_text("written in the note\n")
+        picture = claude.work / "red.png"
+        picture.write_bytes(_png(8, 8))
+        async with sandboxed_proxy(folder, []) as url:
+            plain = await claude.run(url, "hello there", model=model)
+            prompt = f"use Bash: echo from-bash\nuse Read: {claude.work / 'note.txt'}"
+            tools = await claude.run(url, prompt, "--effort", "high", model=model)
+            image = await claude.run(url, f"use Read: {picture}", model=model)
+        expect(not plain.result["is_error"] and "hello there" in plain.text, "a plain answer", plain.result)
+        expect("from-bash" in tools.text and "written in the note" in tools.text, "tool results arrive", tools.result)
+        expect(list(tools.blocks("assistant", "thinking")), "thinking is shown", tools.lines[-3:])
+        expect("image/png" in image.text, "the model saw the image", image.result)
+
+    turns.__name__ = "turns_with_" + model.replace("/", "_").replace("-", "_").replace(".", "_")
+    return turns
+
+
+for _model in OTHER_WIRES:
+    scenario(_turns_with(_model))
+
+
 def _png(width: int, height: int) -> bytes:
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

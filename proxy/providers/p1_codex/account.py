@@ -1,0 +1,33 @@
+"""What the command line can do with a P1 account."""
+
+from __future__ import annotations
+
+from proxy.errors import ProxyError
+from proxy.providers.base import AccountContext, Say
+from proxy.providers.p1_codex import signin
+from proxy.providers.p1_codex.catalog import LABEL
+from proxy.providers.p1_codex.request import PRODUCT
+
+
+class CodexAccount:
+    """Sign-in with a browser or a code; its allowance is not asked for yet."""
+
+    def __init__(self, context: AccountContext) -> None:
+        self._root = context.config_root
+        self._config = context.config
+
+    async def login(self, *, device: bool, say: Say) -> None:
+        issuer = self._config.p1_issuer
+        if device:
+            await signin.login_device(self._root, issuer, say=say)
+        else:
+            await signin.login(self._root, issuer, say=say, originator=self._config.p1_originator or PRODUCT)
+
+    def status(self, *, say: Say) -> bool:
+        return signin.status(self._root, say=say)
+
+    async def logout(self, *, say: Say) -> None:
+        await signin.logout(self._root, say=say)
+
+    async def usage(self, *, as_json: bool, say: Say) -> None:
+        raise ProxyError(f"the usage of {LABEL} cannot be shown yet", kind="not_found")

@@ -1,0 +1,35 @@
+"""What the command line can do with a P2 account."""
+
+from __future__ import annotations
+
+from proxy.providers.base import AccountContext, Say
+from proxy.providers.p2_kimi import signin, usage
+from proxy.providers.p2_kimi.device import user_agent
+
+
+class KimiAccount:
+    """Sign-in is always with a code."""
+
+    def __init__(self, context: AccountContext) -> None:
+        self._root = context.config_root
+        self._config = context.config
+
+    async def login(self, *, device: bool, say: Say) -> None:
+        await signin.login(self._root, self._config.p2_oauth_host, say=say, user_agent=user_agent(self._config))
+
+    def status(self, *, say: Say) -> bool:
+        return signin.status(self._root, say=say)
+
+    async def logout(self, *, say: Say) -> None:
+        await signin.logout(self._root, say=say)
+
+    async def usage(self, *, as_json: bool, say: Say) -> None:
+        config = self._config
+        await usage.show(
+            self._root,
+            config.p2_base_url,
+            config.p2_oauth_host,
+            say=say,
+            as_json=as_json,
+            user_agent=user_agent(config),
+        )
