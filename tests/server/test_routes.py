@@ -138,12 +138,15 @@ async def test_any_query_is_accepted_on_messages(live: Live) -> None:
 async def test_the_list_of_models_is_whole_and_in_order(live: Live) -> None:
     page = (await live.get("/v1/models?limit=1000&other=1")).json
     ids = [model["id"] for model in page["data"]]
-    assert ids == sorted(ids) and {"claude-opus-5", "gpt-5.5", "gpt-5.5-fast"} <= set(ids)
+    labels = [model["display_name"][-3:-1] for model in page["data"]]
+    assert sorted(zip(labels, ids, strict=True)) == list(zip(labels, ids, strict=True))
+    assert {"claude-opus-5", "gpt-5.5", "gpt-5.5-fast", "kimi-k3", "opencode-go/kimi-k3", "glm-5.2"} <= set(ids)
+    assert len(ids) == len(set(ids))
     assert (page["object"], page["has_more"]) == ("list", False)
     assert (page["first_id"], page["last_id"]) == (ids[0], ids[-1])
     for model in page["data"]:
         assert (model["type"], model["object"]) == ("model", "model")
-        assert model["display_name"] == f"{model['id']} (p1)"
+        assert re.fullmatch(re.escape(model["id"]) + r" \(p[124]\)", model["display_name"])
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", model["created_at"])
 
 

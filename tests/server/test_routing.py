@@ -93,9 +93,9 @@ async def test_aliases_go_where_they_are_configured(sandbox: Sandbox, tmp_path: 
         assert ids["opus"] == "opus (p2)"
 
 
-async def test_an_alias_of_a_provider_that_is_not_there_is_refused(live: Live) -> None:
-    live.config = type(live.config)(**{**live.config.__dict__, "alias_provider": "p2"})
-    assert await served_by(live, "opus") == "400"
+async def test_a_name_of_a_provider_that_is_not_there_is_refused(live: Live) -> None:
+    answer = await live.post(ask(model="grok-4.5"))
+    assert answer.status == 400 and "p3" in answer.error["message"] and "Supported: p1: " in answer.error["message"]
 
 
 async def test_background_requests_follow_their_session(routed: Live, clock: Clock) -> None:
