@@ -31,8 +31,9 @@ ALIAS_PROVIDERS = ("p1", "p2")
 
 #: Claude Code's auto mode asks a second model whether an action is safe. This is how its prompt begins.
 AUTO_REVIEW_MARKER = "You are a security monitor for autonomous AI coding agents."
-#: Small and quick; used when the request would have gone to P1 and nothing else is configured.
+#: Small and quick; used when the request would have gone to its provider and nothing else is configured.
 AUTO_REVIEW_MODEL = "gpt-5.6-luna"
+AUTO_REVIEW_PROVIDER = "p1"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,15 @@ from proxy.core.compaction import is_compaction
 from proxy.core.identity import SESSION_HEADERS, owner_of, session_of
 from proxy.core.lifecycle import CompactionStarted, ModelResolved, ProjectResolved, ProviderSelected, Sequenced, Started
 from proxy.core.messages import check_request
-from proxy.core.routing import AUTO_REVIEW_MODEL, Route, catalog_text, is_auto_review, normalise_model, route
+from proxy.core.routing import (
+    AUTO_REVIEW_MODEL,
+    AUTO_REVIEW_PROVIDER,
+    Route,
+    catalog_text,
+    is_auto_review,
+    normalise_model,
+    route,
+)
 from proxy.errors import RequestError
 from proxy.observe.project import find_working_directory, project_name
 from proxy.providers.base import Call, Provider
@@ -157,7 +165,7 @@ def _review_model(exchange: Exchange, config: Config, body: Mapping[str, Any], f
         return None
     if config.auto_review_model:
         return normalise_model(config.auto_review_model)
-    return AUTO_REVIEW_MODEL if found is not None and found.label == "p1" else None
+    return AUTO_REVIEW_MODEL if found is not None and found.label == AUTO_REVIEW_PROVIDER else None
 
 
 def _unknown(exchange: Exchange, config: Config, what: str) -> RequestError:
