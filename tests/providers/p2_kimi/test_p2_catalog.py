@@ -1,0 +1,62 @@
+"""P2's rows: output caps and efforts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proxy.errors import RequestError
+from proxy.providers.p2_kimi.catalog import CATALOG, K3, model_for
+
+
+def test_names() -> None:
+    assert (CATALOG.label, CATALOG.service) == ("p2", "kimi")
+    assert CATALOG.models == ("k2.6", "k3", "kimi-for-coding", "kimi-k2.6", "kimi-k3")
+    sent = {name: (model_for(name).id, model_for(name).dialect) for name in (*CATALOG.models, "sonnet", None)}
+    assert {name for name, row in sent.items() if row == ("k3", "k3")} == {"k3", "kimi-k3"}
+    assert set(sent.values()) == {("k3", "k3"), ("kimi-for-coding", "kimi")}
+
+
+@pytest.mark.parametrize(
+    ("name", "requested", "sent"),
+    [
+        ("kimi-for-coding", None, 32_000),
+        ("kimi-for-coding", 0, 32_000),
+        ("kimi-for-coding", 10, 10),
+        ("k2.6", 99_999, 32_000),
+        ("kimi-k3", None, 1_048_576),
+        ("k3", 500_000, 500_000),
+        ("k3", 0, 1_048_576),
+    ],
+)
+def test_max_tokens(name: str, requested: int | None, sent: int) -> None:
+    assert model_for(name).max_tokens(requested) == sent
+
+
+@pytest.mark.parametrize(
+    ("asked", "coding", "k3"),
+    [
+        (None, "medium", "high"),
+        ("low", "low", "low"),
+        ("medium", "medium", "high"),
+        ("high", "high", "high"),
+        ("xhigh", "high", "high"),
+        ("max", "high", "max"),
+    ],
+)
+def test_efforts(asked: str | None, coding: str, k3: str) -> None:
+    config = {"effort": asked} if asked else {}
+    assert (model_for("k2.6").effort(config), K3.effort(config)) == (coding, k3)
+
+
+@pytest.mark.parametrize("config", [None, "high", 5, [], {}, {"effort": 5}, {"effort": None}, {"effort": ["x"]}])
+def test_what_is_no_text_is_absent(config: Any) -> None:
+    assert K3.effort(config) == "high"
+
+
+@pytest.mark.parametrize("word", ["extreme", "", "none", "ultra"])
+def test_other_words_are_refused_by_name(word: str) -> None:
+    with pytest.raises(RequestError, match=f"'{word}'") as caught:
+        K3.effort({"effort": word})
+    assert caught.value.status == 400
