@@ -20,10 +20,13 @@ MESSAGE_OVERHEAD = 4
 
 _WORD, _BLANK, _MARK = b"w", b" ", b"."
 #: ASCII -> what it is: part of a word, blank, or a mark of its own
-_KINDS = b"".join(
-    _WORD if chr(code).isalnum() or chr(code) in "-_" else _BLANK if chr(code) in " \t\n\v\f\r" else _MARK
-    for code in range(128)
-) + _MARK * 128
+_KINDS = (
+    b"".join(
+        _WORD if chr(code).isalnum() or chr(code) in "-_" else _BLANK if chr(code) in " \t\n\v\f\r" else _MARK
+        for code in range(128)
+    )
+    + _MARK * 128
+)
 #: A word, a mark, or one of the separators that only Python takes for blanks.
 _PIECE = re.compile(r"[\w-]+|[^\w\s-]|[\x1c-\x1f]")
 

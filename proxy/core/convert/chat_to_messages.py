@@ -1,7 +1,7 @@
 """Chat-completion chunks to Messages events: the reducer behind every chat upstream.
 
-Chunks are told apart by what they hold, not by a type, and upstreams are careless with tool calls: names come after arguments,
-indexes start again, ids repeat. What can be understood without guessing is; the rest is a BadAnswer.
+Chunks are told apart by what they hold, not by a type, and upstreams are careless with tool calls: names come after
+arguments, indexes start again, ids repeat. What can be understood without guessing is; the rest is a BadAnswer.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class ChatToMessages:
         return self._stream.take()
 
     def end(self, *, done: bool) -> list[Event]:
-        """The end of the stream; `done` when the upstream said that it was. Raises BadAnswer when the answer was cut."""
+        """The end of the stream; `done` when the upstream said that it was. Raises BadAnswer for a cut answer."""
         if not self.finished:
             if self._finish is None and not done:
                 raise BadAnswer("the upstream cut the answer: it ended without a finish reason")
@@ -281,8 +281,8 @@ class ChatToMessages:
     def _starts_another(self, call: _Call, fragment: _Fragment) -> bool:
         """Whether a fragment in the place of a call begins another one there: indexes start again, or are missing.
 
-        Only a fragment with a name can. It does not when it repeats the id, or when the names together are that of a tool,
-        so that it brings the rest of the name.
+        Only a fragment with a name can. It does not when it repeats the id, or when the names together are that of a
+        tool, so that it brings the rest of the name.
         """
         if not fragment.name or not call.name or (fragment.call_id and fragment.call_id == call.call_id):
             return False
@@ -406,8 +406,8 @@ class ChatToMessages:
         return not call.name or not (call.whole or (call.blank and call is not self._calls[-1]))
 
     def _leave_out(self, call: _Call, reason: str) -> None:
-        """A call that was cut. When nobody has seen it the client can go on without it; one that the client sees must not
-        be closed, since that would run it."""
+        """A call that was cut. When nobody has seen it the client can go on without it; one that the client sees must
+        not be closed, since that would run it."""
         if call.filter is not None:
             raise BadAnswer(f"the answer ended ({reason}) inside the arguments of tool {call.name}")
         call.done = True

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from proxy.core.content import BILLING_PREFIX, blocks_of, document_text, system_text, texts_of
 from proxy.core.invalid import InvalidRequest
 from proxy.core.sse import dump_json
-from proxy.core.tools import is_web_search, offered_tools, upstream_id
+from proxy.core.tools import is_web_search, offered_tools, unique_id, upstream_id
 from proxy.core.typed_schema import typed_schema
 
 Message = dict[str, Any]
@@ -21,6 +21,8 @@ Message = dict[str, Any]
 TOOL_ERROR = "[tool execution error]\n"
 #: What stands for reasoning that a conversation lost, where the upstream wants some with every tool call.
 NO_REASONING = "."
+#: What answers a call that the client never answered: an interrupted one leaves some, and no chat server takes them.
+NO_RESULT = "[no tool result]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +30,12 @@ class ChatDialect:
     """How an upstream wants a conversation.
 
     system        where system text goes: one message in `front`, `in_place`, or inside the next `user` message
-    tool_images   images of a tool result: `inside` its message, or in a user message `after` all results
+    tool_images   a tool message may hold images `inside`, or is one text and they go into a user message `after` all results
     reasoning     reasoning of assistant messages: as `found`, with a placeholder on `calls` that have none, or `always`
                   (empty when there is none)
     bare_calls    an assistant message with calls and no text has no `content` at all, instead of an empty one
     keep_auto     `tool_choice: auto` is sent
-    strict_input  a tool choice that makes no sense is the caller's error, not ignored
+    strict_input  tools and a tool choice that make no sense are the caller's error, not ignored
     typed         every property schema needs a `type`
     images        whether the model takes images at all
     omitted       the words for a block that cannot be passed on; {} is its type
@@ -63,7 +65,7 @@ class ChatOptions:
 def messages_to_chat(request: Mapping[str, Any], options: ChatOptions) -> dict[str, Any]:
     """The upstream body; always streamed, always with usage. Raises InvalidRequest."""
     dialect = options.dialect
-    tools = [_tool(tool, dialect) for tool in offered_tools(request) if not is_web_search(tool)]
+    tools = [_tool(tool, dialect) for tool in _functions(request, dialect)]
     body: dict[str, Any] = {"model": options.model, "messages": _Conversation(request, dialect).build()}
     if tools:
         body["tools"] = tools
@@ -73,6 +75,43 @@ def messages_to_chat(request: Mapping[str, Any], options: ChatOptions) -> dict[s
 
 
 # -- tools
+
+
+def _functions(request: Mapping[str, Any], dialect: ChatDialect) -> list[dict[str, Any]]:
+    """The tools that can be offered as functions. Server tools are left out: a call of one would never be answered. A
+    request that has nothing else, or forces one, cannot be served."""
+    given = request.get("tools")
+    if dialect.strict_input:
+        _check_tools(given)
+    functions = [tool for tool in offered_tools(request) if tool["name"] and not is_web_search(tool)]
+    names = {tool["name"] for tool in functions}
+    left_out = [name for tool in given if (name := _server_tool(tool))] if isinstance(given, list) else []
+    choice = request.get("tool_choice")
+    forced = choice.get("name") if isinstance(choice, Mapping) and choice.get("type") == "tool" else None
+    for name in left_out:
+        if not functions or (name == forced and name not in names):
+            raise InvalidRequest(f"the tool {name} runs on the server; this model has none such", param="tools")
+    return functions
+
+
+def _check_tools(tools: Any) -> None:
+    if tools is not None and not isinstance(tools, list):
+        raise InvalidRequest("`tools` must be a list", param="tools")
+    for index, tool in enumerate(tools or ()):
+        name = tool.get("name") if isinstance(tool, Mapping) else None
+        if not isinstance(name, str) or not name:
+            raise InvalidRequest(f"`tools[{index}]` needs a `name`", param=f"tools[{index}].name")
+
+
+def _server_tool(tool: Any) -> str:
+    """The name of a tool that only a Messages server runs, "" for others."""
+    if not isinstance(tool, Mapping) or not isinstance(tool.get("name"), str) or "input_schema" in tool:
+        return ""
+    kind = tool.get("type")
+    return tool["name"] if isinstance(kind, str) and kind.startswith(_SERVER_TOOLS) else ""
+
+
+_SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_")
 
 
 def _tool(tool: Mapping[str, Any], dialect: ChatDialect) -> Message:
@@ -93,51 +132,69 @@ def _choice(request: Mapping[str, Any], dialect: ChatDialect, *, has_tools: bool
     choice = request.get("tool_choice")
     if choice is None:
         return {}
-    kind = choice.get("type") if isinstance(choice, Mapping) else choice
-    wanted = _wanted(choice, kind, dialect)
-    members: dict[str, Any] = {}
-    parallel = choice.get("disable_parallel_tool_use") if isinstance(choice, Mapping) else None
-    if isinstance(parallel, bool):
-        members["parallel_tool_calls"] = not parallel
-    elif parallel is not None and dialect.strict_input:
-        raise InvalidRequest("`disable_parallel_tool_use` must be true or false", param="tool_choice")
-    if not has_tools and dialect.strict_input:
-        if wanted not in ("auto", "none", None):
+    wanted = _strict_choice(choice) if dialect.strict_input else _loose_choice(choice)
+    if dialect.strict_input and not has_tools:
+        if wanted not in ("auto", "none"):
             raise InvalidRequest("`tool_choice` requires at least one tool", param="tool_choice")
-        return {}
+        return {"tool_choice": "none"} if wanted == "none" else {}
+    members: dict[str, Any] = {}
     if wanted is not None and (wanted != "auto" or dialect.keep_auto):
         members["tool_choice"] = wanted
+    disabled = choice.get("disable_parallel_tool_use") if isinstance(choice, Mapping) else None
+    if isinstance(disabled, bool):
+        members["parallel_tool_calls"] = not disabled
     return members
 
 
-def _wanted(choice: Any, kind: Any, dialect: ChatDialect) -> Any:
+def _strict_choice(choice: Any) -> Any:
+    kind = choice.get("type") if isinstance(choice, Mapping) else None
+    wanted = _CHOICES.get(kind) if isinstance(kind, str) else None
+    if kind == "tool":
+        name = choice.get("name")
+        if not isinstance(name, str) or not name:
+            raise InvalidRequest("`tool_choice` of type tool needs a `name`", param="tool_choice.name")
+        wanted = _named(name)
+    if wanted is None:
+        raise InvalidRequest("`tool_choice` must be an object of type auto, any, none or tool", param="tool_choice")
+    if not isinstance(choice.get("disable_parallel_tool_use", False), bool):
+        raise InvalidRequest("`disable_parallel_tool_use` must be true or false", param="tool_choice")
+    return wanted
+
+
+def _loose_choice(choice: Any) -> Any:
+    """None for what nobody knows."""
+    kind = choice.get("type") if isinstance(choice, Mapping) else choice
     if kind == "tool" and isinstance(choice, Mapping):
         name = choice.get("name")
-        if isinstance(name, str) and name:
-            return {"type": "function", "function": {"name": name}}
-        if dialect.strict_input:
-            raise InvalidRequest("`tool_choice` of type tool needs a `name`", param="tool_choice.name")
-        return "required"
-    wanted = _CHOICES.get(kind) if isinstance(kind, str) else None
-    if wanted is None and dialect.strict_input:
-        raise InvalidRequest("`tool_choice` must be auto, any, none or tool", param="tool_choice")
-    return wanted
+        return _named(name) if isinstance(name, str) and name else "required"
+    return _CHOICES.get(kind) if isinstance(kind, str) else None
+
+
+def _named(name: str) -> Any:
+    return {"type": "function", "function": {"name": name}}
 
 
 # -- conversation
 
 
 class _Conversation:
-    """Builds `messages`, in order."""
+    """Builds `messages`, in order.
+
+    Chat servers want the answers to all calls of an assistant message directly behind it. So what stands between two
+    assistant messages, a turn, is looked at as a whole: its tool results come first, then everything else.
+    """
 
     def __init__(self, request: Mapping[str, Any], dialect: ChatDialect) -> None:
         self._messages = request.get("messages") or []
         self._dialect = dialect
         self._out: list[Message] = []
         self._reasoning = ""  # the newest reasoning of the conversation, for messages that lost theirs
-        self._calls: set[str] = set()  # calls that may still be answered
-        text = system_text(request.get("system"))
-        self._system = [text] if text and not text.startswith(BILLING_PREFIX) else []
+        self._unanswered: list[
+            tuple[str, str]
+        ] = []  # calls of the last assistant message: the client's id, the upstream's
+        self._behind: list[Message] = []  # messages of the turn that come behind its results
+        text = _without_billing(system_text(request.get("system")))
+        self._system = [text] if text else []
 
     def build(self) -> list[Message]:
         if self._dialect.system == "front":
@@ -151,12 +208,21 @@ class _Conversation:
             elif role == "user":
                 self._user(blocks_of(message["content"]))
             elif role == "assistant":
+                self._end_turn()
                 self._assistant(blocks_of(message["content"]))
             else:
                 raise InvalidRequest(f"`messages` has the unknown role {role!r}", param="messages")
+        self._end_turn()
         if self._dialect.system == "user" and self._system:
             self._out.append({"role": "user", "content": "\n\n".join(self._system)})
         return self._out
+
+    def _end_turn(self) -> None:
+        self._out += [
+            {"role": "tool", "tool_call_id": sent_as, "content": NO_RESULT} for _, sent_as in self._unanswered
+        ]
+        self._out += self._behind
+        self._unanswered, self._behind = [], []
 
     def _instruct(self, text: str) -> None:
         if not text or self._dialect.system == "front":
@@ -164,12 +230,11 @@ class _Conversation:
         if self._dialect.system == "user":
             self._system.append(text)
         else:
-            self._out.append({"role": "system", "content": text})
+            self._behind.append({"role": "system", "content": text})
 
     # user side
 
     def _user(self, blocks: list[Any]) -> None:
-        """All tool results first, in order: a chat server wants the answers to its calls before anything else."""
         parts: list[Message] = []
         for block in blocks:
             if not isinstance(block, dict):
@@ -180,11 +245,10 @@ class _Conversation:
                 parts += self._part(block)
         if self._dialect.system == "user" and self._system:
             prefix, self._system = "\n\n".join(self._system), []
-            texts = [part for part in parts if part["type"] == "text"]
-            joined = "\n\n" if texts and len(texts) == len(parts) else ""
-            parts = [{"type": "text", "text": prefix + joined}, *parts]
+            alone = not parts or any(part["type"] != "text" for part in parts)
+            parts = [{"type": "text", "text": prefix if alone else prefix + "\n\n"}, *parts]
         if parts:
-            self._out.append({"role": "user", "content": _content(parts)})
+            self._behind.append({"role": "user", "content": _content(parts)})
 
     def _part(self, block: dict[str, Any]) -> list[Message]:
         kind = block.get("type")
@@ -198,58 +262,64 @@ class _Conversation:
         return []
 
     def _media(self, block: Mapping[str, Any]) -> list[Message]:
-        source = block.get("source")
+        kind, source = block["type"], block.get("source")
         if not isinstance(source, Mapping):
             return []
         if not self._dialect.images:
-            return [{"type": "text", "text": f"[{block['type']} omitted: the model takes none]"}]
-        kind = "image_url" if block["type"] == "image" else "video_url"
+            return [{"type": "text", "text": f"[{kind} omitted: model has no {kind} input]"}]
         if source.get("type") == "url":
             url = source.get("url")
         else:
-            default = "image/png" if kind == "image_url" else "video/mp4"
-            url = f"data:{source.get('media_type') or default};base64,{source.get('data') or ''}"
-        return [{"type": kind, kind: {"url": url}}] if isinstance(url, str) and url else []
+            media_type, data = source.get("media_type"), source.get("data")
+            default = "image/png" if kind == "image" else "video/mp4"
+            media_type = media_type if isinstance(media_type, str) and media_type else default
+            url = f"data:{media_type};base64,{data}" if isinstance(data, str) and data else None
+        if not isinstance(url, str) or not url:
+            return [{"type": "text", "text": self._omitted(kind)}]
+        return [{"type": f"{kind}_url", f"{kind}_url": {"url": url}}]
+
+    def _omitted(self, kind: Any) -> str:
+        return self._dialect.omitted.format(kind)
 
     def _result(self, block: dict[str, Any]) -> list[Message]:
         """Emits the tool message; returns what has to go into the user message behind it."""
         call_id = block.get("tool_use_id")
-        call_id = upstream_id(call_id, shorten=False) if isinstance(call_id, str) else ""
         parts, media = self._result_parts(block)
-        if call_id not in self._calls:  # a result without its call would be refused
-            return [{"type": "text", "text": f"[result of an earlier tool call {call_id}]\n"}, *parts, *media]
-        self._calls.discard(call_id)
-        text_only = self._dialect.tool_images == "after"
-        content = _content(parts) if text_only else _collapsed(parts)
-        self._out.append({"role": "tool", "tool_call_id": call_id, "content": content})
+        place = next((at for at, (known, _) in enumerate(self._unanswered) if known == call_id), None)
+        if place is None:  # a result without its call, or a second one, would be refused
+            head = f"[result of an earlier tool call {call_id if isinstance(call_id, str) else ''}]\n"
+            return [{"type": "text", "text": head}, *(part for part in parts if part.get("text") != ""), *media]
+        _, sent_as = self._unanswered.pop(place)
+        content = _content(parts) if self._dialect.tool_images == "after" else _collapsed(parts)
+        self._out.append({"role": "tool", "tool_call_id": sent_as, "content": content})
         return media
 
     def _result_parts(self, block: Mapping[str, Any]) -> tuple[list[Message], list[Message]]:
-        content = block.get("content")
+        """What goes into the tool message, and what has to stand elsewhere."""
+        content = block.get("content", "")
         prefix = TOOL_ERROR if block.get("is_error") is True else ""
+        one_text = self._dialect.tool_images == "after"
         if not isinstance(content, list):
-            text = content if isinstance(content, str) else ""
+            text = content if isinstance(content, str) else dump_json(content) if one_text else ""
             return [{"type": "text", "text": prefix + text}], []
         parts: list[Message] = [{"type": "text", "text": prefix}] if prefix else []
         media: list[Message] = []
         for member in content:
-            found = self._result_part(member)
-            keep = self._dialect.tool_images == "inside" or not found or found[0]["type"] == "text"
-            (parts if keep else media).extend(found)
+            for part in self._result_part(member):
+                (media if one_text and part["type"] != "text" else parts).append(part)
         return parts, media
 
     def _result_part(self, member: Any) -> list[Message]:
         kind = member.get("type") if isinstance(member, Mapping) else None
         if not isinstance(member, Mapping) or not isinstance(kind, str):
-            return []
+            one_text = self._dialect.tool_images == "after"
+            return [{"type": "text", "text": self._omitted("").replace(": ]", "]")}] if one_text else []
         if kind == "text":
             text = member.get("text")
             return [{"type": "text", "text": text}] if isinstance(text, str) and text else []
         if kind in ("image", "video") and isinstance(member.get("source"), Mapping):
             return self._media(member)
-        if kind == "tool_reference" and isinstance(member.get("tool_name"), str):
-            return [{"type": "text", "text": f"[tool reference: {member['tool_name']}]"}]
-        return [{"type": "text", "text": document_text(member) or self._dialect.omitted.format(kind)}]
+        return [{"type": "text", "text": document_text(member) or self._omitted(kind)}]
 
     # assistant side
 
@@ -276,11 +346,17 @@ class _Conversation:
         call_id, name = block.get("id"), block.get("name")
         if not isinstance(call_id, str) or not call_id or not isinstance(name, str) or not name:
             raise InvalidRequest("a `tool_use` block needs a string `id` and `name`", param="messages")
-        call_id = upstream_id(call_id, shorten=False)
-        self._calls.add(call_id)
+        # The upstream's own id, as long as no other call of this message has it.
+        sent_as = unique_id(upstream_id(call_id, shorten=False), {known for _, known in self._unanswered})
+        self._unanswered.append((call_id, sent_as))
         value = block.get("input")
         arguments = dump_json({} if value is None else value)
-        return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+        return {"id": sent_as, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def _without_billing(text: str) -> str:
+    """A system prompt in one string may have the billing line too."""
+    return text.partition("\n")[2].lstrip("\n") if text.startswith(BILLING_PREFIX) else text
 
 
 def _system_of(message: Mapping[str, Any]) -> str:

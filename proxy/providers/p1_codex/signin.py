@@ -7,10 +7,10 @@ credential is kept and renewed is generic and lives in `proxy.auth`. The vendor'
 from __future__ import annotations
 
 import asyncio
-import math
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,8 @@ import aiohttp
 
 from proxy.auth.browser import Opener, open_graphical, open_in_background
 from proxy.auth.callback import CALLBACK_TIMEOUT_S, CallbackListener
-from proxy.auth.device import Poll, poll
+from proxy.auth.device import Poll, is_typable, poll
+from proxy.auth.grant import first_text, granted, number
 from proxy.auth.http import Answer, TokenClient
 from proxy.auth.jwt import claims
 from proxy.auth.pkce import Pkce, Random, new_pkce
@@ -45,9 +46,6 @@ CALLBACK_PATH = "/auth/callback"
 
 #: A token response without `expires_in`.
 DEFAULT_EXPIRES_S = 3600
-
-#: A longer life is cut to this; it keeps an absurd number out of the file.
-MAX_EXPIRES_S = 10 * 365 * 86400
 
 #: How long a device code lives.
 DEVICE_LIMIT_S = 15 * 60.0
@@ -95,23 +93,6 @@ def account_id(id_token: object, access_token: object) -> str | None:
     return None
 
 
-def _text(body: Mapping[str, Any], *names: str) -> str:
-    """The first member that is a non-blank string, else ""."""
-    values = (body.get(name) for name in names)
-    return next((value for value in values if isinstance(value, str) and value.strip()), "")
-
-
-def _number(value: object) -> float | None:
-    """A finite number, also from a string of digits; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
-
-
 def credential_from(body: Mapping[str, Any], old: Credential | None, now_ms: int) -> Credential:
     """A token response as a credential. What a renewal leaves out (refresh token, account) stays as in `old`.
 
@@ -119,20 +100,9 @@ def credential_from(body: Mapping[str, Any], old: Credential | None, now_ms: int
 
     Raises ValueError, whose text holds no token.
     """
-    access, refresh = _text(body, "access_token"), _text(body, "refresh_token")
-    if not refresh and old is not None:
-        refresh = old.refresh.reveal()
-    expires_in = body.get("expires_in")
-    seconds = _number(DEFAULT_EXPIRES_S if expires_in is None else expires_in)
-    if not access:
-        raise ValueError("the token response has no access_token")
-    if not refresh:
-        raise ValueError("the token response has no refresh_token")
-    if seconds is None or seconds <= 0:
-        raise ValueError("the token response has no usable expires_in")
-    account = account_id(body.get("id_token"), access) or (old.account_id if old else None)
-    expires_ms = now_ms + int(min(seconds, MAX_EXPIRES_S) * 1000)
-    return Credential(Secret(access), Secret(refresh), expires_ms, account, old.extra if old else {})
+    found = granted(body, old, now_ms, default_expires_s=DEFAULT_EXPIRES_S)
+    account = account_id(body.get("id_token"), found.access.reveal())
+    return replace(found, account_id=account) if account else found
 
 
 async def _send_renewal(client: TokenClient, issuer: str, credential: Credential) -> Answer:
@@ -259,7 +229,7 @@ async def login(
 
 def device_interval(value: object) -> float:
     """Seconds between two polls, from the issuer's `interval`, which is a string of digits or a number."""
-    seconds = _number(value)
+    seconds = number(value)
     if not seconds:
         seconds = DEVICE_INTERVAL_S
     return max(1.0, seconds) + DEVICE_MARGIN_S
@@ -272,10 +242,9 @@ async def _request_device_code(client: TokenClient, issuer: str) -> Mapping[str,
         raise SignInError("Device sign-in is not enabled for this issuer.", provider=LABEL)
     if not answer.ok:
         raise SignInError(f"The sign-in service gave no device code: {answer.reason()}.", provider=LABEL)
-    user_code = _text(answer.data, "user_code", "usercode")
+    user_code = first_text(answer.data, "user_code", "usercode")
     # It is shown in a terminal, so it must be the kind of code a person can type.
-    typable = user_code.isascii() and user_code.replace("-", "").isalnum()
-    if not typable or not _text(answer.data, "device_auth_id"):
+    if not is_typable(user_code) or not first_text(answer.data, "device_auth_id"):
         raise SignInError("The sign-in service sent an unusable device code.", provider=LABEL)
     return {**answer.data, "user_code": user_code}
 
@@ -287,7 +256,7 @@ async def _ask_device(client: TokenClient, issuer: str, body: Mapping[str, Any])
         return Poll.PENDING
     if not answer.ok:
         raise SignInError(f"The device sign-in failed: {answer.reason()}.", provider=LABEL)
-    if not (_text(answer.data, "authorization_code") and _text(answer.data, "code_verifier")):
+    if not (first_text(answer.data, "authorization_code") and first_text(answer.data, "code_verifier")):
         raise SignInError("The device sign-in failed: the answer has no code.", provider=LABEL)
     return answer.data
 
