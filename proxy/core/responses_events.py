@@ -67,7 +67,9 @@ _CONTEXT_PHRASES = (
     "prompt is too long",
     "context window",
     "context length exceeded",
+    "context length is exceeded",
     "maximum context",
+    "model token limit",
     "too many tokens",
 )
 
@@ -89,6 +91,7 @@ _WORDS: dict[str, tuple[str, int]] = {
     "exceeded_current_quota_error": ("usage_limit", 429),
     "GoUsageLimitError": ("usage_limit", 429),
     "FreeUsageLimitError": ("usage_limit", 429),
+    "BlackUsageLimitError": ("usage_limit", 429),
     "CreditsError": ("billing", 402),
     "MonthlyLimitError": ("billing", 402),
     "UserLimitError": ("billing", 402),
@@ -227,7 +230,9 @@ def _kind(event_type: Any, code: str, word: str, status: int | None, text: str) 
     """`(kind, default status)`; the order of the tests matters."""
     if "usage_limit_reached" in (code, word) or "insufficient_quota" in (code, word):
         return "usage_limit", 429
-    if any(phrase in text for phrase in _QUOTA_PHRASES):
+    if word in _NO_SIGN_IN:  # whatever its words: "insufficient balance" is no rate limit there
+        return _WORDS[word]
+    if status != 402 and any(phrase in text for phrase in _QUOTA_PHRASES):
         return "usage_limit", 429
     if code not in _CODES and any(phrase in text for phrase in _CONTEXT_PHRASES):
         return "context", 413

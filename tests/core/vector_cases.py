@@ -6,6 +6,11 @@ responses_to_messages/<case>.sse             bytes of an upstream
 responses_to_messages/<case>.json            what the answer belongs to: {"about", "request", "signatures"}; optional
 responses_to_messages/<case>.jsonl           the events, one a line; a last line {"outcome"} when there is no good end
 responses_to_messages/<case>.reply.json      the same answer in one piece, for cases that have an end
+
+messages_to_chat/<case>.json                 {"about", "request", "dialects"}: names of DIALECTS, all when absent
+messages_to_chat/<case>.expected.json        dialect -> the body, or {"error"}
+chat_to_messages/<case>.*                    as responses_to_messages; the .json has {"about", "request", "own_ids",
+                                             "message_id", "lenient"}
 """
 
 from __future__ import annotations
@@ -13,11 +18,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from proxy.config import Config
+from proxy.core.convert.chat_to_messages import DONE, ChatToMessages, decode_chunk
+from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
 from proxy.core.convert.messages_to_responses import output_format
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.invalid import InvalidRequest
@@ -38,6 +46,29 @@ from proxy.providers.tokenizer import Tokenizer
 VECTORS = Path(__file__).parent.parent / "vectors"
 REQUESTS = VECTORS / "messages_to_responses"
 ANSWERS = VECTORS / "responses_to_messages"
+CHAT_REQUESTS = VECTORS / "messages_to_chat"
+CHAT_ANSWERS = VECTORS / "chat_to_messages"
+
+_P2 = ChatDialect(
+    system="in_place",
+    tool_images="inside",
+    reasoning="calls",
+    bare_calls=True,
+    keep_auto=False,
+    strict_input=False,
+    typed=True,
+)
+_P4 = ChatDialect(omitted="[unsupported tool result block omitted: {}]")
+#: The forms that chat upstreams want today.
+DIALECTS = {
+    "p2": _P2,
+    "p2-k3": replace(_P2, system="user"),
+    "p4": _P4,
+    "p4-deepseek": replace(_P4, reasoning="always"),
+    "p4-kimi": replace(_P4, reasoning="calls", typed=True),
+    "p4-blind": replace(_P4, images=False),
+}
+MARK = "model-proxy:p2:v1"
 
 INPUT_TOKENS = 7
 MODEL = "gpt-5.6-sol"
@@ -64,8 +95,8 @@ def real_length() -> Length:
 # -- requests
 
 
-def request_cases() -> list[str]:
-    return sorted(path.stem for path in REQUESTS.glob("*.json") if not path.stem.endswith(".expected"))
+def request_cases(folder: Path = REQUESTS) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.json") if not path.stem.endswith(".expected"))
 
 
 def request_result(case: str) -> dict[str, Any]:
@@ -100,15 +131,31 @@ def translated(vector: Mapping[str, Any]) -> dict[str, Any]:
     return {"body": prepared.body, "lite": prepared.lite, "tokens": count_responses(prepared.body, real_length())}
 
 
+def chat_request_result(case: str) -> dict[str, Any]:
+    """What becomes of a request in each dialect."""
+    vector = read(CHAT_REQUESTS / f"{case}.json")
+    return {name: chat_translated(vector["request"], name) for name in vector.get("dialects", DIALECTS)}
+
+
+def chat_translated(request: Mapping[str, Any], dialect: str) -> dict[str, Any]:
+    body = decode_body(json.dumps(request).encode())
+    try:
+        check_request(body)
+        max_tokens = body.get("max_tokens") or 32000
+        return messages_to_chat(body, ChatOptions("m", DIALECTS[dialect], max_tokens, extra={}))
+    except InvalidRequest as error:
+        return {"error": {"status": 400, "message": error.message, "param": error.param}}
+
+
 # -- answers
 
 
-def answer_cases() -> list[str]:
-    return sorted(path.stem for path in ANSWERS.glob("*.sse"))
+def answer_cases(folder: Path = ANSWERS) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.sse"))
 
 
-def answer_context(case: str) -> dict[str, Any]:
-    path = ANSWERS / f"{case}.json"
+def answer_context(case: str, folder: Path = ANSWERS) -> dict[str, Any]:
+    path = folder / f"{case}.json"
     return read(path) if path.exists() else {}
 
 
@@ -154,6 +201,33 @@ def drive(chunks: Iterable[bytes], context: Mapping[str, Any]) -> list[dict[str,
     return [*out, {"outcome": "truncated", "after_output": said, "partial_frame": decoder.has_partial}]
 
 
+def chat_answer_result(case: str, chunks: Iterable[bytes] | None = None) -> list[dict[str, Any]]:
+    """The same for a chat upstream."""
+    raw = (CHAT_ANSWERS / f"{case}.sse").read_bytes()
+    return chat_drive([raw] if chunks is None else chunks, answer_context(case, CHAT_ANSWERS))
+
+
+def chat_drive(chunks: Iterable[bytes], context: Mapping[str, Any]) -> list[dict[str, Any]]:
+    message_id = context.get("message_id", "msg_1")
+    own_id = (lambda number: f"toolu_{message_id}_{number}") if context.get("own_ids") else None
+    stream = MessageStream(message_id, "m", input_tokens=INPUT_TOKENS)
+    reducer = ChatToMessages(stream, policy_of(context), mark=MARK, own_id=own_id)
+    out: list[dict[str, Any]] = []
+    decoder = SSEDecoder()
+    try:
+        for chunk in chunks:
+            for _, data in decoder.feed(chunk):
+                if data.strip() == DONE:
+                    out += reducer.end(done=True)
+                elif (event := decode_chunk(data, strict=not context.get("lenient", False))) is not None:
+                    out += reducer.feed(event)
+        out += reducer.end(done=False)
+    except BadAnswer as error:
+        said = reducer.produced
+        return [*out, *reducer.interrupt(), {"outcome": "bad answer", "after_output": said, "message": str(error)}]
+    return out
+
+
 def policy_of(context: Mapping[str, Any]) -> AnswerPolicy:
     request = context.get("request", {})
     wanted = output_format(request) or {}
@@ -193,17 +267,22 @@ def readable(value: Any, indent: int | None = None) -> str:
 def outputs() -> dict[Path, str]:
     """Every expected file and what the code says should stand in it."""
     files = {REQUESTS / f"{case}.expected.json": readable(request_result(case), 2) for case in request_cases()}
-    for case in answer_cases():
-        result = answer_result(case)
-        files[ANSWERS / f"{case}.jsonl"] = lines(result)
-        reply = reply_of(result)
-        if reply is not None:
-            files[ANSWERS / f"{case}.reply.json"] = readable(reply, 2)
+    for case in request_cases(CHAT_REQUESTS):
+        files[CHAT_REQUESTS / f"{case}.expected.json"] = readable(chat_request_result(case), 2)
+    for folder, result_of in ((ANSWERS, answer_result), (CHAT_ANSWERS, chat_answer_result)):
+        for case in answer_cases(folder):
+            result = result_of(case)
+            files[folder / f"{case}.jsonl"] = lines(result)
+            reply = reply_of(result)
+            if reply is not None:
+                files[folder / f"{case}.reply.json"] = readable(reply, 2)
     return files
 
 
 def stale() -> list[Path]:
     """Expected files that belong to no case."""
     known = set(outputs())
-    found = [*REQUESTS.glob("*.expected.json"), *ANSWERS.glob("*.jsonl"), *ANSWERS.glob("*.reply.json")]
+    found = [path for folder in (REQUESTS, CHAT_REQUESTS) for path in folder.glob("*.expected.json")]
+    for folder in (ANSWERS, CHAT_ANSWERS):
+        found += [*folder.glob("*.jsonl"), *folder.glob("*.reply.json")]
     return sorted(path for path in found if path not in known)

@@ -109,6 +109,11 @@ class _Call:
             self.is_whole = ends[-1:] == "}" and parse_arguments("".join(self.text)) is not None
         return self.is_whole
 
+    def repeated(self, fragment: _Fragment) -> bool:
+        """Whether a fragment is the whole call once more: some upstreams sum up at the end."""
+        same = fragment.call_id == self.call_id != "" and len(fragment.text) == self.size
+        return same and fragment.text == "".join(self.text) and self.whole
+
     @property
     def object_begun(self) -> bool:
         head = next((piece.lstrip() for piece in self.text if piece.strip()), "")
@@ -259,11 +264,11 @@ class ChatToMessages:
         call = self._known(fragment)
         if call is None or self._starts_another(call, fragment):
             call = self._new(fragment)
-        elif call.whole and fragment.text.strip():
-            if fragment.call_id and fragment.call_id == call.call_id and fragment.text == "".join(call.text):
-                return  # the whole call once more
-            raise BadAnswer(f"the upstream sent more arguments for tool {call.name} after they were complete")
+        elif call.repeated(fragment):
+            return
         if call.done:
+            if fragment.text.strip():
+                raise BadAnswer(f"the upstream sent more arguments for tool {call.name} after they were complete")
             return
         self._close_block()
         self._label(call, fragment)

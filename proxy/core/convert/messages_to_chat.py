@@ -1,7 +1,8 @@
 """A Messages request to a chat-completions body.
 
-Upstreams agree on the form and disagree on details, and refuse what they do not like: where system text may stand, whether a
-tool result may hold images, whether reasoning must accompany tool calls. Those details are data: a `ChatDialect`.
+Upstreams agree on the form and disagree on details, and refuse what they do not like: where system text may stand,
+whether a tool result may hold images, whether reasoning must accompany tool calls. Those details are data: a
+`ChatDialect`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from proxy.core.content import BILLING_PREFIX, blocks_of, document_text, system_text, texts_of
+from proxy.core.content import BILLING_PREFIX, blocks_of, document_text, omitted, system_text, texts_of
 from proxy.core.invalid import InvalidRequest
 from proxy.core.sse import dump_json
 from proxy.core.tools import is_web_search, offered_tools, unique_id, upstream_id
@@ -30,7 +31,8 @@ class ChatDialect:
     """How an upstream wants a conversation.
 
     system        where system text goes: one message in `front`, `in_place`, or inside the next `user` message
-    tool_images   a tool message may hold images `inside`, or is one text and they go into a user message `after` all results
+    tool_images   a tool message may hold images `inside`, or is one text and they go into a user message `after` all
+                  results
     reasoning     reasoning of assistant messages: as `found`, with a placeholder on `calls` that have none, or `always`
                   (empty when there is none)
     bare_calls    an assistant message with calls and no text has no `content` at all, instead of an empty one
@@ -38,7 +40,7 @@ class ChatDialect:
     strict_input  tools and a tool choice that make no sense are the caller's error, not ignored
     typed         every property schema needs a `type`
     images        whether the model takes images at all
-    omitted       the words for a block that cannot be passed on; {} is its type
+    omitted       the words for a block of a tool result that cannot be passed on; {} is its type
     """
 
     system: Literal["front", "in_place", "user"] = "front"
@@ -189,9 +191,8 @@ class _Conversation:
         self._dialect = dialect
         self._out: list[Message] = []
         self._reasoning = ""  # the newest reasoning of the conversation, for messages that lost theirs
-        self._unanswered: list[
-            tuple[str, str]
-        ] = []  # calls of the last assistant message: the client's id, the upstream's
+        self._unanswered: dict[str, list[str]] = {}  # calls of the last assistant message: id -> as they are sent
+        self._sent: set[str] = set()  # their ids as they are sent
         self._behind: list[Message] = []  # messages of the turn that come behind its results
         text = _without_billing(system_text(request.get("system")))
         self._system = [text] if text else []
@@ -218,11 +219,10 @@ class _Conversation:
         return self._out
 
     def _end_turn(self) -> None:
-        self._out += [
-            {"role": "tool", "tool_call_id": sent_as, "content": NO_RESULT} for _, sent_as in self._unanswered
-        ]
+        for sent_ids in self._unanswered.values():
+            self._out += [{"role": "tool", "tool_call_id": sent_as, "content": NO_RESULT} for sent_as in sent_ids]
         self._out += self._behind
-        self._unanswered, self._behind = [], []
+        self._unanswered, self._sent, self._behind = {}, set(), []
 
     def _instruct(self, text: str) -> None:
         if not text or self._dialect.system == "front":
@@ -258,10 +258,11 @@ class _Conversation:
         if kind in ("image", "video"):
             return self._media(block)
         if kind in ("document", "search_result"):
-            return [{"type": "text", "text": document_text(block) or self._dialect.omitted.format(kind)}]
+            return [{"type": "text", "text": document_text(block) or omitted(block)}]
         return []
 
     def _media(self, block: Mapping[str, Any]) -> list[Message]:
+        """The part of an image or video; none when the block holds nothing that could be sent."""
         kind, source = block["type"], block.get("source")
         if not isinstance(source, Mapping):
             return []
@@ -275,7 +276,7 @@ class _Conversation:
             media_type = media_type if isinstance(media_type, str) and media_type else default
             url = f"data:{media_type};base64,{data}" if isinstance(data, str) and data else None
         if not isinstance(url, str) or not url:
-            return [{"type": "text", "text": self._omitted(kind)}]
+            return []
         return [{"type": f"{kind}_url", f"{kind}_url": {"url": url}}]
 
     def _omitted(self, kind: Any) -> str:
@@ -284,14 +285,14 @@ class _Conversation:
     def _result(self, block: dict[str, Any]) -> list[Message]:
         """Emits the tool message; returns what has to go into the user message behind it."""
         call_id = block.get("tool_use_id")
+        call_id = call_id if isinstance(call_id, str) else ""
         parts, media = self._result_parts(block)
-        place = next((at for at, (known, _) in enumerate(self._unanswered) if known == call_id), None)
-        if place is None:  # a result without its call, or a second one, would be refused
-            head = f"[result of an earlier tool call {call_id if isinstance(call_id, str) else ''}]\n"
+        sent_ids = self._unanswered.get(call_id)
+        if not sent_ids:  # a result without its call, or a second one, would be refused
+            head = f"[result of an earlier tool call {call_id}]\n"
             return [{"type": "text", "text": head}, *(part for part in parts if part.get("text") != ""), *media]
-        _, sent_as = self._unanswered.pop(place)
         content = _content(parts) if self._dialect.tool_images == "after" else _collapsed(parts)
-        self._out.append({"role": "tool", "tool_call_id": sent_as, "content": content})
+        self._out.append({"role": "tool", "tool_call_id": sent_ids.pop(0), "content": content})
         return media
 
     def _result_parts(self, block: Mapping[str, Any]) -> tuple[list[Message], list[Message]]:
@@ -317,8 +318,8 @@ class _Conversation:
         if kind == "text":
             text = member.get("text")
             return [{"type": "text", "text": text}] if isinstance(text, str) and text else []
-        if kind in ("image", "video") and isinstance(member.get("source"), Mapping):
-            return self._media(member)
+        if kind in ("image", "video") and (media := self._media(member)):
+            return media
         return [{"type": "text", "text": document_text(member) or self._omitted(kind)}]
 
     # assistant side
@@ -347,8 +348,8 @@ class _Conversation:
         if not isinstance(call_id, str) or not call_id or not isinstance(name, str) or not name:
             raise InvalidRequest("a `tool_use` block needs a string `id` and `name`", param="messages")
         # The upstream's own id, as long as no other call of this message has it.
-        sent_as = unique_id(upstream_id(call_id, shorten=False), {known for _, known in self._unanswered})
-        self._unanswered.append((call_id, sent_as))
+        sent_as = unique_id(upstream_id(call_id, shorten=False), self._sent)
+        self._unanswered.setdefault(call_id, []).append(sent_as)
         value = block.get("input")
         arguments = dump_json({} if value is None else value)
         return {"id": sent_as, "type": "function", "function": {"name": name, "arguments": arguments}}

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.core.content import BILLING_PREFIX, blocks_of, texts_of
+from proxy.core.convert.chat_to_messages import STOP_REASONS
 from proxy.core.messages import Event, MessageStream
+from proxy.core.read_tool import MAX_ARGUMENTS
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import dump_json
 from proxy.core.tools import is_web_search, offered_tools, parse_arguments, unique_id, upstream_id
@@ -89,6 +91,30 @@ def _renamed(block: Any) -> Any:
     return {**block, **names}
 
 
+#: How signatures begin that this proxy, or an earlier one, made for models of other services: plain, and as base64.
+_FOREIGN_MARKS = ("model-proxy:", "ccp:", "bW9kZWwtcHJveHk6", "Y2NwO")
+
+
+def without_foreign_thoughts(body: Mapping[str, Any]) -> dict[str, Any]:
+    """An upstream body without the thoughts that another service had."""
+    messages = []
+    for message in body["messages"]:
+        content = message["content"]
+        if isinstance(content, list) and any(map(_is_foreign, content)):
+            content = [block for block in content if not _is_foreign(block)]
+        if content != []:
+            messages.append({**message, "content": content})
+    return {**body, "messages": messages}
+
+
+def _is_foreign(block: Any) -> bool:
+    return (
+        isinstance(block, Mapping)
+        and block.get("type") == "thinking"
+        and str(block.get("signature", "")).startswith(_FOREIGN_MARKS)
+    )
+
+
 class MessagesToMessages:
     """The reducer of native streams: events are passed on through a MessageStream, which keeps their order legal."""
 
@@ -97,6 +123,7 @@ class MessagesToMessages:
         self._policy = policy
         self._kinds: dict[int, str] = {}
         self._arguments: dict[int, list[str]] = {}
+        self._arguments_size = 0
         self._counts = {
             "input_tokens": 0,
             "cache_creation_input_tokens": 0,
@@ -114,7 +141,9 @@ class MessagesToMessages:
         if handler is not None and not self.finished:
             try:
                 handler(self, event)
-            except (KeyError, ValueError, OverflowError) as error:
+            except BadAnswer:
+                raise
+            except (KeyError, TypeError, ValueError, OverflowError) as error:
                 raise BadAnswer(f"the upstream's stream is out of order ({type(error).__name__})") from None
         return self._stream.take()
 
@@ -160,17 +189,27 @@ class MessagesToMessages:
             self._say(index, {"type": "input_json_delta", "partial_json": dump_json(block["input"])})
 
     def _block_delta(self, event: Mapping[str, Any]) -> None:
-        delta = event["delta"]
-        if event["index"] not in self._kinds or not isinstance(delta, Mapping):
+        index, delta = event["index"], event["delta"]
+        kind = self._kinds.get(index)
+        known = isinstance(delta, Mapping) and delta.get("type") in _DELTAS
+        if kind in (None, *_EMPTY, "tool_use") and isinstance(delta, Mapping) and not known:
+            return  # of a kind that no client knows
+        if kind is None or not isinstance(delta, Mapping):
             raise BadAnswer("the upstream sent a delta of no block")
-        self._say(event["index"], dict(delta))
+        self._say(index, dict(delta))
 
     def _say(self, index: int, delta: dict[str, Any]) -> None:
         if delta.get("type") == "input_json_delta" and index in self._arguments:
-            self._arguments[index].append(str(delta.get("partial_json") or ""))
+            self._argument(index, str(delta.get("partial_json") or ""))
         self.produced = True
         self.only_thinking = self.only_thinking and self._kinds[index] == "thinking"
         self._stream.delta(index, delta)
+
+    def _argument(self, index: int, text: str) -> None:
+        self._arguments[index].append(text)
+        self._arguments_size += len(text)
+        if self._arguments_size > MAX_ARGUMENTS:
+            raise BadAnswer(f"the arguments of the tool calls passed {MAX_ARGUMENTS} bytes")
 
     def _block_stop(self, event: Mapping[str, Any]) -> None:
         index = event["index"]
@@ -184,7 +223,9 @@ class MessagesToMessages:
         delta = event.get("delta")
         if isinstance(delta, Mapping) and isinstance(delta.get("stop_reason"), str):
             sequence = delta.get("stop_sequence")
-            self._stop = (delta["stop_reason"], sequence if isinstance(sequence, str) else None)
+            reason = delta["stop_reason"]
+            reason = reason if reason in _STOPS else STOP_REASONS.get(reason, "end_turn")
+            self._stop = (reason, sequence if isinstance(sequence, str) else None)
 
     def _finish(self, _event: Mapping[str, Any]) -> None:
         if self._kinds:
@@ -209,6 +250,19 @@ class MessagesToMessages:
     }
 
 
+#: What clients know; another word is taken for that of a chat upstream.
+_STOPS = frozenset(
+    {
+        "end_turn",
+        "max_tokens",
+        "stop_sequence",
+        "tool_use",
+        "pause_turn",
+        "refusal",
+        "model_context_window_exceeded",
+    }
+)
+_DELTAS = frozenset({"text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta"})
 _EMPTY: dict[str, dict[str, Any]] = {
     "text": {"type": "text", "text": ""},
     "thinking": {"type": "thinking", "thinking": "", "signature": ""},

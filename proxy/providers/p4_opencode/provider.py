@@ -7,13 +7,14 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any
 
-from proxy.core.convert.messages_to_messages import MessagesToMessages
+from proxy.core.convert.messages_to_messages import MessagesToMessages, without_foreign_thoughts
 from proxy.core.messages import Event, MessageStream
 from proxy.core.read_tool import ReadOffsets
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.responses_events import failure_of
 from proxy.core.routing import Catalog
 from proxy.core.sse import dump_json
+from proxy.core.tokens import rough_length
 from proxy.errors import RequestError, UpstreamError
 from proxy.providers import failures
 from proxy.providers.base import Call, Services, Target
@@ -78,7 +79,8 @@ class _Native(Turn):
         self._row = row
         self._url = url
         self._transport = transport
-        self._payload = dump_json(p4_request.native_body(call, row)).encode()
+        self._body = p4_request.native_body(call, row)
+        self._payload = dump_json(self._body).encode()
         self._session = p4_request.session_of(call, services.new_id())
 
     async def sign_in(self) -> None:
@@ -94,6 +96,19 @@ class _Native(Turn):
 
     async def estimate(self) -> int:
         return await estimate_words(self._services, self._call)
+
+    def rough_estimate(self) -> int:
+        return rough_length(self._payload.decode())
+
+    async def cure(self, error: UpstreamError) -> bool:
+        """No thoughts of other models where their signatures are refused."""
+        if error.status != 400 or "signature" not in error.message.lower():
+            return False
+        body = without_foreign_thoughts(self._body)
+        if body == self._body:
+            return False
+        self._body, self._payload = body, dump_json(body).encode()
+        return True
 
     def look(self, event: Mapping[str, Any]) -> None:
         if event.get("type") != "error":

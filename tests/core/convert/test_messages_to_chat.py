@@ -1,0 +1,129 @@
+"""Messages requests to chat bodies: the vectors on disk, and requests of any shape."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.strategies import json_values, requests
+from core.vector_cases import CHAT_REQUESTS, DIALECTS, chat_request_result, chat_translated, read, request_cases
+from proxy.core.convert.messages_to_chat import NO_RESULT, ChatOptions, messages_to_chat
+from proxy.core.invalid import InvalidRequest
+from proxy.core.messages import check_request, decode_body
+from proxy.core.words import count_words
+
+CASES = request_cases(CHAT_REQUESTS)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_request(case: str) -> None:
+    assert chat_request_result(case) == read(CHAT_REQUESTS / f"{case}.expected.json")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_request_is_translated_again_to_the_same_bytes(case: str) -> None:
+    """A retry translates again, and prompt caches live on equal bytes."""
+    vector = read(CHAT_REQUESTS / f"{case}.json")
+    request = vector["request"]
+    before = json.dumps(request)
+    for name in vector.get("dialects", DIALECTS):
+        assert json.dumps(chat_translated(request, name)) == json.dumps(chat_translated(request, name))
+    for dialect in DIALECTS.values():
+        try:
+            messages_to_chat(request, ChatOptions("m", dialect, 1, {}))
+        except InvalidRequest:
+            pass
+    assert json.dumps(request) == before
+
+
+def check_conversation(messages: list[dict[str, Any]], dialect: str) -> None:
+    """What chat servers refuse: a call that is not answered at once, a result without a call, empty parts."""
+    waiting: list[str] = []
+    for at, message in enumerate(messages):
+        role = message["role"]
+        if role == "tool":
+            waiting.remove(message["tool_call_id"])
+        else:
+            assert not waiting
+        assert role != "system" or (DIALECTS[dialect].system != "user" and message["content"])
+        assert DIALECTS[dialect].system != "front" or role != "system" or at == 0
+        content = message.get("content")
+        if isinstance(content, list):
+            assert content
+            assert all(part["type"] in ("text", "image_url", "video_url") and part[part["type"]] for part in content)
+            assert role == "user" or (role == "tool" and DIALECTS[dialect].tool_images == "inside")
+        else:
+            assert isinstance(content, str) or (role == "assistant" and message["tool_calls"])
+        if role == "assistant":
+            waiting = [call["id"] for call in message.get("tool_calls", ())]
+            assert len(set(waiting)) == len(waiting)
+            assert all(isinstance(call["function"]["arguments"], str) for call in message.get("tool_calls", ()))
+            wanted = DIALECTS[dialect].reasoning
+            assert wanted != "always" or "reasoning_content" in message
+            assert wanted != "calls" or not waiting or message["reasoning_content"]
+    assert not waiting
+
+
+def everything(request: dict[str, Any]) -> None:
+    body = decode_body(json.dumps(request).encode())
+    check_request(body)
+    assert count_words(body) >= 0
+    for name, dialect in DIALECTS.items():
+        try:
+            result = messages_to_chat(body, ChatOptions("m", dialect, 5, {"x": 1}))
+        except InvalidRequest:
+            continue
+        json.dumps(result, allow_nan=False, ensure_ascii=False).encode()
+        check_conversation(result["messages"], name)
+        assert result["stream"] is True and result["x"] == 1
+        assert result.get("tools") != []
+
+
+@settings(max_examples=300)
+@given(requests)
+def test_any_request_is_translated_or_refused(request: dict[str, Any]) -> None:
+    try:
+        everything(request)
+    except InvalidRequest:
+        pass
+
+
+@given(st.dictionaries(st.sampled_from(["model", "messages", "system", "tools", "tool_choice"]), json_values))
+def test_any_object_is_translated_or_refused(request: dict[str, Any]) -> None:
+    try:
+        everything(request)
+    except InvalidRequest:
+        pass
+
+
+turn_blocks = st.one_of(
+    st.builds(lambda n: {"type": "tool_use", "id": n, "name": "T", "input": {}}, st.sampled_from(["a", "a__u2", "b"])),
+    st.builds(lambda n: {"type": "tool_result", "tool_use_id": n, "content": "r"}, st.sampled_from(["a", "b", "x"])),
+    st.just({"type": "text", "text": "t"}),
+)
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "role": st.sampled_from(["user", "assistant", "assistant", "system"]),
+                "content": st.lists(turn_blocks, max_size=4),
+            }
+        ),
+        max_size=8,
+    )
+)
+def test_every_call_is_answered_at_once(messages: list[dict[str, Any]]) -> None:
+    everything({"messages": messages})
+
+
+def test_many_calls_cost_little() -> None:
+    calls = [{"type": "tool_use", "id": f"c{number}", "name": "T", "input": {}} for number in range(20_000)]
+    body = {"messages": [{"role": "assistant", "content": calls}]}
+    result = messages_to_chat(body, ChatOptions("m", DIALECTS["p2"], 5, {}))
+    assert [message["content"] for message in result["messages"][1:]] == [NO_RESULT] * 20_000

@@ -1,0 +1,333 @@
+"""Every fault that the sandbox knows for P2 and P4, and what becomes of it: a table for each wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from checks import check_message_stream
+from harness import Answer, Live, ask, kinds
+from wires import TOOLS, WIRES, Wire, message_of
+
+from proxy.sandbox import FAULTS, Place
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Good:
+    """A whole answer; `blocks` without thoughts."""
+
+    attempts: int = 1
+    stop: str = "end_turn"
+    blocks: tuple[str, ...] = ("text",)
+    waits: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An HTTP error; `words` stand in its message."""
+
+    status: int
+    type: str
+    attempts: int = 1
+    headers: dict[str, str] = field(default_factory=dict)
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Broken:
+    """An error event behind a beginning; without a stream a status. Never another attempt once text or a call began."""
+
+    status: int = 502
+    type: str = "api_error"
+    open: str | None = None
+    words: str = ""
+    attempts: int = 1
+
+
+Outcome = Good | Refused | Broken
+Row = tuple[str, dict[str, Any], Outcome]
+
+AGAIN = Good(2, waits=(1.5,))
+THOUGHT_AGAIN = Good(2, waits=(1.5,))
+CALL = Good(stop="tool_use", blocks=("text", "tool_use"))
+CALLS = Good(stop="tool_use", blocks=("text", "tool_use", "tool_use"))
+FINAL = {"x-should-retry": "false"}
+BUSY = {"Retry-After": "2"}
+OVERFLOW = Refused(413, "request_too_large", words="context window")
+NO_OBJECT = "not a JSON object"
+
+#: In front of every backend, and of every stream.
+COMMON: list[Row] = [
+    ("html_error", {}, AGAIN),
+    ("html_error", {"times": 9}, Refused(529, "overloaded_error", 4, BUSY)),
+    ("html_error", {"status": 404}, Refused(404, "not_found_error", headers=FINAL)),
+    ("redirect", {}, Refused(502, "api_error")),
+    ("rate_limit", {}, Good(2, waits=(1.0,))),
+    ("rate_limit", {"seconds": 2}, Good(2, waits=(2.0,))),
+    ("rate_limit", {"seconds": None}, AGAIN),
+    ("rate_limit", {"status": 503}, Good(2, waits=(1.0,))),
+    ("rate_limit", {"seconds": 2, "times": 9}, Refused(429, "rate_limit_error", 4, {"Retry-After": "2"})),
+    ("rate_limit", {"seconds": 31}, Refused(429, "rate_limit_error", headers={"Retry-After": "31"})),
+    ("huge_retry_after", {}, Refused(429, "rate_limit_error", headers={"Retry-After": "86400"})),
+    ("overloaded", {}, AGAIN),
+    ("overloaded", {"times": 9}, Refused(529, "overloaded_error", 4, BUSY)),
+    ("overloaded", {"retry_after": 2}, Good(2, waits=(2.0,))),
+    ("server_error", {}, AGAIN),
+    ("server_error", {"times": 9}, Refused(529, "overloaded_error", 4, BUSY)),
+    ("server_error", {"status": 502}, AGAIN),
+    ("server_error", {"status": 503}, AGAIN),
+    ("server_error", {"status": 504}, AGAIN),
+    ("payment_required", {}, Refused(402, "billing_error", headers=FINAL)),
+    ("forbidden", {}, Refused(403, "permission_error", headers=FINAL)),
+    ("context_http", {}, OVERFLOW),
+    ("bad_request", {"status": 422, "message": "no"}, Refused(422, "invalid_request_error", headers=FINAL, words="no")),
+    ("cut_before_output", {}, AGAIN),
+    ("cut_before_output", {"reset": True}, AGAIN),
+    ("cut_before_output", {"times": 9}, Refused(502, "api_error", 4)),
+    ("cut_text", {}, Broken()),
+    ("cut_text", {"reset": True}, Broken()),
+    ("cut_thinking", {}, THOUGHT_AGAIN),
+    ("cut_thinking", {"times": 2}, Broken(attempts=2)),
+    ("cut_arguments", {}, Broken(open="tool_use")),
+    ("cut_frame", {}, Broken()),
+    ("cut_after_terminal", {}, Good()),
+    ("cut_after_terminal", {"reset": True}, Good()),
+    ("end_without_terminal", {}, Broken(words="cut the answer")),
+    ("end_before_output", {}, AGAIN),
+    ("malformed_json", {}, Broken()),
+    ("malformed_json", {"after": "created"}, AGAIN),
+    ("malformed_json", {"after": "nothing"}, AGAIN),
+    ("malformed_json", {"after": "call"}, Broken(open="tool_use")),
+    ("invalid_utf8", {}, Broken()),
+    ("invalid_utf8", {"after": "nothing"}, AGAIN),
+    ("huge_frame", {"size": 20 * MIB}, Broken(words="8388608 bytes")),
+    ("huge_frame", {"after": "nothing"}, Refused(502, "api_error", words="8388608 bytes")),
+    ("silence_before_head", {"seconds": 0.02}, Good()),
+    ("silence_after_created", {"seconds": 0.02}, Good()),
+    ("silence_mid_text", {"seconds": 0.02}, Good()),
+    ("silence_mid_arguments", {"seconds": 0.02}, CALL),
+    ("keepalives", {}, Good()),
+    ("unknown_events", {}, Good()),
+    ("comments", {}, Good()),
+    ("comments_only", {"every_s": 0.005}, Good()),
+    ("late_events", {}, Good()),
+    ("done_sentinel", {}, Good()),
+    ("empty", {}, Good(blocks=())),
+    ("empty", {"message": True}, Good(blocks=())),
+    ("tiny_writes", {}, Good()),
+    ("crlf", {}, Good()),
+    ("fixed_call_ids", {}, CALL),
+    ("error_event", {}, AGAIN),
+    ("error_event", {"times": 9}, Refused(529, "overloaded_error", 4, BUSY)),
+    ("error_event", {"after": "text"}, Broken(529, "overloaded_error")),
+    ("error_event", {"after": "call"}, Broken(529, "overloaded_error", open="tool_use")),
+    ("error_event", {"after": "thinking"}, THOUGHT_AGAIN),
+]
+
+CHAT: list[Row] = [
+    ("error_event", {"message": "prompt is too long"}, OVERFLOW),
+    ("arguments_before_name", {}, CALL),
+    ("interleaved", {}, CALLS),
+    ("index_restarts", {}, CALLS),
+    ("missing_index", {}, CALL),
+    ("missing_ids", {}, CALL),
+    ("missing_ids", {"empty": True}, CALL),
+    ("missing_names", {}, Broken(words="without a name")),
+    ("repeated_names", {}, CALL),
+    ("name_in_pieces", {}, CALL),
+    ("no_arguments", {}, CALL),
+    ("bad_arguments", {}, Broken(words=NO_OBJECT)),
+    ("bad_arguments", {"arguments": '{"a":'}, Broken(open="tool_use", words=NO_OBJECT)),
+    ("truncated_arguments", {}, Broken(open="tool_use", words="max_tokens")),
+    ("arguments_at_end", {}, CALL),
+    ("whole_arguments", {}, CALL),
+    ("whole_arguments", {"as_object": True}, CALL),
+    ("text_between", {}, Good(stop="tool_use", blocks=("text", "tool_use", "text", "tool_use", "text"))),
+    ("late_thought", {}, Good()),
+    *(("usage", {"where": where}, Good()) for where in ("missing", "own", "finish", "choice")),
+    ("no_finish", {}, Good()),
+    ("no_done", {}, Good()),
+    ("finish_reason", {}, Good()),
+    ("finish_reason", {"reason": "content_filter"}, Good(stop="refusal")),
+    ("finish_reason", {"reason": "eos_token"}, Good()),
+    ("incomplete", {}, Good(stop="max_tokens")),
+    ("incomplete", {"after": "call"}, Broken(open="tool_use", words="max_tokens")),
+    ("incomplete", {"reason": "content_filter"}, Good(stop="refusal")),
+    ("several_choices", {}, Good()),
+    ("several_choices", {"index": 1}, Good()),
+    ("second_choice", {}, Good()),
+    ("explicit_nulls", {}, Good()),
+]
+
+P2: list[Row] = [
+    ("usage_limit", {}, Refused(429, "rate_limit_error", headers=FINAL)),
+    ("rate_limit", {"wrapped": True}, Good(2, waits=(1.0,))),
+    (
+        "rate_limit",
+        {"seconds": None, "times": 9},
+        Refused(429, "rate_limit_error", 4, {"Retry-After": "5"}),
+    ),
+    ("unauthorized", {}, Good(2)),
+    ("unauthorized", {"times": 9}, Refused(401, "authentication_error", 2, FINAL, "model-proxy auth login p2")),
+    ("bad_request", {}, Good(2)),
+    ("bad_request", {"times": 2}, Refused(400, "invalid_request_error", 2, FINAL)),
+    ("bad_request", {"message": "no"}, Refused(400, "invalid_request_error", headers=FINAL, words="no")),
+]
+
+P4: list[Row] = [
+    (
+        "usage_limit",
+        {},
+        Refused(429, "rate_limit_error", headers={"Retry-After": "3600", **FINAL}, words="available again in 1 h 0 min"),
+    ),
+    ("unauthorized", {}, Refused(401, "authentication_error", headers=FINAL, words="PROXY_P4_API_KEY")),
+    ("bad_request", {}, Refused(400, "invalid_request_error", headers=FINAL, words="Console Go")),
+    ("forbidden", {"kind": "RegionError"}, Refused(403, "permission_error", headers=FINAL)),
+    ("gateway_error", {}, Refused(402, "billing_error", headers=FINAL)),
+    ("gateway_error", {"kind": "MonthlyLimitError"}, Refused(402, "billing_error", headers=FINAL)),
+    ("gateway_error", {"kind": "UserLimitError"}, Refused(402, "billing_error", headers=FINAL)),
+    ("gateway_error", {"kind": "AuthError"}, Refused(401, "authentication_error", headers=FINAL)),
+    ("gateway_error", {"kind": "ModelError"}, Refused(400, "invalid_request_error", headers=FINAL)),
+    ("gateway_error", {"kind": "EntitlementError"}, Refused(403, "permission_error", headers=FINAL)),
+    ("gateway_error", {"kind": "RateLimitError"}, AGAIN),
+    ("gateway_error", {"kind": "FreeUsageLimitError"}, Refused(429, "rate_limit_error", headers=FINAL)),
+    ("gateway_error", {"kind": "BlackUsageLimitError"}, Refused(429, "rate_limit_error", headers=FINAL)),
+    ("gateway_error", {"kind": "MissingSessionID"}, Refused(400, "invalid_request_error", headers=FINAL)),
+    ("client_closed", {}, Refused(499, "api_error")),
+    ("plain_error", {}, Refused(418, "api_error")),
+    ("plain_error", {"status": 500}, AGAIN),
+    ("cost_together", {}, Good()),
+    ("cost_later", {}, Good()),
+    ("no_cost", {}, Good()),
+]
+
+MESSAGES: list[Row] = [
+    ("error_event", {"message": "prompt is too long"}, OVERFLOW),
+    ("interleaved", {}, CALLS),
+    ("no_arguments", {}, CALL),
+    ("bad_arguments", {}, Broken(open="tool_use", words=NO_OBJECT)),
+    ("bad_arguments", {"arguments": '{"a":'}, Broken(open="tool_use", words=NO_OBJECT)),
+    ("truncated_arguments", {}, Broken(open="tool_use", words=NO_OBJECT)),
+    ("whole_arguments", {}, CALL),
+    ("incomplete", {}, Good(stop="max_tokens")),
+    ("incomplete", {"after": "call"}, Broken(open="tool_use", words=NO_OBJECT)),
+    ("incomplete", {"reason": "refusal"}, Good(stop="refusal")),
+    ("incomplete", {"reason": "content_filter"}, Good(stop="refusal")),
+    ("incomplete", {"reason": "length"}, Good(stop="max_tokens")),
+    ("incomplete", {"reason": "eos_token"}, Good()),
+    *(("usage", {"where": where}, Good()) for where in ("missing", "start", "delta")),
+    ("strange_block", {}, Good(blocks=("text", "future_block"))),
+]
+
+RESPONSES: list[Row] = [
+    ("completed_with_error", {}, AGAIN),
+    ("failed", {}, AGAIN),
+    ("failed", {"after": "text"}, Broken(529, "overloaded_error")),
+    ("failed", {"after": "call"}, Broken(529, "overloaded_error", open="tool_use")),
+    ("failed", {"code": "context_length_exceeded"}, OVERFLOW),
+    ("failed", {"code": "insufficient_quota"}, Refused(429, "rate_limit_error", headers=FINAL)),
+    ("incomplete", {}, Good(stop="max_tokens")),
+    ("incomplete", {"after": "call"}, Broken(open="tool_use", words="max_output_tokens")),
+    ("incomplete", {"reason": "content_filter"}, Good(stop="refusal")),
+    ("incomplete", {"reason": "other"}, Broken(529, "overloaded_error")),
+    ("refusal", {}, Good(stop="refusal")),
+    ("rate_limits", {}, Good()),
+    ("bare_terminal", {}, Good()),
+    ("arguments_in_done", {}, CALL),
+    ("arguments_in_item", {}, CALL),
+    ("no_arguments", {}, CALL),
+    ("no_deltas", {}, Good()),
+    ("no_deltas", {"whole": "item"}, Good()),
+    ("read_pages_empty", {}, CALL),
+    ("read_huge_offset", {}, CALL),
+    ("read_spaces", {}, CALL),
+    ("interleaved", {}, CALLS),
+    ("sealed_only_added", {}, Good()),
+    ("sealed_only_done", {}, Good()),
+    ("sealed_differs", {}, Good()),
+]
+
+TABLES: dict[str, list[Row]] = {
+    "p2-chat": [*COMMON, *CHAT, *P2],
+    "p4-chat": [*COMMON, *CHAT, *P4],
+    "p4-messages": [*COMMON, *MESSAGES, *P4],
+    "p4-responses": [*COMMON, *RESPONSES, *P4],
+}
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=str)
+def test_every_fault_of_the_sandbox_has_an_outcome(wire: Wire) -> None:
+    named = {name for name, _, _ in TABLES[wire.name]}
+    assert named == set(FAULTS[Place(wire.label, wire.kind)])
+    assert named >= set(FAULTS[Place(wire.label, wire.kind, stream=False)])
+
+
+def case_name(wire: Wire, fault: str, params: dict[str, Any]) -> str:
+    return "-".join([wire.name, fault, *(f"{key}={value}" for key, value in params.items())])
+
+
+CASES = [
+    pytest.param(wire, fault, params, outcome, id=case_name(wire, fault, params))
+    for wire in WIRES
+    for fault, params, outcome in TABLES[wire.name]
+]
+
+
+@pytest.mark.parametrize(("wire", "fault", "params", "outcome"), CASES)
+async def test_a_fault_comes_out_as_the_table_says(
+    live: Live, wire: Wire, fault: str, params: dict[str, Any], outcome: Outcome
+) -> None:
+    upstream = wire.sandbox(live)
+    effort = {"output_config": {"effort": "high"}} if "thinking" in f"{fault} {params}" else {}
+    for stream in (True, False):
+        before = upstream.total_requests
+        live.sleeps.clear()
+        upstream.script.replace([{"fault": fault, **params}])
+        answer = await live.post(ask(model=wire.model, tools=TOOLS, stream=stream, **effort))
+        if isinstance(outcome, Good):
+            is_good(answer, outcome, stream)
+            assert tuple(live.sleeps) == outcome.waits
+        elif isinstance(outcome, Refused):
+            is_refused(answer, outcome)
+        else:
+            is_broken(answer, outcome, stream)
+        assert upstream.total_requests - before == outcome.attempts
+        await upstream.idle()
+    assert not live.notes.all("internal_error")
+
+
+def is_good(answer: Answer, outcome: Good, stream: bool) -> None:
+    assert answer.status == 200, answer.raw
+    if stream and "future_block" not in outcome.blocks:
+        check_message_stream(answer.events)
+    message = message_of(answer)
+    assert message["stop_reason"] == outcome.stop
+    assert tuple(block["type"] for block in message["content"] if block["type"] != "thinking") == outcome.blocks
+    calls = [block for block in message["content"] if block["type"] == "tool_use"]
+    assert len({call["id"] for call in calls}) == len(calls) and all(call["id"] for call in calls)
+    assert all(isinstance(call["input"], dict) for call in calls)
+
+
+def is_refused(answer: Answer, outcome: Refused) -> None:
+    assert (answer.status, answer.error["type"]) == (outcome.status, outcome.type), answer.raw
+    hints = {name: answer.headers[name] for name in ("Retry-After", "x-should-retry") if name in answer.headers}
+    assert hints == outcome.headers
+    assert outcome.words in answer.error["message"] and "<" not in answer.error["message"]
+
+
+def is_broken(answer: Answer, outcome: Broken, stream: bool) -> None:
+    if not stream:
+        assert (answer.status, answer.error["type"]) == (outcome.status, outcome.type)
+        assert outcome.words in answer.error["message"]
+        return
+    events = answer.events
+    check_message_stream(events)
+    assert answer.status == 200 and kinds(events).count("message_start") == 1
+    assert events[-1]["type"] == "error" and events[-1]["error"]["type"] == outcome.type
+    assert outcome.words in events[-1]["error"]["message"]
+    started = [event["content_block"]["type"] for event in events if event["type"] == "content_block_start"]
+    assert len(started) - kinds(events).count("content_block_stop") == (1 if outcome.open else 0)
+    assert outcome.open is None or started[-1] == outcome.open
