@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from proxy.providers.base import Account
 
 APP = "model-proxy"
-#: Running answers may finish for this long after the first signal.
-DRAIN_S = 10.0
+#: What the runner may take beyond the time that answers have to finish.
+CUT_S = 1.0
 LOG_FLUSH_S = 2.0
 #: The settings file is looked at again after this long.
 RELOAD_S = 1.0
@@ -191,7 +191,9 @@ async def _serve(arguments: argparse.Namespace, environment: Mapping[str, str]) 
         _check_exposure(settings.config)
         log = _open_log(settings.config, environment)
         try:
-            return await _run(settings, root, log, stop, environment, sandbox=bool(arguments.sandbox))
+            return await _run(
+                settings, root, log, stop, environment, sandbox=bool(arguments.sandbox or arguments.sandbox_script)
+            )
         finally:
             await asyncio.to_thread(log.close, LOG_FLUSH_S)
 
@@ -261,9 +263,12 @@ async def _run(
         log.write("warn", "config", warning)
     settings.warn = lambda warning: log.write("warn", "config", warning)
     logging.getLogger().addHandler(_LibraryRecords(log))
-    app = create_app(settings.current, config_dir=root, log=log)
+    app = create_app(settings.current, config_dir=root, log=log, packed_bodies=True)
     # Handlers are cancelled when their client leaves; the watch of a request would do it too, half a second later.
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=DRAIN_S)
+    # Bodies are unpacked by us, with bounds.
+    runner = web.AppRunner(
+        app, access_log=None, handler_cancellation=True, auto_decompress=False, shutdown_timeout=CUT_S
+    )
     await runner.setup()
     try:
         await web.TCPSite(runner, config.bind_address, config.port).start()
@@ -279,7 +284,7 @@ async def _run(
         log.write("warn", "server", "the listener is open to everybody who reaches it", **fields)
     print(_banner(settings, environment, port, sandbox=sandbox), flush=True)
     await stop.wait()
-    return await _drain(runner, log)
+    return await _drain(runner, app, log)
 
 
 class _LibraryRecords(logging.Handler):
@@ -298,11 +303,12 @@ class _LibraryRecords(logging.Handler):
         self._log.write(level, record.name, said, error=type(error).__name__ if error else None)
 
 
-async def _drain(runner: web.AppRunner, log: FileLog) -> int:
+async def _drain(runner: web.AppRunner, app: web.Application, log: FileLog) -> int:
     """Stops accepting, lets answers finish, cuts what is left after the limit; the exit status tells which."""
-    started = time.monotonic()
+    from proxy.server.state import STATE
+
     await runner.cleanup()
-    cut = time.monotonic() - started >= DRAIN_S
+    cut = app[STATE].running.cut
     log.write("warn" if cut else "info", "server", "server stopped", cutAnswers=cut)
     return 1 if cut else 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -110,8 +109,3 @@ def omitted(block: Any) -> str:
     if kind == "document" and isinstance(block.get("source"), Mapping) and block["source"].get("media_type"):
         return f"[document omitted: {block['source']['media_type']}]"
     return f"[unsupported content block omitted: {kind if isinstance(kind, str) else 'unknown'}]"
-
-
-def decode_base64(data: str) -> bytes:
-    """Plain decoding of text that `clean_base64` accepted."""
-    return binascii.a2b_base64(data)

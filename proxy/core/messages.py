@@ -218,9 +218,6 @@ class MessageStream:
             block.closed = True
             self._advance()
 
-    def is_open(self, key: Key) -> bool:
-        return key in self._blocks and not self._blocks[key].closed
-
     @property
     def open_keys(self) -> list[Key]:
         """Blocks not closed yet, in order."""

@@ -8,33 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-Class = Literal["control", "semantic", "structural", "success", "failure"]
-
-CONTROL = frozenset(
-    {
-        "keepalive",
-        "response.created",
-        "response.in_progress",
-        "codex.rate_limits",
-        "codex.response.metadata",
-        "response.web_search_call.in_progress",
-        "response.web_search_call.searching",
-        "response.web_search_call.completed",
-    }
-)
-
-#: Output when their `delta` is not empty.
-_OUTPUT_DELTAS = frozenset(
-    {
-        "response.output_text.delta",
-        "response.reasoning_summary_text.delta",
-        "response.function_call_arguments.delta",
-        "response.refusal.delta",
-    }
-)
-_OUTPUT_ITEMS = frozenset({"function_call", "web_search_call"})
 _ENDS = frozenset({"response.completed", "response.done", "response.incomplete"})
 _FAILURE_TYPES = frozenset({"response.failed", "response.error", "error"})
 
@@ -105,7 +80,6 @@ _DEFAULT_MESSAGES = {
     "invalid_prompt": "Invalid request.",
     "bio_policy": "Invalid request.",
 }
-RETRYABLE_KINDS = frozenset({"overloaded", "rate_limit", "transient"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +89,6 @@ class Failure:
     kind         a row of proxy.errors.KINDS
     status       HTTP status for the caller
     retry_after  seconds, when the upstream named a time
-    retryable    whether the same request may succeed later
     """
 
     kind: str
@@ -123,35 +96,6 @@ class Failure:
     message: str
     retry_after: float | None = None
     code: str | None = None
-
-    @property
-    def retryable(self) -> bool:
-        return self.kind in RETRYABLE_KINDS
-
-
-def classify(event: Mapping[str, Any], *, now: float = 0.0) -> Class:
-    """The class of an event; the first rule that fits."""
-    kind = event.get("type")
-    if not isinstance(kind, str):
-        return "structural"
-    if failure_of(event, now=now) is not None:
-        return "failure"
-    if kind in CONTROL:
-        return "control"
-    if kind in _ENDS:
-        return "success"
-    if is_output(event):
-        return "semantic"
-    return "structural"
-
-
-def is_output(event: Mapping[str, Any]) -> bool:
-    """Whether the event carries something of the answer itself."""
-    kind = event.get("type")
-    if kind == "response.output_item.done":
-        item = event.get("item")
-        return isinstance(item, Mapping) and str(item.get("type")) in _OUTPUT_ITEMS
-    return str(kind) in _OUTPUT_DELTAS and bool(event.get("delta"))
 
 
 def incomplete_reason(event: Mapping[str, Any]) -> str | None:

@@ -75,14 +75,6 @@ class SSEDecoder:
                 frames.append(frame)
         return frames
 
-    @property
-    def has_partial(self) -> bool:
-        """Whether bytes of an unfinished frame are waiting: at the end of a body that means it was cut.
-
-        A trailing comment or blank line is not a frame.
-        """
-        return _parse_block(b"".join(self._parts)) is not None
-
     def _keep(self, chunk: bytes) -> None:
         if chunk:
             self._parts.append(chunk)

@@ -7,7 +7,7 @@ from typing import Any
 
 from proxy.core.convert.chat_to_messages import ChatToMessages
 from proxy.core.messages import Event, MessageStream
-from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
+from proxy.core.reducer import AnswerPolicy
 from proxy.core.responses_events import Failure, failure_of
 from proxy.core.sse import dump_json
 from proxy.core.tokens import rough_length
@@ -33,10 +33,7 @@ class _Reducer(ChatToMessages):
         if chunk is DONE:
             return self.end(done=True)
         if chunk is EOF:
-            try:
-                return self.end(done=False)
-            except BadAnswer as error:
-                raise CutAnswer(str(error)) from None
+            return self.end(done=False)
         return super().feed(chunk)
 
 

@@ -25,7 +25,10 @@ def upstream_error(label: str, failure: Failure, upstream_id: str | None = None)
 
 
 def final_error(label: str, error: UpstreamError, *, cure: str) -> UpstreamError:
-    """The error as the client gets it, with a hint where waiting or signing in helps. `cure`: what helps after a 401."""
+    """The error as the client gets it, with a hint where waiting or signing in helps.
+
+    cure  what helps after a 401
+    """
     if error.kind in ("transient", "overloaded") and error.retry_after is None:
         error.retry_after = TRANSIENT_WAIT_S
     if error.kind == "usage_limit" and error.retry_after:

@@ -32,6 +32,7 @@ async def client_session() -> AsyncGenerator[aiohttp.ClientSession, None]:
         connector=connector,
         timeout=timeout,
         cookie_jar=aiohttp.DummyCookieJar(),
+        skip_auto_headers=("User-Agent",),  # each call names its own, or none
         max_line_size=MAX_HEADER_BYTES,
         max_field_size=MAX_HEADER_BYTES,
     ) as session:
@@ -53,10 +54,10 @@ async def read_error(response: aiohttp.ClientResponse) -> bytes:
     return body[:MAX_ERROR_BYTES]
 
 
-def error_object(body: bytes, status: int) -> Mapping[str, Any]:
+def error_object(body: bytes) -> Mapping[str, Any]:
     """The error members of a body in any of the shapes upstreams use: `{"error": {…}}`, `{"message"}`, `{"detail"}`.
 
-    Anything else (an HTML page of some box on the way) becomes one plain sentence; foreign markup is never passed on.
+    {} for anything else (an HTML page of some box on the way): foreign markup is never passed on.
     """
     try:
         parsed = json.loads(body)
@@ -69,4 +70,4 @@ def error_object(body: bytes, status: int) -> Mapping[str, Any]:
         for key in ("message", "detail", "error"):
             if isinstance(parsed.get(key), str) and parsed[key].strip():
                 return {**parsed, "message": parsed[key]}
-    return {"message": f"The upstream answered with status {status} and no explanation."}
+    return {}

@@ -161,14 +161,17 @@ class HttpTransport:
                 return await response.content.readany()
         except TimeoutError:
             raise self._failure(f"the answer paused for {IDLE_TIMEOUT_S * 1000:.0f} ms") from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise self._failure(f"the upstream cut the answer ({type(error).__name__})") from None
+        except (aiohttp.ClientError, OSError):
+            raise self._failure("the upstream cut the answer: the connection broke") from None
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> UpstreamError:
         """The error behind an answer that is not 200."""
         if 200 <= response.status < 400:
             return self._failure(f"unexpected answer with status {response.status}", kind="bad_answer")
-        error = error_object(await read_error(response), response.status)
+        error = error_object(await read_error(response)) or {
+            "message": f"{self._wire.label}: the upstream answered with status {response.status} and no explanation;"
+            " try again later, or look at the service's status page"
+        }
         event = {"type": "error", "status": response.status, "error": error}
         now = self._clock()
         failure = failure_of(event, now=now)
@@ -192,6 +195,8 @@ class HttpTransport:
             return [], self._failure(f"unreadable answer: {error}", repeatable=False)
         batch: Batch = []
         for _, data in frames:
+            if not data.strip():
+                continue
             if data.strip() == b"[DONE]":
                 batch.append(DONE)
                 continue

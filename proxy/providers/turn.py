@@ -34,6 +34,7 @@ class Reducer(Protocol):
     produced: bool
     only_thinking: bool
     finished: bool
+    incomplete: bool  # the answer ended at a limit or by a filter
 
     def feed(self, event: Mapping[str, Any]) -> list[Event]: ...
 
@@ -171,7 +172,7 @@ class Turn(ABC):
         try:
             while batch is not None:
                 out, failure = self._digest(batch, reducer)
-                if reducer.produced or (reducer.finished and self._may_be_empty):
+                if reducer.produced or (reducer.finished and self.may_be_empty(reducer)):
                     self._shown = max(self._shown, Shown.THINKING if reducer.only_thinking else Shown.CONTENT)
                     out, held = held + out, []
                 elif reducer.finished:
@@ -226,10 +227,11 @@ class Turn(ABC):
 
     # -- failures
 
-    @property
-    def _may_be_empty(self) -> bool:
-        """Clients check a model by asking for a single token: any answer will do."""
-        return not self.empty_is_failure or self._call.request.get("max_tokens") in (0, 1)
+    def may_be_empty(self, reducer: Reducer) -> bool:
+        """Whether an answer without content is passed on. Clients check a model by asking for a single token: any
+        answer will do; and one that was cut by a limit or a filter says so itself."""
+        checking = self._call.request.get("max_tokens") in (0, 1)
+        return not self.empty_is_failure or checking or reducer.incomplete
 
     def _about_empty(self, attempt: int) -> Decision:
         if self._shown is not Shown.NOTHING:

@@ -41,6 +41,7 @@ def create_app(
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     chance: Callable[[], float] = random.random,
+    packed_bodies: bool = False,
 ) -> web.Application:
     """The proxy as an aiohttp application.
 
@@ -49,6 +50,7 @@ def create_app(
     log         where records go; nowhere by default
     recorder    who watches requests; nobody by default
     clock, sleep, chance  time and randomness, for tests
+    packed_bodies  the runner has `auto_decompress=False`, so that bodies are unpacked here, with bounds
 
     Nothing is opened here: connections and threads begin when the application starts and end when it is cleaned up. It
     reads no environment and installs no signal handler.
@@ -62,6 +64,7 @@ def create_app(
         sessions=Sessions(clock),
         admission=Admission(current),
         clock=clock,
+        packed=packed_bodies,
     )
 
     async def providers(_app: web.Application) -> AsyncIterator[None]:
@@ -80,11 +83,16 @@ def create_app(
     app = web.Application(middlewares=[_edge], client_max_size=_NO_LIMIT)
     app[STATE] = state
     app.cleanup_ctx.append(providers)
+    app.on_shutdown.append(_drain)
     app.router.add_get(HEALTH, get_health)
     app.router.add_get("/v1/models", get_models)
     app.router.add_post("/v1/messages", post_messages)
     app.router.add_post("/v1/messages/count_tokens", post_count_tokens)
     return app
+
+
+async def _drain(app: web.Application) -> None:
+    await app[STATE].running.drain()
 
 
 @web.middleware

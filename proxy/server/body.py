@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 from aiohttp import web
@@ -14,18 +15,23 @@ from proxy.errors import ProxyError
 from proxy.server.admission import Permit
 from proxy.server.guard import check_json
 
-#: What aiohttp unpacks by itself.
-ENCODINGS = frozenset({"", "identity", "gzip", "deflate"})
+PACKED = frozenset({"gzip", "deflate"})
+ENCODINGS = PACKED | {"", "identity"}
+#: A packed body is unpacked in pieces of this size.
+MAX_PIECE = 256 * 1024
 
 
-async def read_json(request: web.BaseRequest, config: Config, permit: Permit) -> dict[str, Any]:
+async def read_json(request: web.BaseRequest, config: Config, permit: Permit, *, packed: bool) -> dict[str, Any]:
     """The JSON object of a request. Raises ProxyError and InvalidRequest."""
     check_json(request)
-    return decode_body(await read_body(request, config, permit))
+    return decode_body(await read_body(request, config, permit, packed=packed))
 
 
-async def read_body(request: web.BaseRequest, config: Config, permit: Permit) -> bytes:
-    """The decoded body, at most `max_body_bytes`. Raises ProxyError: 413, 415, 408, 429."""
+async def read_body(request: web.BaseRequest, config: Config, permit: Permit, *, packed: bool) -> bytes:
+    """The decoded body, at most `max_body_bytes`. Raises ProxyError: 413, 415, 408, 429.
+
+    packed  whether the runner leaves it to us to unpack bodies; otherwise aiohttp has done it
+    """
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in ENCODINGS:
         raise ProxyError("this Content-Encoding is not supported; send gzip, deflate or none", kind="media_type")
@@ -34,26 +40,48 @@ async def read_body(request: web.BaseRequest, config: Config, permit: Permit) ->
         raise _too_large(limit)
     try:
         async with asyncio.timeout(config.body_total_timeout_ms / 1000):
-            return await _read(request, config, permit)
+            return await _read(request, config, permit, encoding if packed else "")
     except TimeoutError:
         raise ProxyError("the request body took too long to arrive", kind="slow_request") from None
     except (web.HTTPException, web.RequestPayloadError, ValueError, zlib.error, EOFError):
         raise ProxyError("the request body could not be read", kind="invalid_request") from None
 
 
-async def _read(request: web.BaseRequest, config: Config, permit: Permit) -> bytes:
-    chunks: list[bytes] = []
+async def _read(request: web.BaseRequest, config: Config, permit: Permit, encoding: str) -> bytes:
+    pieces: list[bytes] = []
     size, limit = 0, config.max_body_bytes
-    while True:
-        async with asyncio.timeout(config.body_idle_timeout_ms / 1000):
-            chunk = await request.content.readany()
-        if not chunk:
-            return b"".join(chunks)
-        size += len(chunk)
+    chunks = _chunks(request, config.body_idle_timeout_ms / 1000)
+    async for piece in _unpacked(chunks, encoding) if encoding in PACKED else chunks:
+        size += len(piece)
         if size > limit:
             raise _too_large(limit)
-        permit.take_bytes(len(chunk))
-        chunks.append(chunk)
+        permit.take_bytes(len(piece))
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+async def _chunks(request: web.BaseRequest, idle_s: float) -> AsyncIterator[bytes]:
+    while True:
+        async with asyncio.timeout(idle_s):
+            chunk = await request.content.readany()
+        if not chunk:
+            return
+        yield chunk
+
+
+async def _unpacked(chunks: AsyncIterator[bytes], encoding: str) -> AsyncIterator[bytes]:
+    """The body without its encoding, in pieces that do not hold the loop: a small body may unpack to gigabytes."""
+    unpacker: Any = None
+    async for chunk in chunks:
+        if unpacker is None:
+            raw_deflate = encoding == "deflate" and chunk[0] & 0x0F != 8
+            unpacker = zlib.decompressobj(31 if encoding == "gzip" else -15 if raw_deflate else 15)
+        while chunk:
+            yield unpacker.decompress(chunk, MAX_PIECE)
+            chunk = unpacker.unconsumed_tail
+            await asyncio.sleep(0)
+    if unpacker is not None and not unpacker.eof:
+        raise EOFError("the packed body is not complete")
 
 
 def _too_large(limit: int) -> ProxyError:

@@ -15,6 +15,7 @@ from proxy.core.sse import encode_json
 from proxy.errors import ProxyError, RequestError, headers, messages_body
 from proxy.server.state import REQUEST_ID, STATE, State
 
+STOPPED = "Request ended before completion: the proxy was stopped"
 LEFT = "Request ended before completion: the client left"
 
 
@@ -69,11 +70,12 @@ class Exchange:
         self.log("warn", "request_failed", **fields)
 
     def abandoned(self) -> None:
-        """The client left; nobody reads what we would say."""
+        """The client left, or the proxy stops; nobody reads what we would say."""
         if self._ends():
             return
-        self.record(Abandoned(LEFT))
-        self.log("info", "request_failed", ms=self._ms(), message=LEFT)
+        reason = STOPPED if self.state.running.draining and not self.left else LEFT
+        self.record(Abandoned(reason))
+        self.log("info", "request_failed", ms=self._ms(), message=reason)
 
     def _ends(self) -> bool:
         """Notes the end; True when it was noted before."""

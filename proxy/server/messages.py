@@ -54,7 +54,7 @@ async def _serve(exchange: Exchange, work: Work) -> web.StreamResponse:
     if exchange.request.query_string:
         asked["query"] = exchange.request.query_string
     exchange.log("info", "request", **asked)
-    with Permit(exchange.state.admission) as permit:
+    with exchange.state.running.one(), Permit(exchange.state.admission) as permit:
         try:
             exchange.state.admission.enter(permit, session)
             call, provider = await _prepare(exchange, values, permit)
@@ -97,7 +97,7 @@ async def _send_json(exchange: Exchange, body: Mapping[str, Any]) -> web.Respons
 async def _prepare(exchange: Exchange, values: Mapping[str, list[str]], permit: Permit) -> tuple[Call, Provider]:
     state = exchange.state
     config = state.config()
-    body = await read_json(exchange.request, config, permit)
+    body = await read_json(exchange.request, config, permit, packed=state.packed)
     check_request(body)
     session = session_of(values, body)
     await _find_project(exchange, body)

@@ -12,6 +12,7 @@ from proxy.core.lifecycle import Log, Recorder
 from proxy.core.routing import Catalog
 from proxy.providers.base import Provider
 from proxy.server.admission import Admission
+from proxy.server.running import Running
 from proxy.server.sessions import Sessions
 
 
@@ -21,6 +22,7 @@ class State:
 
     config    the settings as they are now
     known     every catalogue, also of providers that are not served
+    packed    whether the runner leaves bodies packed
     """
 
     config: Callable[[], Config]
@@ -30,6 +32,8 @@ class State:
     sessions: Sessions
     admission: Admission
     clock: Callable[[], float]
+    packed: bool = False
+    running: Running = field(default_factory=Running)
     providers: dict[str, Provider] = field(default_factory=dict)
 
     @property

@@ -76,6 +76,9 @@ def errors_page() -> str:
         "`x-should-retry: false`, which Claude Code and the official SDKs honour. Once a stream has begun, the same object is its last event;",
         'a context overflow then begins with "prompt is too long", the words on which clients compact.',
         "",
+        "What is no proper HTTP (the same header twice where only one makes sense, over-long headers, broken chunks, TLS on this port) is",
+        "refused by the HTTP library below us with 400 and a plain text.",
+        "",
         "| kind | status | type | final | when |",
         "|---|---|---|---|---|",
         *(
@@ -93,7 +96,7 @@ def errors_page() -> str:
         "| `Content-Type` missing or not JSON; an unknown `Content-Encoding` | 415 |",
         "| body above 64 MiB, declared or counted | 413 |",
         "| `Host` that is not ours; foreign `Origin`; `Sec-Fetch-Site` of another site | 403 |",
-        "| `Host`, `Content-Type`, `Content-Length`, `Origin` and the like more than once | 400 |",
+        "| `Host`, `Content-Type`, `Content-Length`, `Origin` and the like more than once | 400, some of them in plain text |",
         "| more than 24 requests of one session, 48 of one provider, 64 in all at one time | 429, `Retry-After: 1` |",
     ]
     return "\n".join(lines) + "\n"

@@ -8,20 +8,38 @@ import pytest
 from hypothesis import given
 
 from core.strategies import events, json_values
+from proxy.core.convert.responses_to_messages import ResponsesToMessages
+from proxy.core.messages import MessageStream
+from proxy.core.reducer import AnswerPolicy
 from proxy.core.responses_events import (
-    classify,
+    Failure,
     failure_of,
     incomplete_reason,
-    is_output,
     retry_after_of,
     spent_window,
 )
 from proxy.core.usage import responses_usage
 from proxy.errors import KINDS
+from proxy.providers.failures import upstream_error
+from proxy.providers.retry import Again, Shown, decide
 
 
 def failed(**error: Any) -> dict[str, Any]:
     return {"type": "response.failed", "response": {"status": "failed", "error": error}}
+
+
+def follows(event: dict[str, Any]) -> str:
+    """What the program makes of an event: a failure, the end, output, or nothing yet."""
+    if failure_of(event) is not None:
+        return "failure"
+    reducer = ResponsesToMessages(MessageStream("m", "x"), AnswerPolicy({}))
+    reducer.feed(event)
+    return "success" if reducer.finished else "output" if reducer.produced else "waiting"
+
+
+def is_repeated(failure: Failure) -> bool:
+    """Whether the program sends the same request again."""
+    return isinstance(decide(upstream_error("p1", failure), attempt=0, shown=Shown.NOTHING, chance=0.0), Again)
 
 
 @pytest.mark.parametrize(
@@ -29,9 +47,9 @@ def failed(**error: Any) -> dict[str, Any]:
     [
         (
             {"type": "codex.rate_limits", "rate_limits": {"limit_reached": True}, "credits": {"has_credits": False}},
-            "control",
+            "waiting",
         ),
-        ({"type": "codex.rate_limits", "error": {"message": "x"}}, "control"),
+        ({"type": "codex.rate_limits", "error": {"message": "x"}}, "waiting"),
         ({"type": "response.completed", "error": None, "response": {"status": "completed", "error": None}}, "success"),
         ({"type": "response.done", "response": {}}, "success"),
         (
@@ -41,23 +59,23 @@ def failed(**error: Any) -> dict[str, Any]:
         ({"type": "response.completed", "response": {"incomplete_details": {"reason": "content_filter"}}}, "success"),
         ({"type": "response.incomplete", "response": {}}, "failure"),
         ({"type": "response.completed", "response": {"status": "incomplete"}}, "failure"),
-        ({"type": "response.output_text.delta", "delta": ""}, "structural"),
-        ({"type": "response.output_text.delta", "delta": "x"}, "semantic"),
-        ({"type": "response.output_item.done", "item": {"type": "function_call"}}, "semantic"),
-        ({"type": "response.output_item.done", "item": {"type": "web_search_call"}}, "semantic"),
-        ({"type": "response.output_item.done", "item": {"type": "message"}}, "structural"),
-        ({"type": "response.output_item.done", "item": {"type": ["function_call"]}}, "structural"),
-        ({"type": "response.output_item.done", "item": None}, "structural"),
-        ({"type": "some.future.event"}, "structural"),
-        ({"type": "keepalive"}, "control"),
-        ({"type": ["error"]}, "structural"),
-        ({}, "structural"),
-        ({"error": {"message": "without a type"}}, "structural"),
-        ({"type": "response.output_item.added", "error": ""}, "structural"),
+        ({"type": "response.output_text.delta", "delta": ""}, "waiting"),
+        ({"type": "response.output_text.delta", "delta": "x"}, "output"),
+        ({"type": "response.output_item.done", "item": {"type": "function_call", "name": "f"}}, "output"),
+        ({"type": "response.output_item.done", "item": {"type": "web_search_call"}}, "output"),
+        ({"type": "response.output_item.done", "item": {"type": "message"}}, "waiting"),
+        ({"type": "response.output_item.done", "item": {"type": ["function_call"]}}, "waiting"),
+        ({"type": "response.output_item.done", "item": None}, "waiting"),
+        ({"type": "some.future.event"}, "waiting"),
+        ({"type": "keepalive"}, "waiting"),
+        ({"type": ["error"]}, "waiting"),
+        ({}, "waiting"),
+        ({"error": {"message": "without a type"}}, "waiting"),
+        ({"type": "response.output_item.added", "error": ""}, "waiting"),
     ],
 )
-def test_classes(event: dict[str, Any], expected: str) -> None:
-    assert classify(event) == expected
+def test_what_follows_from_an_event(event: dict[str, Any], expected: str) -> None:
+    assert follows(event) == expected
 
 
 CONTEXT = "Your input exceeds the context window of this model."
@@ -109,7 +127,7 @@ CONTEXT = "Your input exceeds the context window of this model."
 def test_failures(event: dict[str, Any], kind: str, status: int, retryable: bool) -> None:
     failure = failure_of(event)
     assert failure is not None
-    assert (failure.kind, failure.status, failure.retryable) == (kind, status, retryable)
+    assert (failure.kind, failure.status, is_repeated(failure)) == (kind, status, retryable)
     assert failure.kind in KINDS
     assert failure.message
 
@@ -125,7 +143,12 @@ def test_a_usage_limit_names_its_time() -> None:
     error = {"type": "usage_limit_reached", "message": "The usage limit has been reached", "resets_in_seconds": 3600}
     failure = failure_of({"type": "error", "status": 429, "error": error})
     assert failure is not None
-    assert (failure.kind, failure.status, failure.retryable, failure.retry_after) == ("usage_limit", 429, False, 3600)
+    assert (failure.kind, failure.status, is_repeated(failure), failure.retry_after) == (
+        "usage_limit",
+        429,
+        False,
+        3600,
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,7 +207,6 @@ def test_a_spent_allowance_is_a_hint(event: dict[str, Any], expected: float | No
 
 @given(events)
 def test_any_event_is_survived(event: dict[str, Any]) -> None:
-    assert classify(event) in ("control", "semantic", "structural", "success", "failure")
     failure = failure_of(event, now=1.0)
     assert failure is None or (failure.kind in KINDS and failure.message and 400 <= failure.status <= 599)
     spent_window(event)
@@ -193,9 +215,7 @@ def test_any_event_is_survived(event: dict[str, Any]) -> None:
 @given(json_values, json_values, json_values)
 def test_any_shape_is_survived(kind: Any, response: Any, item: Any) -> None:
     event = {"type": kind, "response": response, "item": item, "error": response, "rate_limits": item, "headers": kind}
-    classify(event)
-    is_output({**event, "type": "response.output_item.done"})
-    is_output(event)
+    failure_of(event)
     incomplete_reason(event)
     incomplete_reason({**event, "type": "response.completed"})
     spent_window(event)

@@ -89,7 +89,6 @@ def test_line_ends_may_be_split_and_mixed() -> None:
     assert decoder.feed(first) == []
     assert decoder.feed(second) == [(b"", b'{"type":"keepalive"}')]
     assert decoder.feed(third) == [(b"", b'{"type":"response.completed","response":{"id":"r"}}')]
-    assert not decoder.has_partial
 
 
 def test_a_blank_line_after_a_split_crlf_is_seen() -> None:
@@ -102,14 +101,6 @@ def test_a_byte_order_mark_may_be_split() -> None:
 
 def test_what_only_looks_like_a_byte_order_mark_is_kept() -> None:
     assert decoded([b"\xef", b"\xbb", b"x\ndata: y\n\n"]) == [(b"", b"y")]
-
-
-def test_a_partial_frame_is_known() -> None:
-    decoder = SSEDecoder()
-    decoder.feed(b'data: {"type":"response.created"}\n')
-    assert decoder.has_partial
-    decoder.feed(b"\n: comment\n")
-    assert not decoder.has_partial
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])

@@ -10,7 +10,7 @@ responses_to_messages/<case>.reply.json      the same answer in one piece, for c
 messages_to_chat/<case>.json                 {"about", "request", "dialects"}: names of DIALECTS, all when absent
 messages_to_chat/<case>.expected.json        dialect -> the body, or {"error"}
 chat_to_messages/<case>.*                    as responses_to_messages; the .json has {"about", "request", "own_ids",
-                                             "message_id", "lenient"}
+                                             "message_id"}
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from proxy.config import Config
-from proxy.core.convert.chat_to_messages import DONE, ChatToMessages, decode_chunk
+from proxy.core.convert.chat_to_messages import ChatToMessages
 from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
 from proxy.core.convert.messages_to_responses import output_format
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
@@ -35,7 +35,7 @@ from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.responses_events import failure_of
 from proxy.core.routing import normalise_model
 from proxy.core.schema import has_optional, restore_text
-from proxy.core.sse import SSEDecoder
+from proxy.core.sse import SSEDecoder, load_json
 from proxy.core.stops import StopSequences, stops_of
 from proxy.core.tokens import Length, count_responses
 from proxy.errors import ProxyError
@@ -188,7 +188,7 @@ def drive(chunks: Iterable[bytes], context: Mapping[str, Any]) -> list[dict[str,
                 said = reducer.produced
                 add(reducer.interrupt())
                 shape = {"kind": failure.kind, "status": failure.status, "message": failure.message}
-                return [*out, {"outcome": "failure", "after_output": said, "retryable": failure.retryable, **shape}]
+                return [*out, {"outcome": "failure", "after_output": said, **shape}]
             try:
                 add(reducer.feed(event))
             except BadAnswer as error:
@@ -198,7 +198,7 @@ def drive(chunks: Iterable[bytes], context: Mapping[str, Any]) -> list[dict[str,
                 return out if reducer.produced else [*out, {"outcome": "empty"}]
     said = reducer.produced
     add(reducer.interrupt())
-    return [*out, {"outcome": "truncated", "after_output": said, "partial_frame": decoder.has_partial}]
+    return [*out, {"outcome": "truncated", "after_output": said}]
 
 
 def chat_answer_result(case: str, chunks: Iterable[bytes] | None = None) -> list[dict[str, Any]]:
@@ -217,15 +217,24 @@ def chat_drive(chunks: Iterable[bytes], context: Mapping[str, Any]) -> list[dict
     try:
         for chunk in chunks:
             for _, data in decoder.feed(chunk):
-                if data.strip() == DONE:
+                if data == b"[DONE]":
                     out += reducer.end(done=True)
-                elif (event := decode_chunk(data, strict=not context.get("lenient", False))) is not None:
-                    out += reducer.feed(event)
+                elif (chunk := _chunk(data)) is not None:
+                    out += reducer.feed(chunk)
         out += reducer.end(done=False)
     except BadAnswer as error:
         said = reducer.produced
         return [*out, *reducer.interrupt(), {"outcome": "bad answer", "after_output": said, "message": str(error)}]
     return out
+
+
+def _chunk(data: bytes) -> dict[str, Any] | None:
+    """What a transport passes on: garbage says nothing."""
+    try:
+        chunk = load_json(data.decode())
+    except (ValueError, RecursionError):
+        return None
+    return chunk if isinstance(chunk, dict) else None
 
 
 def policy_of(context: Mapping[str, Any]) -> AnswerPolicy:

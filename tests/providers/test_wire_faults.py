@@ -181,7 +181,9 @@ P4: list[Row] = [
     (
         "usage_limit",
         {},
-        Refused(429, "rate_limit_error", headers={"Retry-After": "3600", **FINAL}, words="available again in 1 h 0 min"),
+        Refused(
+            429, "rate_limit_error", headers={"Retry-After": "3600", **FINAL}, words="available again in 1 h 0 min"
+        ),
     ),
     ("unauthorized", {}, Refused(401, "authentication_error", headers=FINAL, words="PROXY_P4_API_KEY")),
     ("bad_request", {}, Refused(400, "invalid_request_error", headers=FINAL, words="Console Go")),
@@ -281,7 +283,7 @@ async def test_a_fault_comes_out_as_the_table_says(
     live: Live, wire: Wire, fault: str, params: dict[str, Any], outcome: Outcome
 ) -> None:
     upstream = wire.sandbox(live)
-    effort = {"output_config": {"effort": "high"}} if "thinking" in f"{fault} {params}" else {}
+    effort: dict[str, Any] = {"output_config": {"effort": "high"}} if "thinking" in f"{fault} {params}" else {}
     for stream in (True, False):
         before = upstream.total_requests
         live.sleeps.clear()

@@ -14,13 +14,11 @@ from typing import Any
 
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
 from proxy.core.read_tool import MAX_ARGUMENTS
-from proxy.core.reducer import AnswerPolicy, BadAnswer
-from proxy.core.sse import dump_json, load_json
+from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
+from proxy.core.sse import dump_json
 from proxy.core.tools import ArgumentStream, offered_tools, parse_arguments, unique_id
 from proxy.core.usage import chat_usage
 
-#: What stands in the last `data:` line.
-DONE = b"[DONE]"
 #: upstream word -> stop reason; a word that is not here counts as `stop`
 STOP_REASONS = {
     "stop": "end_turn",
@@ -35,24 +33,6 @@ _CUTTING = ("max_tokens", "refusal")
 MAX_CALLS = 256
 #: Names and ids come in pieces, but not for ever.
 MAX_LABEL = 1024
-
-
-def decode_chunk(data: bytes, *, strict: bool = True) -> dict[str, Any] | None:
-    """The chunk in a `data:` line that is not `[DONE]`; None for a blank one.
-
-    What is no JSON object is a BadAnswer, or skipped when not `strict`.
-    """
-    if not data.strip():
-        return None
-    try:
-        chunk = load_json(data.decode("utf-8"))
-    except (ValueError, RecursionError):
-        chunk = None
-    if isinstance(chunk, dict):
-        return chunk
-    if strict:
-        raise BadAnswer("the upstream sent something that is not a JSON object")
-    return None
 
 
 def chunk_error(chunk: Mapping[str, Any]) -> str | None:
@@ -152,6 +132,7 @@ class ChatToMessages:
         self.produced = False
         self.only_thinking = True
         self.finished = False
+        self.incomplete = False
         self.usage: dict[str, Any] = {}
 
     # -- entry points
@@ -172,10 +153,11 @@ class ChatToMessages:
         return self._stream.take()
 
     def end(self, *, done: bool) -> list[Event]:
-        """The end of the stream; `done` when the upstream said that it was. Raises BadAnswer for a cut answer."""
+        """The end of the stream; `done` when the upstream said that it was. Raises BadAnswer, and CutAnswer when it was
+        not."""
         if not self.finished:
             if self._finish is None and not done:
-                raise BadAnswer("the upstream cut the answer: it ended without a finish reason")
+                raise CutAnswer("the upstream cut the answer: it ended without a finish reason")
             try:
                 self._complete()
             except OverflowError as overflow:

@@ -1,6 +1,7 @@
 """Messages to an upstream that speaks Messages itself: what has to be mended on the way up, and on the way back.
 
-Third-party servers of this API know the form but not every extra of the official one, and refuse requests that have them.
+Third-party servers of this API know the form but not every extra of the official one, and refuse requests that have
+them.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ def messages_to_messages(request: Mapping[str, Any], *, model: str, max_tokens: 
     system = _system(request.get("system"), instructions)
     if system is not None:
         body["system"] = system
+    else:
+        body.pop("system", None)
     if isinstance(request.get("tools"), list):
         body["tools"] = [tool for tool in offered_tools(request) if not is_web_search(tool)]
         if not body["tools"]:
@@ -52,7 +55,7 @@ def _system(system: Any, instructions: list[str]) -> Any:
 
 
 def _messages(messages: list[Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """The messages with role and content alone, system texts moved into user messages; and the texts that found none."""
+    """The messages with role and content alone, system texts moved into user messages; and texts that found none."""
     out: list[dict[str, Any]] = []
     waiting: list[str] = []
     for message in messages:
@@ -134,6 +137,7 @@ class MessagesToMessages:
         self.produced = False
         self.only_thinking = True
         self.finished = False
+        self.incomplete = False
 
     def feed(self, event: Mapping[str, Any]) -> list[Event]:
         """The Messages events that this upstream event causes. Raises BadAnswer."""

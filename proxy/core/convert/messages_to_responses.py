@@ -66,7 +66,7 @@ def messages_to_responses(request: Mapping[str, Any], options: ResponsesOptions)
     body["input"] = items
     if tools and not options.lite:
         body["tools"] = tools
-    choice = _tool_choice(request, [tool["name"] for tool in offered if is_web_search(tool)], lite=options.lite)
+    choice = _tool_choice(request, offered, lite=options.lite)
     if choice is not None:
         body["tool_choice"] = choice
     body["parallel_tool_calls"] = not options.lite and _parallel(request)
@@ -131,8 +131,8 @@ def _search_tool(tool: Mapping[str, Any]) -> Item:
 _CHOICES = {"auto": "auto", "none": "none", "any": "required", "required": "required"}
 
 
-def _tool_choice(request: Mapping[str, Any], searches: list[str], *, lite: bool) -> Any:
-    """`searches`: names under which hosted search is offered; it does not exist on the lite lane."""
+def _tool_choice(request: Mapping[str, Any], offered: list[dict[str, Any]], *, lite: bool) -> Any:
+    """A tool that cannot be offered cannot be forced either; hosted search does not exist on the lite lane."""
     choice = request.get("tool_choice")
     if isinstance(choice, str):
         return _CHOICES.get(choice, "auto")
@@ -144,11 +144,19 @@ def _tool_choice(request: Mapping[str, Any], searches: list[str], *, lite: bool)
     name = choice.get("name")
     if not isinstance(name, str):
         raise InvalidRequest("`tool_choice` of type tool needs a `name`", param="tool_choice.name")
-    if name in searches:
+    chosen = next((tool for tool in offered if tool["name"] == name), None)
+    if chosen is None and _is_dropped(request, name):
+        return "auto"
+    if chosen is not None and is_web_search(chosen):
         if lite:
             return "auto"
         return {"type": "allowed_tools", "mode": "required", "tools": [{"type": "web_search"}]}
     return {"type": "function", "name": short_name(name)}
+
+
+def _is_dropped(request: Mapping[str, Any], name: str) -> bool:
+    tools = request.get("tools")
+    return isinstance(tools, list) and any(isinstance(tool, dict) and tool.get("name") == name for tool in tools)
 
 
 def _parallel(request: Mapping[str, Any]) -> bool:

@@ -77,6 +77,7 @@ class ResponsesToMessages:
         self.produced = False
         self.only_thinking = True
         self.finished = False
+        self.incomplete = False
         self.usage: dict[str, Any] = {}
 
     # -- entry points
@@ -93,7 +94,13 @@ class ResponsesToMessages:
         return self._stream.take()
 
     def interrupt(self) -> list[Event]:
-        """What can be said before an error: open text and thinking are closed, held text and links come out."""
+        """What can be said before an error: open text and thinking are closed, held text and links come out.
+
+        Reasoning that did not end gets no signature: the encrypted copy that came first can be incomplete, and a bad
+        one would come back with every later turn.
+        """
+        if self._thinking is not None:
+            self._reasoning.pop(self._thinking, None)
         self._close_thinking()
         try:
             for index in list(self._texts):
@@ -401,6 +408,7 @@ class ResponsesToMessages:
         if reason and self._calls:
             call = next(iter(self._calls.values()))
             raise BadAnswer(f"the answer ended ({reason}) inside the arguments of tool {call.name}")
+        self.incomplete = reason is not None
         self._end(stop, usage)
 
     def _end(self, stop_reason: str | None, usage: Any) -> None:

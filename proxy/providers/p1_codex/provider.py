@@ -66,7 +66,9 @@ class CodexProvider:
         config = self._services.config()
         tool = forced_search(call.request)
         if tool is not None:
-            yield await self._search(call, tool, config)
+            async with aclosing(self._search(call, tool, config)) as batches:
+                async for batch in batches:
+                    yield batch
             return
         turn = CodexTurn(
             call,
@@ -81,8 +83,8 @@ class CodexProvider:
             async for batch in batches:
                 yield batch
 
-    async def _search(self, call: Call, tool: Mapping[str, Any], config: Config) -> list[Event]:
-        """The whole reply of a standalone search, as one batch."""
+    async def _search(self, call: Call, tool: Mapping[str, Any], config: Config) -> AsyncGenerator[list[Event], None]:
+        """The reply of a standalone search: its beginning, so that a slow search is no silence, and then all of it."""
         tokenizer, new_id = self._services.tokenizer, self._services.new_id
         owner = p1_request.search_owner(call.owner, call.session, new_id())
 
@@ -98,11 +100,13 @@ class CodexProvider:
             return body, count_search_input(body, length)
 
         body, input_tokens = await tokenizer.run(prepare)
+        stream = MessageStream(f"msg_{new_id()}", call.model, input_tokens=input_tokens)
+        stream.start()
+        yield stream.take()
         answer = await self._ask(call, config, dump_json(body).encode(), owner)
         output_tokens = await tokenizer.run(lambda length: count_search_output(answer, length))
-        stream = MessageStream(f"msg_{new_id()}", call.model, input_tokens=input_tokens)
         try:
-            return search_events(
+            yield search_events(
                 stream,
                 answer,
                 query=search_query(call.request),

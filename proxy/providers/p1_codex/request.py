@@ -148,7 +148,8 @@ def search_headers(config: Config, owner_id: str) -> dict[str, str]:
     agent = config.p1_user_agent if config.p1_user_agent is not None else config.user_agent
     result = headers(config, lite=False, session=owner_id)
     result |= {"accept": "application/json", "originator": config.p1_originator or CODEX_NAME}
-    result["user-agent"] = agent or CODEX_NAME
+    if agent is None:
+        result["user-agent"] = CODEX_NAME
     return result
 
 

@@ -20,8 +20,8 @@ DEFAULT_MAX_TOKENS = 32_000
 USER_AGENT = f"model-proxy/{__version__}"
 _OMITTED = "[unsupported tool result block omitted: {}]"
 
-#: part of the id -> effort asked for -> effort sent. What a model does not offer becomes the nearest that it does, since
-#: clients choose from menus of their own.
+#: part of the id -> effort asked for -> effort sent. What a model does not offer becomes the nearest that it does,
+#: since clients choose from menus of their own.
 _EFFORTS: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = (
     (
         ("glm-5.2", "glm-5-2", "glm-5p2"),

@@ -24,9 +24,9 @@ from core.vector_cases import (
     read,
     reply_of,
 )
-from proxy.core.convert.chat_to_messages import MAX_CALLS, MAX_LABEL, ChatToMessages, decode_chunk
+from proxy.core.convert.chat_to_messages import MAX_CALLS, MAX_LABEL, ChatToMessages
 from proxy.core.messages import MAX_HELD_BYTES, Event, Fold, MessageStream
-from proxy.core.reducer import AnswerPolicy, BadAnswer
+from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
 from proxy.core.sse import encode_events
 
 CASES = answer_cases(CHAT_ANSWERS)
@@ -189,8 +189,7 @@ def test_the_split_of_the_bytes_does_not_matter(stream: list[dict[str, Any]], cu
 
 @given(st.lists(st.binary(max_size=20), max_size=5))
 def test_any_bytes_are_an_answer_or_a_complaint(data: list[bytes]) -> None:
-    for context in ({}, {"lenient": True}):
-        chat_drive([b"data: " + piece + b"\n\n" for piece in data], context)
+    chat_drive([b"data: " + piece + b"\n\n" for piece in data], {})
 
 
 @given(json_objects, cut_places, st.booleans())
@@ -279,12 +278,15 @@ def test_runaway_calls_and_names_are_bounded() -> None:
     assert "name or id" in str(ran([call(0, "", None, "ab" * MAX_LABEL)])[1])
 
 
-def test_a_strict_reader_refuses_what_is_no_chunk() -> None:
-    assert decode_chunk(b" ") is None
-    assert decode_chunk(b"[1]", strict=False) is None
-    for data in (b"[1]", b"{", b"\xff", b'{"a":NaN}', b"[" * 100_000):
-        with pytest.raises(BadAnswer):
-            decode_chunk(data)
+def test_an_answer_that_stops_is_told_from_a_bad_one() -> None:
+    with pytest.raises(CutAnswer):
+        reducer().end(done=False)
+    machine = reducer()
+    machine.feed(call(0, "{", "a", "Search"))
+    machine.feed(said("length"))
+    with pytest.raises(BadAnswer) as caught:
+        machine.end(done=False)
+    assert not isinstance(caught.value, CutAnswer)
 
 
 def test_a_delta_costs_little() -> None:

@@ -1,0 +1,219 @@
+"""Messages to Messages: what is mended on the way up, and how a native stream comes back."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from checks import check_message_stream
+
+from proxy.core.convert.messages_to_messages import MessagesToMessages, messages_to_messages, without_foreign_thoughts
+from proxy.core.messages import Fold, MessageStream
+from proxy.core.reducer import AnswerPolicy, BadAnswer
+
+USER = {"role": "user", "content": "hi"}
+TURN = [("user", "a"), ("assistant", "b")]
+
+
+def sent(messages: list[dict[str, Any]], **members: Any) -> dict[str, Any]:
+    return messages_to_messages({"messages": messages, **members}, model="m", max_tokens=7)
+
+
+# -- up
+
+
+def test_what_is_known_passes_and_what_needs_a_beta_header_does_not() -> None:
+    body = sent([USER], temperature=0.5, metadata={"user_id": "u"}, context_management={}, container="c", betas=[])
+    assert body == {
+        "messages": [USER],
+        "model": "m",
+        "max_tokens": 7,
+        "stream": True,
+        "temperature": 0.5,
+        "metadata": {"user_id": "u"},
+    }
+
+
+def test_unknown_members_of_messages_vanish_and_blocks_stay() -> None:
+    block = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}
+    assert sent([{"role": "user", "content": [block], "id": "x"}])["messages"] == [{"role": "user", "content": [block]}]
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected", "system"),
+    [
+        (["user a", "system s"], [("user", ["a", "s"])], None),
+        (["system s", "user a"], [("user", ["a", "s"])], None),
+        (
+            ["user a", "assistant b", "system s", "user c"],
+            [("user", "a"), ("assistant", "b"), ("user", ["c", "s"])],
+            None,
+        ),
+        (["system s"], [], ["s"]),
+        (["user a", "assistant b", "system s"], TURN, ["s"]),
+        (["user a", "system "], [("user", "a")], None),
+    ],
+)
+def test_system_messages_find_a_place(messages: list[str], expected: list[Any], system: list[str] | None) -> None:
+    given = [dict(zip(("role", "content"), message.split(" ", 1), strict=True)) for message in messages]
+    body = sent(given)
+
+    def plain(content: Any) -> Any:
+        return content if isinstance(content, str) else [block["text"] for block in content]
+
+    assert [(one["role"], plain(one["content"])) for one in body["messages"]] == expected
+    assert (plain(body["system"]) if "system" in body else None) == system
+
+
+def test_the_billing_line_is_not_sent() -> None:
+    billing = {"type": "text", "text": "x-anthropic-billing-header: cc_version=2"}
+    kept = {"type": "text", "text": "You are."}
+    assert sent([USER], system=[billing, kept])["system"] == [kept]
+    assert "system" not in sent([USER], system=[billing])
+
+
+def test_ids_that_were_made_unique_go_back() -> None:
+    calls = [{"type": "tool_use", "id": "call_1__u2", "name": "a", "input": {}}]
+    results = [{"type": "tool_result", "tool_use_id": "call_1__u2", "content": "x"}]
+    body = sent([USER, {"role": "assistant", "content": calls}, {"role": "user", "content": results}])
+    assert body["messages"][1]["content"][0]["id"] == body["messages"][2]["content"][0]["tool_use_id"] == "call_1"
+    assert calls[0]["id"] == "call_1__u2"
+
+
+def test_only_foreign_thoughts_are_left_out() -> None:
+    own = {"type": "thinking", "thinking": "", "signature": "abc"}
+    foreign = [{**own, "signature": mark} for mark in ("ccp:codex:v1:x", "model-proxy:p1:v1:x", "Y2NwOmtpbWk6djE6")]
+    body = sent([USER, {"role": "assistant", "content": [*foreign, own]}, {"role": "assistant", "content": foreign}])
+    assert without_foreign_thoughts(body)["messages"] == [USER, {"role": "assistant", "content": [own]}]
+    assert without_foreign_thoughts(sent([USER])) == sent([USER])
+
+
+# -- back
+
+
+def run(events: list[dict[str, Any]], **request: Any) -> list[dict[str, Any]]:
+    reducer = MessagesToMessages(MessageStream("msg_1", "asked"), AnswerPolicy({"messages": [], **request}))
+    return [out for event in events for out in reducer.feed(event)]
+
+
+def start(index: int, **block: Any) -> dict[str, Any]:
+    return {"type": "content_block_start", "index": index, "content_block": block}
+
+
+def delta(index: int, **members: Any) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": members}
+
+
+def stop(index: int) -> dict[str, Any]:
+    return {"type": "content_block_stop", "index": index}
+
+
+def whole(*blocks: dict[str, Any], reason: str = "end_turn", **usage: int) -> list[dict[str, Any]]:
+    return [
+        {"type": "message_start", "message": {"id": "up", "model": "other", "usage": {"input_tokens": 5}}},
+        *blocks,
+        {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 3, **usage}},
+        {"type": "message_stop"},
+    ]
+
+
+TEXT = [start(0, type="text", text=""), delta(0, type="text_delta", text="Hi"), stop(0)]
+CALL = [
+    start(1, type="tool_use", id="c", name="Bash", input={}),
+    delta(1, type="input_json_delta", partial_json='{"a":'),
+    delta(1, type="input_json_delta", partial_json="1}"),
+    stop(1),
+]
+
+
+def message(events: list[dict[str, Any]]) -> dict[str, Any]:
+    check_message_stream(events)
+    fold = Fold()
+    fold.add(events)
+    return fold.message
+
+
+def test_id_and_model_are_ours_and_the_rest_is_theirs() -> None:
+    found = message(run(whole(*TEXT, *CALL, reason="tool_use", cache_read_input_tokens=2)))
+    assert (found["id"], found["model"], found["stop_reason"]) == ("msg_1", "asked", "tool_use")
+    assert found["content"] == [
+        {"type": "text", "text": "Hi"},
+        {"type": "tool_use", "id": "c", "name": "Bash", "input": {"a": 1}},
+    ]
+    usage = found["usage"]
+    assert (usage["input_tokens"], usage["output_tokens"], usage["cache_read_input_tokens"]) == (5, 3, 2)
+
+
+def test_blocks_that_grow_together_come_one_after_another() -> None:
+    events = [TEXT[0], CALL[0], CALL[1], TEXT[1], CALL[2], TEXT[2], CALL[3]]
+    assert message(run(whole(*events))) == message(run(whole(*TEXT, *CALL)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_order_between_blocks_is_made_legal(seed: int) -> None:
+    rows = [list(TEXT), list(CALL), [start(2, type="thinking", thinking="Hm", signature=""), stop(2)]]
+    chance, mixed = random.Random(seed), []
+    while any(rows):
+        row = chance.choice([row for row in rows if row])
+        mixed.append(row.pop(0))
+    found = message(run(whole(*mixed)))
+    assert sorted(block["type"] for block in found["content"]) == ["text", "thinking", "tool_use"]
+
+
+def test_content_in_the_start_of_a_block_becomes_a_delta() -> None:
+    blocks = [
+        start(0, type="thinking", thinking="Hm", signature=""),
+        stop(0),
+        start(1, type="text", text="Hi"),
+        stop(1),
+        start(2, type="tool_use", id="c", name="Bash", input={"a": 1}),
+        stop(2),
+    ]
+    found = message(run(whole(*blocks)))
+    assert [found["content"][0]["thinking"], found["content"][1]["text"], found["content"][2]["input"]] == [
+        "Hm",
+        "Hi",
+        {"a": 1},
+    ]
+
+
+def test_ids_that_were_used_before_become_unique() -> None:
+    history = [{"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "Bash", "input": {}}]}]
+    found = message(run(whole(*CALL_FIRST), messages=history))
+    assert found["content"][0]["id"] != "c" and found["content"][0]["id"].startswith("c")
+
+
+CALL_FIRST = [{**event, "index": 0} for event in CALL]
+
+
+def test_what_no_client_knows_is_left_out_or_translated() -> None:
+    strange = [{"type": "future"}, delta(7, type="future_delta"), delta(0, type="future_delta")]
+    found = message(run(whole(TEXT[0], *strange, *TEXT[1:], *strange, reason="length")))
+    assert found["stop_reason"] == "max_tokens" and found["content"] == [{"type": "text", "text": "Hi"}]
+
+
+def test_nothing_follows_the_end() -> None:
+    events = run([*whole(*TEXT), {"type": "ping", "cost": "0"}, *CALL, {"type": "error", "error": {}}])
+    assert events[-1]["type"] == "message_stop"
+
+
+@pytest.mark.parametrize(
+    ("events", "words"),
+    [
+        ([delta(0, type="text_delta", text="x")], "delta of no block"),
+        ([start(0, type="tool_use", id="c", name="", input={})], "without a name"),
+        ([start(0, kind="text")], "block of no kind"),
+        ([{"type": "content_block_start"}], "out of order"),
+        ([stop(3)], "out of order"),
+        ([TEXT[0], TEXT[0]], "out of order"),
+        ([{**TEXT[0], "index": []}], "no kind"),
+        ([{**TEXT[1], "index": []}], "out of order"),
+        ([*CALL[:2], CALL[3]], "not a JSON object"),
+        (whole(TEXT[0]), "inside a block"),
+        ([CALL[0], delta(1, type="input_json_delta", partial_json="x" * 6_000_000)], "passed"),
+    ],
+)
+def test_a_stream_that_cannot_be_passed_on_is_an_error(events: list[dict[str, Any]], words: str) -> None:
+    with pytest.raises(BadAnswer, match=words):
+        run(events)

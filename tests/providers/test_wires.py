@@ -1,0 +1,310 @@
+"""What P2 and the three wires of P4 share in good times, and how they deal with credentials and sessions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checks import check_message_stream
+from harness import Live, ask, kinds
+from wires import PICTURE, TOOLS, WIRES, Wire, blocks_of, message_of
+
+from proxy.sandbox import Sandbox
+
+every_wire = pytest.mark.parametrize("wire", WIRES, ids=str)
+p4_wires = pytest.mark.parametrize("wire", WIRES[1:], ids=str)
+both_forms = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+HIGH: dict[str, Any] = {"output_config": {"effort": "high"}, "thinking": {"type": "adaptive"}}
+SESSION = {"x-claude-code-session-id": "session-1"}
+
+
+async def told(live: Live, body: dict[str, Any], **headers: str) -> dict[str, Any]:
+    """The message of an answer; a stream is checked."""
+    answer = await live.post(body, headers=headers)
+    assert answer.status == 200, answer.raw
+    if body.get("stream"):
+        check_message_stream(answer.events)
+    return message_of(answer)
+
+
+def shown(message: dict[str, Any]) -> list[dict[str, Any]]:
+    return [block for block in message["content"] if block["type"] != "thinking"]
+
+
+@every_wire
+@both_forms
+async def test_a_plain_turn(live: Live, wire: Wire, stream: bool) -> None:
+    message = await told(live, ask(model=f"{wire.model}[1m]", stream=stream))
+    [block] = shown(message)
+    assert block["type"] == "text" and '"hello"' in block["text"]
+    assert (message["model"], message["stop_reason"]) == (wire.model, "end_turn")
+    assert wire.sent(live)["model"] == wire.upstream and wire.sent(live)["stream"] is True
+
+
+@every_wire
+async def test_a_folded_answer_is_the_streamed_one(live: Live, wire: Wire) -> None:
+    messages = []
+    for stream in (True, False):
+        message = await told(live, ask("use Bash: ls", model=wire.model, tools=TOOLS, stream=stream, **HIGH))
+        assert message.pop("id").startswith("msg_")
+        for block in message["content"]:
+            block.pop("signature", None)
+            block.pop("id", None)
+        messages.append(message)
+    assert messages[0] == messages[1]
+
+
+@every_wire
+@both_forms
+async def test_a_tool_turn_goes_round(live: Live, wire: Wire, stream: bool) -> None:
+    asked = {"model": wire.model, "tools": TOOLS, "stream": stream}
+    first = await told(live, ask("use Bash: ls -la", **asked))
+    [call] = shown(first)
+    assert (call["type"], call["name"], call["input"]) == ("tool_use", "Bash", {"command": "ls -la"})
+    assert first["stop_reason"] == "tool_use"
+    result = {"type": "tool_result", "tool_use_id": call["id"], "content": "total 0"}
+    history = [
+        {"role": "user", "content": "use Bash: ls -la"},
+        {"role": "assistant", "content": first["content"]},
+        {"role": "user", "content": [result]},
+    ]
+    second = await told(live, ask(history, **asked))
+    assert 'The tool Bash returned: "total 0"' in shown(second)[-1]["text"]
+
+
+@every_wire
+@both_forms
+async def test_parallel_calls(live: Live, wire: Wire, stream: bool) -> None:
+    prompt = "use Bash: ls\nuse Read: /tmp/a"
+    message = await told(live, ask(prompt, model=wire.model, tools=TOOLS, stream=stream))
+    calls = shown(message)
+    assert [(call["name"], call["input"]) for call in calls] == [
+        ("Bash", {"command": "ls"}),
+        ("Read", {"file_path": "/tmp/a"}),
+    ]
+    results = [{"type": "tool_result", "tool_use_id": call["id"], "content": call["name"]} for call in calls]
+    history = [
+        {"role": "user", "content": prompt},
+        {"role": "assistant", "content": message["content"]},
+        {"role": "user", "content": results},
+    ]
+    text = shown(await told(live, ask(history, model=wire.model, tools=TOOLS, stream=stream)))[-1]["text"]
+    assert 'Bash returned: "Bash"' in text and 'Read returned: "Read"' in text
+
+
+@every_wire
+@both_forms
+async def test_a_thinking_turn_goes_round(live: Live, wire: Wire, stream: bool) -> None:
+    asked = {"model": wire.model, "tools": TOOLS, "stream": stream, **HIGH}
+    first = await told(live, ask("use Bash: ls", **asked))
+    assert blocks_of(first) == ["thinking", "tool_use"]
+    thought, call = first["content"]
+    assert thought["thinking"] and thought["signature"]
+    history = [
+        {"role": "user", "content": "use Bash: ls"},
+        {"role": "assistant", "content": first["content"]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call["id"], "content": "ok"}]},
+    ]
+    assert "ok" in shown(await told(live, ask(history, **asked)))[-1]["text"]
+    if wire.kind == "chat":
+        [spoken] = [one for one in wire.sent(live)["messages"] if one["role"] == "assistant"]
+        assert spoken["reasoning_content"] == thought["thinking"]
+
+
+@every_wire
+@both_forms
+async def test_an_image_is_seen(live: Live, wire: Wire, stream: bool) -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}
+    content = [{"type": "text", "text": "what is this?"}, image]
+    message = await told(live, ask([{"role": "user", "content": content}], model=wire.model, stream=stream))
+    assert "1 image (1 image/png)" in shown(message)[-1]["text"]
+
+
+@every_wire
+async def test_an_image_in_a_tool_result_is_seen(live: Live, wire: Wire) -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}
+    history: list[dict[str, Any]] = [
+        {"role": "user", "content": "use Read: /a.png"},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"file_path": "/a.png"}}],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": [image]}]},
+    ]
+    message = await told(live, ask(history, model=wire.model, tools=TOOLS))
+    assert "image/png" in shown(message)[-1]["text"]
+
+
+@every_wire
+@both_forms
+async def test_usage_is_that_of_the_upstream(live: Live, wire: Wire, stream: bool) -> None:
+    """New and cached input add up to what the upstream says."""
+    body = ask("x" * 8000, model=wire.model, stream=stream)
+    first, second = [(await told(live, body, **SESSION))["usage"] for _ in range(2)]
+    assert first["output_tokens"] == second["output_tokens"] > 0
+    total = first["input_tokens"] + first["cache_read_input_tokens"] + first["cache_creation_input_tokens"]
+    again = second["input_tokens"] + second["cache_read_input_tokens"] + second["cache_creation_input_tokens"]
+    assert total == again >= 1000
+    assert first["cache_read_input_tokens"] == 0 and second["cache_read_input_tokens"] >= 1000
+
+
+@pytest.mark.parametrize("wire", WIRES[:2], ids=str)
+@pytest.mark.parametrize("where", ["own", "finish", "choice"])
+async def test_chat_usage_is_found_wherever_it_stands(live: Live, wire: Wire, where: str) -> None:
+    usual = (await told(live, ask(model=wire.model)))["usage"]
+    wire.sandbox(live).script.extend([{"fault": "usage", "where": where}])
+    assert (await told(live, ask(model=wire.model, stream=True)))["usage"] == usual
+
+
+# -- sessions
+
+
+def session_of(wire: Wire, live: Live) -> list[str | None]:
+    """What each request so far was said to belong to."""
+    seen = wire.sandbox(live).requests
+    if wire.label == "p2":
+        return [one.body.get("prompt_cache_key") for one in seen]
+    return [one.headers["x-opencode-session"] for one in seen]
+
+
+@every_wire
+async def test_the_session_stays_the_same_over_retries(live: Live, wire: Wire) -> None:
+    wire.sandbox(live).script.extend([{"fault": "rate_limit"}, {"fault": "server_error"}])
+    await told(live, ask(model=wire.model, stream=True), **SESSION)
+    assert session_of(wire, live) == ["session-1"] * 3 and live.sleeps == [1.0, 3.0]
+
+
+@p4_wires
+@pytest.mark.parametrize("session", [None, "has blanks", "ü"])
+async def test_what_fits_no_header_gets_a_session_of_its_own(live: Live, wire: Wire, session: str | None) -> None:
+    wire.sandbox(live).script.extend([{"fault": "rate_limit"}])
+    metadata: dict[str, Any] = {"metadata": {"user_id": json.dumps({"session_id": session})}} if session else {}
+    await told(live, ask(model=wire.model, **metadata))
+    await told(live, ask(model=wire.model, **metadata))
+    first, again, other = session_of(wire, live)
+    assert first == again and first and other and first != other
+
+
+async def test_without_a_session_p2_gets_no_cache_key(live: Live) -> None:
+    await told(live, ask(model="kimi-k2.6"))
+    assert "prompt_cache_key" not in WIRES[0].sent(live)
+
+
+# -- credentials
+
+
+@every_wire
+async def test_no_secret_and_no_content_reaches_the_log(live: Live, wire: Wire) -> None:
+    secrets = [live.sandbox.p4.options.api_key]
+    for _ in range(2):
+        stored = json.loads((live.root / "p2" / "auth.json").read_text())
+        secrets += [value for name, value in stored.items() if "access" in name or "refresh" in name]
+        live.sandbox.p2.revoke_access()
+        wire.sandbox(live).script.replace([{"fault": "server_error"}, {"fault": "cut_text"}])
+        await live.stream(ask("the secret prompt", model=wire.model))
+        wire.sandbox(live).script.replace([{"fault": "unauthorized", "times": 2}])
+        await live.post(ask("the secret prompt", model=wire.model))
+    log = str(live.notes.records) + str(live.notes.captures)
+    assert "upstream_request_failed" in log and "secret prompt" not in log
+    assert len([secret for secret in secrets if secret]) >= 3
+    assert not [secret for secret in secrets if isinstance(secret, str) and len(secret) > 8 and secret in log]
+
+
+@p4_wires
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_missing_key_is_told_without_asking_anybody(
+    sandbox: Sandbox, tmp_path: Path, wire: Wire, stream: bool
+) -> None:
+    async with Live(sandbox, tmp_path, p4_api_key=None) as live:
+        answer = await live.post(ask(model=wire.model, stream=stream))
+    assert (answer.status, answer.error["type"]) == (401, "authentication_error")
+    assert "PROXY_P4_API_KEY" in answer.error["message"] and sandbox.p4.total_requests == 0
+
+
+async def test_a_missing_sign_in_to_p2_is_told_without_asking_anybody(sandbox: Sandbox, tmp_path: Path) -> None:
+    async with Live(sandbox, tmp_path, signed_in=False) as live:
+        answer = await live.stream(ask(model="kimi-k2.6"))
+    assert answer.status == 401 and "auth login p2" in answer.error["message"]
+    assert sandbox.p2.total_requests == 0
+
+
+async def test_a_refused_token_of_p2_is_renewed_once(live: Live) -> None:
+    live.sandbox.p2.revoke_access()
+    await told(live, ask(model="kimi-k2.6", stream=True))
+    assert live.sandbox.p2.refreshes == 1 and not live.sleeps
+    assert [seen.status for seen in live.sandbox.p2.requests] == [401, 200]
+
+
+@both_forms
+async def test_a_refused_renewal_names_the_cure_and_keeps_the_credential(live: Live, stream: bool) -> None:
+    stored = (live.root / "p2" / "auth.json").read_bytes()
+    live.sandbox.p2.tokens.revoke_refresh()
+    live.sandbox.p2.revoke_access()
+    answer = await live.post(ask(model="kimi-k2.6", stream=stream))
+    assert answer.status == 401 and "auth login p2" in answer.error["message"]
+    assert (live.root / "p2" / "auth.json").read_bytes() == stored
+    assert live.sandbox.p2.total_requests == 1
+
+
+async def test_a_renewal_that_fails_for_now_is_no_sign_out(live: Live) -> None:
+    live.sandbox.p2.revoke_access()
+    live.sandbox.p2.issuer.answer_with(500, "broken")
+    assert (await live.post(ask(model="kimi-k2.6"))).status == 503
+    live.sandbox.p2.issuer.recover()
+    assert (await live.post(ask(model="kimi-k2.6"))).status == 200
+
+
+# -- P4 Messages
+
+
+async def test_thoughts_of_other_services_are_left_out_where_they_are_refused(live: Live) -> None:
+    live.sandbox.p4.options.check_signatures = True
+    foreign = (await told(live, ask(model="kimi-k2.6")))["content"][0]
+    sealed = (await told(live, ask(**HIGH)))["content"][0]
+    assert foreign["type"] == sealed["type"] == "thinking"
+    history: list[dict[str, Any]] = [
+        {"role": "user", "content": "hello"},
+        {"role": "assistant", "content": [foreign, sealed, {"type": "text", "text": "Hi."}]},
+        {"role": "user", "content": "go on"},
+    ]
+    assert shown(await told(live, ask(history, model="qwen3.8-max")))
+    assert live.sandbox.p4.total_requests == 2 and not live.sleeps
+    bodies = [[block["type"] for block in seen.body["messages"][1]["content"]] for seen in live.sandbox.p4.requests]
+    assert bodies == [["thinking", "thinking", "text"], ["text"]]
+
+
+async def test_a_signature_that_nobody_can_mend_is_told(live: Live) -> None:
+    live.sandbox.p4.options.check_signatures = True
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "other"}
+    history: list[dict[str, Any]] = [
+        {"role": "assistant", "content": [thought, {"type": "text", "text": "Hi."}]},
+        {"role": "user", "content": "go on"},
+    ]
+    answer = await live.stream(ask([{"role": "user", "content": "a"}, *history], model="qwen3.8-max"))
+    assert answer.status == 400 and "signature" in answer.error["message"]
+    assert live.sandbox.p4.total_requests == 1
+
+
+# -- time
+
+
+@every_wire
+async def test_words_are_passed_on_as_they_come(live: Live, wire: Wire) -> None:
+    wire.sandbox(live).script.extend([{"fault": "silence_mid_text", "seconds": None}])
+    async with live.open(ask(model=wire.model, stream=True)) as response:
+        received = b""
+        while b"text_delta" not in received:
+            received += await response.content.readany()
+    await wire.sandbox(live).idle()
+    assert not live.notes.all("internal_error")
+
+
+@every_wire
+async def test_stop_sequences_release_the_upstream(live: Live, wire: Wire) -> None:
+    answer = await live.stream(ask(model=wire.model, stop_sequences=["sandbox model"]))
+    check_message_stream(answer.events)
+    assert kinds(answer.events)[-1] == "message_stop"
+    assert answer.events[-2]["delta"]["stop_reason"] == "stop_sequence"
+    await wire.sandbox(live).idle()
