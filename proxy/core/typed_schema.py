@@ -1,4 +1,4 @@
-"""JSON Schemas for a validator that wants a `type` everywhere and knows no references (p2.md 8.6)."""
+"""JSON Schemas for a validator that wants a `type` everywhere and knows no references."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How many tokens a request has, for upstreams whose vocabulary nobody has: words and marks are counted.
 
-The sum of p2.md 14 and p4.md 11, exact for ASCII. That formula counts a whole run of letters as one, which for a
+Exact for ASCII by the formula that earlier proxies used. That one counts a whole run of letters as one, which for a
 script without blanks means that a page of Chinese is one token and the client never compacts; so a run with letters
 outside of ASCII counts one for each of them.
 """

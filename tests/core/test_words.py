@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from core.strategies import requests
 from proxy.core.words import count_words, words
 
-#: p2.md V17
+#: A request whose count is known.
 SYSTEM = [{"type": "text", "text": "x-anthropic-billing-header: a"}, {"type": "text", "text": "Be brief."}]
 MESSAGES = [
     {"role": "user", "content": [{"type": "text", "text": "hello world"}, {"type": "image", "source": {}}]},
