@@ -382,8 +382,8 @@ class ChatToMessages:
                 self._leave_out(call, reason)
             else:
                 self._close(call)
-        if reason == "end_turn" and self._calls:
-            reason = "tool_use"  # some upstreams say `stop` after calls
+        if reason in ("end_turn", "tool_use"):  # some upstreams say `stop` after calls, or name calls that never came
+            reason = "tool_use" if any(call.done for call in self._calls) else "end_turn"
         self.usage = chat_usage(self._usage)
         self.finished = True
         self._stream.finish(reason, self.usage)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -25,27 +26,17 @@ SERVICE = "kimi"
 upstream_error = partial(failures.upstream_error, LABEL)
 WIRE = chat_wire(LABEL, SERVICE, upstream_error)
 
-#: K3 knows no system role; both want reasoning with every tool call, and a type in every schema.
-DIALECTS = {
-    "kimi": ChatDialect(
-        system="in_place",
-        tool_images="inside",
-        reasoning="calls",
-        bare_calls=True,
-        keep_auto=False,
-        strict_input=False,
-        typed=True,
-    ),
-    "k3": ChatDialect(
-        system="user",
-        tool_images="inside",
-        reasoning="calls",
-        bare_calls=True,
-        keep_auto=False,
-        strict_input=False,
-        typed=True,
-    ),
-}
+_KIMI = ChatDialect(
+    system="in_place",
+    tool_images="inside",
+    reasoning="calls",
+    bare_calls=True,
+    keep_auto=False,
+    strict_input=False,
+    typed=True,
+)
+#: K3 knows no system role.
+DIALECTS = {"kimi": _KIMI, "k3": replace(_KIMI, system="user")}
 #: A rate limit without a time; the vendor's own client waits as long.
 RATE_LIMIT_WAIT_S = 5.0
 

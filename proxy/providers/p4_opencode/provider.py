@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -36,6 +37,30 @@ WIRES: dict[str, Wire] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Gateway:
+    """The way to the gateway for one request: the same session on every attempt, the key as it is now."""
+
+    services: Services
+    row: Model
+    transport: Transport
+    session: str
+
+    @property
+    def url(self) -> str:
+        return self.services.config().p4_base_url + WIRE_PATHS[self.row.wire]
+
+    def headers(self) -> dict[str, str]:
+        """All headers. Raises SignInError when there is no key."""
+        key = p4_request.key_of(self.services.config().p4_api_key)
+        return p4_request.headers(self.row, key, self.session)
+
+    def send(self, body: bytes, call: Call, number: int) -> AsyncGenerator[Batch, None]:
+        """One attempt."""
+        outgoing = Outgoing(self.url, self.headers(), body, HEADER_TIMEOUT_S, call.request_id, number)
+        return self.transport(outgoing)
+
+
 class _Chat(ChatTurn):
     """Chat completions. Ids of calls restart with every answer here, so calls get ids of our own."""
 
@@ -43,19 +68,23 @@ class _Chat(ChatTurn):
     mark = f"model-proxy:{LABEL}:v1"
     own_ids = True
 
-    def __init__(self, call: Call, services: Services, row: Model, url: str, transport: Transport) -> None:
-        body = p4_request.chat_body(call, row)
-        super().__init__(call, services, wire=WIRES["chat"], transport=transport, url=url, body=body)
-        self._row = row
-        self._session = p4_request.session_of(call, services.new_id())
+    def __init__(self, call: Call, gateway: _Gateway) -> None:
+        super().__init__(
+            call,
+            gateway.services,
+            wire=WIRES["chat"],
+            transport=gateway.transport,
+            url=gateway.url,
+            body=p4_request.chat_body(call, gateway.row),
+        )
+        self._gateway = gateway
         self._relaxed = False
 
     async def sign_in(self) -> None:
-        p4_request.key_of(self._services.config().p4_api_key)
+        self._gateway.headers()
 
     def headers(self) -> dict[str, str]:
-        key = p4_request.key_of(self._services.config().p4_api_key)
-        return p4_request.headers(self._row, key, self._session)
+        return self._gateway.headers()
 
     async def cure(self, error: UpstreamError) -> bool:
         """Some models bear no forced choice while they think."""
@@ -74,22 +103,17 @@ class _Native(Turn):
 
     label, service = LABEL, SERVICE
 
-    def __init__(self, call: Call, services: Services, row: Model, url: str, transport: Transport) -> None:
-        super().__init__(call, services)
-        self._row = row
-        self._url = url
-        self._transport = transport
-        self._body = p4_request.native_body(call, row)
+    def __init__(self, call: Call, gateway: _Gateway) -> None:
+        super().__init__(call, gateway.services)
+        self._gateway = gateway
+        self._body = p4_request.native_body(call, gateway.row)
         self._payload = dump_json(self._body).encode()
-        self._session = p4_request.session_of(call, services.new_id())
 
     async def sign_in(self) -> None:
-        p4_request.key_of(self._services.config().p4_api_key)
+        self._gateway.headers()
 
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
-        key = p4_request.key_of(self._services.config().p4_api_key)
-        headers = p4_request.headers(self._row, key, self._session)
-        return self._transport(outgoing(self._url, headers, self._payload, self._call, number))
+        return self._gateway.send(self._payload, self._call, number)
 
     def reducer(self, stream: MessageStream) -> MessagesToMessages:
         return MessagesToMessages(stream, AnswerPolicy(self._call.request))
@@ -126,31 +150,19 @@ class _Responses(ResponsesTurn):
 
     label, service = LABEL, SERVICE
 
-    def __init__(
-        self, call: Call, services: Services, row: Model, url: str, transport: Transport, offsets: ReadOffsets
-    ) -> None:
-        body = p4_request.responses_body(call, row, offsets)
-        super().__init__(call, services, wire=WIRES["responses"], body=body, offsets=offsets, signatures=True)
-        self._row = row
-        self._url = url
-        self._transport = transport
-        self._session = p4_request.session_of(call, services.new_id())
+    def __init__(self, call: Call, gateway: _Gateway, offsets: ReadOffsets) -> None:
+        body = p4_request.responses_body(call, gateway.row, offsets)
+        super().__init__(call, gateway.services, wire=WIRES["responses"], body=body, offsets=offsets, signatures=True)
+        self._gateway = gateway
 
     async def sign_in(self) -> None:
-        p4_request.key_of(self._services.config().p4_api_key)
+        self._gateway.headers()
 
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
-        key = p4_request.key_of(self._services.config().p4_api_key)
-        headers = p4_request.headers(self._row, key, self._session)
-        return self._transport(outgoing(self._url, headers, self._payload, self._call, number))
+        return self._gateway.send(self._payload, self._call, number)
 
     def final(self, error: UpstreamError) -> UpstreamError:
         return final_error(error)
-
-
-def outgoing(url: str, headers: dict[str, str], body: bytes, call: Call, number: int) -> Outgoing:
-    """One attempt."""
-    return Outgoing(url, headers, body, HEADER_TIMEOUT_S, call.request_id, number)
 
 
 class OpenCodeProvider:
@@ -186,13 +198,11 @@ class OpenCodeProvider:
 
     def _turn(self, call: Call) -> Turn:
         row = self._row(call.model)
-        url = self._services.config().p4_base_url + WIRE_PATHS[row.wire]
-        build: dict[str, Callable[..., Turn]] = {
-            "chat": _Chat,
-            "messages": _Native,
-            "responses": partial(_Responses, offsets=self._offsets),
-        }
-        return build[row.wire](call, self._services, row, url, self._transports[row.wire])
+        session = p4_request.session_of(call, self._services.new_id())
+        gateway = _Gateway(self._services, row, self._transports[row.wire], session)
+        if row.wire == "responses":
+            return _Responses(call, gateway, self._offsets)
+        return _Native(call, gateway) if row.wire == "messages" else _Chat(call, gateway)
 
     def _row(self, model: str) -> Model:
         row = model_for(model)
