@@ -25,7 +25,7 @@ from typing import Any
 
 from proxy.config import Config
 from proxy.core.convert.chat_to_messages import ChatToMessages
-from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
+from proxy.core.convert.messages_to_chat import ChatOptions, messages_to_chat
 from proxy.core.convert.messages_to_responses import output_format
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.invalid import InvalidRequest
@@ -41,6 +41,9 @@ from proxy.core.tokens import Length, count_responses
 from proxy.errors import ProxyError
 from proxy.providers.base import Call
 from proxy.providers.p1_codex.request import prepare, resolve
+from proxy.providers.p2_kimi.provider import DIALECTS as P2_DIALECTS
+from proxy.providers.p4_opencode.catalog import MODELS
+from proxy.providers.p4_opencode.request import dialect_of
 from proxy.providers.tokenizer import Tokenizer
 
 VECTORS = Path(__file__).parent.parent / "vectors"
@@ -49,24 +52,14 @@ ANSWERS = VECTORS / "responses_to_messages"
 CHAT_REQUESTS = VECTORS / "messages_to_chat"
 CHAT_ANSWERS = VECTORS / "chat_to_messages"
 
-_P2 = ChatDialect(
-    system="in_place",
-    tool_images="inside",
-    reasoning="calls",
-    bare_calls=True,
-    keep_auto=False,
-    strict_input=False,
-    typed=True,
-)
-_P4 = ChatDialect(omitted="[unsupported tool result block omitted: {}]")
-#: The forms that chat upstreams want today.
+#: The forms that chat upstreams want today, as the providers ask for them.
 DIALECTS = {
-    "p2": _P2,
-    "p2-k3": replace(_P2, system="user"),
-    "p4": _P4,
-    "p4-deepseek": replace(_P4, reasoning="always"),
-    "p4-kimi": replace(_P4, reasoning="calls", typed=True),
-    "p4-blind": replace(_P4, images=False),
+    "p2": P2_DIALECTS["kimi"],
+    "p2-k3": P2_DIALECTS["k3"],
+    "p4": replace(dialect_of(MODELS["hy3"]), images=True),
+    "p4-deepseek": replace(dialect_of(MODELS["deepseek-v4-pro"]), images=True),
+    "p4-kimi": dialect_of(MODELS["kimi-k2.6"]),
+    "p4-blind": dialect_of(MODELS["hy3"]),
 }
 MARK = "model-proxy:p2:v1"
 

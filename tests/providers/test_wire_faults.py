@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from checks import check_message_stream
 from harness import Answer, Live, ask, kinds
+from outcomes import Broken, Good, Outcome, Refused
 from wires import TOOLS, WIRES, Wire, message_of
 
 from proxy.sandbox import FAULTS, Place
@@ -15,39 +15,6 @@ from proxy.sandbox import FAULTS, Place
 MIB = 1024 * 1024
 
 
-@dataclass(frozen=True)
-class Good:
-    """A whole answer; `blocks` without thoughts."""
-
-    attempts: int = 1
-    stop: str = "end_turn"
-    blocks: tuple[str, ...] = ("text",)
-    waits: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
-class Refused:
-    """An HTTP error; `words` stand in its message."""
-
-    status: int
-    type: str
-    attempts: int = 1
-    headers: dict[str, str] = field(default_factory=dict)
-    words: str = ""
-
-
-@dataclass(frozen=True)
-class Broken:
-    """An error event behind a beginning; without a stream a status. Never another attempt once text or a call began."""
-
-    status: int = 502
-    type: str = "api_error"
-    open: str | None = None
-    words: str = ""
-    attempts: int = 1
-
-
-Outcome = Good | Refused | Broken
 Row = tuple[str, dict[str, Any], Outcome]
 
 AGAIN = Good(2, waits=(1.5,))

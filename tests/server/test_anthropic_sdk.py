@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import anthropic
-import pydantic
 import pytest
 from harness import Live, tool
+from sdk import validate
 
 from proxy.sandbox.responses_failures import FAILURES
-
-
-@pytest.fixture
-async def sdk(live: Live) -> AsyncIterator[anthropic.AsyncAnthropic]:
-    async with anthropic.AsyncAnthropic(api_key="unused", base_url=live.url, max_retries=0) as client:
-        yield client
-
-
-def validate(answer: pydantic.BaseModel) -> None:
-    """The SDK itself parses without looking; this looks."""
-    members: Any = answer.to_dict(mode="json")  # type: ignore[attr-defined]
-    type(answer).model_validate(members)
-
 
 USER: Any = {"role": "user", "content": "hello"}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from dataclasses import dataclass, field
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from checks import check_message_stream
 from harness import Answer, Live, ask, kinds, parse_events, texts, tool, until
+from outcomes import Broken, Good, Outcome, Refused
 
 from proxy.core.messages import Fold
 from proxy.providers import transport
@@ -49,39 +49,9 @@ COMPLETED = {"type": "response.completed", "response": {"status": "completed", "
 # -- every fault has an outcome
 
 
-@dataclass(frozen=True)
-class Good:
-    """A whole answer."""
-
-    attempts: int = 1
-    stop: str = "end_turn"
-    blocks: tuple[str, ...] = ("text",)
-    waits: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
-class Refused:
-    """An HTTP error."""
-
-    status: int
-    type: str
-    attempts: int = 1
-    headers: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Broken:
-    """An error event behind a beginning; never a second attempt. Without a stream: a status."""
-
-    status: int = 502
-    type: str = "api_error"
-    open: str | None = None
-
-
 AGAIN = Good(2, waits=(1.5,))
 CALL = Good(stop="tool_use", blocks=("text", "tool_use"))
 FINAL = {"x-should-retry": "false"}
-Outcome = Good | Refused | Broken
 
 OUTCOMES: list[tuple[str, dict[str, Any], Outcome]] = [
     ("rate_limit", {}, Good(2, waits=(1.0,))),
