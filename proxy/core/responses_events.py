@@ -41,8 +41,7 @@ _TRANSIENT_PHRASES = (
 _CONTEXT_PHRASES = (
     "prompt is too long",
     "context window",
-    "context length exceeded",
-    "context length is exceeded",
+    "context length",
     "maximum context",
     "model token limit",
     "too many tokens",
@@ -74,7 +73,13 @@ _WORDS: dict[str, tuple[str, int]] = {
 }
 #: Words behind a 401 that has nothing to do with signing in: the status is ours.
 _NO_SIGN_IN = frozenset({"ModelError", "CreditsError", "MonthlyLimitError", "UserLimitError"})
-_QUOTA_PHRASES = ("usage limit", "exceeded your current quota", "check your account balance", "insufficient balance")
+_QUOTA_PHRASES = (
+    "usage limit",
+    "exceeded your current quota",
+    "check your account balance",
+    "insufficient balance",
+    "recharge",
+)
 _DEFAULT_MESSAGES = {
     "cyber_policy": "The request was refused by the upstream's cybersecurity policy.",
     "invalid_prompt": "Invalid request.",
@@ -178,12 +183,14 @@ def _kind(event_type: Any, code: str, word: str, status: int | None, text: str) 
         return _WORDS[word]
     if status != 402 and any(phrase in text for phrase in _QUOTA_PHRASES):
         return "usage_limit", 429
-    if code not in _CODES and any(phrase in text for phrase in _CONTEXT_PHRASES):
+    if status in _CONTEXT_STATUSES and code not in _CODES and any(phrase in text for phrase in _CONTEXT_PHRASES):
         return "context", 413
     if code in _CODES:
         return _CODES[code]
     if word in _WORDS:
         return _WORDS[word]
+    if status in _PERMANENT and status != 402:  # the status is clear; words of the caller may stand in the message
+        text = ""
     if "model is at capacity" in text:
         return "overloaded", 529
     if status == 429 or "rate limit" in text or code == "rate_limit_exceeded":
@@ -195,10 +202,13 @@ def _kind(event_type: Any, code: str, word: str, status: int | None, text: str) 
     if any(phrase in text for phrase in _TRANSIENT_PHRASES):
         return "transient", 503
     if status is not None or event_type in ("error", "response.error"):
-        return _PERMANENT.get(status or 500, "upstream"), 500
+        other = "invalid_request" if status is not None and status < 500 else "upstream"
+        return _PERMANENT.get(status or 500, other), 500
     return "transient", 503
 
 
+#: Elsewhere the words mean something else: "too many tokens per minute" is a rate limit.
+_CONTEXT_STATUSES = (None, 400, 413, 422)
 #: A 413 is a prompt that does not fit, whatever the words: the client's cure is the same.
 _PERMANENT = {
     400: "invalid_request",

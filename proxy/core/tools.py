@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from proxy.core.invalid import InvalidRequest
 from proxy.core.schema import accepts_null
 from proxy.core.sse import dump_sorted_json, load_json
 
@@ -43,6 +44,29 @@ def offered_tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
         and tool["name"] != PLACEHOLDER
         and not str(tool.get("type") or "").startswith(_UNSERVED)
     ]
+
+
+def client_tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tools that the client itself runs, for upstreams without hosted ones. Server tools are left out: a call of
+    one would never be answered. Raises InvalidRequest for a request that has nothing else, or forces one."""
+    tools = [tool for tool in offered_tools(request) if tool["name"] and not is_web_search(tool)]
+    names = {tool["name"] for tool in tools}
+    given = request.get("tools")
+    left_out = [name for tool in given if (name := _server_tool(tool))] if isinstance(given, list) else []
+    choice = request.get("tool_choice")
+    forced = choice.get("name") if isinstance(choice, Mapping) and choice.get("type") == "tool" else None
+    for name in left_out:
+        if not tools or (name == forced and name not in names):
+            raise InvalidRequest(f"the tool {name} runs on the server; this model has none such", param="tools")
+    return tools
+
+
+def _server_tool(tool: Any) -> str:
+    """The name of a tool that only a Messages server runs, "" for others."""
+    if not isinstance(tool, Mapping) or not isinstance(tool.get("name"), str) or "input_schema" in tool:
+        return ""
+    kind = tool.get("type")
+    return tool["name"] if isinstance(kind, str) and (is_web_search(tool) or kind.startswith(_UNSERVED)) else ""
 
 
 def _digest(text: str) -> str:

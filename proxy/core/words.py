@@ -88,4 +88,5 @@ def _block(block: Mapping[str, Any]) -> int:
 
 def _tool(tool: Mapping[str, Any]) -> int:
     schema = tool.get("input_schema")
-    return _words(tool.get("name")) + _words(tool.get("description")) + (words(dump_json(schema)) if schema else 0)
+    form = words(dump_json(schema)) if isinstance(schema, dict) else 0
+    return _words(tool.get("name")) + _words(tool.get("description")) + form

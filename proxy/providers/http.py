@@ -61,7 +61,7 @@ def error_object(body: bytes) -> Mapping[str, Any]:
     """
     try:
         parsed = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = None
     if isinstance(parsed, Mapping):
         error = parsed.get("error")

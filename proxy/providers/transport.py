@@ -62,6 +62,7 @@ class Wire:
     label, service  who it is, in errors and in the log
     is_last         whether an event ends the stream
     refusal         the error behind a failure event or an answer that is not 200: `(event, upstream request id)`
+    skips_garbage   an event that is not JSON is left out; False makes it an error
     eof             what stands for a body that ends early; None makes that an error here
     """
 
@@ -70,6 +71,7 @@ class Wire:
     is_last: Callable[[dict[str, Any]], bool]
     refusal: Callable[[Failure, str | None], UpstreamError]
     eof: dict[str, Any] | None = None
+    skips_garbage: bool = False
 
 
 class HttpTransport:
@@ -202,7 +204,9 @@ class HttpTransport:
                 continue
             try:
                 event = load_json(data.decode())
-            except (ValueError, RecursionError):
+            except (ValueError, RecursionError) as error:
+                if self._wire.skips_garbage and not isinstance(error, UnicodeError):
+                    continue
                 return batch, self._failure("unreadable answer: an event is not JSON")
             if isinstance(event, dict):
                 batch.append(event)

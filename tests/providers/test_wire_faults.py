@@ -64,10 +64,6 @@ COMMON: list[Row] = [
     ("cut_after_terminal", {"reset": True}, Good()),
     ("end_without_terminal", {}, Broken(words="cut the answer")),
     ("end_before_output", {}, AGAIN),
-    ("malformed_json", {}, Broken()),
-    ("malformed_json", {"after": "created"}, AGAIN),
-    ("malformed_json", {"after": "nothing"}, AGAIN),
-    ("malformed_json", {"after": "call"}, Broken(open="tool_use")),
     ("invalid_utf8", {}, Broken()),
     ("invalid_utf8", {"after": "nothing"}, AGAIN),
     ("huge_frame", {"size": 20 * MIB}, Broken(words="8388608 bytes")),
@@ -130,6 +126,9 @@ CHAT: list[Row] = [
 ]
 
 P2: list[Row] = [
+    ("malformed_json", {}, Good()),
+    ("malformed_json", {"after": "nothing"}, Good()),
+    ("malformed_json", {"after": "call"}, CALL),
     ("usage_limit", {}, Refused(429, "rate_limit_error", headers=FINAL)),
     ("rate_limit", {"wrapped": True}, Good(2, waits=(1.0,))),
     (
@@ -145,6 +144,10 @@ P2: list[Row] = [
 ]
 
 P4: list[Row] = [
+    ("malformed_json", {}, Broken()),
+    ("malformed_json", {"after": "created"}, AGAIN),
+    ("malformed_json", {"after": "nothing"}, AGAIN),
+    ("malformed_json", {"after": "call"}, Broken(open="tool_use")),
     (
         "usage_limit",
         {},
@@ -165,8 +168,8 @@ P4: list[Row] = [
     ("gateway_error", {"kind": "FreeUsageLimitError"}, Refused(429, "rate_limit_error", headers=FINAL)),
     ("gateway_error", {"kind": "BlackUsageLimitError"}, Refused(429, "rate_limit_error", headers=FINAL)),
     ("gateway_error", {"kind": "MissingSessionID"}, Refused(400, "invalid_request_error", headers=FINAL)),
-    ("client_closed", {}, Refused(499, "api_error")),
-    ("plain_error", {}, Refused(418, "api_error")),
+    ("client_closed", {}, Refused(499, "invalid_request_error", headers=FINAL)),
+    ("plain_error", {}, Refused(418, "invalid_request_error", headers=FINAL)),
     ("plain_error", {"status": 500}, AGAIN),
     ("cost_together", {}, Good()),
     ("cost_later", {}, Good()),

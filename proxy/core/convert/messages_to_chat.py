@@ -7,14 +7,16 @@ whether a tool result may hold images, whether reasoning must accompany tool cal
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Literal
 
 from proxy.core.content import BILLING_PREFIX, blocks_of, document_text, omitted, system_text, texts_of
 from proxy.core.invalid import InvalidRequest
 from proxy.core.sse import dump_json
-from proxy.core.tools import is_web_search, offered_tools, unique_id, upstream_id
+from proxy.core.tools import client_tools, unique_id, upstream_id
 from proxy.core.typed_schema import typed_schema
 
 Message = dict[str, Any]
@@ -80,20 +82,10 @@ def messages_to_chat(request: Mapping[str, Any], options: ChatOptions) -> dict[s
 
 
 def _functions(request: Mapping[str, Any], dialect: ChatDialect) -> list[dict[str, Any]]:
-    """The tools that can be offered as functions. Server tools are left out: a call of one would never be answered. A
-    request that has nothing else, or forces one, cannot be served."""
-    given = request.get("tools")
+    """The tools that can be offered as functions. Raises InvalidRequest."""
     if dialect.strict_input:
-        _check_tools(given)
-    functions = [tool for tool in offered_tools(request) if tool["name"] and not is_web_search(tool)]
-    names = {tool["name"] for tool in functions}
-    left_out = [name for tool in given if (name := _server_tool(tool))] if isinstance(given, list) else []
-    choice = request.get("tool_choice")
-    forced = choice.get("name") if isinstance(choice, Mapping) and choice.get("type") == "tool" else None
-    for name in left_out:
-        if not functions or (name == forced and name not in names):
-            raise InvalidRequest(f"the tool {name} runs on the server; this model has none such", param="tools")
-    return functions
+        _check_tools(request.get("tools"))
+    return client_tools(request)
 
 
 def _check_tools(tools: Any) -> None:
@@ -103,17 +95,6 @@ def _check_tools(tools: Any) -> None:
         name = tool.get("name") if isinstance(tool, Mapping) else None
         if not isinstance(name, str) or not name:
             raise InvalidRequest(f"`tools[{index}]` needs a `name`", param=f"tools[{index}].name")
-
-
-def _server_tool(tool: Any) -> str:
-    """The name of a tool that only a Messages server runs, "" for others."""
-    if not isinstance(tool, Mapping) or not isinstance(tool.get("name"), str) or "input_schema" in tool:
-        return ""
-    kind = tool.get("type")
-    return tool["name"] if isinstance(kind, str) and kind.startswith(_SERVER_TOOLS) else ""
-
-
-_SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_")
 
 
 def _tool(tool: Mapping[str, Any], dialect: ChatDialect) -> Message:
@@ -179,6 +160,21 @@ def _named(name: str) -> Any:
 # -- conversation
 
 
+def _joined(messages: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """The messages; calls that were split over neighbouring messages stand in one, as they are answered together."""
+    for role, group in itertools.groupby(messages, key=itemgetter("role")):
+        members = list(group)
+        if role != "assistant" or not any(map(_has_calls, members[:-1])):
+            yield from members
+        else:
+            yield {"role": role, "content": [block for member in members for block in blocks_of(member["content"])]}
+
+
+def _has_calls(message: Mapping[str, Any]) -> bool:
+    blocks = blocks_of(message["content"])
+    return any(isinstance(block, Mapping) and block.get("type") == "tool_use" for block in blocks)
+
+
 class _Conversation:
     """Builds `messages`, in order.
 
@@ -202,7 +198,7 @@ class _Conversation:
             self._system += [text for message in self._messages if (text := _system_of(message))]
         if self._dialect.system != "user" and self._system:
             self._out.append({"role": "system", "content": "\n\n".join(self._system)})
-        for message in self._messages:
+        for message in _joined(self._messages):
             role = message["role"]
             if role in ("system", "developer"):
                 self._instruct(_system_of(message))

@@ -15,7 +15,7 @@ from proxy.core.messages import Event, MessageStream
 from proxy.core.read_tool import MAX_ARGUMENTS
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import dump_json
-from proxy.core.tools import is_web_search, offered_tools, parse_arguments, unique_id, upstream_id
+from proxy.core.tools import client_tools, parse_arguments, unique_id, upstream_id
 from proxy.core.usage import count, usage_of
 
 #: Members that are valid only beside a beta header, which is not sent.
@@ -23,7 +23,10 @@ BETA_MEMBERS = ("context_management", "mcp_servers", "container", "thread", "bet
 
 
 def messages_to_messages(request: Mapping[str, Any], *, model: str, max_tokens: int) -> dict[str, Any]:
-    """The upstream body. Raises nothing: what is not understood is passed on for the upstream to judge."""
+    """The upstream body; what is not understood is passed on for the upstream to judge.
+
+    Raises InvalidRequest for a request that only a server tool could serve.
+    """
     body = {key: value for key, value in request.items() if key not in BETA_MEMBERS}
     messages, instructions = _messages(request.get("messages") or [])
     body |= {"model": model, "stream": True, "max_tokens": max_tokens, "messages": messages}
@@ -32,11 +35,12 @@ def messages_to_messages(request: Mapping[str, Any], *, model: str, max_tokens: 
         body["system"] = system
     else:
         body.pop("system", None)
-    if isinstance(request.get("tools"), list):
-        body["tools"] = [tool for tool in offered_tools(request) if not is_web_search(tool)]
-        if not body["tools"]:
-            del body["tools"]
-            body.pop("tool_choice", None)
+    tools = client_tools(request)
+    if tools:
+        body["tools"] = tools
+    else:
+        body.pop("tools", None)
+        body.pop("tool_choice", None)
     return body
 
 
@@ -68,10 +72,21 @@ def _messages(messages: list[Any]) -> tuple[list[dict[str, Any]], list[str]]:
             continue
         content = message["content"]
         if message["role"] == "user" and waiting:
-            content = [*blocks_of(content), *({"type": "text", "text": text} for text in waiting)]
+            content = _behind_results(blocks_of(content), [{"type": "text", "text": text} for text in waiting])
             waiting = []
         out.append({"role": message["role"], "content": _with_upstream_ids(content)})
     return out, waiting
+
+
+def _behind_results(blocks: list[Any], texts: list[dict[str, Any]]) -> list[Any]:
+    """Texts before what the user says; tool results must stay first."""
+    others = (at for at, block in enumerate(blocks) if not _is_result(block))
+    results = next(others, len(blocks))
+    return [*blocks[:results], *texts, *blocks[results:]]
+
+
+def _is_result(block: Any) -> bool:
+    return isinstance(block, Mapping) and block.get("type") == "tool_result"
 
 
 def _with_upstream_ids(content: Any) -> Any:
@@ -99,7 +114,7 @@ _FOREIGN_MARKS = ("model-proxy:", "ccp:", "bW9kZWwtcHJveHk6", "Y2NwO")
 
 
 def without_foreign_thoughts(body: Mapping[str, Any]) -> dict[str, Any]:
-    """An upstream body without the thoughts that another service had."""
+    """An upstream body without the thoughts that another service had, or that nobody signed."""
     messages = []
     for message in body["messages"]:
         content = message["content"]
@@ -114,7 +129,7 @@ def _is_foreign(block: Any) -> bool:
     return (
         isinstance(block, Mapping)
         and block.get("type") == "thinking"
-        and str(block.get("signature", "")).startswith(_FOREIGN_MARKS)
+        and (not block.get("signature") or str(block["signature"]).startswith(_FOREIGN_MARKS))
     )
 
 
@@ -203,6 +218,11 @@ class MessagesToMessages:
         self._say(index, dict(delta))
 
     def _say(self, index: int, delta: dict[str, Any]) -> None:
+        member = _DELTAS.get(str(delta.get("type")))
+        if member and not isinstance(delta.get(member), str):
+            if delta.get(member) is None:
+                return
+            raise BadAnswer(f"the upstream sent a {delta['type']} that is not a text")
         if delta.get("type") == "input_json_delta" and index in self._arguments:
             self._argument(index, str(delta.get("partial_json") or ""))
         self.produced = True
@@ -266,7 +286,14 @@ _STOPS = frozenset(
         "model_context_window_exceeded",
     }
 )
-_DELTAS = frozenset({"text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta"})
+#: delta -> the member that must be a text, "" when there is none
+_DELTAS = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": "partial_json",
+    "citations_delta": "",
+}
 _EMPTY: dict[str, dict[str, Any]] = {
     "text": {"type": "text", "text": ""},
     "thinking": {"type": "thinking", "thinking": "", "signature": ""},

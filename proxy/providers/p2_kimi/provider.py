@@ -24,7 +24,7 @@ from proxy.providers.transport import HttpTransport, Transport
 
 SERVICE = "kimi"
 upstream_error = partial(failures.upstream_error, LABEL)
-WIRE = chat_wire(LABEL, SERVICE, upstream_error)
+WIRE = replace(chat_wire(LABEL, SERVICE, upstream_error), skips_garbage=True)
 
 _KIMI = ChatDialect(
     system="in_place",

@@ -127,3 +127,17 @@ def test_many_calls_cost_little() -> None:
     body = {"messages": [{"role": "assistant", "content": calls}]}
     result = messages_to_chat(body, ChatOptions("m", DIALECTS["p2"], 5, {}))
     assert [message["content"] for message in result["messages"][1:]] == [NO_RESULT] * 20_000
+
+
+def test_calls_in_two_messages_are_answered_together() -> None:
+    calls = [{"type": "tool_use", "id": name, "name": "B", "input": {}} for name in "ab"]
+    results = [{"type": "tool_result", "tool_use_id": name, "content": name} for name in "ab"]
+    body = {
+        "messages": [
+            *({"role": "assistant", "content": [call]} for call in calls),
+            {"role": "user", "content": results},
+        ]
+    }
+    sent = messages_to_chat(body, ChatOptions("m", DIALECTS["p2"], 5, {}))["messages"]
+    assert [call["id"] for call in sent[0]["tool_calls"]] == ["a", "b"]
+    assert [(message["tool_call_id"], message["content"]) for message in sent[1:]] == [("a", "a"), ("b", "b")]

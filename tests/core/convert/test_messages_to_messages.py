@@ -9,6 +9,7 @@ import pytest
 from checks import check_message_stream
 
 from proxy.core.convert.messages_to_messages import MessagesToMessages, messages_to_messages, without_foreign_thoughts
+from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Fold, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 
@@ -44,10 +45,10 @@ def test_unknown_members_of_messages_vanish_and_blocks_stay() -> None:
     ("messages", "expected", "system"),
     [
         (["user a", "system s"], [("user", ["a", "s"])], None),
-        (["system s", "user a"], [("user", ["a", "s"])], None),
+        (["system s", "user a"], [("user", ["s", "a"])], None),
         (
             ["user a", "assistant b", "system s", "user c"],
-            [("user", "a"), ("assistant", "b"), ("user", ["c", "s"])],
+            [("user", "a"), ("assistant", "b"), ("user", ["s", "c"])],
             None,
         ),
         (["system s"], [], ["s"]),
@@ -217,3 +218,15 @@ def test_nothing_follows_the_end() -> None:
 def test_a_stream_that_cannot_be_passed_on_is_an_error(events: list[dict[str, Any]], words: str) -> None:
     with pytest.raises(BadAnswer, match=words):
         run(events)
+
+
+def test_tools_of_a_server_leave_no_choice_behind() -> None:
+    search = {"type": "web_search_20250305", "name": "web_search"}
+    own = {"name": "B", "input_schema": {"type": "object"}}
+    body = {"messages": [], "tools": [search, own], "tool_choice": {"type": "auto"}}
+    assert messages_to_messages(body, model="m", max_tokens=1)["tools"] == [own]
+    with pytest.raises(InvalidRequest, match="web_search"):
+        messages_to_messages({**body, "tool_choice": {"type": "tool", "name": "web_search"}}, model="m", max_tokens=1)
+    with pytest.raises(InvalidRequest, match="web_search"):
+        messages_to_messages({**body, "tools": [search]}, model="m", max_tokens=1)
+    assert "tool_choice" not in messages_to_messages({**body, "tools": None}, model="m", max_tokens=1)
