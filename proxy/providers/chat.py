@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from proxy.core.convert.chat_to_messages import ChatToMessages
@@ -89,8 +90,11 @@ class ChatTurn(Turn):
         if not event.get("error"):
             return
         failure = failure_of({**event, "type": "error"}, now=self._services.clock())
-        if failure is not None:
-            raise self._wire.refusal(failure, None)
+        if failure is None:
+            return
+        if failure.kind == "upstream":  # nobody named a status, and a gateway's own is the one for that
+            failure = replace(failure, status=502)
+        raise self._wire.refusal(failure, None)
 
 
 async def estimate_words(services: Services, call: Call) -> int:

@@ -92,6 +92,7 @@ COMMON: list[Row] = [
 
 CHAT: list[Row] = [
     ("error_event", {"message": "prompt is too long"}, OVERFLOW),
+    ("error_event", {"message": "boom", "kind": "x"}, Refused(502, "api_error", words="boom")),
     ("arguments_before_name", {}, CALL),
     ("interleaved", {}, CALLS),
     ("index_restarts", {}, CALLS),
