@@ -65,9 +65,9 @@ class Renewal:
 
     send            posts the refresh token of this credential; raises UpstreamError `unavailable`
     parse           (answer's JSON, old credential, now in ms) -> new credential; ValueError when it is not usable
-    delete_refused  a refused credential is removed from disk; False keeps it and remembers the refusal only
+    delete_refused  a refused credential is removed from disk; False keeps it and remembers the refusal only, so a
+                    token that a dead process may have used up is worth asking with
     refused_for_s   how long that is remembered: the token is then tried again
-    asks_again      a token that a dead process may have used up is sent all the same: a refusal deletes nothing
     peer_wait_s     a peer without our lock may have the next token and not have written it yet: wait before looking
     """
 
@@ -77,7 +77,6 @@ class Renewal:
     is_refused: Callable[[Answer], bool] = is_refused
     delete_refused: bool = True
     refused_for_s: float = math.inf
-    asks_again: bool = False
     peer_wait_s: float = 0.0
     margin_ms: int = MARGIN_MS
 
@@ -203,7 +202,7 @@ class Credentials:
             raise self._sign_in(self._refused.message)
         if not record.refresh:
             raise self._sign_in(self._message("has no refresh token"))
-        if self._file.is_pending(record) and not self._renewal.asks_again:
+        if self._renewal.delete_refused and self._file.is_pending(record):
             raise self._sign_in(self._message("was being renewed when a process died, and may be used up"))
         return await self._rotate(record)
 

@@ -10,6 +10,7 @@ import pytest
 from p1_sandbox_client import Client, full
 from yarl import URL
 
+from proxy.auth.jwt import claims
 from proxy.sandbox.p1_tokens import AUTH_CLAIM, CLIENT_ID
 
 VERIFIER = "v" * 43
@@ -65,11 +66,6 @@ class Issuer:
 @pytest.fixture
 def issuer(client: Client) -> Issuer:
     return Issuer(client)
-
-
-def claims(token: str) -> dict[str, Any]:
-    part = token.split(".")[1]
-    return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
 
 
 async def test_browser_flow(issuer: Issuer) -> None:

@@ -1,6 +1,5 @@
 """Sign-in at the simulated issuer of P2: device flow, refresh with rotation; and the account routes."""
 
-import base64
 import json
 from typing import Any
 
@@ -8,6 +7,7 @@ import aiohttp
 import pytest
 from p2_sandbox_client import P2Client, chat
 
+from proxy.auth.jwt import claims
 from proxy.sandbox import P2Options, Sandbox
 from proxy.sandbox.p2_issuer import DEVICE_GRANT
 from proxy.sandbox.p2_tokens import CLIENT_ID
@@ -44,11 +44,6 @@ class Issuer:
 @pytest.fixture
 def issuer(kimi: P2Client) -> Issuer:
     return Issuer(kimi)
-
-
-def claims(token: str) -> dict[str, Any]:
-    part = token.split(".")[1]
-    return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
 
 
 async def test_device_flow(issuer: Issuer) -> None:

@@ -224,7 +224,7 @@ class MessagesToMessages:
                 return
             raise BadAnswer(f"the upstream sent a {delta['type']} that is not a text")
         if delta.get("type") == "input_json_delta" and index in self._arguments:
-            self._argument(index, str(delta.get("partial_json") or ""))
+            self._argument(index, delta["partial_json"])
         self.produced = True
         self.only_thinking = self.only_thinking and self._kinds[index] == "thinking"
         self._stream.delta(index, delta)

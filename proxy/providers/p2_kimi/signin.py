@@ -140,7 +140,6 @@ def p2_credentials(
         credential_from,
         is_refused,
         delete_refused=False,
-        asks_again=True,
         refused_for_s=REFUSED_FOR_S,
         peer_wait_s=PEER_WAIT_S,
     )
