@@ -55,6 +55,9 @@ KINDS: dict[str, Kind] = {
     "busy": Kind(429, "overloaded_error", "rate_limit_error"),
     "internal": Kind(500, "api_error", "api_error"),
     "transport": Kind(502, "api_error", "api_error"),
+    # A proxy between us and the upstream; that it wants a password is cured by nobody but the user.
+    "outbound": Kind(502, "api_error", "api_error"),
+    "outbound_auth": Kind(502, "api_error", "api_error", final=True),
     "bad_answer": Kind(502, "api_error", "api_error"),
     "unavailable": Kind(503, "api_error", "api_error"),
     "upstream_timeout": Kind(504, "timeout_error", "api_error"),

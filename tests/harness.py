@@ -23,6 +23,7 @@ from proxy import create_app
 from proxy.config import load
 from proxy.core.lifecycle import Event, Progress
 from proxy.core.messages import MessageStream
+from proxy.core.outbound import OutboundProxies
 from proxy.core.routing import Catalog
 from proxy.core.usage import usage_of
 from proxy.providers.base import Call, Target
@@ -142,6 +143,7 @@ class Live:
         signed_in: bool = True,
         handler_cancellation: bool = True,
         mount: str = "",
+        proxies: OutboundProxies | None = None,
         sleep: Callable[[float], Any] | None = None,
         clock: Callable[[], float] | None = None,
         **config: Any,
@@ -161,6 +163,7 @@ class Live:
             config_dir=root,
             log=self.notes,
             recorder=self.watcher,
+            proxies=proxies,
             sleep=sleep or self._sleep,
             chance=lambda: 0.5,
             **times,

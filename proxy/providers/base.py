@@ -11,6 +11,7 @@ import random
 import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -104,11 +105,16 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class AccountContext:
-    """What the command line lends an account. `source` tells where a setting comes from: a variable, or the file."""
+    """What the command line lends an account.
+
+    source   tells where a setting comes from: a variable, or the file
+    connect  opens the client for calls to the service; raises ProxyError when an outgoing proxy is set wrongly
+    """
 
     config_root: Path
     config: Config
     source: Callable[[str], str | None]
+    connect: Callable[[], AbstractAsyncContextManager[aiohttp.ClientSession]]
 
 
 class Account(Protocol):
@@ -133,6 +139,7 @@ class Services:
 
     config      the settings as they are now: re-read for each request
     config_dir  where credentials live
+    http        the client for all calls, HTTP and WebSocket; it knows the outgoing proxies
     clock       epoch seconds
     """
 
