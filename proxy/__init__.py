@@ -8,7 +8,8 @@ For a program that embeds the proxy:
 """
 
 from proxy.config import Config
+from proxy.core.outbound import OutboundProxies
 from proxy.server.app import create_app
 from proxy.version import __version__
 
-__all__ = ["Config", "__version__", "create_app"]
+__all__ = ["Config", "OutboundProxies", "__version__", "create_app"]

@@ -11,18 +11,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proxy.config import Config, ConfigError, is_loopback, load, overrides, read_file, source_of
+from proxy.core.outbound import OutboundProxies, UnusableProxy
 from proxy.errors import ProxyError
 from proxy.version import __version__
 
 if TYPE_CHECKING:
-    from aiohttp import web
+    from aiohttp import ClientSession, web
 
     from proxy.observe.log import FileLog
     from proxy.providers.base import Account
@@ -178,7 +179,8 @@ async def _serve(arguments: argparse.Namespace, environment: Mapping[str, str]) 
     stop = _signals()
     async with AsyncExitStack() as stack:
         environment = dict(environment)
-        if arguments.sandbox or arguments.sandbox_script:
+        sandbox = bool(arguments.sandbox or arguments.sandbox_script)
+        if sandbox:
             await _start_sandbox(stack, environment, arguments.sandbox_script)
         root = config_root(environment)
         settings = ConfigFile(root, environment)
@@ -189,11 +191,11 @@ async def _serve(arguments: argparse.Namespace, environment: Mapping[str, str]) 
         if arguments.allow_remote_unauthenticated:
             settings.override(allow_remote_unauthenticated=True)
         _check_exposure(settings.config)
+        # The simulated upstreams are inside this process: no proxy elsewhere could reach them.
+        proxies = OutboundProxies() if sandbox else _proxies(environment)
         log = _open_log(settings.config, environment)
         try:
-            return await _run(
-                settings, root, log, stop, environment, sandbox=bool(arguments.sandbox or arguments.sandbox_script)
-            )
+            return await _run(settings, root, log, stop, environment, proxies, sandbox=sandbox)
         finally:
             await asyncio.to_thread(log.close, LOG_FLUSH_S)
 
@@ -228,6 +230,13 @@ async def _start_sandbox(stack: AsyncExitStack, environment: dict[str, str], scr
     environment |= sandbox.settings() | {"PROXY_CONFIG_DIR": str(folder), "XDG_STATE_HOME": str(folder / "state")}
 
 
+def _proxies(environment: Mapping[str, str]) -> OutboundProxies:
+    try:
+        return OutboundProxies.from_environment(environment)
+    except UnusableProxy as error:
+        raise ConfigError(str(error)) from None
+
+
 def _check_exposure(config: Config) -> None:
     if is_loopback(config.bind_address) or config.api_key or config.allow_remote_unauthenticated:
         return
@@ -251,6 +260,7 @@ async def _run(
     log: FileLog,
     stop: asyncio.Event,
     environment: Mapping[str, str],
+    proxies: OutboundProxies,
     *,
     sandbox: bool,
 ) -> int:
@@ -263,7 +273,7 @@ async def _run(
         log.write("warn", "config", warning)
     settings.warn = lambda warning: log.write("warn", "config", warning)
     logging.getLogger().addHandler(_LibraryRecords(log))
-    app = create_app(settings.current, config_dir=root, log=log, packed_bodies=True)
+    app = create_app(settings.current, config_dir=root, log=log, proxies=proxies, packed_bodies=True)
     # Handlers are cancelled when their client leaves; the watch of a request would do it too, half a second later.
     # Bodies are unpacked by us, with bounds.
     runner = web.AppRunner(
@@ -279,10 +289,12 @@ async def _run(
     port = runner.addresses[0][1]
     listening = {"port": port, "bindAddress": config.bind_address, "logDir": str(state_root(environment))}
     log.write("info", "server", "server listening", **listening)
+    if proxies.addresses:
+        log.write("info", "server", "outgoing proxies are used", **proxies.addresses)
     if not is_loopback(config.bind_address) and not config.api_key:
         fields = {"remoteUnauthenticated": True, "bindAddress": config.bind_address, "port": port}
         log.write("warn", "server", "the listener is open to everybody who reaches it", **fields)
-    print(_banner(settings, environment, port, sandbox=sandbox), flush=True)
+    print(_banner(settings, environment, proxies, port, sandbox=sandbox), flush=True)
     await stop.wait()
     return await _drain(runner, app, log)
 
@@ -317,7 +329,9 @@ def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _banner(settings: ConfigFile, environment: Mapping[str, str], port: int, *, sandbox: bool) -> str:
+def _banner(
+    settings: ConfigFile, environment: Mapping[str, str], proxies: OutboundProxies, port: int, *, sandbox: bool
+) -> str:
     config = settings.config
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.bind_address, config.bind_address)  # noqa: S104
     url = f"http://{_address(reachable, port)}"
@@ -332,6 +346,7 @@ def _banner(settings: ConfigFile, environment: Mapping[str, str], port: int, *, 
     changed = overrides({} if sandbox else environment, settings.content)
     if changed:
         lines.append("settings: " + ", ".join(changed))
+    lines += [f"outgoing proxy for {kind}: {address}" for kind, address in proxies.addresses.items()]
     lines += [f"warning: {warning}" for warning in settings.warnings]
     lines += ["models:", *(f"  {line}" for line in _model_lines(full=False))]
     key = "the value of PROXY_API_KEY" if config.api_key else "unused"
@@ -382,7 +397,14 @@ def _account(name: str, environment: Mapping[str, str]) -> Account:
     root = config_root(environment)
     settings = ConfigFile(root, environment)
     source = partial(source_of, environment=environment, file=settings.content)
-    return entry.account(AccountContext(root, settings.config, source))
+    return entry.account(AccountContext(root, settings.config, source, partial(_connect, environment)))
+
+
+def _connect(environment: Mapping[str, str]) -> AbstractAsyncContextManager[ClientSession]:
+    """The client of an account: what needs no network works whatever the proxies are set to."""
+    from proxy.providers.http import client_session
+
+    return client_session(_proxies(environment))
 
 
 async def _auth(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:

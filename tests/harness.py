@@ -24,6 +24,7 @@ from proxy.config import load
 from proxy.core.ingress import IngressRules
 from proxy.core.lifecycle import Event, Progress
 from proxy.core.messages import MessageStream
+from proxy.core.outbound import OutboundProxies
 from proxy.core.routing import Catalog
 from proxy.core.usage import usage_of
 from proxy.providers.base import Call, Target
@@ -143,6 +144,7 @@ class Live:
         signed_in: bool = True,
         handler_cancellation: bool = True,
         mount: str = "",
+        proxies: OutboundProxies | None = None,
         sleep: Callable[[float], Any] | None = None,
         clock: Callable[[], float] | None = None,
         **config: Any,
@@ -162,6 +164,7 @@ class Live:
             config_dir=root,
             log=self.notes,
             recorder=self.watcher,
+            proxies=proxies,
             sleep=sleep or self._sleep,
             chance=lambda: 0.5,
             **times,

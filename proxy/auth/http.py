@@ -8,13 +8,10 @@ pooled one that died meanwhile leaves open whether the token was spent), and siz
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -31,7 +28,7 @@ _TIMEOUT = aiohttp.ClientTimeout(total=TOTAL_TIMEOUT_S, connect=CONNECT_TIMEOUT_
 _HEADERS = {"Accept": "application/json", "Connection": "close"}
 
 #: The way there failed, so nothing of the request was sent. (A certificate that does not match is one of them.)
-_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
+_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,20 +119,18 @@ async def repeated(
 class TokenClient:
     """Talks to the issuer of provider `label`.
 
-    session  one of the caller's, which then decides about proxies and certificates; None opens one for each call,
-             with the proxies of the environment. Calls are days apart, so keeping one would gain nothing.
+    session  the caller's, which decides about outgoing proxies and certificates; what it raises about a proxy is
+             passed on, and never repeated
     headers  sent with every call
     """
 
-    def __init__(
-        self, label: str, session: aiohttp.ClientSession | None = None, headers: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, label: str, session: aiohttp.ClientSession, headers: Mapping[str, str] | None = None) -> None:
         self._label = label
         self._session = session
         self._headers = {**_HEADERS, **(headers or {})}
 
     async def post_form(self, url: str, form: Mapping[str, str]) -> Answer:
-        """Sends a form. Raises IssuerFailure."""
+        """Sends a form. Raises IssuerFailure, and UpstreamError when an outgoing proxy failed."""
         return await self._post(url, data=dict(form))
 
     async def post_json(self, url: str, body: Mapping[str, Any]) -> Answer:
@@ -164,29 +159,17 @@ class TokenClient:
 
     async def _call(self, method: str, url: str, body: Mapping[str, Any]) -> Answer:
         try:
-            async with self._opened(url) as session:
-                response = await session.request(
-                    method, url, headers=self._headers, timeout=_TIMEOUT, allow_redirects=False, **body
-                )
-                try:
-                    return await self._read(response)
-                finally:
-                    response.close()  # never back to a pool, whatever the server thinks of keeping it open
+            response = await self._session.request(
+                method, url, headers=self._headers, timeout=_TIMEOUT, allow_redirects=False, **body
+            )
+            try:
+                return await self._read(response)
+            finally:
+                response.close()  # never back to a pool, whatever the server thinks of keeping it open
         except _NOT_SENT as error:
             raise self._failure(error, sent=False) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._failure(error, sent=True) from error
-
-    @asynccontextmanager
-    async def _opened(self, url: str) -> AsyncIterator[aiohttp.ClientSession]:
-        if self._session is not None:
-            yield self._session
-            return
-        connector = aiohttp.TCPConnector(force_close=True)
-        jar = aiohttp.DummyCookieJar()
-        proxies = not _is_loopback(url)  # a proxy elsewhere cannot know what listens on this machine
-        async with aiohttp.ClientSession(connector=connector, cookie_jar=jar, trust_env=proxies) as session:
-            yield session
 
     async def _read(self, response: aiohttp.ClientResponse) -> Answer:
         ok = 200 <= response.status < 300
@@ -208,17 +191,9 @@ class TokenClient:
         )
 
     def _failure(self, error: Exception, *, sent: bool) -> IssuerFailure:
-        # The error's own text may hold addresses of a proxy; the class and the system's words say enough.
+        # The class and the system's words say enough; the error's own text holds addresses.
         detail = error.strerror if isinstance(error, OSError) and error.strerror else ""
         return IssuerFailure(self._label, f"{type(error).__name__} {printable(detail)}".rstrip(), sent=sent)
-
-
-def _is_loopback(url: str) -> bool:
-    try:
-        host = urlsplit(url).hostname or ""
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _json_object(text: str) -> dict[str, Any]:

@@ -104,8 +104,8 @@ def sign_in_hint(label: str) -> str:
 class Credentials:
     """The credential of one provider, ready for use. One object an application; `close` it at the end.
 
-    `get` and `renew` raise SignInError (sign in again) or UpstreamError `unavailable` (the credential is fine, trying
-    later helps).
+    `get` and `renew` raise SignInError (sign in again) or UpstreamError (the credential is fine): `unavailable` when
+    trying later helps, or what the session raised about an outgoing proxy.
     """
 
     def __init__(

@@ -162,11 +162,16 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class AccountContext:
-    """What the command line lends an account. `source` tells where a setting comes from: a variable, or the file."""
+    """What the command line lends an account.
+
+    source   tells where a setting comes from: a variable, or the file
+    connect  opens the client for calls to the service; raises ProxyError when an outgoing proxy is set wrongly
+    """
 
     config_root: Path
     config: Config
     source: Callable[[str], str | None]
+    connect: Callable[[], AbstractAsyncContextManager[aiohttp.ClientSession]]
 
 
 class Account(Protocol):
@@ -191,6 +196,7 @@ class Services:
 
     config      the settings as they are now: re-read for each request
     config_dir  where credentials live
+    http        the client for all calls, HTTP and WebSocket; it knows the outgoing proxies
     clock       epoch seconds
     """
 

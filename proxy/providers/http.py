@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
+
+from proxy.core.outbound import OutboundProxies
+from proxy.providers.outbound import OutboundConnector
 
 CONNECT_TIMEOUT_S = 15.0
 #: An error answer is read up to here, and given up when it pauses.
@@ -23,15 +27,18 @@ MAX_HEADER_BYTES = 32 * 1024
 
 
 @asynccontextmanager
-async def client_session() -> AsyncGenerator[aiohttp.ClientSession, None]:
-    """The client for all upstream calls: no cookies, no redirects by default of its users, no time limit as a whole
-    (each call brings its own timers)."""
-    connector = aiohttp.TCPConnector(limit=MAX_CONNECTIONS, keepalive_timeout=KEEPALIVE_S)
+async def client_session(
+    proxies: OutboundProxies, *, clock: Callable[[], float] = time.time
+) -> AsyncGenerator[aiohttp.ClientSession, None]:
+    """The client for all calls to upstreams and issuers, HTTP and WebSocket, through these outgoing proxies: no
+    cookies, no redirects by default of its users, no time limit as a whole (each call brings its own timers)."""
+    connector = OutboundConnector(proxies, clock=clock, limit=MAX_CONNECTIONS, keepalive_timeout=KEEPALIVE_S)
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
     async with aiohttp.ClientSession(
         connector=connector,
         timeout=timeout,
         cookie_jar=aiohttp.DummyCookieJar(),
+        middlewares=(connector.look_at_answer,),
         skip_auto_headers=("User-Agent",),  # each call names its own, or none
         max_line_size=MAX_HEADER_BYTES,
         max_field_size=MAX_HEADER_BYTES,

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from proxy.config import Config
 from proxy.core.lifecycle import Log, NullLog, NullRecorder, Recorder
+from proxy.core.outbound import OutboundProxies
 from proxy.errors import ProxyError
 from proxy.providers.base import Services
 from proxy.providers.http import client_session
@@ -39,6 +40,7 @@ def create_app(
     config_dir: Path,
     log: Log | None = None,
     recorder: Recorder | None = None,
+    proxies: OutboundProxies | None = None,
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     chance: Callable[[], float] = random.random,
@@ -50,6 +52,8 @@ def create_app(
     config_dir  where credentials live: `<config_dir>/p1/auth.json`
     log         where records go; nowhere by default
     recorder    who watches requests; nobody by default
+    proxies     the outgoing proxies of all calls, `OutboundProxies.from_environment(os.environ)` for those of the
+                process; none by default
     clock, sleep, chance  time and randomness, for tests
     packed_bodies  the runner has `auto_decompress=False`, so that bodies are unpacked here, with bounds
 
@@ -71,7 +75,7 @@ def create_app(
 
     async def providers(_app: web.Application) -> AsyncIterator[None]:
         tokenizer = Tokenizer()
-        async with client_session() as http:
+        async with client_session(proxies or OutboundProxies(), clock=clock) as http:
             services = Services(current, config_dir, http, tokenizer, state.log, clock, sleep, chance)
             state.providers.update(
                 {entry.catalog.label: entry.build(services) for entry in PROVIDERS if entry.build is not None}

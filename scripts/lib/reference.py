@@ -28,6 +28,8 @@ _WHEN = {
     "busy": "a limit of this proxy; try again in a second",
     "internal": "a bug of the proxy; the log has the places under the request id",
     "transport": "the upstream could not be reached, fell silent or cut its answer",
+    "outbound": "the outgoing proxy could not be reached or refused the tunnel; never repeated here, never replaced by a direct connection",
+    "outbound_auth": "the outgoing proxy wants a user and password, or others; the message names the variable",
     "bad_answer": "the upstream's answer could not be understood or passed on honestly",
     "call_cut": "the token limit cut a tool call that the client had begun to see; where the API can say so, the answer is incomplete instead",
     "unavailable": "something needed is out of order for now (sign-in service, token counting)",
@@ -52,7 +54,7 @@ def settings_page() -> str:
         *(_row(setting) for setting in SETTINGS),
         "",
         "`PROXY_CONFIG_DIR` moves the folder of `config.json` and the credentials; `XDG_CONFIG_HOME`, `XDG_STATE_HOME` and `HOME` are",
-        "honoured: [files](files.md).",
+        "honoured: [files](files.md). So are `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`: [behind a proxy](../operations.md#behind-a-proxy).",
     ]
     return "\n".join(lines) + "\n"
 

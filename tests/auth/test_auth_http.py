@@ -36,11 +36,18 @@ async def serve() -> AsyncIterator[Serve]:
         await server.close()
 
 
+@pytest.fixture
+async def client() -> AsyncIterator[TokenClient]:
+    async with aiohttp.ClientSession() as session:
+        yield TokenClient("p1", session)
+        assert not session.closed
+
+
 def answer(status: int, data: dict[str, Any], text: str = "") -> Answer:
     return Answer(status, text, data)
 
 
-async def test_form_and_json_are_sent_and_answers_read(serve: Serve) -> None:
+async def test_form_and_json_are_sent_and_answers_read(client: TokenClient, serve: Serve) -> None:
     seen = []
 
     async def handler(request: web.Request) -> web.Response:
@@ -48,7 +55,6 @@ async def test_form_and_json_are_sent_and_answers_read(serve: Serve) -> None:
         return web.json_response({"access_token": "SECRET"}, status=201, headers={"Retry-After": "7"})
 
     url = await serve(handler)
-    client = TokenClient("p1")
     got = await client.post_form(url, {"a": "1 &", "b": "2"})
     await client.post_json(url, {"a": 1})
     assert (got.ok, got.status, got.data, got.retry_after) == (True, 201, {"access_token": "SECRET"}, 7.0)
@@ -59,7 +65,7 @@ async def test_form_and_json_are_sent_and_answers_read(serve: Serve) -> None:
     ]
 
 
-async def test_connections_of_a_shared_session_are_not_used_twice(serve: Serve) -> None:
+async def test_connections_are_not_used_twice(client: TokenClient, serve: Serve) -> None:
     peers = set()
 
     async def handler(request: web.Request) -> web.Response:
@@ -68,45 +74,43 @@ async def test_connections_of_a_shared_session_are_not_used_twice(serve: Serve) 
         return web.json_response({})
 
     url = await serve(handler)
-    async with aiohttp.ClientSession() as session:
-        for _ in range(3):
-            await TokenClient("p1", session).post_form(url, {})
-        assert not session.closed
+    for _ in range(3):
+        await client.post_form(url, {})
     assert len(peers) == 3
 
 
-async def test_redirect_is_an_answer(serve: Serve) -> None:
+async def test_redirect_is_an_answer(client: TokenClient, serve: Serve) -> None:
     paths = []
 
     async def handler(request: web.Request) -> web.Response:
         paths.append(request.path)
         return web.Response(status=307, headers={"Location": "/elsewhere"})
 
-    got = await TokenClient("p1").post_form(await serve(handler), {"code": "x"})
+    got = await client.post_form(await serve(handler), {"code": "x"})
     assert (got.status, got.ok, paths) == (307, False, ["/token"])
 
 
-async def test_sizes_are_bounded(serve: Serve) -> None:
+async def test_sizes_are_bounded(client: TokenClient, serve: Serve) -> None:
     async def handler(request: web.Request) -> web.Response:
         return web.Response(status=int((await request.post())["status"]), body=b"x" * 2_000_000)  # type: ignore[arg-type]
 
     url = await serve(handler)
-    got = await TokenClient("p1").post_form(url, {"status": "500"})
+    got = await client.post_form(url, {"status": "500"})
     assert len(got.text) == http.MAX_ERROR_BYTES
     assert len(got.reason()) < 500
     with pytest.raises(IssuerFailure, match="longer than 1048576 bytes"):
-        await TokenClient("p1").post_form(url, {"status": "200"})
+        await client.post_form(url, {"status": "200"})
 
 
 @pytest.mark.parametrize("body", ["", "<html>", "[1]", "[" * 100_000, "\ufeff{}"])
-async def test_other_bodies_have_no_data(serve: Serve, body: str) -> None:
+async def test_other_bodies_have_no_data(client: TokenClient, serve: Serve, body: str) -> None:
     async def handler(_request: web.Request) -> web.Response:
         return web.Response(text=body)
 
-    assert (await TokenClient("p1").post_form(await serve(handler), {})).data == {}
+    assert (await client.post_form(await serve(handler), {})).data == {}
 
 
-async def test_refused_connection_is_tried_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_refused_connection_is_tried_twice(client: TokenClient, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/token"
     tries = []
@@ -118,12 +122,12 @@ async def test_refused_connection_is_tried_twice(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(TokenClient, "_post_once", counted)
     with pytest.raises(IssuerFailure) as caught:
-        await TokenClient("p1").post_form(url, {})
+        await client.post_form(url, {})
     assert len(tries) == 2 and not caught.value.sent
     assert (caught.value.status, caught.value.provider) == (503, "p1")
 
 
-async def test_connection_lost_after_sending_is_not_tried_again(serve: Serve) -> None:
+async def test_connection_lost_after_sending_is_not_tried_again(client: TokenClient, serve: Serve) -> None:
     requests = []
 
     async def handler(request: web.Request) -> web.Response:
@@ -133,11 +137,11 @@ async def test_connection_lost_after_sending_is_not_tried_again(serve: Serve) ->
         return web.Response()
 
     with pytest.raises(IssuerFailure) as caught:
-        await TokenClient("p1").post_form(await serve(handler), {})
+        await client.post_form(await serve(handler), {})
     assert len(requests) == 1 and caught.value.sent
 
 
-async def test_silent_issuer_is_given_up(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silent_issuer_is_given_up(client: TokenClient, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "_TIMEOUT", aiohttp.ClientTimeout(total=0.05))
     stop = asyncio.Event()
     requests = []
@@ -149,7 +153,7 @@ async def test_silent_issuer_is_given_up(serve: Serve, monkeypatch: pytest.Monke
 
     url = await serve(handler)
     with pytest.raises(IssuerFailure):
-        await TokenClient("p1").post_form(url, {})
+        await client.post_form(url, {})
     stop.set()
     assert len(requests) == 1
 

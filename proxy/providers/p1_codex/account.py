@@ -15,13 +15,16 @@ class CodexAccount:
     def __init__(self, context: AccountContext) -> None:
         self._root = context.config_root
         self._config = context.config
+        self._connect = context.connect
 
     async def login(self, *, device: bool, say: Say) -> None:
         issuer = self._config.p1_issuer
-        if device:
-            await signin.login_device(self._root, issuer, say=say)
-        else:
-            await signin.login(self._root, issuer, say=say, originator=self._config.p1_originator or PRODUCT)
+        async with self._connect() as http:
+            if device:
+                await signin.login_device(self._root, issuer, say=say, session=http)
+            else:
+                originator = self._config.p1_originator or PRODUCT
+                await signin.login(self._root, issuer, say=say, session=http, originator=originator)
 
     def status(self, *, say: Say) -> bool:
         return signin.status(self._root, say=say)

@@ -116,8 +116,8 @@ async def _send_renewal(client: TokenClient, issuer: str, credential: Credential
 
 def p1_credentials(
     config_root: Path,
-    issuer: str = ISSUER,
-    session: aiohttp.ClientSession | None = None,
+    issuer: str,
+    session: aiohttp.ClientSession,
     clock: Callable[[], float] = time.time,
     log: Log | None = None,
 ) -> Credentials:
@@ -187,7 +187,7 @@ async def login(
     issuer: str = ISSUER,
     *,
     say: Say,
-    session: aiohttp.ClientSession | None = None,
+    session: aiohttp.ClientSession,
     originator: str = ORIGINATOR,
     opener: Opener | None = open_graphical,
     ports: tuple[int, ...] = PORTS,
@@ -266,7 +266,7 @@ async def login_device(
     issuer: str = ISSUER,
     *,
     say: Say,
-    session: aiohttp.ClientSession | None = None,
+    session: aiohttp.ClientSession,
     clock: Callable[[], float] = time.time,
     monotonic: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,

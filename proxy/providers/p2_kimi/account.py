@@ -13,9 +13,12 @@ class KimiAccount:
     def __init__(self, context: AccountContext) -> None:
         self._root = context.config_root
         self._config = context.config
+        self._connect = context.connect
 
     async def login(self, *, device: bool, say: Say) -> None:
-        await signin.login(self._root, self._config.p2_oauth_host, say=say, user_agent=user_agent(self._config))
+        agent = user_agent(self._config)
+        async with self._connect() as http:
+            await signin.login(self._root, self._config.p2_oauth_host, say=say, session=http, user_agent=agent)
 
     def status(self, *, say: Say) -> bool:
         return signin.status(self._root, say=say)
@@ -25,11 +28,13 @@ class KimiAccount:
 
     async def usage(self, *, as_json: bool, say: Say) -> None:
         config = self._config
-        await usage.show(
-            self._root,
-            config.p2_base_url,
-            config.p2_oauth_host,
-            say=say,
-            as_json=as_json,
-            user_agent=user_agent(config),
-        )
+        async with self._connect() as http:
+            await usage.show(
+                self._root,
+                config.p2_base_url,
+                config.p2_oauth_host,
+                say=say,
+                session=http,
+                as_json=as_json,
+                user_agent=user_agent(config),
+            )

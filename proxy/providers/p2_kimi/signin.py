@@ -105,7 +105,7 @@ class _Issuer:
 
     host: str
     config_root: Path
-    session: aiohttp.ClientSession | None
+    session: aiohttp.ClientSession
     user_agent: str
 
     async def post(self, path: str, **form: str) -> Answer:
@@ -124,8 +124,8 @@ async def _send_renewal(issuer: _Issuer, sleep: Callable[[float], Awaitable[None
 
 def p2_credentials(
     config_root: Path,
-    oauth_host: str = OAUTH_HOST,
-    session: aiohttp.ClientSession | None = None,
+    oauth_host: str,
+    session: aiohttp.ClientSession,
     clock: Callable[[], float] = time.time,
     log: Log | None = None,
     *,
@@ -215,7 +215,7 @@ async def login(
     oauth_host: str = OAUTH_HOST,
     *,
     say: Say,
-    session: aiohttp.ClientSession | None = None,
+    session: aiohttp.ClientSession,
     user_agent: str = USER_AGENT,
     clock: Callable[[], float] = time.time,
     monotonic: Callable[[], float] = time.monotonic,

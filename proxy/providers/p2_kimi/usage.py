@@ -50,8 +50,8 @@ async def show(
     oauth_host: str = OAUTH_HOST,
     *,
     say: Say,
+    session: aiohttp.ClientSession,
     as_json: bool = False,
-    session: aiohttp.ClientSession | None = None,
     user_agent: str = USER_AGENT,
 ) -> None:
     """The command `usage p2`: asks and prints. Raises ProxyError with a message for the terminal."""
@@ -69,7 +69,7 @@ async def fetch(
     credentials: Credentials,
     base_url: str,
     headers: Mapping[str, str],
-    session: aiohttp.ClientSession | None = None,
+    session: aiohttp.ClientSession,
 ) -> dict[str, Any]:
     """The upstream's answer without the members that tell who is asking. `headers`: those of the device.
 
@@ -89,7 +89,7 @@ async def fetch(
 
 
 async def _ask(
-    base_url: str, headers: Mapping[str, str], credential: Credential, session: aiohttp.ClientSession | None
+    base_url: str, headers: Mapping[str, str], credential: Credential, session: aiohttp.ClientSession
 ) -> Answer:
     bearer = {"Authorization": f"Bearer {credential.access.reveal()}"}
     return await TokenClient(LABEL, session, {**headers, **bearer}).get(f"{base_url.rstrip('/')}/usages")

@@ -16,6 +16,7 @@ class OpenCodeAccount:
     def __init__(self, context: AccountContext) -> None:
         self._config = context.config
         self._source = context.source
+        self._connect = context.connect
 
     async def login(self, *, device: bool, say: Say) -> None:
         raise SignInError(f"{LABEL} has no sign-in: it uses an API key, set as {_PLACES}", provider=LABEL)
@@ -33,4 +34,6 @@ class OpenCodeAccount:
         raise SignInError(f"the key of {LABEL} is yours to remove: {_PLACES}", provider=LABEL)
 
     async def usage(self, *, as_json: bool, say: Say) -> None:
-        await usage.show(self._config.p4_base_url, self._config.p4_api_key, say=say, as_json=as_json)
+        config = self._config
+        async with self._connect() as http:
+            await usage.show(config.p4_base_url, config.p4_api_key, say=say, session=http, as_json=as_json)

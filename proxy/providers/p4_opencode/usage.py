@@ -37,8 +37,8 @@ async def show(
     api_key: Secret | None,
     *,
     say: Say,
+    session: aiohttp.ClientSession,
     as_json: bool = False,
-    session: aiohttp.ClientSession | None = None,
 ) -> None:
     """The command `usage p4`: asks and prints. Raises ProxyError with a message for the terminal."""
     usage = await fetch(base_url, api_key, session)
@@ -46,9 +46,7 @@ async def show(
         say(line)
 
 
-async def fetch(
-    base_url: str, api_key: Secret | None, session: aiohttp.ClientSession | None = None
-) -> dict[str, dict[str, Any]]:
+async def fetch(base_url: str, api_key: Secret | None, session: aiohttp.ClientSession) -> dict[str, dict[str, Any]]:
     """The three windows, without the ids that come with them. Raises ProxyError.
 
     {"rolling": {"status": "ok", "percent": 12.5, "resetsAt": "2026-10-01T12:00:00.000Z"}, "weekly": …, "monthly": …}

@@ -40,6 +40,8 @@ def clock() -> float:
 class Issuer:
     """Answers in turn, path by path, and keeps what it was asked. A callable answer may wait or act first."""
 
+    session: aiohttp.ClientSession
+
     def __init__(self) -> None:
         self.url = ""
         self.seen: list[tuple[str, str, dict[str, Any]]] = []
@@ -74,7 +76,8 @@ async def issuer() -> AsyncIterator[Issuer]:
     server = TestServer(app)
     await server.start_server()
     found.url = str(server.make_url("")).rstrip("/")
-    yield found
+    async with aiohttp.ClientSession() as found.session:
+        yield found
     await server.close()
 
 
@@ -160,7 +163,7 @@ async def test_twenty_requests_one_post(tmp_path: Path, issuer: Issuer) -> None:
         return 200, GRANT
 
     issuer.on(TOKEN, slow)
-    credentials = p1_credentials(tmp_path, issuer.url + "/", None, clock)
+    credentials = p1_credentials(tmp_path, issuer.url + "/", issuer.session, clock)
     waiting = [asyncio.create_task(credentials.get()) for _ in range(20)]
     while not issuer.seen:
         await asyncio.sleep(0.001)
@@ -182,16 +185,15 @@ async def test_twenty_requests_one_post(tmp_path: Path, issuer: Issuer) -> None:
 async def test_shared_session_is_used_and_left_open(tmp_path: Path, issuer: Issuer) -> None:
     put(tmp_path)
     issuer.on(TOKEN, (200, GRANT))
-    async with aiohttp.ClientSession() as session:
-        credentials = p1_credentials(tmp_path, issuer.url, session, clock)
-        assert (await credentials.get()).access.reveal() == "new"
-        await credentials.close()
-        assert not session.closed
+    credentials = p1_credentials(tmp_path, issuer.url, issuer.session, clock)
+    assert (await credentials.get()).access.reveal() == "new"
+    await credentials.close()
+    assert not issuer.session.closed
 
 
 async def test_stale_401_makes_no_post(tmp_path: Path, issuer: Issuer) -> None:
     put(tmp_path, access="new", expires=NOW_MS + 3_600_000)
-    got = await p1_credentials(tmp_path, issuer.url, None, clock).renew(Secret("old"))
+    got = await p1_credentials(tmp_path, issuer.url, issuer.session, clock).renew(Secret("old"))
     assert got.access.reveal() == "new" and issuer.seen == []
 
 
@@ -203,7 +205,7 @@ async def test_refused_but_another_process_won(tmp_path: Path, issuer: Issuer) -
         return 401, {"error": {"code": "refresh_token_reused", "message": "used before"}}
 
     issuer.on(TOKEN, lose)
-    assert (await p1_credentials(tmp_path, issuer.url, None, clock).get()).access.reveal() == "peer"
+    assert (await p1_credentials(tmp_path, issuer.url, issuer.session, clock).get()).access.reveal() == "peer"
     assert json.loads(path.read_text())["access"] == "peer"
 
 
@@ -211,7 +213,7 @@ async def test_refused_deletes_and_becomes_a_401(tmp_path: Path, issuer: Issuer)
     path = put(tmp_path)
     issuer.on(TOKEN, (401, {"error": {"code": "refresh_token_reused", "message": "used before"}}))
     with pytest.raises(SignInError) as caught:
-        await p1_credentials(tmp_path, issuer.url, None, clock).get()
+        await p1_credentials(tmp_path, issuer.url, issuer.session, clock).get()
     body = messages_body(caught.value, "req_1")["error"]
     assert (caught.value.status, body["type"]) == (401, "authentication_error")
     assert "refresh_token_reused" in body["message"] and "model-proxy auth login p1" in body["message"]
@@ -222,7 +224,7 @@ async def test_trouble_of_the_issuer_keeps_the_credential(tmp_path: Path, issuer
     path = put(tmp_path)
     before = path.read_bytes()
     issuer.on(TOKEN, (503, "busy"), (200, {"access_token": "x", "expires_in": 0}), (200, GRANT))
-    credentials = p1_credentials(tmp_path, issuer.url, None, clock)
+    credentials = p1_credentials(tmp_path, issuer.url, issuer.session, clock)
     for _ in range(2):
         with pytest.raises(UpstreamError) as caught:
             await credentials.get()
@@ -235,14 +237,16 @@ async def test_trouble_of_the_issuer_keeps_the_credential(tmp_path: Path, issuer
 CHILD = """
 import asyncio, sys
 from pathlib import Path
+from aiohttp import ClientSession
 from proxy.providers.p1_codex.signin import p1_credentials
 
 async def main():
-    credentials = p1_credentials(Path(sys.argv[1]), sys.argv[2])
-    print("ready", flush=True)
-    sys.stdin.readline()
-    print((await credentials.get()).access.reveal(), flush=True)
-    await credentials.close()
+    async with ClientSession() as session:
+        credentials = p1_credentials(Path(sys.argv[1]), sys.argv[2], session)
+        print("ready", flush=True)
+        sys.stdin.readline()
+        print((await credentials.get()).access.reveal(), flush=True)
+        await credentials.close()
 
 asyncio.run(main())
 """
@@ -284,7 +288,7 @@ async def test_process_that_died_half_way_does_not_burn_the_token_twice(tmp_path
 
     issuer.on(TOKEN, kill)
     await child.communicate(b"go\n")
-    credentials = p1_credentials(tmp_path, issuer.url, None, clock)
+    credentials = p1_credentials(tmp_path, issuer.url, issuer.session, clock)
     with pytest.raises(SignInError, match=r"a process died.*auth login p1"):
         await credentials.get()
     assert len(issuer.seen) == 1 and path.exists()
@@ -336,7 +340,9 @@ class Browser:
 
 
 async def log_in(root: Path, issuer: Issuer, browser: Browser, said: list[str]) -> Any:
-    return await signin.login(root, issuer.url, say=said.append, opener=browser, ports=(0,), clock=clock)
+    return await signin.login(
+        root, issuer.url, say=said.append, session=issuer.session, opener=browser, ports=(0,), clock=clock
+    )
 
 
 async def test_browser_sign_in(tmp_path: Path, issuer: Issuer) -> None:
@@ -388,7 +394,9 @@ async def test_failed_browser_sign_in_stores_nothing(
 async def test_sign_in_without_opening_a_browser(tmp_path: Path, issuer: Issuer) -> None:
     said: list[str] = []
     with pytest.raises(SignInError, match="No sign-in arrived"):
-        await signin.login(tmp_path, issuer.url, say=said.append, opener=None, ports=(0,), timeout_s=0.01, clock=clock)
+        await signin.login(
+            tmp_path, issuer.url, say=said.append, session=issuer.session, opener=None, ports=(0,), timeout_s=0.01
+        )
     assert len(said) == 2
 
 
@@ -417,7 +425,13 @@ class Time:
 
 def log_in_device(root: Path, issuer: Issuer, said: list[str], time: Time) -> Awaitable[Any]:
     return signin.login_device(
-        root, issuer.url, say=said.append, clock=clock, monotonic=time.monotonic, sleep=time.sleep
+        root,
+        issuer.url,
+        say=said.append,
+        session=issuer.session,
+        clock=clock,
+        monotonic=time.monotonic,
+        sleep=time.sleep,
     )
 
 

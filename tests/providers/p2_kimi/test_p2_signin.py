@@ -46,8 +46,8 @@ class Time:
 class World:
     """A config root, the simulated account, and both clocks on one hand."""
 
-    def __init__(self, root: Path, sandbox: Sandbox, time: Time) -> None:
-        self.root, self.sandbox, self.time = root, sandbox, time
+    def __init__(self, root: Path, sandbox: Sandbox, time: Time, session: aiohttp.ClientSession) -> None:
+        self.root, self.sandbox, self.time, self.session = root, sandbox, time, session
         self.p2, self.issuer = sandbox.p2, sandbox.p2.issuer
         self.path = root / "p2" / "auth.json"
         self.said: list[str] = []
@@ -61,9 +61,8 @@ class World:
         return record
 
     def credentials(self) -> Credentials:
-        return p2_credentials(
-            self.root, self.sandbox.origin + "/", None, self.time.clock, sleep=self.time.sleep, user_agent="KimiCLI/2"
-        )
+        time, origin = self.time, self.sandbox.origin + "/"
+        return p2_credentials(self.root, origin, self.session, time.clock, sleep=time.sleep, user_agent="KimiCLI/2")
 
     async def login(self) -> Any:
         time = self.time
@@ -71,6 +70,7 @@ class World:
             self.root,
             self.sandbox.origin,
             say=self.said.append,
+            session=self.session,
             clock=time.clock,
             monotonic=time.clock,
             sleep=time.sleep,
@@ -80,9 +80,9 @@ class World:
 @pytest.fixture
 async def world(tmp_path: Path) -> Any:
     time = Time()
-    async with Sandbox(clock=time.clock) as sandbox:
+    async with Sandbox(clock=time.clock) as sandbox, aiohttp.ClientSession() as session:
         sandbox.p2.options.device_interval_s = 5
-        yield World(tmp_path, sandbox, time)
+        yield World(tmp_path, sandbox, time, session)
 
 
 # Token responses
@@ -370,18 +370,9 @@ async def test_rejected_access_token_is_renewed_whatever_its_time(world: World) 
     assert got.access.reveal() != old and world.issuer.refresh_requests == 1
 
 
-async def test_loopback_needs_no_proxy_of_the_environment(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    world.store()
-    assert await world.credentials().get()
-
-
 async def test_device_of_the_copied_folder_is_sent(world: World) -> None:
     world.store()
-    async with aiohttp.ClientSession() as session:
-        credentials = p2_credentials(world.root, world.sandbox.origin, session, world.time.clock)
-        await credentials.get()
+    await p2_credentials(world.root, world.sandbox.origin, world.session, world.time.clock).get()
     assert set(world.issuer.devices) == {world.p2.options.device_id}
 
 
@@ -389,14 +380,16 @@ async def test_device_of_the_copied_folder_is_sent(world: World) -> None:
 CHILD = """
 import asyncio, sys
 from pathlib import Path
+from aiohttp import ClientSession
 from proxy.providers.p2_kimi.signin import p2_credentials
 
 async def main():
-    credentials = p2_credentials(Path(sys.argv[1]), sys.argv[2])
-    print("ready", flush=True)
-    sys.stdin.readline()
-    print((await credentials.get()).access.reveal(), flush=True)
-    await credentials.close()
+    async with ClientSession() as session:
+        credentials = p2_credentials(Path(sys.argv[1]), sys.argv[2], session)
+        print("ready", flush=True)
+        sys.stdin.readline()
+        print((await credentials.get()).access.reveal(), flush=True)
+        await credentials.close()
 
 asyncio.run(main())
 """

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -20,7 +21,8 @@ NOW_S = 1_790_000_000.0
 async def show(root: Path, sandbox: Sandbox, base_url: str = "", **options: Any) -> list[str]:
     said: list[str] = []
     base_url = base_url or sandbox.settings()["PROXY_P2_BASE_URL"] + "/"
-    await usage.show(root, base_url, sandbox.origin, say=said.append, **options)
+    async with aiohttp.ClientSession() as session:
+        await usage.show(root, base_url, sandbox.origin, say=said.append, session=session, **options)
     return said
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -24,7 +25,8 @@ WINDOWS: dict[str, dict[str, Any]] = {
 
 async def show(base_url: str, key: Secret | None = KEY, **options: Any) -> list[str]:
     said: list[str] = []
-    await usage.show(base_url, key, say=said.append, **options)
+    async with aiohttp.ClientSession() as session:
+        await usage.show(base_url, key, say=said.append, session=session, **options)
     return said
 
 

@@ -1,0 +1,193 @@
+"""Which outgoing proxy leads to a destination: the rules of HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY.
+
+Pure: an environment mapping goes in, decisions come out. What is read is only these variables; the proxy settings of
+the desktop and automatic configuration (PAC, WPAD) are not.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from proxy.core.secret import Secret
+
+#: scheme of a proxy -> its port when the URL names none
+PORTS = {"http": 80, "https": 443}
+#: Set by web servers for CGI programs, which get a client's `Proxy` header as HTTP_PROXY: then nothing is believed.
+CGI = "REQUEST_METHOD"
+
+_HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?")
+_UNPRINTABLE = re.compile(r"[\x00-\x20\x7f]")
+
+
+class UnusableProxy(ValueError):
+    """A variable with which nothing must start. The message names the variable and never shows its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """One outgoing proxy.
+
+    variable       where it comes from, for messages
+    scheme         http, or https for TLS on the way to the proxy
+    host           name or address, IPv6 without brackets
+    authorization  the value of `Proxy-Authorization`, None without user info
+    """
+
+    variable: str
+    scheme: str
+    host: str
+    port: int
+    authorization: Secret | None = None
+
+    @property
+    def address(self) -> str:
+        """Host and port: all that may be shown."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """Without user info."""
+        return f"{self.scheme}://{self.address}"
+
+
+@dataclass(frozen=True, slots=True)
+class Exemptions:
+    """What NO_PROXY lists: `*`, names that cover their subdomains as well, addresses and blocks of them."""
+
+    everything: bool = False
+    names: tuple[str, ...] = ()
+    networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Exemptions:
+        """A comma list. Ports have no meaning here: an entry with one matches nothing.
+
+        >>> Exemptions.parse("Example.com, .corp, 10.0.0.0/8").names
+        ('example.com', 'corp')
+        """
+        entries = [entry.strip().lower() for entry in text.split(",") if entry.strip()]
+        names, networks = [], []
+        for entry in entries:
+            try:
+                networks.append(ipaddress.ip_network(re.sub(r"^\[(.*)\]", r"\1", entry), strict=False))
+            except ValueError:
+                names.append(entry.strip("."))
+        return cls("*" in entries, tuple(name for name in names if name), tuple(networks))
+
+    def cover(self, host: str) -> bool:
+        """Whether a host is reached directly. Names are not resolved, so only an address matches a block."""
+        if self.everything:
+            return True
+        try:
+            address = ipaddress.ip_address(host)
+        except ValueError:
+            host = host.lower().rstrip(".")
+            return any(host == name or host.endswith(f".{name}") for name in self.names)
+        return any(address in network for network in self.networks)
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundProxies:
+    """The outgoing proxies of a process; without arguments there are none.
+
+    http    leads to http:// and ws://
+    https   leads to https:// and wss://
+    exempt  is reached directly
+    """
+
+    http: Proxy | None = None
+    https: Proxy | None = None
+    exempt: Exemptions = Exemptions()
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> OutboundProxies:
+        """The proxies of these variables. Upper case wins over lower case; an empty variable counts as not set.
+
+        Raises UnusableProxy. ALL_PROXY is looked at only where the particular variable is missing, since many set it
+        to a SOCKS proxy beside the two others.
+        """
+        if CGI in environment:
+            return cls()
+        http = _proxy(environment, "HTTP_PROXY") or _proxy(environment, "ALL_PROXY")
+        https = _proxy(environment, "HTTPS_PROXY") or _proxy(environment, "ALL_PROXY")
+        _, exempt = _found(environment, "NO_PROXY")
+        return cls(http, https, Exemptions.parse(exempt))
+
+    def proxy_for(self, url: str) -> Proxy | None:
+        """What leads to this URL; None means directly.
+
+        >>> proxies = OutboundProxies.from_environment({"HTTPS_PROXY": "p:3128", "NO_PROXY": "example.com"})
+        >>> proxies.proxy_for("wss://example.org/x").address, proxies.proxy_for("wss://www.example.com/x")
+        ('p:3128', None)
+        """
+        if self.http is None and self.https is None:
+            return None
+        parts = urlsplit(url)
+        proxy = {"http": self.http, "ws": self.http, "https": self.https, "wss": self.https}.get(parts.scheme)
+        return None if proxy is None or self.exempt.cover(parts.hostname or "") else proxy
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Kind of destination -> host and port of its proxy, for the banner and the log."""
+        kinds = {"http": self.http, "https": self.https}
+        return {kind: proxy.address for kind, proxy in kinds.items() if proxy is not None}
+
+
+def _found(environment: Mapping[str, str], name: str) -> tuple[str, str]:
+    """Name and value of a variable as it is written there; ("", "") when it is not set."""
+    for variable in (name, name.lower()):
+        if value := environment.get(variable, "").strip():
+            return variable, value
+    return "", ""
+
+
+def _proxy(environment: Mapping[str, str], name: str) -> Proxy | None:
+    variable, value = _found(environment, name)
+    if not value:
+        return None
+    try:
+        return _parsed(variable, value)
+    except ValueError as error:
+        raise UnusableProxy(f"{variable} cannot be used: {error}") from None
+
+
+def _parsed(variable: str, value: str) -> Proxy:
+    """Raises ValueError, whose text shows nothing of the value."""
+    try:
+        parts = urlsplit(value if "://" in value else f"http://{value}")
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise ValueError("expected a URL such as http://proxy.example:3128") from None
+    if parts.scheme.startswith("socks"):
+        raise ValueError("SOCKS proxies are not supported; name an http:// or https:// proxy, or empty the variable")
+    if parts.scheme not in PORTS:
+        raise ValueError("expected a URL that begins with http:// or https://")
+    if port == 0 or not _is_host(host):
+        raise ValueError("expected a host, and a port from 1 to 65535 if any")
+    # A slash or a mark that belongs to the password would make a part of it the host.
+    if parts.path not in ("", "/") or parts.query or parts.fragment or _UNPRINTABLE.search(value):
+        raise ValueError("nothing may follow the port; percent-encode special characters in user and password")
+    return Proxy(variable, parts.scheme, host, port or PORTS[parts.scheme], _basic(parts))
+
+
+def _is_host(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return _HOST_NAME.fullmatch(host) is not None
+    return True
+
+
+def _basic(parts: SplitResult) -> Secret | None:
+    """The user info as Basic credentials."""
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    if not user and not password:
+        return None
+    if ":" in user:
+        raise ValueError("the user name must not hold a colon")
+    return Secret("Basic " + base64.b64encode(f"{user}:{password}".encode()).decode())

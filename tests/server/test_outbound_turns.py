@@ -1,0 +1,127 @@
+"""Whole answers of all providers behind an outgoing proxy, and what a client is told when that one fails."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from connect_proxy import Authority, Company, ConnectProxy, Names, company, place_of, whole
+from harness import Live, ask
+from wires import WIRES, message_of
+
+from proxy.config import load
+from proxy.core.outbound import OutboundProxies
+from proxy.sandbox import Sandbox
+
+MODELS = ("gpt-5.5", *(wire.model for wire in WIRES))
+VENDOR_FIELDS = ("p1_base_url", "p1_issuer", "p2_base_url", "p2_oauth_host", "p4_base_url")
+Serve = Callable[..., contextlib.AbstractAsyncContextManager[Live]]
+
+
+@pytest.fixture
+async def office(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Company]:
+    authority = Authority()
+    authority.trusted(monkeypatch)
+    names = Names.installed(monkeypatch)
+    async with company(sandbox, authority) as found:
+        yield found
+    assert names.looked_up == []  # no name of a vendor: nothing went, or tried to go, directly
+
+
+@pytest.fixture
+def serve(sandbox: Sandbox, tmp_path: Path, office: Company) -> Serve:
+    """The proxy in that office. `user` as its variable says."""
+
+    def start(user: str = "me:p%40ss@", *, lifetime_s: int = 3600) -> Live:
+        variables = {"HTTPS_PROXY": f"http://{user}127.0.0.1:{office.proxy.port}"}
+        config = load(office.settings)[0]
+        live = Live(
+            sandbox,
+            tmp_path,
+            proxies=OutboundProxies.from_environment(variables),
+            **{name: getattr(config, name) for name in VENDOR_FIELDS},
+        )
+        sandbox.write_credentials(tmp_path, lifetime_s=lifetime_s)
+        return live
+
+    return start
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("model", MODELS)
+async def test_every_wire_answers_through_the_tunnel(serve: Serve, office: Company, model: str, stream: bool) -> None:
+    async with serve() as live:
+        message = message_of(await live.post(ask("hello", model=model, stream=stream)))
+    assert message["stop_reason"] == "end_turn" and message["content"][-1]["text"]
+    assert office.only_tunnels and live.sleeps == []
+
+
+@pytest.mark.parametrize("label", ["p1", "p2"])
+async def test_a_sign_in_is_renewed_through_the_tunnel(serve: Serve, office: Company, label: str) -> None:
+    model = {"p1": "gpt-5.5", "p2": "kimi-for-coding"}[label]
+    async with serve(lifetime_s=-1) as live:
+        assert (await live.post(ask(model=model))).status == 200
+        issuer = getattr(live.sandbox, label).issuer
+        assert issuer.refresh_requests == 1
+    assert office.only_tunnels
+
+
+async def test_a_search_goes_through_the_tunnel(serve: Serve, office: Company) -> None:
+    tools = [{"type": "web_search_20250305", "name": "web_search"}]
+    choice = {"type": "tool", "name": "web_search"}
+    async with serve() as live:
+        answer = await live.post(ask("Perform a web search for the query: tea", tools=tools, tool_choice=choice))
+        assert answer.status == 200, answer.raw
+    assert office.only_tunnels
+
+
+@pytest.mark.parametrize("lifetime_s", [3600, -1], ids=["request", "renewal"])
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("model", ["gpt-5.5", "kimi-for-coding"])
+async def test_wrong_credentials_are_told_once_and_nothing_goes_directly(
+    serve: Serve, office: Company, model: str, stream: bool, lifetime_s: int
+) -> None:
+    async with serve("me:wrong@", lifetime_s=lifetime_s) as live:
+        before = credentials(live)
+        answer = await live.post(ask(model=model, stream=stream))
+        assert answer.status == 502 and answer.headers["x-should-retry"] == "false"
+        assert answer.error == {"type": "api_error", "message": answer.error["message"]}
+        assert "wants authentication" in answer.error["message"] and "HTTPS_PROXY" in answer.error["message"]
+        assert "wrong" not in str(live.notes.records) + str(live.notes.captures) + answer.raw.decode()
+        assert credentials(live) == before
+    assert len(office.proxy.asked) == 1 and office.front.connections == 0 and live.sleeps == []
+
+
+def credentials(live: Live) -> dict[str, bytes]:
+    """What is stored; markers of a renewal under way would show as well, locks do not count."""
+    return {str(path): path.read_bytes() for path in live.root.rglob("*") if path.is_file() and path.suffix != ".lock"}
+
+
+async def test_a_closed_tunnel_is_told_once_with_its_hint(serve: Serve, office: Company) -> None:
+    async with serve() as live:
+        office.proxy.answers = [whole("503 Busy", "Retry-After: 17")] * 9
+        for number in (1, 2):
+            answer = await live.post(ask(stream=True))
+            assert (answer.status, answer.headers["retry-after"]) == (502, "17")
+            assert "x-should-retry" not in answer.headers
+            assert "refused the tunnel to vendors.test:443 (status 503)" in answer.error["message"]
+            assert len(office.proxy.asked) == number
+        office.proxy.answers = []
+        assert (await live.post(ask())).status == 200
+    assert live.sleeps == [] and office.only_tunnels
+
+
+async def test_plain_upstreams_are_asked_in_absolute_form(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Loopback is no exception: what must be reached directly stands in NO_PROXY."""
+    host, port = place_of(sandbox)
+    async with ConnectProxy({f"{host}:{port}": (host, port)}, user="me:p@ss") as proxy:
+        variables = {"HTTP_PROXY": f"http://me:p%40ss@127.0.0.1:{proxy.port}"}
+        async with Live(sandbox, tmp_path, proxies=OutboundProxies.from_environment(variables)) as live:
+            assert (await live.post(ask())).status == 200
+        assert proxy.targets == [f"POST {sandbox.origin}/backend-api/codex/responses"]
+        variables["NO_PROXY"] = "127.0.0.1"
+        async with Live(sandbox, tmp_path, proxies=OutboundProxies.from_environment(variables)) as live:
+            assert (await live.post(ask())).status == 200
+        assert len(proxy.asked) == 1
