@@ -20,11 +20,9 @@ from proxy.sandbox.p2 import WIRES as P2_WIRES
 from proxy.sandbox.p4 import P4, P4Options
 from proxy.sandbox.p4 import WIRES as P4_WIRES
 from proxy.sandbox.script import Tables, load_steps, read_steps
+from proxy.sandbox.upstream import MAX_BODY_BYTES
 
 HOST = "127.0.0.1"
-
-#: As generous as the proxy's own limit, and a little more: the proxy wraps what it gets.
-MAX_BODY_BYTES = 80 * 1024 * 1024
 
 #: How long open answers may go on when the server stops. They are simulated: nobody loses anything.
 SHUTDOWN_S = 0.1

@@ -15,8 +15,8 @@ from proxy.sandbox.p1_issuer import Issuer
 from proxy.sandbox.p1_responses import WIRE, serve_responses
 from proxy.sandbox.p1_search import serve_search
 from proxy.sandbox.p1_tokens import TokenBook
-from proxy.sandbox.received import Received
-from proxy.sandbox.upstream import KEPT_REQUESTS, Options, Upstream
+from proxy.sandbox.received import KEPT_REQUESTS, Received
+from proxy.sandbox.upstream import Options, Upstream
 
 CODEX_PATH = "/backend-api/codex"
 
