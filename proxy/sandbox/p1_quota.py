@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+POSITIONS = ("primary", "secondary")
+
 #: A window of which this much is used is exhausted.
 EXHAUSTED_PERCENT = 100
 
@@ -52,7 +54,7 @@ class Quota:
             "plan_type": self.plan,
             "rate_limit": {
                 **self._state,
-                **{f"{name}_window": self._usage_window(name, now) for name in ("primary", "secondary")},
+                **{f"{name}_window": self._window(name, now, limit_window_seconds=60) for name in POSITIONS},
             },
             "additional_rate_limits": [],
             "credits": self._credits,
@@ -67,7 +69,7 @@ class Quota:
             "metered_limit_name": "codex",
             "rate_limits": {
                 **self._state,
-                **{name: self._event_window(name, now) for name in ("primary", "secondary")},
+                **{name: self._window(name, now, window_minutes=1) for name in POSITIONS},
             },
             "credits": self._credits,
         }
@@ -80,20 +82,17 @@ class Quota:
     def _credits(self) -> dict[str, Any]:
         return {"has_credits": self.has_credits, "unlimited": False, "balance": self.balance}
 
-    def _usage_window(self, name: str, now: float) -> dict[str, Any] | None:
+    def _window(self, name: str, now: float, **lengths: int) -> dict[str, Any] | None:
+        """`lengths` are names of the length, each with how many of its unit make a minute."""
         if name not in self.windows:
             return None
         percent, minutes = self.windows[name]
-        return {"used_percent": percent, "limit_window_seconds": minutes * 60, **self._reset(now)}
-
-    def _event_window(self, name: str, now: float) -> dict[str, Any] | None:
-        if name not in self.windows:
-            return None
-        percent, minutes = self.windows[name]
-        return {"used_percent": percent, "window_minutes": minutes, **self._reset(now)}
-
-    def _reset(self, now: float) -> dict[str, int]:
-        return {"reset_after_seconds": self.reset_after_s, "reset_at": self._reset_at(now)}
+        return {
+            "used_percent": percent,
+            **{unit: minutes * count for unit, count in lengths.items()},
+            "reset_after_seconds": self.reset_after_s,
+            "reset_at": self._reset_at(now),
+        }
 
     def _reset_at(self, now: float) -> int:
         return int(now) + self.reset_after_s

@@ -159,7 +159,7 @@ class Session:
         if self._turn is None:
             return
         if event["type"] == "response.output_item.done":
-            self._items.append(event["item"])
+            self._items.append(event.get("item", {}))
         elif event["type"] in TERMINALS:
             self._remember(event, self._turn)
             self._turn = None

@@ -8,8 +8,7 @@ import pytest
 from p1_sandbox_client import LITE, full, lite, user
 from p1_socket_client import ACCEPT, BETA, SocketClient, frame_of
 
-from proxy.sandbox import FAULTS, P1Options, Place, Sandbox, ScriptError
-from proxy.sandbox.p1_sockets import Limits
+from proxy.sandbox import FAULTS, Limits, P1Options, Place, Sandbox, ScriptError
 
 HEADERS: list[tuple[str, dict[str, str | None], int, str]] = [
     ("no bearer", {"authorization": None}, 401, "token_expired"),
@@ -181,26 +180,25 @@ async def test_so_many_sockets_are_open_at_the_most(sockets: SocketClient) -> No
 
 async def test_a_socket_older_than_allowed_is_sent_away(session: aiohttp.ClientSession) -> None:
     now = [1_000.0]
-    async with Sandbox(options=P1Options(socket_age_s=60), clock=lambda: now[0]) as sandbox:
-        async with SocketClient(sandbox, session).open() as line:
-            first = await line.ask()
-            now[0] += 60
-            assert (await line.ask(previous_response_id=first.final["id"])).types[-1] == "response.completed"
-            now[0] += 1
-            (event,) = (await line.ask()).events
-            assert (event["status"], event["error"]["code"]) == (400, "websocket_connection_limit_reached")
-            assert (await line.listen()).status == 1000
+    sandbox = Sandbox(options=P1Options(socket_age_s=60), clock=lambda: now[0])
+    async with sandbox, SocketClient(sandbox, session).open() as line:
+        first = await line.ask()
+        now[0] += 60
+        assert (await line.ask(previous_response_id=first.final["id"])).types[-1] == "response.completed"
+        now[0] += 1
+        (event,) = (await line.ask()).events
+        assert (event["status"], event["error"]["code"]) == (400, "websocket_connection_limit_reached")
+        assert (await line.listen()).status == 1000
 
 
 async def test_an_answer_that_began_in_time_is_finished(session: aiohttp.ClientSession) -> None:
     now = [1_000.0]
-    options = P1Options(socket_age_s=60, word_delay_s=0.002)
-    async with Sandbox(options=options, clock=lambda: now[0]) as sandbox:
-        async with SocketClient(sandbox, session).open() as line:
-            await line.send(frame_of(full(user("stream 10 words"))))
-            await line.listen(("response.created",))
-            now[0] += 61
-            assert (await line.listen()).types[-1] == "response.completed"
+    sandbox = Sandbox(options=P1Options(socket_age_s=60, word_delay_s=0.002), clock=lambda: now[0])
+    async with sandbox, SocketClient(sandbox, session).open() as line:
+        await line.send(frame_of(full(user("stream 10 words"))))
+        await line.listen(("response.created",))
+        now[0] += 61
+        assert (await line.listen()).types[-1] == "response.completed"
 
 
 async def test_the_lite_lane(sockets: SocketClient) -> None:
