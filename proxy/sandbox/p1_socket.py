@@ -101,7 +101,8 @@ class Session:
             answer, moves, pace = self._prepare(turn, seen)
         except Refused as refused:
             seen.status = refused.status
-            await self._player().send([error_event(refused.status, refused.body)])
+            # past `_told`: this is not the end of the answer that may be going on
+            await _FramePlayer(self.request).send([error_event(refused.status, refused.body)])
             if self._is_old():
                 await self._close(WSCloseCode.OK)
             return
@@ -144,15 +145,12 @@ class Session:
 
     async def _play(self, answer: SocketAnswer, moves: list[Move], pace: Pace) -> None:
         with self.p1.at_work():
-            if not await self._player().perform(moves, pace):
+            if not await _FramePlayer(self.request, self._told).perform(moves, pace):
                 return
             if answer.close is not None:
                 await self._close(*answer.close)
             elif self._turn is not None:
                 await self._close(WSCloseCode.OK)  # the answer has no end, so there is nothing to wait for
-
-    def _player(self) -> _FramePlayer:
-        return _FramePlayer(self.request, self._told)
 
     def _told(self, event: Event) -> None:
         """Hears every event before it goes out, since the next request may come right behind the last of them."""
@@ -178,13 +176,14 @@ class Session:
 class _FramePlayer(Player):
     """Writes frames past the socket object, which sends good ones only. `told` hears of each event."""
 
-    def __init__(self, request: web.Request, told: Callable[[Event], None]) -> None:
+    def __init__(self, request: web.Request, told: Callable[[Event], None] | None = None) -> None:
         super().__init__(request, SOCKET)
         self._told = told
 
     async def send(self, batch: list[Event]) -> None:
-        for event in batch:
-            self._told(event)
+        if self._told is not None:
+            for event in batch:
+                self._told(event)
         await super().send(batch)
 
     async def write(self, data: bytes) -> None:

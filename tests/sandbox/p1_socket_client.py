@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
@@ -17,6 +18,9 @@ ACCEPT = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="  # what the standard gives for that key
 
 #: Behind one of these the answer is over.
 TERMINALS = ("response.completed", "response.incomplete", "response.failed", "error")
+
+#: Longer than any answer here takes.
+PATIENCE_S = 10
 
 HANDSHAKE = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13", "sec-websocket-key": KEY}
 
@@ -39,20 +43,23 @@ class Line:
         """`frame`: what becomes JSON, or a text as it is."""
         await self.socket.send_str(frame if isinstance(frame, str) else json.dumps(frame))
 
-    async def ask(self, body: dict[str, Any] | None = None, *, deaf: bool = False, **members: Any) -> Reply:
+    async def ask(self, body: dict[str, Any] | None = None, **members: Any) -> Reply:
         """The answer to the body, up to its terminal event or to the end of the socket."""
         await self.send(frame_of(full() if body is None else body, **members))
-        return await self.listen(deaf=deaf)
+        return await self.listen()
 
-    async def listen(self, until: tuple[str, ...] = TERMINALS, *, deaf: bool = False) -> Reply:
+    async def listen(self, until: tuple[str, ...] = TERMINALS) -> Reply:
         """`broken` is None after an event of `until`; data holds what was no event; status is the close code."""
+        async with asyncio.timeout(PATIENCE_S):
+            return await self._listen(until)
+
+    async def _listen(self, until: tuple[str, ...]) -> Reply:
         reply = Reply(0, {}, b"")
         while True:
             message = await self.socket.receive()
             if message.type is aiohttp.WSMsgType.PING:
                 self.pings += 1
-                if not deaf:
-                    await self.socket.pong(message.data)
+                await self.socket.pong(message.data)
             elif message.type is aiohttp.WSMsgType.PONG:
                 self.pongs.append(bytes(message.data))
             elif message.type is aiohttp.WSMsgType.TEXT and (event := _event(message.data)) is not None:

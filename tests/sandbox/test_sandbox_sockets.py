@@ -169,7 +169,8 @@ async def test_one_request_at_a_time(sockets: SocketClient) -> None:
         assert (refused.events[-1]["status"], "already" in refused.events[-1]["error"]["message"]) == (400, True)
         rest = await line.listen()
         assert rest.types[-1] == "response.completed" and (refused.text + rest.text).endswith("word20")
-        assert (await line.ask(full(user("stream 2 words")))).text == "word1 word2"
+        again = await line.ask(full(user("stream 2 words")), previous_response_id=rest.final["id"])
+        assert again.text == "word1 word2"
     assert [seen.status for seen in sockets.sandbox.p1.requests] == [200, 400, 200]
 
 

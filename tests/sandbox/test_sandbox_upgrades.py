@@ -6,7 +6,8 @@ from typing import Any
 import aiohttp
 import pytest
 from p1_sandbox_client import LITE, full, lite, user
-from p1_socket_client import ACCEPT, BETA, SocketClient, frame_of
+from p1_socket_client import ACCEPT, BETA, HANDSHAKE, SocketClient, frame_of
+from yarl import URL
 
 from proxy.sandbox import FAULTS, Limits, P1Options, Place, Sandbox, ScriptError
 
@@ -111,6 +112,20 @@ async def test_cut_instead_of_an_answer(sockets: SocketClient, reset: bool) -> N
     assert [seen.status for seen in sockets.sandbox.p1.sockets.seen] == [0, 0]
 
 
+@pytest.mark.parametrize("reset", [False, True])
+async def test_a_reset_is_told_from_an_end(sockets: SocketClient, reset: bool) -> None:
+    sockets.sandbox.p1.script.extend([{"fault": "upgrade_cut", "reset": reset}])
+    reader, writer = await asyncio.open_connection("127.0.0.1", sockets.sandbox.port)
+    headers = {"host": "x", **sockets.headers(), **HANDSHAKE}
+    lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
+    writer.write(f"GET {URL(sockets.url).path} HTTP/1.1\r\n{''.join(lines)}\r\n".encode())
+    try:
+        assert await reader.read() == b"" and not reset
+    except ConnectionResetError:
+        assert reset
+    writer.close()
+
+
 async def test_an_upgrade_that_hangs(sockets: SocketClient) -> None:
     sockets.sandbox.p1.script.extend([{"fault": "upgrade_hang"}])
     with pytest.raises(TimeoutError):
@@ -198,6 +213,9 @@ async def test_an_answer_that_began_in_time_is_finished(session: aiohttp.ClientS
         await line.send(frame_of(full(user("stream 10 words"))))
         await line.listen(("response.created",))
         now[0] += 61
+        await line.send(frame_of(full()))
+        refused = (await line.listen(("error",))).events[-1]
+        assert "already" in refused["error"]["message"], "nor is it closed for a request that comes too early"
         assert (await line.listen()).types[-1] == "response.completed"
 
 
