@@ -56,9 +56,9 @@ class Session:
     async def run(self) -> web.StreamResponse:
         socket = self._socket
         socket.headers.update({**self.p1.trace_headers(), **account_headers(self.p1)})
-        await socket.prepare(self.request)
-        self.seen.status = socket.status
         with self.p1.sockets.inside():
+            await socket.prepare(self.request)
+            self.seen.status = socket.status
             try:
                 async with asyncio.TaskGroup() as answers:
                     async for message in socket:

@@ -193,6 +193,12 @@ async def test_so_many_sockets_are_open_at_the_most(sockets: SocketClient) -> No
         assert (await line.ask()).broken is None
 
 
+async def test_upgrades_at_the_same_time_count_each_other(sockets: SocketClient) -> None:
+    sockets.sandbox.p1.options.limits = Limits(most_open=2)
+    await asyncio.gather(*(sockets.knock() for _ in range(8)))
+    assert sockets.sandbox.p1.sockets.most_open <= 2
+
+
 async def test_a_socket_older_than_allowed_is_sent_away(session: aiohttp.ClientSession) -> None:
     now = [1_000.0]
     sandbox = Sandbox(options=P1Options(socket_age_s=60), clock=lambda: now[0])
