@@ -11,6 +11,8 @@ wire, whoever speaks it; the others neither.
 from proxy.sandbox.alone import run_alone
 from proxy.sandbox.host import FAULTS, Sandbox
 from proxy.sandbox.p1 import P1, P1Options
+from proxy.sandbox.p1_quota import Quota
+from proxy.sandbox.p1_sockets import Limits
 from proxy.sandbox.p2 import P2, P2Options
 from proxy.sandbox.p4 import P4, P4Options
 from proxy.sandbox.received import Received
@@ -21,10 +23,12 @@ __all__ = [
     "P1",
     "P2",
     "P4",
+    "Limits",
     "P1Options",
     "P2Options",
     "P4Options",
     "Place",
+    "Quota",
     "Received",
     "Sandbox",
     "Script",

@@ -15,22 +15,26 @@ from aiohttp import web
 
 from proxy.sandbox.p1 import P1, P1Options
 from proxy.sandbox.p1_responses import WIRE as P1_WIRE
+from proxy.sandbox.p1_socket_faults import WIRE as P1_SOCKET_WIRE
+from proxy.sandbox.p1_upgrade import UPGRADE
+from proxy.sandbox.p1_upgrade_faults import UPGRADE_FAULTS
 from proxy.sandbox.p2 import P2, P2Options
 from proxy.sandbox.p2 import WIRES as P2_WIRES
 from proxy.sandbox.p4 import P4, P4Options
 from proxy.sandbox.p4 import WIRES as P4_WIRES
 from proxy.sandbox.script import Tables, load_steps, read_steps
+from proxy.sandbox.upstream import MAX_BODY_BYTES
 
 HOST = "127.0.0.1"
-
-#: As generous as the proxy's own limit, and a little more: the proxy wraps what it gets.
-MAX_BODY_BYTES = 80 * 1024 * 1024
 
 #: How long open answers may go on when the server stops. They are simulated: nobody loses anything.
 SHUTDOWN_S = 0.1
 
 #: Every fault that a step of a script may name, by the place where it can be played.
-FAULTS: Tables = {wire.place: wire.table for wire in (P1_WIRE, *P2_WIRES, *P4_WIRES)}
+FAULTS: Tables = {
+    **{wire.place: wire.table for wire in (P1_WIRE, P1_SOCKET_WIRE, *P2_WIRES, *P4_WIRES)},
+    UPGRADE: UPGRADE_FAULTS,
+}
 
 Steps = Iterable[Mapping[str, Any]] | Path
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,6 +19,9 @@ from proxy.core.sse import dump_json
 
 #: Events that share one write when nothing is slowed down: fewer system calls, and still a visible stream.
 EVENTS_PER_WRITE = 8
+
+#: How often it is looked whether what was written has gone out.
+DRAIN_POLL_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,70 +100,91 @@ EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-contr
 async def play(
     request: web.Request, headers: Mapping[str, str], moves: Iterable[Move], pace: Pace, framing: Framing = NAMED
 ) -> web.StreamResponse:
-    """Plays the moves as the body of a 200 answer. Events that follow each other share a write, see `Pace`."""
-    player = _Player(request, headers, framing)
-    batch: list[dict[str, Any]] = []
-    for move in moves:
-        if isinstance(move, dict):
-            if pace.word_delay_s > 0 and framing.is_delta(move):
-                await player.send(batch)
-                await asyncio.sleep(pace.word_delay_s)
-            batch.append(move)
-            if len(batch) >= pace.batch:
-                await player.send(batch)
-            continue
-        await player.send(batch)
-        await player.do(move)
-        if isinstance(move, Cut):
-            return player.response
-    await player.send(batch)
-    await player.open()
-    await player.response.write_eof()
+    """Plays the moves as the body of a 200 answer."""
+    player = _BodyPlayer(request, headers, framing)
+    if await player.perform(moves, pace):
+        await player.open()
+        await player.response.write_eof()
     return player.response
 
 
-class _Player:
-    """The response; its head goes out with the first thing that is sent."""
+class Player(ABC):
+    """Performs moves on the connection of a request."""
 
-    def __init__(self, request: web.Request, headers: Mapping[str, str], framing: Framing) -> None:
-        self._request = request
-        self._encode = framing.encode
-        self.response = web.StreamResponse(headers=headers)
+    def __init__(self, request: web.Request, framing: Framing) -> None:
+        self.request = request
+        self.framing = framing
 
-    async def open(self) -> None:
-        if not self.response.prepared:
-            await self.response.prepare(self._request)
+    @abstractmethod
+    async def write(self, data: bytes) -> None: ...
+
+    async def perform(self, moves: Iterable[Move], pace: Pace) -> bool:
+        """Whether the connection still stands at the end. Events that follow each other share a write, see `Pace`."""
+        batch: list[dict[str, Any]] = []
+        for move in moves:
+            if isinstance(move, dict):
+                if pace.word_delay_s > 0 and self.framing.is_delta(move):
+                    await self.send(batch)
+                    await asyncio.sleep(pace.word_delay_s)
+                batch.append(move)
+                if len(batch) >= pace.batch:
+                    await self.send(batch)
+                continue
+            await self.send(batch)
+            if isinstance(move, Cut):
+                await cut(self.request, reset=move.reset)
+                return False
+            await self._do(move)
+        await self.send(batch)
+        return True
 
     async def send(self, batch: list[dict[str, Any]]) -> None:
         """Sends and empties the batch."""
         if batch:
-            data = self._encode(batch)
+            data = self.framing.encode(batch)
             batch.clear()
-            await self._write(data)
+            await self.write(data)
 
-    async def do(self, move: Raw | Pause | Cut | Stall) -> None:
+    async def _do(self, move: Raw | Pause | Stall) -> None:
         if isinstance(move, Raw):
-            await self._write(move.data)
+            await self.write(move.data)
         elif isinstance(move, Pause):
             await asyncio.sleep(move.seconds)
-        elif isinstance(move, Stall):
-            await asyncio.Event().wait()
         else:
-            await self._cut(reset=move.reset)
+            await asyncio.Event().wait()
 
-    async def _write(self, data: bytes) -> None:
+
+class _BodyPlayer(Player):
+    """The body of a response, whose head goes out with the first thing that is sent."""
+
+    def __init__(self, request: web.Request, headers: Mapping[str, str], framing: Framing) -> None:
+        super().__init__(request, framing)
+        self.response = web.StreamResponse(headers=headers)
+
+    async def open(self) -> None:
+        if not self.response.prepared:
+            await self.response.prepare(self.request)
+
+    async def write(self, data: bytes) -> None:
         await self.open()
         await self.response.write(data)
 
-    async def _cut(self, *, reset: bool) -> None:
-        transport = self._request.transport
-        if transport is None:
-            return
-        # what was said before must arrive, and transports offer no event for that
-        while isinstance(transport, asyncio.WriteTransport) and transport.get_write_buffer_size():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
-        if reset:
-            # lingering for zero seconds turns the close into a reset
-            sock = transport.get_extra_info("socket")
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        transport.abort()
+
+async def drain(transport: asyncio.BaseTransport, most: int = 0) -> None:
+    """Returns when at most so many bytes wait to be sent."""
+    # transports offer no event for that
+    while isinstance(transport, asyncio.WriteTransport) and transport.get_write_buffer_size() > most:  # noqa: ASYNC110
+        await asyncio.sleep(DRAIN_POLL_S)
+
+
+async def cut(request: web.Request, *, reset: bool) -> None:
+    """Ends the connection once all that was said before is on its way."""
+    transport = request.transport
+    if transport is None:
+        return
+    await drain(transport)
+    if reset:
+        # lingering for zero seconds turns the close into a reset
+        sock = transport.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()

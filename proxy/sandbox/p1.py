@@ -5,18 +5,23 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
 
 from proxy.sandbox.p1_account import add_account_routes
 from proxy.sandbox.p1_issuer import Issuer
+from proxy.sandbox.p1_quota import Quota
 from proxy.sandbox.p1_responses import WIRE, serve_responses
 from proxy.sandbox.p1_search import serve_search
+from proxy.sandbox.p1_socket_faults import WIRE as SOCKET_WIRE
+from proxy.sandbox.p1_sockets import Limits, Sockets
 from proxy.sandbox.p1_tokens import TokenBook
-from proxy.sandbox.received import Received
-from proxy.sandbox.upstream import KEPT_REQUESTS, Options, Upstream
+from proxy.sandbox.p1_upgrade import UPGRADE, serve_upgrade
+from proxy.sandbox.p1_upgrade_faults import UPGRADE_FAULTS
+from proxy.sandbox.received import KEPT_REQUESTS, Received
+from proxy.sandbox.upstream import Options, Upstream
 
 CODEX_PATH = "/backend-api/codex"
 
@@ -27,34 +32,45 @@ class P1Options(Options):
 
     `context_form` is how an overflow of `context_limit` (tokens, at four characters each) is told: "failed" (a
     `response.failed` as the only event), "error" (an event of type `error`) or "http" (a 400).
+
+    Without `accept_sockets` every upgrade is refused with 426; one beyond the `limits` with an empty 403. A socket
+    older than `socket_age_s` takes no more requests. `announced`: news of the account come before each answer there.
     """
 
     account_id: str = "acct-sandbox"
     email: str = "sandbox@example.com"
-    plan: str = "plus"
     access_lifetime_s: int = 864_000  # ten days, as the real issuer
     context_limit: int = 272_000
     context_form: str = "failed"
     device_pending_polls: int = 1
     device_interval_s: int = 1
+    quota: Quota = field(default_factory=Quota)
+    accept_sockets: bool = True
+    limits: Limits = Limits()
+    socket_age_s: float = 3_600
+    announced: bool = True
 
 
 class P1(Upstream):
-    """State and routes. `searches` are kept like `requests`."""
+    """State and routes. `searches` are kept like `requests`; the frames of sockets are among the requests.
+
+    `sockets` knows who asked for one and what came over it.
+    """
 
     options: P1Options
 
     def __init__(self, options: P1Options | None = None, clock: Callable[[], float] = time.time) -> None:
-        super().__init__((WIRE,), clock)
+        super().__init__((WIRE, SOCKET_WIRE), clock, {UPGRADE: UPGRADE_FAULTS})
         self.options = options or P1Options()
         self.tokens = TokenBook(
             account_id=self.options.account_id,
             email=self.options.email,
-            plan=self.options.plan,
+            plan=self.options.quota.plan,
             lifetime_s=self.options.access_lifetime_s,
             clock=clock,
         )
         self.issuer = Issuer(self)
+        self.sockets = Sockets(clock)
         self.searches: deque[Received] = deque(maxlen=KEPT_REQUESTS)
 
     def trace_headers(self) -> dict[str, str]:
@@ -89,10 +105,14 @@ class P1(Upstream):
         async def responses(request: web.Request) -> web.StreamResponse:
             return await serve_responses(self, request)
 
+        async def upgrade(request: web.Request) -> web.StreamResponse:
+            return await serve_upgrade(self, request)
+
         async def search(request: web.Request) -> web.StreamResponse:
             return await serve_search(self, request)
 
-        app.router.add_route("*", f"{CODEX_PATH}/responses", responses)
+        app.router.add_post(f"{CODEX_PATH}/responses", responses)
+        app.router.add_get(f"{CODEX_PATH}/responses", upgrade, allow_head=False)
         app.router.add_post(f"{CODEX_PATH}/alpha/search", search)
         add_account_routes(self, app)
         self.issuer.add_routes(app)

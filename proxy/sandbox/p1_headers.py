@@ -10,6 +10,8 @@ from proxy.sandbox.refusal import Refused, detail, invalid
 LITE_HEADER = "x-openai-internal-codex-responses-lite"
 LITE_MARKER = "ws_request_header_x_openai_internal_codex_responses_lite"
 
+SOCKET_BETA = "responses_websockets"
+
 #: Clients of the vendor. The smallest models are offered to these only.
 VENDOR_CLIENTS = ("codex_cli_rs", "codex_exec")
 
@@ -41,19 +43,37 @@ def token_expired() -> Refused:
 
 
 def check_format(headers: Mapping[str, str], accept: str) -> None:
-    """JSON in, `accept` out, a named client, and the session header in its one good spelling."""
+    """JSON in, `accept` out, and what every request must have."""
     if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise detail("Unsupported Media Type", 415)
     offered = {part.partition(";")[0].strip().lower() for part in headers.get("accept", "").split(",")}
     if accept not in offered:
         raise detail(f"Not Acceptable: {accept} expected", 406)
+    _check_client(headers)
+    if SOCKET_BETA in headers.get("openai-beta", ""):
+        raise detail("openai-beta: responses_websockets is for the upgrade only")
+
+
+def check_upgrade(headers: Mapping[str, str]) -> None:
+    """The beta that sockets are, what every request must have, and nothing that belongs to a body."""
+    if f"{SOCKET_BETA}=" not in headers.get("openai-beta", ""):
+        raise detail("Missing required header: openai-beta: responses_websockets=<version>")
+    _check_client(headers)
+    for name in ("content-type", "content-encoding"):
+        if name in headers:
+            raise detail(f"Unexpected header: {name}")
+    if "text/event-stream" in headers.get("accept", ""):
+        raise detail("Not Acceptable: text/event-stream is for HTTP only", 406)
+    is_lite(headers)
+
+
+def _check_client(headers: Mapping[str, str]) -> None:
+    """A named client, and the session header in its one good spelling."""
     if not headers.get("originator", "").strip():
         raise detail("Missing required header: originator")
     if "session_id" in headers:
         # intermediaries drop names with an underscore, and with them the cache affinity
         raise detail("Unknown header: session_id. Did you mean session-id?")
-    if "responses_websockets" in headers.get("openai-beta", ""):
-        raise detail("openai-beta: responses_websockets is for the upgrade only")
 
 
 def is_lite(headers: Mapping[str, str]) -> bool:

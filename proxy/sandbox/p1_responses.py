@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from proxy.sandbox.p1_account import quota_headers
 from proxy.sandbox.p1_checks import Seen, check_body
 from proxy.sandbox.p1_failures import HTTP_FAULTS
 from proxy.sandbox.p1_headers import check_account, check_format, is_lite
 from proxy.sandbox.refusal import detail
+from proxy.sandbox.responses_answer import ResponsesAnswer
 from proxy.sandbox.responses_faults import RESPONSES_FAULTS
 from proxy.sandbox.responses_write import write_answer
 from proxy.sandbox.script import Place
@@ -31,9 +32,6 @@ _OVERFLOWS: dict[str, tuple[str, dict[str, Any]]] = {
 
 async def serve_responses(p1: P1, request: web.Request) -> web.StreamResponse:
     """One request for an answer."""
-    if request.method != "POST":
-        # no sockets here: a client in its automatic mode goes on over HTTP when it hears this
-        return detail("Upgrade Required", 426).response()
     return await p1.serve(request, lambda asked, body: _prepare(p1, asked, body))
 
 
@@ -42,19 +40,25 @@ def _prepare(p1: P1, request: web.Request, body: Any) -> Prepared:
     check_format(request.headers, "text/event-stream")
     if not isinstance(body, dict):
         raise detail("Invalid JSON body")
-    lite = is_lite(request.headers)
-    check_body(Seen(request.headers, body, lite, p1.options.account_id))
+    answer, instead = checked_answer(p1, request.headers, body, lite=is_lite(request.headers))
+    return Prepared(WIRE, answer, {"openai-model": body["model"], **account_headers(p1)}, instead)
+
+
+def checked_answer(
+    p1: P1, headers: Mapping[str, str], body: dict[str, Any], *, lite: bool
+) -> tuple[ResponsesAnswer, tuple[str, dict[str, Any]] | None]:
+    """The answer to a whole body over whatever transport, and the fault that comes instead. Raises Refused."""
+    check_body(Seen(headers, body, lite, p1.options.account_id))
     answer = write_answer(p1, body, p1.options.account_id, lite=lite)
     over = answer.input_tokens > p1.options.context_limit
-    instead = _OVERFLOWS[p1.options.context_form] if over else None
-    return Prepared(WIRE, answer, _stream_headers(p1, body), instead)
+    return answer, _OVERFLOWS[p1.options.context_form] if over else None
 
 
-def _stream_headers(p1: P1, body: dict[str, Any]) -> dict[str, str]:
+def account_headers(p1: P1) -> dict[str, str]:
+    """What a good answer says, and a 101, whatever is asked."""
     return {
-        "openai-model": body["model"],
         "x-codex-turn-state": p1.ids.new("turn"),
         "x-models-etag": '"sandbox"',
         "x-reasoning-included": "true",
-        **quota_headers(p1.clock()),
+        **p1.options.quota.headers(p1.clock()),
     }

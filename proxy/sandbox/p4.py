@@ -14,8 +14,8 @@ from proxy.sandbox.oauth import guarded
 from proxy.sandbox.p4_catalog import listed_models
 from proxy.sandbox.p4_gateway import check_account, check_key
 from proxy.sandbox.p4_wires import STREAMS, WHOLES, serve_wire
-from proxy.sandbox.received import Received, receive
-from proxy.sandbox.upstream import KEPT_REQUESTS, Options, Upstream
+from proxy.sandbox.received import KEPT_REQUESTS, Received, receive
+from proxy.sandbox.upstream import Options, Upstream
 
 API_PATH = "/zen/go/v1"
 

@@ -57,9 +57,11 @@ class ResponsesAnswer(Answer):
         return {**self.response("completed"), **(self.extra or {})}
 
     def finished(self, moves: list[Move]) -> list[Move]:
-        """Counted anew, since a fault may have added or taken events."""
-        for _ in number(move for move in moves if isinstance(move, dict)):
-            pass
+        """Counted anew when a fault has added events or made its own."""
+        events = [move for move in moves if isinstance(move, dict)]
+        if not all("sequence_number" in event for event in events):
+            for _ in number(events):
+                pass
         return super().finished(moves)
 
     def is_terminal(self, move: Move) -> bool:

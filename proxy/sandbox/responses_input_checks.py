@@ -235,7 +235,8 @@ def _check_sealed(item: Mapping[str, Any], kind: str, account_id: str, where: st
             code="missing_required_parameter",
             param=f"{where}.summary",
         )
-    check_seal(content, account_id, item_id)
+    # a thought is no compacted history
+    check_seal(content, account_id, item_id, "cmp_" if kind == "compaction" else "")
 
 
 def not_stored(item_id: Any) -> Refused:

@@ -6,8 +6,8 @@ upstream refuses anyhow use no step. Members of a step:
 
     "provider": "p2"                  only for this upstream; else for whichever gets a matching request first
     "match": {"contains": "text"}     only for requests whose body has the text in some value; also "prompt" (in the
-                                      last prompt of the user), "model" (equal), "wire" ("chat", "messages" or
-                                      "responses")
+                                      last prompt of the user), "model" (equal), "wire" ("chat", "messages",
+                                      "responses", "websocket" or "upgrade")
     "times": 3                        how often; default 1; null: for ever
     "word_delay_s": 0.05              the pace of this answer
     "events_per_write": 1
@@ -22,6 +22,11 @@ and one of (or none, then the answer is normal):
     "fault": "cut_text", …            a named fault; the other members are its parameters
 
 A fault waits for a request on a wire that knows its name: many names mean the same everywhere.
+
+On the wire "websocket" a step is for one request on a socket: a status comes as an event of type `error`, `raw` bytes
+stand beside the frames, and where a script ends without a terminal event the socket is closed. The wire "upgrade" is
+the way to such a socket, where nothing is asked for yet: its steps have no body to match, and a step without a fault
+is played there only when it names the wire.
 
 >>> Script({Place("p1", "responses"): {}}, [{"status": 500, "times": 2}]).left
 2
@@ -51,6 +56,9 @@ _KINDS = {
 
 _MATCHES = ("contains", "prompt", "model", "wire")
 
+#: Wires on which nothing is asked for yet.
+_UNASKED = ("upgrade",)
+
 _ENDS: dict[str, tuple[Move, ...]] = {
     "end": (),
     "cut": (Cut(),),
@@ -63,7 +71,7 @@ class Place(NamedTuple):
     """Where a step may be played: an upstream, one of its wires, and whether the answer is a stream there."""
 
     provider: str
-    wire: str  # chat | messages | responses
+    wire: str  # chat | messages | responses | websocket | upgrade
     stream: bool = True
 
 
@@ -186,6 +194,7 @@ def _read_step(step: Mapping[str, Any], tables: Tables) -> Step:
         read.params = own
         read.places = _places_of_fault(read, tables)
         return read
+    read.places = places = _places_of_answers(step, places)
     unknown = set(own) - _KINDS.get(kind or "", frozenset())
     if unknown:
         raise ValueError(f"unknown member {sorted(unknown)[0]!r}")
@@ -205,6 +214,13 @@ def _wanted_places(step: Mapping[str, Any], tables: Tables) -> frozenset[Place]:
         known = sorted({f"{place.provider} ({place.wire})" for place in tables})
         raise ValueError(f"no such provider or wire; known: {', '.join(known)}")
     return places
+
+
+def _places_of_answers(step: Mapping[str, Any], places: frozenset[Place]) -> frozenset[Place]:
+    """The places where something is asked for, unless the step names another."""
+    if "wire" in step.get("match", {}):
+        return places
+    return frozenset(place for place in places if place.wire not in _UNASKED)
 
 
 def _places_of_fault(step: Step, tables: Tables) -> frozenset[Place]:

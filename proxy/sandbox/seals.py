@@ -31,10 +31,13 @@ def is_sealed(content: str, account_id: str) -> bool:
     return opened is not None and opened["account"] == account_id
 
 
-def check_seal(content: str, account_id: str, item_id: str | None) -> None:
-    """Raises Refused (400) unless this account got exactly this content, for this item when an id is given."""
+def check_seal(content: str, account_id: str, item_id: str | None, prefix: str = "") -> None:
+    """Raises Refused (400) unless this account got exactly this content, for this item when an id is given.
+
+    `prefix` is how the id of the item must begin for which it was made, given or not.
+    """
     opened = _open_seal(content)
-    if opened is None or opened["account"] != account_id:
+    if opened is None or opened["account"] != account_id or not opened["item"].startswith(prefix):
         raise unverifiable(content, "Encrypted content could not be decrypted or parsed.")
     if item_id is not None and opened["item"] != item_id:
         raise unverifiable(content, "Encrypted content item_id did not match the target item id.")

@@ -75,7 +75,8 @@ def _silence(answer: Answer, after: str, seconds: float | None) -> list[Move]:
     return insert(answer, after, Stall() if seconds is None else Pause(seconds))
 
 
-def _between(answer: Answer, move: Callable[[int], Move]) -> list[Move]:
+def between(answer: Answer, move: Callable[[int], Move]) -> list[Move]:
+    """The normal answer with a move before each event, which is told the number of the event."""
     return [one for place, event in enumerate(answer.stream()) for one in (move(place), event)]
 
 
@@ -144,9 +145,9 @@ STREAM_FAULTS: dict[str, Fault] = {
     "silence_after_created": lambda answer, seconds=5.0: _silence(answer, "created", seconds),
     "silence_mid_text": lambda answer, seconds=5.0: _silence(answer, "text", seconds),
     "silence_mid_arguments": lambda answer, seconds=5.0: _silence(answer, "call", seconds),
-    "keepalives": lambda answer: _between(answer, lambda _: answer.keepalive()),
-    "unknown_events": lambda answer: _between(answer, answer.strange_event),
-    "comments": lambda answer: _between(answer, lambda _: Raw(b": keepalive\n\n")),
+    "keepalives": lambda answer: between(answer, lambda _: answer.keepalive()),
+    "unknown_events": lambda answer: between(answer, answer.strange_event),
+    "comments": lambda answer: between(answer, lambda _: Raw(b": keepalive\n\n")),
     "comments_only": _comments_only,
     "late_events": _late_events,
     "done_sentinel": lambda answer: [*answer.stream(), Raw(b"data: [DONE]\n\n")],

@@ -16,13 +16,13 @@ from proxy.sandbox.http_faults import HttpFault
 from proxy.sandbox.ids import Ids
 from proxy.sandbox.model import last_prompt
 from proxy.sandbox.moves import EVENT_STREAM, Move, Pace, Reply, play
-from proxy.sandbox.received import Received, receive
+from proxy.sandbox.received import KEPT_REQUESTS, Received, receive
 from proxy.sandbox.refusal import Refused, plain_reply
-from proxy.sandbox.script import Place, Script, Step
+from proxy.sandbox.script import Place, Script, Step, Tables
 from proxy.sandbox.stream_faults import Fault
 
-#: Requests kept for inspection, each with its body: enough for a test, bounded for a benchmark.
-KEPT_REQUESTS = 128
+#: As generous as the proxy's own limit, and a little more: the proxy wraps what it gets.
+MAX_BODY_BYTES = 80 * 1024 * 1024
 
 #: Conversations of which the prompt cache remembers a size.
 MAX_CACHE_KEYS = 1_000
@@ -77,10 +77,11 @@ class Upstream:
 
     options: Options
 
-    def __init__(self, wires: tuple[Wire, ...], clock: Callable[[], float]) -> None:
+    def __init__(self, wires: tuple[Wire, ...], clock: Callable[[], float], more: Tables | None = None) -> None:
+        """`more`: the faults of places where no answer is asked for."""
         self.clock = clock
         self.origin = ""  # set when the server knows its port
-        self.script = Script({wire.place: wire.table for wire in wires})
+        self.script = Script({**{wire.place: wire.table for wire in wires}, **(more or {})})
         self.ids = Ids()
         self.requests: deque[Received] = deque(maxlen=KEPT_REQUESTS)
         self.total_requests = 0  # all of them ever
@@ -131,14 +132,13 @@ class Upstream:
         """One request for an answer: the checks, then the script's step for it or the model's normal answer."""
         with self.at_work():
             seen = await receive(request)
-            self.total_requests += 1
-            self.requests.append(seen)
+            self.note(seen)
             try:
                 prepared = prepare(request, seen.body)
             except Refused as refused:
                 seen.status = refused.status
                 return refused.response()
-            outcome, step = self._decide(prepared, seen.body)
+            outcome, pace = self.decide(prepared, seen.body)
             if isinstance(outcome, Reply):
                 seen.status = outcome.status
                 headers = {**self.trace_headers(), **(outcome.headers or {})}
@@ -146,23 +146,29 @@ class Upstream:
             seen.status = 200
             kind = EVENT_STREAM if prepared.wire.place.stream else {"content-type": "application/json"}
             headers = {**self.trace_headers(), **kind, **prepared.headers}
-            return await play(request, headers, outcome, self._pace(step), prepared.answer.framing)
+            return await play(request, headers, outcome, pace, prepared.answer.framing)
 
-    def _decide(self, prepared: Prepared, body: Mapping[str, Any]) -> tuple[Reply | list[Move], Step | None]:
-        """What to do, and the script's step that says so, if any."""
+    def note(self, seen: Received) -> None:
+        """Counts and keeps a request."""
+        self.total_requests += 1
+        self.requests.append(seen)
+
+    def decide(self, prepared: Prepared, body: Mapping[str, Any]) -> tuple[Reply | list[Move], Pace]:
+        """What to do and how fast, by the script's step for this request if there is one."""
+        step = self.script.take(prepared.wire.place, body, last_prompt(prepared.answer.ask))
+        return self._outcome(prepared, step), self._pace(step)
+
+    def _outcome(self, prepared: Prepared, step: Step | None) -> Reply | list[Move]:
         wire, answer = prepared.wire, prepared.answer
-        step = self.script.take(wire.place, body, last_prompt(answer.ask))
         if step is not None and step.reply is not None:
-            return step.reply, step
+            return step.reply
         if step is not None and step.moves is not None:
-            return step.moves, step
+            return step.moves
         if step is not None and step.fault is not None:
-            return wire.play(answer, step.fault, step.params), step
+            return wire.play(answer, step.fault, step.params)
         if prepared.instead is not None:
-            return wire.play(answer, *prepared.instead), step
-        if not wire.place.stream:
-            return Reply(200, answer.whole()), step
-        return answer.finished(answer.stream()), step
+            return wire.play(answer, *prepared.instead)
+        return answer.finished(answer.stream()) if wire.place.stream else Reply(200, answer.whole())
 
     def _pace(self, step: Step | None) -> Pace:
         delay, batch = self.options.word_delay_s, self.options.events_per_write

@@ -3,6 +3,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 from p1_sandbox_client import Client
+from p1_socket_client import SocketClient
 from p2_sandbox_client import P2Client
 from p4_sandbox_client import P4Client
 
@@ -24,6 +25,11 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
 @pytest.fixture
 def client(sandbox: Sandbox, session: aiohttp.ClientSession) -> Client:
     return Client(sandbox, session)
+
+
+@pytest.fixture
+def sockets(sandbox: Sandbox, session: aiohttp.ClientSession) -> SocketClient:
+    return SocketClient(sandbox, session)
 
 
 @pytest.fixture
