@@ -13,7 +13,7 @@ import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import aiohttp
 
@@ -95,6 +95,15 @@ class Provider(Protocol):
 
     async def close(self) -> None:
         """Ends background work. Called once, at shutdown."""
+        ...
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A provider that keeps state of conversations beyond a request."""
+
+    def served_elsewhere(self, owner: Owner, request: Mapping[str, Any], request_id: str) -> None:
+        """A request of this owner is answered by another provider. `request_id` is for the log."""
         ...
 
 

@@ -93,9 +93,13 @@ class ResponsesTurn(Turn):
         kept = [item for item in self._body["input"] if item.get("type") != "reasoning"]
         if len(kept) == len(self._body["input"]):
             return False
-        self._body = {**self._body, "input": kept}
-        self._payload = dump_json(self._body).encode()
+        self.send_instead({**self._body, "input": kept})
         return True
+
+    def send_instead(self, body: dict[str, Any]) -> None:
+        """From the next attempt on the request has this body."""
+        self._body = body
+        self._payload = dump_json(body).encode()
 
 
 def is_foreign_reasoning(error: UpstreamError) -> bool:

@@ -25,11 +25,11 @@ from proxy.core.routing import (
 )
 from proxy.errors import RequestError
 from proxy.observe.project import find_working_directory, project_name
-from proxy.providers.base import Call, Provider
+from proxy.providers.base import Call, Provider, Remembering
 from proxy.server.admission import Permit
 from proxy.server.body import read_json
 from proxy.server.exchange import Exchange, as_proxy_error, error_response, json_response, unforeseen
-from proxy.server.state import header_values
+from proxy.server.state import State, header_values
 from proxy.server.stream import fold_stream, send_stream
 
 Work = Callable[[Exchange, Call, Provider], Awaitable[web.StreamResponse]]
@@ -126,7 +126,17 @@ async def _prepare(exchange: Exchange, values: Mapping[str, list[str]], permit: 
         auto_review=choice.auto_review,
         recorder=state.recorder,
     )
+    _tell_others(state, call, provider)
     return call, provider
+
+
+def _tell_others(state: State, call: Call, provider: Provider) -> None:
+    """Whoever served this conversation before learns that it does not any more."""
+    if call.owner is None:
+        return
+    for other in state.providers.values():
+        if other is not provider and isinstance(other, Remembering):
+            other.served_elsewhere(call.owner, call.request, call.request_id)
 
 
 @dataclass(frozen=True, slots=True)

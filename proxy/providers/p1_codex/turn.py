@@ -14,10 +14,14 @@ from proxy.errors import UpstreamError
 from proxy.providers.base import Call, Services
 from proxy.providers.p1_codex import request as p1_request
 from proxy.providers.p1_codex.catalog import LABEL
-from proxy.providers.p1_codex.failures import SERVICE, WIRE, final_error
+from proxy.providers.p1_codex.failures import SERVICE, WIRE
 from proxy.providers.p1_codex.request import Prepared
+from proxy.providers.p1_codex.telemetry import Allowances
 from proxy.providers.responses import ResponsesTurn
 from proxy.providers.transport import Batch, Outgoing, Transport
+
+#: Kinds of failure that lie in the request: another body may be taken.
+_REFUSALS = frozenset({"invalid_request", "unprocessable", "not_found", "context", "too_large"})
 
 
 class CodexTurn(ResponsesTurn):
@@ -37,10 +41,14 @@ class CodexTurn(ResponsesTurn):
         credentials: Credentials,
         transport: Transport,
         offsets: ReadOffsets,
+        allowances: Allowances,
     ) -> None:
         signatures = config.p1_reasoning_signatures
         super().__init__(call, services, wire=WIRE, body=prepared.body, offsets=offsets, signatures=signatures)
         self._lite = prepared.lite
+        self._plain = prepared.plain
+        self.fell_back = False  # to the plain body
+        self._allowances = allowances
         self._config = config
         self._credentials = credentials
         self._credential: Credential | None = None
@@ -72,7 +80,10 @@ class CodexTurn(ResponsesTurn):
         kind = event.get("type")
         if kind == "codex.rate_limits":
             self._spent = spent_window(event)
+            self._allowances.heed_event(self._account, event)
             return
+        if kind == "error" and isinstance(event.get("headers"), Mapping):
+            self._allowances.heed_headers(self._account, event["headers"])
         super().look(event)
         self._responded = self._responded or (isinstance(kind, str) and kind.startswith("response."))
 
@@ -84,12 +95,20 @@ class CodexTurn(ResponsesTurn):
         return UpstreamError(message, kind="usage_limit", retry_after=self._spent, provider=LABEL)
 
     async def cure(self, error: UpstreamError) -> bool:
-        """A new token after a 401."""
+        """A new token after a 401; the plain body where a compacted history is refused."""
         if error.status == 401 and not self._renewed and self._credential is not None:
             self._renewed = True
             self._credential = await self._credentials.renew(self._credential.access)
             return True
+        if self._plain is not None and error.kind in _REFUSALS:
+            self.send_instead(self._plain)
+            self._plain, self.fell_back = None, True
+            return True
         return await super().cure(error)
 
     def final(self, error: UpstreamError) -> UpstreamError:
-        return final_error(error)
+        return self._allowances.final(self._account, error)
+
+    @property
+    def _account(self) -> str | None:
+        return self._credential.account_id if self._credential is not None else None
