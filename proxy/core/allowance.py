@@ -47,7 +47,7 @@ class Allowance:
     """An account's allowance at one moment.
 
     limits   name of a limit -> its windows, as the upstream orders them
-    active   the limit that refused a request last
+    active   the limit that refused the newest request, if one did
     """
 
     limits: Mapping[str, tuple[Window, ...]] = field(default_factory=dict)

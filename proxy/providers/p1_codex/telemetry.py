@@ -202,7 +202,6 @@ class Allowances:
             limits=kept,
             credits=fresh.credits or old.credits,
             plan=fresh.plan or old.plan,
-            active=fresh.active or old.active,
         )
         if len(self._known) > MAX_ACCOUNTS:
             self._known.popitem(last=False)

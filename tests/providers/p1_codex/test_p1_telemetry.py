@@ -210,6 +210,13 @@ def test_a_spent_allowance_tells_when_it_is_really_back(
     assert allowances.final("b", spent(retry_after)).retry_after == retry_after
 
 
+def test_a_limit_that_refused_an_earlier_request_is_not_blamed_for_this_one() -> None:
+    allowances, _ = kept()
+    allowances.heed_headers("a", {**FOX, "x-codex-active-limit": "codex_fox"})
+    allowances.heed_headers("a", FIVE_HOURS)
+    assert allowances.final("a", spent(5)).retry_after == 5
+
+
 def test_other_failures_keep_their_time() -> None:
     allowances, _ = kept()
     allowances.heed_headers("a", FULL_WEEK)
