@@ -20,9 +20,6 @@ from proxy.providers.p1_codex.telemetry import Allowances
 from proxy.providers.responses import ResponsesTurn
 from proxy.providers.transport import Batch, Outgoing, Transport
 
-#: Kinds of failure that lie in the request: another body may be taken.
-_REFUSALS = frozenset({"invalid_request", "unprocessable", "not_found", "context", "too_large"})
-
 
 class CodexTurn(ResponsesTurn):
     """Runs one call. Use once."""
@@ -46,8 +43,7 @@ class CodexTurn(ResponsesTurn):
         signatures = config.p1_reasoning_signatures
         super().__init__(call, services, wire=WIRE, body=prepared.body, offsets=offsets, signatures=signatures)
         self._lite = prepared.lite
-        self._plain = prepared.plain
-        self.fell_back = False  # to the plain body
+        self.plain = prepared.plain
         self._allowances = allowances
         self._config = config
         self._credentials = credentials
@@ -95,14 +91,10 @@ class CodexTurn(ResponsesTurn):
         return UpstreamError(message, kind="usage_limit", retry_after=self._spent, provider=LABEL)
 
     async def cure(self, error: UpstreamError) -> bool:
-        """A new token after a 401; the plain body where a compacted history is refused."""
+        """A new token after a 401."""
         if error.status == 401 and not self._renewed and self._credential is not None:
             self._renewed = True
             self._credential = await self._credentials.renew(self._credential.access)
-            return True
-        if self._plain is not None and error.kind in _REFUSALS:
-            self.send_instead(self._plain)
-            self._plain, self.fell_back = None, True
             return True
         return await super().cure(error)
 
