@@ -72,8 +72,8 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     auth.add_argument("--device", action="store_true", help="sign in with a code on another device")
     auth.set_defaults(run=_auth, failure=2)
 
-    usage = commands.add_parser("usage", help="show what is left of an allowance: usage p4")
-    usage.add_argument("label", help="p2 (kimi), p4 (opencode)")
+    usage = commands.add_parser("usage", help="show what is left of an allowance: usage p1")
+    usage.add_argument("label", help="p1 (codex), p2 (kimi), p4 (opencode)")
     usage.add_argument("--json", action="store_true", help="the answer as JSON")
     usage.set_defaults(run=_usage, failure=1)
 

@@ -31,8 +31,8 @@ class _Bad(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One row. `fatal` settings stop the start when they are wrong, others fall back to their default with a
-    warning."""
+    """One row. `fatal` settings stop the start when they are wrong, others fall back with a warning: to their default,
+    or those that are `lenient` to what the file says."""
 
     field: str
     key: str | None
@@ -43,6 +43,7 @@ class Setting:
     fatal: bool = False
     secret: bool = False
     free_text: bool = False
+    lenient: bool = False
 
     @property
     def kind(self) -> str:
@@ -352,6 +353,14 @@ class Config:
         _switch,
         "Serve /v1/chat/completions and /v1/responses, for every provider.",
     )
+    p1_server_compaction: bool = _row(
+        "p1.serverCompaction",
+        "PROXY_P1_SERVER_COMPACTION",
+        False,
+        _boolean,
+        "Let p1 compact a conversation in its own way as well when the client asks for a summary.",
+        lenient=True,
+    )
     # p2
     p2_base_url: str = _row(
         "p2.baseUrl", "PROXY_P2_BASE_URL", "https://api.kimi.com/coding/v1", _url, "The API of p2.", fatal=True
@@ -382,21 +391,25 @@ def load(environment: Mapping[str, str], file: Mapping[str, Any] | None = None) 
     """`(config, warnings)` of an environment mapping and the content of `config.json`.
 
     Variables win over the file, the file over defaults. A key of the wrong type makes the whole file void, with a
-    warning; a wrong variable falls back to the default without looking at the file. Raises ConfigError for settings
-    with which nothing should start (addresses, URLs).
+    warning; a wrong variable falls back to the default without looking at the file, except for lenient settings. Raises
+    ConfigError for settings with which nothing should start (addresses, URLs).
     """
     values, warnings = _from_file(file or {})
     for setting in SETTINGS:
         variable = next((name for name in setting.variables if _is_set(setting, environment, name)), None)
         if variable is None:
             continue
-        values.pop(setting.field, None)
+        in_file = values.pop(setting.field, None)
         try:
             values[setting.field] = setting.parse(environment[variable])
         except _Bad as error:
             if setting.fatal:
                 raise ConfigError(f"{variable}: {error}") from None
-            warnings.append(f"{variable} is ignored: {error}; using {_shown(setting)}")
+            if setting.lenient and in_file is not None:
+                values[setting.field] = in_file
+                warnings.append(f"{variable} is ignored: {error}; using config.json")
+            else:
+                warnings.append(f"{variable} is ignored: {error}; using {_shown(setting)}")
     return Config(**values), warnings
 
 

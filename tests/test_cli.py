@@ -139,6 +139,14 @@ async def test_signing_in_with_a_code(sandbox: Sandbox, tmp_path: Path) -> None:
     assert status.status == 0 and "Account: acct-sandbox" in status.out
 
 
+async def test_the_allowance_is_shown(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.write_credentials(tmp_path / "config")
+    finished = await run("usage", "codex", env=environment(tmp_path, **sandbox.settings()))
+    assert finished.status == 0 and finished.out.startswith("Codex usage (plus plan):\n  5 hours: 12% used, resets ")
+    finished = await run("usage", "p1", env=environment(tmp_path / "other", **sandbox.settings()))
+    assert finished.status == 1 and "auth login p1" in finished.err and finished.out == ""
+
+
 async def test_signing_in_with_a_browser(sandbox: Sandbox, tmp_path: Path) -> None:
     finished = await browser_login(sandbox, tmp_path)
     assert finished.status == 0, finished.err

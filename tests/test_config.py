@@ -109,6 +109,19 @@ def test_a_switch_is_never_turned_on_by_accident() -> None:
     assert config.p1_pdf_input is False and len(warnings) == 1
 
 
+@pytest.mark.parametrize(("value", "on"), [("YES", True), ("0", False), ("maybe", None), ("2", None)])
+@pytest.mark.parametrize("in_file", [True, False])
+def test_an_unknown_word_for_server_compaction_leaves_it_to_the_file(
+    value: str, on: bool | None, in_file: bool
+) -> None:
+    variables = {"PROXY_P1_SERVER_COMPACTION": value}
+    config, warnings = load(variables, {"p1": {"serverCompaction": in_file}})
+    assert config.p1_server_compaction is (in_file if on is None else on)
+    assert len(warnings) == (on is None) and all("using config.json" in warning for warning in warnings)
+    config, warnings = load(variables)
+    assert config.p1_server_compaction is bool(on) and len(warnings) == (on is None)
+
+
 @pytest.mark.parametrize("value", ["not-an-ip", "localhost", "127.0.0.1:80", "256.1.1.1", "[::1]:80"])
 def test_an_address_that_is_none_stops_the_start(value: str) -> None:
     with pytest.raises(ConfigError, match="invalid proxy bind address") as raised:

@@ -23,7 +23,17 @@ def is_compaction(request: Mapping[str, Any]) -> bool:
     messages = request.get("messages") or []
     if not messages or messages[-1]["role"] != "user":
         return False
-    return any(TEXT_ONLY_MARKER in text and TASK_MARKER in text for text in texts_of(messages[-1]["content"]))
+    return any(map(_asks_for_summary, texts_of(messages[-1]["content"])))
+
+
+def _asks_for_summary(text: str) -> bool:
+    return TEXT_ONLY_MARKER in text and TASK_MARKER in text
+
+
+def is_instruction(text: str) -> bool:
+    """Whether a text of a compaction request is the one that asks for the summary; beside the system prompt made for
+    it the task stands alone."""
+    return _asks_for_summary(text) or text.lstrip().startswith(TASK_MARKER)
 
 
 def capped_effort(effort: str | None, cap: str) -> str | None:

@@ -166,13 +166,10 @@ def _failure(event: Mapping[str, Any], error: Mapping[str, Any], now: float) -> 
     kind, default = _kind(event.get("type"), code, kind_word, status, message.lower())
     if kind == "context" and "context window" not in message.lower():
         message = f"context window exceeded: {message}"
-    return Failure(
-        kind,
-        413 if kind == "context" else status or default,
-        message,
-        retry_after=retry_after_of(event, error, now=now),
-        code=code or None,
-    )
+    wait = retry_after_of(event, error, now=now)
+    if kind == "usage_limit":  # a retry-after beside the end of the window is for the next try
+        wait = max((seconds for seconds in (wait, _reset_of(error, now)) if seconds is not None), default=None)
+    return Failure(kind, 413 if kind == "context" else status or default, message, wait, code or None)
 
 
 def _kind(event_type: Any, code: str, word: str, status: int | None, text: str) -> tuple[str, int]:
@@ -181,7 +178,8 @@ def _kind(event_type: Any, code: str, word: str, status: int | None, text: str) 
         return "usage_limit", 429
     if word in _NO_SIGN_IN:  # whatever its words: "insufficient balance" is no rate limit there
         return _WORDS[word]
-    if status != 402 and any(phrase in text for phrase in _QUOTA_PHRASES):
+    clear = status in _PERMANENT and status != 402  # then words of the caller may stand in the message
+    if not clear and status != 402 and any(phrase in text for phrase in _QUOTA_PHRASES):
         return "usage_limit", 429
     if status in _CONTEXT_STATUSES and code not in _CODES and any(phrase in text for phrase in _CONTEXT_PHRASES):
         return "context", 413
@@ -189,7 +187,7 @@ def _kind(event_type: Any, code: str, word: str, status: int | None, text: str) 
         return _CODES[code]
     if word in _WORDS:
         return _WORDS[word]
-    if status in _PERMANENT and status != 402:  # the status is clear; words of the caller may stand in the message
+    if clear:
         text = ""
     if "model is at capacity" in text:
         return "overloaded", 529
@@ -237,19 +235,27 @@ def retry_after_of(event: Mapping[str, Any], error: Mapping[str, Any], *, now: f
         error.get("retry_after_seconds"),
         event.get("retry_after_seconds"),
         headers.get("retry-after"),
-        error.get("resets_in_seconds"),
     ):
         seconds = _seconds(value)
         if seconds is not None:
             return seconds
-    moment = _seconds(error.get("resets_at"))
-    if moment is not None and now:
-        return max(0.0, moment - now)
+    reset = _reset_of(error, now)
+    if reset is not None:
+        return reset
     message = error.get("message")
     match = _TRY_AGAIN.search(message) if isinstance(message, str) else None
     if match is None:
         return None
     return float(match[1]) / (1000 if match[2].lower() == "ms" else 1)
+
+
+def _reset_of(error: Mapping[str, Any], now: float) -> float | None:
+    """Seconds until a window begins anew."""
+    seconds = _seconds(error.get("resets_in_seconds"))
+    if seconds is not None:
+        return seconds
+    moment = _seconds(error.get("resets_at"))
+    return max(0.0, moment - now) if moment is not None and now else None
 
 
 def _seconds(value: Any) -> float | None:

@@ -156,6 +156,15 @@ class NativeResponses(Protocol):
         ...
 
 
+@runtime_checkable
+class Remembering(Protocol):
+    """A provider that keeps state of conversations beyond a request."""
+
+    def served_elsewhere(self, owner: Owner, request: Mapping[str, Any], request_id: str) -> None:
+        """A request of this owner is answered by another provider. `request_id` is for the log."""
+        ...
+
+
 #: Prints one line for the user.
 Say = Callable[[str], None]
 

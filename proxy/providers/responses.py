@@ -35,8 +35,16 @@ def is_last(event: Mapping[str, Any]) -> bool:
     return event.get("type") in LAST_EVENTS
 
 
+#: Kinds of failure that lie in the request: another body may be taken.
+_REFUSALS = frozenset({"invalid_request", "unprocessable", "not_found", "context", "too_large"})
+
+
 class ResponsesTurn(Turn):
-    """Runs one call over the Responses API. Use once."""
+    """Runs one call over the Responses API. Use once.
+
+    plain      the body to go back to when the first one is refused; None when there is none
+    fell_back  whether that happened
+    """
 
     def __init__(
         self,
@@ -53,6 +61,8 @@ class ResponsesTurn(Turn):
         self._offsets = offsets
         self._signatures = signatures
         self._stripped = False
+        self.plain: dict[str, Any] | None = None
+        self.fell_back = False
         self._body = body
         self._payload = dump_json(body).encode()
 
@@ -86,16 +96,24 @@ class ResponsesTurn(Turn):
             raise self._wire.refusal(failure, None)
 
     async def cure(self, error: UpstreamError) -> bool:
-        """No reasoning where that of another account is refused."""
+        """The plain body; no reasoning where that of another account is refused."""
+        if self.plain is not None and error.kind in _REFUSALS:
+            self._send_instead(self.plain)
+            self.plain, self.fell_back = None, True
+            return True
         if self._stripped or not is_foreign_reasoning(error):
             return False
         self._stripped = True
         kept = [item for item in self._body["input"] if item.get("type") != "reasoning"]
         if len(kept) == len(self._body["input"]):
             return False
-        self._body = {**self._body, "input": kept}
-        self._payload = dump_json(self._body).encode()
+        self._send_instead({**self._body, "input": kept})
         return True
+
+    def _send_instead(self, body: dict[str, Any]) -> None:
+        """From the next attempt on the request has this body."""
+        self._body = body
+        self._payload = dump_json(body).encode()
 
 
 def is_foreign_reasoning(error: UpstreamError) -> bool:

@@ -11,7 +11,7 @@ import asyncio
 import io
 import json
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -54,6 +54,9 @@ class Outgoing:
 
 Transport = Callable[[Outgoing], AsyncGenerator[Batch, None]]
 
+#: Is told the headers of every answer, refusals too, before anything is read.
+Heed = Callable[[Outgoing, Mapping[str, str]], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Wire:
@@ -77,8 +80,16 @@ class Wire:
 class HttpTransport:
     """POST, answered by server-sent events."""
 
-    def __init__(self, wire: Wire, session: aiohttp.ClientSession, log: Log, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        session: aiohttp.ClientSession,
+        log: Log,
+        clock: Callable[[], float],
+        heed: Heed = lambda _outgoing, _headers: None,
+    ) -> None:
         self._wire = wire
+        self._heed = heed
         self._session = session
         self._log = log
         self._clock = clock
@@ -142,6 +153,7 @@ class HttpTransport:
             upstream_id = response.headers.get("x-request-id")
             details = {"status": response.status, "ms": _ms(started), "upstreamId": upstream_id}
             self._note(outgoing, "upstream_response_received", **details)
+            self._heed(outgoing, response.headers)
             yield response
         finally:
             response.release()
@@ -188,8 +200,8 @@ class HttpTransport:
             raise AssertionError(event)
         result = self._wire.refusal(failure, response.headers.get("x-request-id"))
         header = parse_retry_after(response.headers.get("retry-after"), now=now)
-        if header is not None:
-            result.retry_after = header
+        if header is not None:  # of a spent allowance the body knows more: the header is for the next try
+            result.retry_after = max(header, result.retry_after or 0.0) if result.kind == "usage_limit" else header
         return result
 
     def _note(self, outgoing: Outgoing, msg: str, **fields: Any) -> None:

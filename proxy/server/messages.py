@@ -15,7 +15,7 @@ from proxy.core.lifecycle import CompactionStarted
 from proxy.core.messages import check_request
 from proxy.core.routing import AUTO_REVIEW_MODEL, AUTO_REVIEW_PROVIDER, Route, is_auto_review, normalise_model
 from proxy.errors import RequestError
-from proxy.providers.base import Call, Provider
+from proxy.providers.base import Call, Provider, Remembering
 from proxy.server.admission import Permit
 from proxy.server.body import read_json
 from proxy.server.exchange import Exchange
@@ -30,6 +30,7 @@ from proxy.server.serving import (
     serve,
     unknown_model,
 )
+from proxy.server.state import State
 from proxy.server.stream import fold_stream, send_stream
 
 
@@ -87,7 +88,17 @@ async def _prepare(exchange: Exchange, values: HeaderValues, permit: Permit) -> 
         auto_review=choice.auto_review,
         recorder=state.recorder,
     )
+    _tell_others(state, call, provider)
     return call, provider
+
+
+def _tell_others(state: State, call: Call, provider: Provider) -> None:
+    """Whoever served this conversation before learns that it does not any more."""
+    if call.owner is None:
+        return
+    for other in state.providers.values():
+        if other is not provider and isinstance(other, Remembering):
+            other.served_elsewhere(call.owner, call.request, call.request_id)
 
 
 def _review_model(exchange: Exchange, config: Config, body: Mapping[str, Any], found: Route | None) -> str | None:

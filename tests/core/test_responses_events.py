@@ -108,6 +108,13 @@ CONTEXT = "Your input exceeds the context window of this model."
         ),
         ({"type": "error", "status": 401, "error": {"message": "login timed out"}}, "sign_in", 401, False),
         (
+            {"type": "error", "status": 400, "error": {"message": "bad tool 'recharge': no usage limit given"}},
+            "invalid_request",
+            400,
+            False,
+        ),
+        ({"type": "error", "status": 500, "error": {"message": "usage limit reached"}}, "usage_limit", 500, False),
+        (
             {"type": "error", "status": 400, "error": {"message": "over the context length"}},
             "context",
             413,
@@ -164,6 +171,15 @@ def test_a_usage_limit_names_its_time() -> None:
         False,
         3600,
     )
+
+
+def test_the_end_of_a_spent_window_counts_and_not_the_next_try() -> None:
+    error = {"type": "usage_limit_reached", "message": "spent", "resets_in_seconds": 3600}
+    event = {"type": "error", "status": 429, "error": error, "headers": {"retry-after": "30"}}
+    failure = failure_of(event)
+    assert failure is not None and failure.retry_after == 3600
+    slow = failure_of({**event, "error": {"message": "slow", "resets_in_seconds": 3600}})
+    assert slow is not None and (slow.kind, slow.retry_after) == ("rate_limit", 30)
 
 
 @pytest.mark.parametrize(

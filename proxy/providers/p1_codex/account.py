@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from proxy.errors import ProxyError
 from proxy.providers.base import AccountContext, Say
-from proxy.providers.p1_codex import signin
-from proxy.providers.p1_codex.catalog import LABEL
+from proxy.providers.p1_codex import signin, usage
 from proxy.providers.p1_codex.request import PRODUCT
 
 
 class CodexAccount:
-    """Sign-in with a browser or a code; its allowance is not asked for yet."""
+    """Sign-in with a browser or a code."""
 
     def __init__(self, context: AccountContext) -> None:
         self._root = context.config_root
@@ -33,4 +31,5 @@ class CodexAccount:
         await signin.logout(self._root, say=say)
 
     async def usage(self, *, as_json: bool, say: Say) -> None:
-        raise ProxyError(f"the usage of {LABEL} cannot be shown yet", kind="not_found")
+        async with self._connect() as http:
+            await usage.show(self._root, self._config, say=say, session=http, as_json=as_json)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
+from functools import partial
 from typing import Any
 
 from proxy.auth.refresh import Credentials
+from proxy.auth.store import Credential
 from proxy.config import Config
+from proxy.core.identity import Owner
 from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.lifecycle import UpstreamStarted
 from proxy.core.messages import Event, MessageStream
@@ -27,13 +30,15 @@ from proxy.core.tokens import Length, count_responses
 from proxy.errors import UpstreamError
 from proxy.providers.base import Call, NativeAnswer, Services, Target
 from proxy.providers.p1_codex import request as p1_request
+from proxy.providers.p1_codex.buffered import Buffered
 from proxy.providers.p1_codex.catalog import CATALOG, LABEL, MODELS
 from proxy.providers.p1_codex.chat import chat_request
-from proxy.providers.p1_codex.failures import WIRE, final_error
+from proxy.providers.p1_codex.compacting import Compacting
+from proxy.providers.p1_codex.failures import WIRE
 from proxy.providers.p1_codex.native_route import NativeRoute
 from proxy.providers.p1_codex.signin import p1_credentials
+from proxy.providers.p1_codex.telemetry import Allowances
 from proxy.providers.p1_codex.turn import CodexTurn
-from proxy.providers.retry import GiveUp, Shown, decide
 from proxy.providers.transport import HttpTransport, Outgoing
 
 
@@ -49,7 +54,10 @@ class CodexProvider:
         self._credentials: Credentials = p1_credentials(
             services.config_dir, config.p1_issuer, services.http, services.clock, services.log
         )
-        self._transport = HttpTransport(WIRE, services.http, services.log, services.clock)
+        self.allowances = Allowances(services.log, services.clock)
+        self._transport = HttpTransport(WIRE, services.http, services.log, services.clock, self._heed)
+        self._buffered = Buffered(services, self._credentials, self.allowances)
+        self._compacting = Compacting(services, self._buffered, self._transport.stream)
         self._offsets = ReadOffsets()
         self._native = NativeRoute(services, self._credentials, self._transport)
 
@@ -85,16 +93,18 @@ class CodexProvider:
                 async for batch in batches:
                     yield batch
             return
-        turn = CodexTurn(
+        turn = partial(
+            CodexTurn,
             call,
-            p1_request.prepare(call, config, self._offsets),
             config=config,
             services=self._services,
             credentials=self._credentials,
             transport=self._transport.stream,
             offsets=self._offsets,
+            allowances=self.allowances,
         )
-        async with aclosing(turn.run()) as batches:
+        prepared = p1_request.prepare(call, config, self._offsets)
+        async with aclosing(self._compacting.run(call, prepared, turn)) as batches:
             async for batch in batches:
                 yield batch
 
@@ -133,31 +143,30 @@ class CodexProvider:
 
     async def _ask(self, call: Call, config: Config, body: bytes, owner: str) -> dict[str, Any]:
         """The answer of the search service: one refresh after a 401, the usual retries for what passes."""
-        credential = await self._credentials.get()
         headers = p1_request.search_headers(config, owner)
-        sent, attempt, renewed = 0, 0, False
-        while True:
-            sent += 1
-            call.record(UpstreamStarted(sent))
-            outgoing = Outgoing(
-                url=p1_request.search_url(config.p1_base_url),
-                headers=p1_request.with_credential(headers, credential),
-                body=body,
-                header_timeout_s=config.p1_header_timeout_ms / 1000,
-                request_id=call.request_id,
-                attempt=sent,
+
+        async def send(credential: Credential, number: int) -> dict[str, Any]:
+            call.record(UpstreamStarted(number))
+            return await self._transport.json(
+                Outgoing(
+                    url=p1_request.search_url(config.p1_base_url),
+                    headers=p1_request.with_credential(headers, credential),
+                    body=body,
+                    header_timeout_s=config.p1_header_timeout_ms / 1000,
+                    request_id=call.request_id,
+                    attempt=number,
+                )
             )
-            try:
-                return await self._transport.json(outgoing)
-            except UpstreamError as error:
-                if error.status == 401 and not renewed:
-                    credential, renewed = await self._credentials.renew(credential.access), True
-                    continue
-                decision = decide(error, attempt=attempt, shown=Shown.NOTHING, chance=self._services.random())
-                if isinstance(decision, GiveUp):
-                    raise final_error(error) from None
-            attempt += 1
-            await self._services.sleep(decision.after)
+
+        return await self._buffered.ask(call.request_id, send)
+
+    def _heed(self, outgoing: Outgoing, headers: Mapping[str, str]) -> None:
+        self.allowances.heed_headers(outgoing.headers.get(p1_request.ACCOUNT_HEADER), headers)
+
+    def served_elsewhere(self, owner: Owner, request: Mapping[str, Any], request_id: str) -> None:
+        """A conversation that went on with another model service is not continued here."""
+        if len(request["messages"]) > 1:  # a small request on the side says nothing about it
+            self._compacting.discard(owner, request_id, "served_elsewhere")
 
     async def close(self) -> None:
         await self._credentials.close()

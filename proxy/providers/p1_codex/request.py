@@ -22,6 +22,8 @@ from proxy.version import __version__
 #: The lite lane checks who is asking: under another name the smallest model does not exist.
 CODEX_NAME = "codex_cli_rs"
 PRODUCT = "model-proxy"
+#: Whose allowance a request takes from.
+ACCOUNT_HEADER = "chatgpt-account-id"
 
 _TIERS = {"fast": "priority", "priority": "priority", "flex": "flex"}
 #: What clients ask for; one newer client has a level above max.
@@ -103,10 +105,12 @@ def effort_of(request: Mapping[str, Any], config: Config) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A translated request: the body, and whether it goes out on the lite lane."""
+    """A translated request: the body, and whether it goes out on the lite lane. `plain` is the body to go back to when
+    this one, with a compacted history, is refused."""
 
     body: dict[str, Any]
     lite: bool
+    plain: dict[str, Any] | None = None
 
 
 def prepare(call: Call, config: Config, offsets: ReadOffsets) -> Prepared:
@@ -130,29 +134,33 @@ def prepare(call: Call, config: Config, offsets: ReadOffsets) -> Prepared:
 
 def headers(config: Config, *, lite: bool, session: str | None) -> dict[str, str]:
     """Headers of a Responses request, without the credential."""
-    agent = config.p1_user_agent if config.p1_user_agent is not None else config.user_agent
-    if agent is None:
-        agent = CODEX_NAME if lite else f"{PRODUCT}/{__version__}"
     result = {
         "content-type": "application/json",
         "accept": "text/event-stream",
         "accept-encoding": "identity",
-        "originator": CODEX_NAME if lite else config.p1_originator or PRODUCT,
         "openai-beta": "responses=experimental",
         "x-codex-beta-features": "remote_compaction_v2",
+        **account_headers(config, lite=lite),
     }
-    if agent:
-        result["user-agent"] = agent
     if lite:
         result["x-openai-internal-codex-responses-lite"] = "true"
     return result | _session_headers(session)
+
+
+def account_headers(config: Config, *, lite: bool = False) -> dict[str, str]:
+    """Who is asking: all that a question about the account needs beside the credential."""
+    agent = config.p1_user_agent if config.p1_user_agent is not None else config.user_agent
+    if agent is None:
+        agent = CODEX_NAME if lite else f"{PRODUCT}/{__version__}"
+    result = {"originator": CODEX_NAME if lite else config.p1_originator or PRODUCT}
+    return {**result, "user-agent": agent} if agent else result
 
 
 def with_credential(headers: dict[str, str], credential: Credential) -> dict[str, str]:
     """The headers of a request with its credential added."""
     result = {**headers, "authorization": f"Bearer {credential.access.reveal()}"}
     if credential.account_id:
-        result["chatgpt-account-id"] = credential.account_id
+        result[ACCOUNT_HEADER] = credential.account_id
     return result
 
 

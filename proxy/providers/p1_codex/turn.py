@@ -14,8 +14,9 @@ from proxy.errors import UpstreamError
 from proxy.providers.base import Call, Services
 from proxy.providers.p1_codex import request as p1_request
 from proxy.providers.p1_codex.catalog import LABEL
-from proxy.providers.p1_codex.failures import SERVICE, WIRE, final_error
+from proxy.providers.p1_codex.failures import SERVICE, WIRE
 from proxy.providers.p1_codex.request import Prepared
+from proxy.providers.p1_codex.telemetry import Allowances
 from proxy.providers.responses import ResponsesTurn
 from proxy.providers.transport import Batch, Outgoing, Transport
 
@@ -37,10 +38,13 @@ class CodexTurn(ResponsesTurn):
         credentials: Credentials,
         transport: Transport,
         offsets: ReadOffsets,
+        allowances: Allowances,
     ) -> None:
         signatures = config.p1_reasoning_signatures
         super().__init__(call, services, wire=WIRE, body=prepared.body, offsets=offsets, signatures=signatures)
         self._lite = prepared.lite
+        self.plain = prepared.plain
+        self._allowances = allowances
         self._config = config
         self._credentials = credentials
         self._credential: Credential | None = None
@@ -72,7 +76,10 @@ class CodexTurn(ResponsesTurn):
         kind = event.get("type")
         if kind == "codex.rate_limits":
             self._spent = spent_window(event)
+            self._allowances.heed_event(self._account, event)
             return
+        if kind == "error" and isinstance(event.get("headers"), Mapping):
+            self._allowances.heed_headers(self._account, event["headers"])
         super().look(event)
         self._responded = self._responded or (isinstance(kind, str) and kind.startswith("response."))
 
@@ -92,4 +99,8 @@ class CodexTurn(ResponsesTurn):
         return await super().cure(error)
 
     def final(self, error: UpstreamError) -> UpstreamError:
-        return final_error(error)
+        return self._allowances.final(self._account, error)
+
+    @property
+    def _account(self) -> str | None:
+        return self._credential.account_id if self._credential is not None else None

@@ -7,8 +7,7 @@ texts, names may be written otherwise, and members that say who is asking are no
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,16 @@ import aiohttp
 
 from proxy.auth.grant import first_text, number
 from proxy.auth.http import Answer, TokenClient
-from proxy.auth.refresh import Credential, Credentials, sign_in_hint
+from proxy.auth.refresh import Credential, Credentials
 from proxy.auth.text import printable
-from proxy.core.secret import Secret
-from proxy.errors import ProxyError, SignInError, UpstreamError, kind_of_status
+from proxy.core.allowance import length_in_words
+from proxy.providers.base import Say
 from proxy.providers.p2_kimi.catalog import LABEL
 from proxy.providers.p2_kimi.device import USER_AGENT, device_headers
 from proxy.providers.p2_kimi.signin import OAUTH_HOST, p2_credentials
+from proxy.providers.usage import ask_usage, print_usage
 
 BASE_URL = "https://api.kimi.com/coding/v1"
-
-#: Top-level members whose names begin so tell who is asking.
-_WHO = ("user", "account", "workspace")
 
 #: What a quota may be called at the top level, and how it is shown.
 _TITLES = {"usage": "Weekly"}
@@ -39,9 +36,6 @@ _UNITS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86_400, "WEEK": 604_80
 
 #: Quotas beyond this are not shown.
 _MAX_LINES = 50
-
-#: Prints one line for the user.
-Say = Callable[[str], None]
 
 
 async def show(
@@ -61,8 +55,7 @@ async def show(
         usage = await fetch(credentials, base_url, headers, session)
     finally:
         await credentials.close()
-    for line in [json.dumps(usage, indent=2, ensure_ascii=False)] if as_json else lines(usage):
-        say(line)
+    print_usage(usage, lines, as_json=as_json, say=say)
 
 
 async def fetch(
@@ -71,36 +64,13 @@ async def fetch(
     headers: Mapping[str, str],
     session: aiohttp.ClientSession,
 ) -> dict[str, Any]:
-    """The upstream's answer without the members that tell who is asking. `headers`: those of the device.
+    """What the API tells, see `ask_usage`. `headers`: those of the device. Raises ProxyError."""
 
-    A token that is refused is renewed once. Raises ProxyError.
-    """
-    credential = await credentials.get()
-    answer = await _ask(base_url, headers, credential, session)
-    if answer.status == 401:
-        credential = await credentials.renew(credential.access)
-        answer = await _ask(base_url, headers, credential, session)
-    if not answer.ok:
-        raise _error(answer, credential.access)
-    usage = {name: value for name, value in answer.data.items() if not name.lower().startswith(_WHO)}
-    if not usage:
-        raise UpstreamError("Kimi Code usage response was invalid.", kind="bad_answer", provider=LABEL)
-    return usage
+    async def ask(credential: Credential) -> Answer:
+        bearer = {"Authorization": f"Bearer {credential.access.reveal()}"}
+        return await TokenClient(LABEL, session, {**headers, **bearer}).get(f"{base_url.rstrip('/')}/usages")
 
-
-async def _ask(
-    base_url: str, headers: Mapping[str, str], credential: Credential, session: aiohttp.ClientSession
-) -> Answer:
-    bearer = {"Authorization": f"Bearer {credential.access.reveal()}"}
-    return await TokenClient(LABEL, session, {**headers, **bearer}).get(f"{base_url.rstrip('/')}/usages")
-
-
-def _error(answer: Answer, access: Secret) -> ProxyError:
-    message = f"Kimi Code did not tell the usage: {answer.reason(access)}."
-    kind = kind_of_status(answer.status)
-    if kind == "sign_in":
-        return SignInError(f"{message} To sign in again, {sign_in_hint(LABEL)}.", provider=LABEL)
-    return UpstreamError(message, kind=kind, provider=LABEL, retry_after=answer.retry_after)
+    return await ask_usage(LABEL, "Kimi Code", credentials, ask)
 
 
 def lines(usage: Mapping[str, Any]) -> list[str]:
@@ -140,15 +110,7 @@ def _window(window: object) -> str:
     factor = next((seconds for word, seconds in _UNITS.items() if word in unit), None)
     if not count or factor is None:
         return ""
-    seconds = count * factor
-    for name, length in (("day", 86_400), ("hour", 3600), ("minute", 60)):
-        if seconds >= length and seconds % length == 0:
-            return _counted(seconds / length, name)
-    return _counted(seconds, "second")
-
-
-def _counted(count: float, name: str) -> str:
-    return f"{count:g} {name}{'' if count == 1 else 's'}"
+    return length_in_words(count * factor)
 
 
 def _in_words(quota: Mapping[str, Any]) -> str:
