@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -24,7 +25,9 @@ WINDOW = {"used_percent": 12.5, "limit_window_seconds": 18_000, "reset_after_sec
 async def show(root: Path, sandbox: Sandbox, base_url: str = "", **options: Any) -> list[str]:
     said: list[str] = []
     config = load(sandbox.settings())[0]
-    await usage.show(root, replace(config, p1_base_url=base_url or config.p1_base_url), say=said.append, **options)
+    config = replace(config, p1_base_url=base_url or config.p1_base_url)
+    async with aiohttp.ClientSession() as session:
+        await usage.show(root, config, say=said.append, session=session, **options)
     return said
 
 
