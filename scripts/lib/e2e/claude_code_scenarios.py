@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from e2e.claude_code import ClaudeCode
@@ -180,6 +181,9 @@ async def missing_sign_in(claude: ClaudeCode, folder: Path) -> None:
     expect(done.result["is_error"] and "auth login p1" in done.text, "the command is named", done.result)
     expect(done.seconds < 15 and not done.retries, "without retries", done.seconds)
 
+
+#: Those of p1, which are tried over each of its transports.
+P1_SCENARIOS: Sequence[Scenario[ClaudeCode]] = tuple(SCENARIOS)
 
 #: One model of each wire: p2 and p4 over chat completions, p4 over Messages and over Responses.
 OTHER_WIRES = ("kimi-for-coding", "opencode-go/kimi-k2.6", "minimax-m3", "opencode-go/gpt-5.6-luna")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from e2e.codex import PAGE, Codex
@@ -49,7 +50,13 @@ def _turns_with(model: str) -> Scenario[Codex]:
     return named(turns, f"turns with {model}")
 
 
-for _model in (*NATIVE, *TRANSLATED):
+for _model in NATIVE:
+    scenario(_turns_with(_model))
+
+#: Those of p1; natively it is spoken to over HTTP whatever its transport.
+P1_SCENARIOS: Sequence[Scenario[Codex]] = tuple(SCENARIOS[1:])
+
+for _model in TRANSLATED:
     scenario(_turns_with(_model))
 
 

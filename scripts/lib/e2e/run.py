@@ -14,31 +14,33 @@ from typing import Any
 
 from e2e import claude_code, claude_code_scenarios, codex, codex_scenarios, sdk_scenarios
 from e2e.expecting import Scenario
+from e2e.servers import TRANSPORT
 
 AT_ONCE = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client, the versions that are tried, and what each must be able to do."""
+    """A client, the versions that are tried, and what each must be able to do; `transport` of p1, None for the default."""
 
     name: str
     versions: Sequence[str]
     install: Callable[[str, Path], Awaitable[Path]]  # of a version, into the cache; the program
     drive: Callable[[Path, str, Path], Any]  # program, version, folder
     scenarios: Sequence[Scenario[Any]]
+    transport: str | None = None
 
+
+_CLAUDE = (claude_code.install, claude_code.ClaudeCode)
+_NEWEST = claude_code.VERSIONS[:1]
 
 CLIENTS = (
     Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, sdk_scenarios.SCENARIOS),
     Client("codex", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.SCENARIOS),
-    Client(
-        "claude-code",
-        claude_code.VERSIONS,
-        claude_code.install,
-        claude_code.ClaudeCode,
-        claude_code_scenarios.SCENARIOS,
-    ),
+    Client("claude-code", claude_code.VERSIONS, *_CLAUDE, claude_code_scenarios.SCENARIOS),
+    Client("claude-code websocket", _NEWEST, *_CLAUDE, claude_code_scenarios.P1_SCENARIOS, "websocket"),
+    Client("claude-code http", _NEWEST, *_CLAUDE, claude_code_scenarios.P1_SCENARIOS, "http"),
+    Client("codex websocket", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.P1_SCENARIOS, "websocket"),
 )
 
 
@@ -55,13 +57,17 @@ async def main(selected: list[str]) -> int:
                 program = await client.install(version, cache) if wanted else Path()
                 for title in wanted:
                     folder = Path(root) / title.replace(" ", "-")
-                    runs.append(_run(title, titles[title], client.drive(program, version, folder), folder, gate))
+                    driven = client.drive(program, version, folder)
+                    runs.append(_run(title, titles[title], driven, folder, gate, client.transport))
         outcomes = await asyncio.gather(*runs)
     print(f"{outcomes.count(True)} passed, {outcomes.count(False)} failed")
     return 0 if outcomes and all(outcomes) else 1
 
 
-async def _run(title: str, scenario: Scenario[Any], client: Any, folder: Path, gate: asyncio.Semaphore) -> bool:
+async def _run(
+    title: str, scenario: Scenario[Any], client: Any, folder: Path, gate: asyncio.Semaphore, transport: str | None
+) -> bool:
+    TRANSPORT.set(transport)  # each run is a task with a context of its own
     async with gate:
         started, problem = time.monotonic(), ""
         (folder / "proxy").mkdir(parents=True)

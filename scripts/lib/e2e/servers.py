@@ -9,21 +9,26 @@ import re
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 from proxy.sandbox import Sandbox
 
 START_LIMIT_S = 20.0
+#: The transport of p1 for the scenario under way; None leaves the proxy its default.
+TRANSPORT: ContextVar[str | None] = ContextVar("transport", default=None)
 _LISTENS = re.compile(r"listens on (http://\S+)")
 
 
 @asynccontextmanager
 async def proxy_process(arguments: Sequence[str], environment: Mapping[str, str]) -> AsyncIterator[str]:
     """`python -m proxy serve …` on a free port, with the OpenAI-style routes; yields its address and ends it by pid."""
+    transport = TRANSPORT.get()
+    chosen = {"PROXY_P1_TRANSPORT": transport} if transport else {}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "proxy", "serve", "--port", "0", *arguments),
-        env={**os.environ, "PROXY_P1_RESPONSES_API": "1", **environment},
+        env={**os.environ, "PROXY_P1_RESPONSES_API": "1", **chosen, **environment},
         stdout=asyncio.subprocess.PIPE,
     )
     try:
