@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +185,8 @@ async def test_what_fits_no_header_gets_a_session_of_its_own(live: Live, wire: W
     await told(live, ask(model=wire.model, **metadata))
     await told(live, ask(model=wire.model, **metadata))
     first, again, other = session_of(wire, live)
-    assert first == again and first and other and first != other
+    assert first is not None and other is not None and first == again != other
+    assert [str(uuid.UUID(each)) for each in (first, other)] == [first, other] and uuid.UUID(first).version == 4
 
 
 async def test_without_a_session_p2_gets_no_cache_key(live: Live) -> None:

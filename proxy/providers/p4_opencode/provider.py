@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -200,7 +201,7 @@ class OpenCodeProvider:
 
     def _turn(self, call: Call) -> Turn:
         row = self._row(call.model)
-        session = p4_request.session_of(call, self._services.new_id())
+        session = p4_request.session_of(call, str(uuid.UUID(self._services.new_id())))
         gateway = _Gateway(self._services, row, self._transports[row.wire], session)
         if row.wire == "responses":
             return _Responses(call, gateway, self._offsets)

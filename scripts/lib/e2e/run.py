@@ -21,7 +21,10 @@ AT_ONCE = 2
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client, the versions that are tried, and what each must be able to do; `transport` of p1, None for the default."""
+    """A client, the versions that are tried, and what each must be able to do.
+
+    transport  of p1; None for the default
+    """
 
     name: str
     versions: Sequence[str]
