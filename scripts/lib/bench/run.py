@@ -16,11 +16,11 @@ from pathlib import Path
 
 import aiohttp
 
-from bench import requests
+from bench import requests, transports
+from bench.process import Process
 
 COUNT = int(os.environ.get("BENCH_REQUESTS", "300"))
 WARM = 30
-TICK = os.sysconf("SC_CLK_TCK")
 
 #: name -> the request, and whether its last message changes each time
 REQUESTS = {
@@ -28,36 +28,6 @@ REQUESTS = {
     "agent, 86 kB": (requests.agent(), True),
     "answer of 400 events": (requests.many_events(), False),
 }
-
-
-class Process:
-    """A child with its first line of output and its CPU account."""
-
-    def __init__(self, process: asyncio.subprocess.Process, first_line: str) -> None:
-        self.process = process
-        self.first_line = first_line
-
-    @classmethod
-    async def start(
-        cls, stack: AsyncExitStack, *arguments: str, environment: Mapping[str, str] | None = None
-    ) -> Process:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, *arguments),
-            env={**os.environ, **(environment or {})},
-            stdout=asyncio.subprocess.PIPE,
-        )
-        stack.push_async_callback(process.wait)
-        stack.callback(process.terminate)
-        assert process.stdout is not None
-        return cls(process, (await process.stdout.readline()).decode())
-
-    def cpu_s(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICK
-
-    def resident_mb(self) -> float:
-        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 async def cost_ms(
@@ -136,4 +106,6 @@ async def main() -> None:
         print(f"resident, idle: {idle_mb:.0f} MB (aim 60); with the vocabulary loaded: {proxy.resident_mb():.0f} MB")
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())
+    asyncio.run(transports.table())
