@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
-from proxy.core.messages import MessageStream
+from proxy.core.messages import Event, MessageStream
 from proxy.core.read_tool import ReadOffsets
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.responses_events import failure_of
@@ -15,7 +15,7 @@ from proxy.core.sse import dump_json
 from proxy.core.tokens import count_responses, rough_length
 from proxy.errors import UpstreamError
 from proxy.providers.base import Call, Services
-from proxy.providers.transport import Wire
+from proxy.providers.transport import EOF, Wire
 from proxy.providers.turn import Turn, text_restorer
 
 LAST_EVENTS = frozenset({"response.completed", "response.done", "response.incomplete", "response.failed", "error"})
@@ -33,6 +33,13 @@ _DELTAS = frozenset(
 def is_last(event: Mapping[str, Any]) -> bool:
     """Whether an event ends the stream."""
     return event.get("type") in LAST_EVENTS
+
+
+class _Reducer(ResponsesToMessages):
+    """Takes the early end of the stream as an event, where the wire tells of it."""
+
+    def feed(self, event: Mapping[str, Any]) -> list[Event]:
+        return self.cut() if event is EOF else super().feed(event)
 
 
 class ResponsesTurn(Turn):
@@ -54,7 +61,11 @@ class ResponsesTurn(Turn):
         self._signatures = signatures
         self._stripped = False
         self._body = body
-        self._payload = dump_json(body).encode()
+        self._payload = self.encode()
+
+    def encode(self) -> bytes:
+        """The body as it travels."""
+        return dump_json(self._body).encode()
 
     def reducer(self, stream: MessageStream) -> ResponsesToMessages:
         policy = AnswerPolicy(
@@ -63,7 +74,7 @@ class ResponsesTurn(Turn):
             signatures=self._signatures,
             restore=text_restorer(self._call.request),
         )
-        return ResponsesToMessages(stream, policy)
+        return _Reducer(stream, policy)
 
     async def estimate(self) -> int:
         work = partial(count_responses, self._body)
@@ -94,7 +105,7 @@ class ResponsesTurn(Turn):
         if len(kept) == len(self._body["input"]):
             return False
         self._body = {**self._body, "input": kept}
-        self._payload = dump_json(self._body).encode()
+        self._payload = self.encode()
         return True
 
 

@@ -80,7 +80,10 @@ def test_waits_without_a_name() -> None:
 
 @pytest.mark.parametrize(("after_tool_result", "retries"), [(False, MAX_EMPTY_RETRIES), (True, 1)])
 def test_empty_answers_are_asked_again_a_little(after_tool_result: bool, retries: int) -> None:
-    decisions = [decide_empty(attempt=attempt, after_tool_result=after_tool_result, chance=0) for attempt in range(4)]
+    decisions = [
+        decide_empty(attempt=attempt, shown=Shown.NOTHING, after_tool_result=after_tool_result, chance=0)
+        for attempt in range(4)
+    ]
     assert [isinstance(decision, Again) for decision in decisions] == [attempt < retries for attempt in range(4)]
 
 

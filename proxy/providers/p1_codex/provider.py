@@ -29,6 +29,7 @@ from proxy.providers.p1_codex import request as p1_request
 from proxy.providers.p1_codex.catalog import CATALOG, LABEL
 from proxy.providers.p1_codex.failures import WIRE, final_error
 from proxy.providers.p1_codex.signin import p1_credentials
+from proxy.providers.p1_codex.sockets import Sockets
 from proxy.providers.p1_codex.turn import CodexTurn
 from proxy.providers.retry import GiveUp, Shown, decide
 from proxy.providers.transport import HttpTransport, Outgoing
@@ -46,6 +47,7 @@ class CodexProvider:
             services.config_dir, config.p1_issuer, services.http, services.clock, services.log
         )
         self._transport = HttpTransport(WIRE, services.http, services.log, services.clock)
+        self._sockets = Sockets(services, floor_s=config.p1_ws_connect_spacing_ms / 1000)
         self._offsets = ReadOffsets()
 
     def catalog(self) -> Catalog:
@@ -76,7 +78,8 @@ class CodexProvider:
             config=config,
             services=self._services,
             credentials=self._credentials,
-            transport=self._transport.stream,
+            http=self._transport.stream,
+            sockets=self._sockets,
             offsets=self._offsets,
         )
         async with aclosing(turn.run()) as batches:
@@ -145,4 +148,5 @@ class CodexProvider:
             await self._services.sleep(decision.after)
 
     async def close(self) -> None:
+        await self._sockets.close()
         await self._credentials.close()

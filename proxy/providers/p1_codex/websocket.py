@@ -1,0 +1,176 @@
+"""One WebSocket to the backend: sends a frame, reads what has arrived in one go, answers pings."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+from aiohttp import WSMessage, WSMsgType
+
+from proxy.core.sse import load_json
+from proxy.providers.p1_codex.frames import MAX_GARBAGE
+
+#: What ends a connection, as far as a reader can tell.
+_ENDS = frozenset({WSMsgType.CLOSE, WSMsgType.CLOSING, WSMsgType.CLOSED})
+#: The reader has seen to it that the connection is closed.
+CLOSED = "closed"
+
+
+class Upgraded(aiohttp.ClientWebSocketResponse[Any]):
+    """The library's WebSocket, with the two things it keeps to itself: the way to let go at once, and one look at what
+    has arrived already."""
+
+    def abort(self) -> None:
+        """Drops the connection, whatever is still waiting to be sent."""
+        connection = self._conn
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()
+        self._response.close()
+
+    @property
+    def lost(self) -> bool:
+        connection = self._conn
+        return self.closed or connection is None or connection.transport is None or connection.transport.is_closing()
+
+    def receive_nowait(self) -> WSMessage | None:
+        """A message that is here already, None when there is none. The library has no call for that, but its `receive`
+        returns such a message without ever waiting: one step of it is enough to know."""
+        reading = self.receive()
+        try:
+            reading.send(None)
+        except StopIteration as stop:
+            message: WSMessage = stop.value
+            return message
+        try:
+            reading.throw(asyncio.CancelledError())
+        except asyncio.CancelledError:
+            pass
+        return None
+
+
+@dataclass(slots=True)
+class Reading:
+    """What one look at the socket brought.
+
+    events  in their order
+    end     why there will be no more: CLOSED, or a key of `frames.FAULTS`
+    """
+
+    events: list[dict[str, Any]] = field(default_factory=list)
+    end: str | None = None
+
+
+class Socket:
+    """An open connection. `number` is unique in the process, `born` a moment of the loop's clock.
+
+    One request at a time; whoever holds it reads it.
+    """
+
+    def __init__(self, connection: Upgraded, number: int, born: float, *, close_s: float) -> None:
+        self._connection = connection
+        self._close_s = close_s
+        self._garbage = 0
+        self._checks = 0
+        self._closing = False
+        self.number = number
+        self.born = born
+
+    @property
+    def closed(self) -> bool:
+        return self._closing or self._connection.lost
+
+    async def send(self, frame: bytes) -> None:
+        """Raises OSError, aiohttp.ClientError."""
+        await self._connection.send_frame(frame, WSMsgType.TEXT)
+
+    async def ping(self, payload: bytes = b"") -> None:
+        """Raises OSError, aiohttp.ClientError."""
+        await self._connection.ping(payload)
+
+    async def read(self) -> Reading:
+        """Waits for a message, and takes with it all that came together with it."""
+        messages = [await self._connection.receive()]
+        while messages[-1].type not in _ENDS and messages[-1].type is not WSMsgType.ERROR:
+            message = self._connection.receive_nowait()
+            if message is None:
+                break
+            messages.append(message)
+        return await self._understand(messages)
+
+    async def is_alive(self, within_s: float) -> bool:
+        """Whether a socket that nobody has read for a while answers a ping of its own, and says nothing else."""
+        self._checks += 1
+        payload = b"%d.%d" % (self.number, self._checks)
+        try:
+            async with asyncio.timeout(within_s):
+                await self.ping(payload)
+                while True:
+                    message = await self._connection.receive()
+                    if message.type is WSMsgType.PONG:
+                        return bool(message.data == payload)
+                    if message.type is not WSMsgType.PING:
+                        return False
+                    await self._connection.pong(message.data)
+        except (TimeoutError, aiohttp.ClientError, OSError):
+            return False
+
+    async def close(self) -> None:
+        """Says goodbye and lets go, at once when nobody answers."""
+        if self._closing:
+            return
+        self._closing = True
+        try:
+            async with asyncio.timeout(self._close_s):
+                await self._connection.close()
+        except (TimeoutError, aiohttp.ClientError, OSError):
+            pass
+        finally:
+            self._connection.abort()
+
+    async def _understand(self, messages: Iterable[WSMessage]) -> Reading:
+        reading = Reading()
+        for message in messages:
+            if message.type is WSMsgType.TEXT:
+                event = _event(message.data)
+                if event is not None:
+                    self._garbage = 0
+                    reading.events.append(event)
+                    continue
+                self._garbage += 1
+                if self._garbage > MAX_GARBAGE:
+                    reading.end = "ws_garbage"
+            elif message.type is WSMsgType.PING:
+                await self._pong(message.data)
+            elif message.type is not WSMsgType.PONG:
+                reading.end = _end_of(message)
+            if reading.end is not None:
+                break
+        return reading
+
+    async def _pong(self, payload: bytes) -> None:
+        try:
+            await self._connection.pong(payload)
+        except (aiohttp.ClientError, OSError):
+            pass  # the next look tells
+
+
+def _event(text: str) -> dict[str, Any] | None:
+    try:
+        event = load_json(text)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def _end_of(message: WSMessage) -> str:
+    if message.type in _ENDS:
+        return CLOSED
+    if message.type is WSMsgType.BINARY:
+        return "ws_binary"
+    code = getattr(message.data, "code", None)
+    if code is None:  # an error of the connection, not of what came over it
+        return CLOSED
+    return "ws_too_large" if code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG else "ws_protocol"
