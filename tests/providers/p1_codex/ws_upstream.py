@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import WSMsgType, web
-from harness import until
+from harness import Live, until
 
 PATH = "/backend-api/codex/responses"
 
@@ -33,6 +33,11 @@ class Peer:
         """Bytes past all framing."""
         assert self.request.transport is not None
         self.request.transport.write(data)
+
+    def say_at_once(self, *events: dict[str, Any]) -> None:
+        """In one write."""
+        texts = [json.dumps(event).encode() for event in events]
+        self.raw(b"".join(b"\x81\x7e" + len(text).to_bytes(2, "big") + text for text in texts))
 
     def cut(self) -> None:
         """No goodbye."""
