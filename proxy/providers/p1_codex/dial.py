@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import itertools
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
@@ -47,6 +48,11 @@ def socket_url(base_url: str) -> str:
     return f"{_SCHEMES[scheme]}://{rest}"
 
 
+def opening_of(url: str, headers: dict[str, str]) -> bytes:
+    """A digest of where a socket leads and who opened it: after a new token or sign-in an open one is of no use."""
+    return hashlib.blake2b("\n".join((url, headers.get("authorization", ""))).encode(), digest_size=16).digest()
+
+
 class Gate:
     """Lets upgrades start one after another, `spacing` apart. `clear_out` runs before each of them."""
 
@@ -87,7 +93,6 @@ class Dialer:
 
     async def open(self, url: str, headers: dict[str, str]) -> Socket:
         """A fresh socket. Raises HandshakeFailed."""
-        url = socket_url(url)
         try:
             return await self._attempt(url, headers)
         except HandshakeFailed as failure:
@@ -113,7 +118,7 @@ class Dialer:
         try:
             async with asyncio.timeout(self._timers.connect):
                 connection = await self._client().ws_connect(
-                    url,
+                    socket_url(url),
                     headers=headers,
                     autoping=False,
                     autoclose=False,
@@ -126,8 +131,13 @@ class Dialer:
             raise failed(cause, host=host, now=self._services.clock()) from None
         if not isinstance(connection, Upgraded):
             raise TypeError(type(connection))
-        born = asyncio.get_running_loop().time()
-        return Socket(connection, next(self._numbers), born, close_s=self._timers.close)
+        return Socket(
+            connection,
+            number=next(self._numbers),
+            born=asyncio.get_running_loop().time(),
+            opening=opening_of(url, headers),
+            close_s=self._timers.close,
+        )
 
     def _client(self) -> aiohttp.ClientSession:
         """The shared connections under other rules: no headers of the library's own, and answers judged by us."""

@@ -37,11 +37,12 @@ class HandshakeFailed(Exception):
     error     as the client would get it; its kind says whether another attempt may help
     status    of the backend's answer, 0 when there was none
     fallback  whether the request may go over HTTP instead
+    hung      whether nothing came at all, for as long as one waits: some boxes on the way swallow upgrades
     """
 
-    def __init__(self, error: UpstreamError, *, status: int = 0, fallback: bool = True) -> None:
+    def __init__(self, error: UpstreamError, *, status: int = 0, fallback: bool = True, hung: bool = False) -> None:
         super().__init__(error.message)
-        self.error, self.status, self.fallback = error, status, fallback
+        self.error, self.status, self.fallback, self.hung = error, status, fallback, hung
 
 
 def failed(cause: Exception, *, host: str, now: float) -> HandshakeFailed:
@@ -58,14 +59,14 @@ def failed(cause: Exception, *, host: str, now: float) -> HandshakeFailed:
 
 
 def timed_out(host: str, seconds: float) -> HandshakeFailed:
-    return _plain(f"no WebSocket to {host} within {seconds * 1000:.0f} ms")
+    return _plain(f"no WebSocket to {host} within {seconds * 1000:.0f} ms", hung=True)
 
 
-def _plain(words: str, code: str = HANDSHAKE, *, fallback: bool = True) -> HandshakeFailed:
+def _plain(words: str, code: str = HANDSHAKE, *, fallback: bool = True, hung: bool = False) -> HandshakeFailed:
     error = UpstreamError(
         f"{LABEL}: {words}", kind="transport", provider=LABEL, code=code, repeatable=code == HANDSHAKE
     )
-    return HandshakeFailed(error, fallback=fallback)
+    return HandshakeFailed(error, fallback=fallback, hung=hung)
 
 
 def _proxy_failed(status: int) -> HandshakeFailed:

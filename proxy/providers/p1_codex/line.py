@@ -18,6 +18,7 @@ from proxy.core.lifecycle import Log
 from proxy.core.responses_events import failure_of, incomplete_reason
 from proxy.errors import UpstreamError
 from proxy.providers.p1_codex.catalog import LABEL
+from proxy.providers.p1_codex.dial import opening_of
 from proxy.providers.p1_codex.failures import SERVICE, WIRE
 from proxy.providers.p1_codex.frames import fault_error, is_progress
 from proxy.providers.p1_codex.handshake import HandshakeFailed
@@ -70,10 +71,11 @@ class Line:
         """An open socket; None for HTTP, which then stays the way of this request."""
         if sending.attempt > 1:
             self._conversation.send_whole()
-        socket = await self._conversation.socket()
-        if socket is not None:
+        elif (socket := await self._conversation.socket(opening_of(sending.url, sending.headers))) is not None:
             return socket
         try:
+            if self._mode == AUTO and self._sockets.hopeless:
+                raise self._sockets.hopeless
             socket = await self._sockets.open(sending.url, sending.headers)
         except HandshakeFailed as failure:
             # the upgrade path has been seen to refuse tokens that HTTP takes, but first the token is renewed
@@ -83,7 +85,7 @@ class Line:
             self._mode = HTTP
             self.note("info", "websocket_fallback", sending, status=failure.status, message=failure.error.message)
             return None
-        self.note("info", "websocket_opened", sending, socket=socket.number)
+        self.note("info", "websocket_opened", sending, socket=socket.number, upstreamId=socket.upstream_id)
         return socket
 
     def note(self, level: str, msg: str, sending: Sending, **fields: Any) -> None:

@@ -15,9 +15,13 @@ from proxy.core.identity import Owner
 from proxy.providers.base import Services
 from proxy.providers.p1_codex.continuation import Continuations, Plan, Turn, full_context
 from proxy.providers.p1_codex.dial import Dialer, Gate
+from proxy.providers.p1_codex.handshake import HandshakeFailed
 from proxy.providers.p1_codex.pool import REAP_S, Pool, is_young
 from proxy.providers.p1_codex.vitals import Timers
 from proxy.providers.p1_codex.websocket import Socket
+
+#: After an upgrade that hung, the automatic mode goes over HTTP for this long instead of letting every request wait.
+HOPELESS_S = 300.0
 
 
 class Sockets:
@@ -31,10 +35,24 @@ class Sockets:
         self._gate = Gate(floor_s, now=self.now, sleep=services.sleep, clear_out=self._clear_out)
         self._dialer = Dialer(services, self._gate, self.timers)
         self._reaper: asyncio.Task[None] | None = None
+        self._hung: tuple[HandshakeFailed, float] | None = None
 
     async def open(self, url: str, headers: dict[str, str]) -> Socket:
         """A fresh socket, the caller's to close. Raises HandshakeFailed."""
-        return await self._dialer.open(url, headers)
+        try:
+            socket = await self._dialer.open(url, headers)
+        except HandshakeFailed as failure:
+            self._hung = (failure, self.now()) if failure.hung else None
+            raise
+        self._hung = None
+        return socket
+
+    @property
+    def hopeless(self) -> HandshakeFailed | None:
+        """Why it is not worth the wait to try for a socket now."""
+        if self._hung is None or self.now() - self._hung[1] > HOPELESS_S:
+            return None
+        return self._hung[0]
 
     def put(self, owner: Owner, socket: Socket) -> bool:
         """Whether the socket is kept for the owner's next turn."""
@@ -92,22 +110,25 @@ class Conversation:
         if self._turn is not None:
             self._turn = full_context(self._turn)
 
-    async def socket(self) -> Socket | None:
+    async def socket(self, opening: bytes) -> Socket | None:
         """The socket that the plan needs, proven to be alive. None when a fresh one is to be opened; what the owner had
-        is then of no use and gone, and the plan is to send the whole conversation."""
+        is then of no use and gone, and the plan is to send the whole conversation.
+
+        opening  how a fresh one would be opened, see `dial.opening_of`
+        """
         if self._turn is None:
             return None
         socket = self._sockets.pool.take(self._turn.owner)
-        if socket is None or not await self._is_good(socket):
+        if socket is None or not await self._is_good(socket, opening):
             self.send_whole()
             return None
         return socket
 
-    async def _is_good(self, socket: Socket) -> bool:
+    async def _is_good(self, socket: Socket, opening: bytes) -> bool:
         """Closes a socket that is not, however this ends."""
         good = False
         try:
-            wanted = self.plan.continues and socket.number == self.plan.socket
+            wanted = (self.plan.continues, socket.number, socket.opening) == (True, self.plan.socket, opening)
             young = not socket.closed and is_young(socket, self._sockets.now())
             good = wanted and young and await socket.is_alive(self._sockets.timers.validate)
         finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,8 +20,8 @@ CLOSED = "closed"
 
 
 class Upgraded(aiohttp.ClientWebSocketResponse[Any]):
-    """The library's WebSocket, with the two things it keeps to itself: the way to let go at once, and one look at what
-    has arrived already."""
+    """The library's WebSocket, with what it keeps to itself: the answer to the upgrade, the way to let go at once, and
+    one look at what has arrived already."""
 
     def abort(self) -> None:
         """Drops the connection, whatever is still waiting to be sent."""
@@ -29,6 +29,11 @@ class Upgraded(aiohttp.ClientWebSocketResponse[Any]):
         if connection is not None and connection.transport is not None:
             connection.transport.abort()
         self._response.close()
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Those of the answer to the upgrade."""
+        return self._response.headers
 
     @property
     def lost(self) -> bool:
@@ -64,12 +69,14 @@ class Reading:
 
 
 class Socket:
-    """An open connection. `number` is unique in the process, `born` a moment of the loop's clock.
+    """An open connection. One request at a time; whoever holds it reads it.
 
-    One request at a time; whoever holds it reads it.
+    number   unique in the process
+    born     a moment of the loop's clock
+    opening  a digest of how it was opened
     """
 
-    def __init__(self, connection: Upgraded, number: int, born: float, *, close_s: float) -> None:
+    def __init__(self, connection: Upgraded, *, number: int, born: float, opening: bytes, close_s: float) -> None:
         self._connection = connection
         self._close_s = close_s
         self._garbage = 0
@@ -77,6 +84,12 @@ class Socket:
         self._closing = False
         self.number = number
         self.born = born
+        self.opening = opening
+
+    @property
+    def upstream_id(self) -> str | None:
+        """The upstream's name for the upgrade."""
+        return self._connection.headers.get("x-request-id")
 
     @property
     def closed(self) -> bool:

@@ -262,6 +262,17 @@ async def test_a_socket_that_died_meanwhile_is_replaced_at_once(
         assert not live.sleeps and not backend.posts
 
 
+async def test_a_new_token_opens_a_new_socket(asking: Asking, backend: Backend) -> None:
+    """The token may be another account's by now."""
+    async with continuing(asking) as live:
+        talk = Talk(live)
+        await talk.turn("one")
+        live.sandbox.write_credentials(live.root)
+        await talk.turn("two")
+        assert [(asked.socket, asked.previous) for asked in backend.asked] == [(1, None), (2, None)]
+        await until(lambda: backend.open == 1)
+
+
 @pytest.mark.parametrize(
     ("second", "waits"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from harness import ask, until
 from outcomes import Good, is_good
 from ws_upstream import Backend, failure, leaving_nothing, saying
 
-from proxy.providers.p1_codex import dial, websocket
+from proxy.providers.p1_codex import dial, sockets, websocket
 
 QUICK = {"connect": 0.1}
 
@@ -162,6 +163,23 @@ async def test_what_was_handed_to_a_socket_never_goes_over_http(asking: Asking, 
     async with asking("auto", timers=QUICK) as live:
         is_good(await live.stream(ask()), Good(3, waits=(1.5, 3.0)), stream=True)
         assert (len(backend.asked), len(backend.posts)) == (3, 0)
+
+
+@pytest.mark.parametrize(("rest", "seen"), [(300.0, 1), (0.0, 2)])
+async def test_after_an_upgrade_that_hung_nobody_waits_for_another_for_a_while(
+    asking: Asking, backend: Backend, monkeypatch: pytest.MonkeyPatch, rest: float, seen: int
+) -> None:
+    monkeypatch.setattr(sockets, "HOPELESS_S", rest)
+    backend.upgrades.append(hanging)
+    async with asking("auto", timers=QUICK) as live:
+        for _ in range(2):
+            is_good(await live.stream(ask()), Good(), stream=True)
+        assert (len(backend.seen), len(backend.posts)) == (seen, 3 - seen)
+        live.config = replace(live.config, p1_transport="websocket")
+        for _ in range(2):  # what was asked for is tried, and helps the others when it works
+            is_good(await live.stream(ask()), Good(), stream=True)
+            live.config = replace(live.config, p1_transport="auto")
+        assert len(backend.posts) == 3 - seen
 
 
 async def test_a_request_that_went_over_http_once_stays_there(asking: Asking, backend: Backend) -> None:
