@@ -152,10 +152,7 @@ class CodexTurn(ResponsesTurn):
         if error.code == SOCKET_TOO_OLD and not self._reconnected:
             self._reconnected = True
             return True
-        cured = await super().cure(error)
-        if cured:  # what was sent differs now from what the client will repeat
-            await self._conversation.end()
-        return cured
+        return await super().cure(error)
 
     def final(self, error: UpstreamError) -> UpstreamError:
         return final_error(error)

@@ -20,15 +20,12 @@ CLOSED = "closed"
 
 
 class Upgraded(aiohttp.ClientWebSocketResponse[Any]):
-    """The library's WebSocket, with what it keeps to itself: the answer to the upgrade, the way to let go at once, and
-    one look at what has arrived already."""
+    """The library's WebSocket, with what it keeps to itself: the answer to the upgrade, the connection below, and one
+    look at what has arrived already."""
 
-    def abort(self) -> None:
-        """Drops the connection, whatever is still waiting to be sent."""
-        connection = self._conn
-        if connection is not None and connection.transport is not None:
-            connection.transport.abort()
-        self._response.close()
+    @property
+    def transport(self) -> asyncio.Transport | None:
+        return self._conn.transport if self._conn is not None else None
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -37,8 +34,7 @@ class Upgraded(aiohttp.ClientWebSocketResponse[Any]):
 
     @property
     def lost(self) -> bool:
-        connection = self._conn
-        return self.closed or connection is None or connection.transport is None or connection.transport.is_closing()
+        return self.closed or self.transport is None or self.transport.is_closing()
 
     def receive_nowait(self) -> WSMessage | None:
         """A message that is here already, None when there is none. The library has no call for that, but its `receive`
@@ -81,7 +77,6 @@ class Socket:
         self._close_s = close_s
         self._garbage = 0
         self._checks = 0
-        self._closing = False
         self.number = number
         self.born = born
         self.opening = opening
@@ -93,7 +88,7 @@ class Socket:
 
     @property
     def closed(self) -> bool:
-        return self._closing or self._connection.lost
+        return self._connection.lost
 
     async def send(self, frame: bytes) -> None:
         """Raises OSError, aiohttp.ClientError."""
@@ -131,17 +126,16 @@ class Socket:
             return False
 
     async def close(self) -> None:
-        """Says goodbye and lets go, at once when nobody answers."""
-        if self._closing:
-            return
-        self._closing = True
+        """Says goodbye and lets go, soon also when nobody answers, and whatever is still waiting to be sent."""
+        transport = self._connection.transport  # the library forgets it while closing
         try:
             async with asyncio.timeout(self._close_s):
                 await self._connection.close()
         except (TimeoutError, aiohttp.ClientError, OSError):
             pass
         finally:
-            self._connection.abort()
+            if transport is not None:
+                transport.abort()
 
     async def _understand(self, messages: Iterable[WSMessage]) -> Reading:
         reading = Reading()

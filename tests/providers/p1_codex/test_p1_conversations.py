@@ -22,6 +22,7 @@ from ws_upstream import (
     completed,
     delta,
     failure,
+    late,
     leaving_nothing,
     provider_sockets,
     said,
@@ -29,6 +30,7 @@ from ws_upstream import (
     stalled,
 )
 
+from proxy.core.identity import Owner
 from proxy.providers.p1_codex import pool, websocket
 
 TOOLS = [tool("Bash")]
@@ -260,6 +262,7 @@ async def test_a_socket_that_died_meanwhile_is_replaced_at_once(
         await talk.turn("two")
         assert [(asked.socket, asked.previous) for asked in backend.asked] == [(1, None), (2, None)]
         assert not live.sleeps and not backend.posts
+        await until(lambda: backend.open == 1)
 
 
 async def test_a_new_token_opens_a_new_socket(asking: Asking, backend: Backend) -> None:
@@ -355,24 +358,51 @@ async def test_a_turn_over_http_ends_what_could_be_gone_on_from(asking: Asking, 
         assert len(backend.posts) == 1 and [asked.previous for asked in backend.asked] == [None, "resp_2"]
 
 
-async def test_two_turns_of_one_conversation_at_a_time_never_share_a_socket(asking: Asking, backend: Backend) -> None:
+@pytest.mark.parametrize("seconds", [(0.03, 0.06), (0.06, 0.03)], ids=["in turn", "overtaking"])
+async def test_two_turns_of_one_conversation_at_a_time_never_share_a_socket(
+    asking: Asking, backend: Backend, seconds: tuple[float, float]
+) -> None:
+    """The one that began later is the one to go on from."""
     async with continuing(asking) as live:
         talk, twin = Talk(live), Talk(live)
         await talk.turn("one")
         twin.messages = list(talk.messages)
-        backend.plays.append(slow)
-        await asyncio.gather(talk.turn("two"), twin.turn("or two"))
+        backend.plays.extend(late(wait) for wait in seconds)
+        first = asyncio.ensure_future(talk.turn("two"))
+        await until(lambda: len(backend.asked) == 2)
+        await twin.turn("or two")
+        await first
         assert {asked.socket for asked in backend.asked[1:]} == {1, 2} and len(backend.asked) == 3
         await until(lambda: backend.open == 1)
-        later = backend.asked[2]
-        await (talk if "or two" not in str(later.frame) else twin).turn("three")
-        assert backend.asked[3].socket == later.socket and backend.asked[3].previous is not None
+        await twin.turn("three")
+        assert backend.asked[3].socket == 2 and backend.asked[3].previous is not None
 
 
-async def slow(peer: Peer, frame: dict[str, Any]) -> None:
-    await asyncio.sleep(0.05)
-    peer.backend.answers += 1
-    await peer.say(*said("fine", f"resp_{peer.backend.answers}"))
+async def test_a_turn_that_is_tried_again_leaves_the_socket_of_a_later_one(asking: Asking, backend: Backend) -> None:
+    async with continuing(asking) as live:
+        talk, twin = Talk(live), Talk(live)
+        backend.plays.append(late(0.05, saying()))
+        first = asyncio.ensure_future(talk.turn("one"))
+        await until(lambda: backend.asked)
+        await twin.turn("or one")
+        await first
+        await until(lambda: backend.open == 1)
+        await twin.turn("two")
+        assert [(asked.socket, asked.previous) for asked in backend.asked][1::2] == [(2, None), (2, "resp_1")]
+        assert backend.asked[2].socket == 3
+
+
+async def test_a_response_is_continued_over_its_own_socket_only(asking: Asking, backend: Backend) -> None:
+    async with continuing(asking) as live:
+        talk, other = Talk(live), Talk(live, "other")
+        await talk.turn("one")
+        await other.turn("one")
+        waiting = provider_sockets(live).pool
+        sockets = {name: waiting.take(Owner(name)) for name in ("s", "other")}
+        waiting.put(Owner("s"), sockets["other"], 0.0)
+        await talk.turn("two")
+        assert (backend.asked[2].socket, backend.asked[2].previous) == (3, None)
+        await sockets["s"].close()
 
 
 async def test_a_crowd_of_waiting_sockets_is_thinned_out(

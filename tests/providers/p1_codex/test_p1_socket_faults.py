@@ -30,6 +30,7 @@ from ws_upstream import (
 )
 
 from proxy.providers import responses
+from proxy.providers.p1_codex import websocket
 
 TOOLS = [tool("Bash")]
 QUICK = {"connect": 0.1, "start": 0.15, "idle": 0.15, "ping": 0.02, "close": 0.05}
@@ -88,6 +89,14 @@ async def split(peer: Peer, frame: dict[str, Any]) -> None:
     text = b'{"type":"response.output_text.delta","output_index":0,"delta":"fine"}'
     peer.raw(b"\x01\x0a" + text[:10] + b"\x89\x00" + b"\x80" + bytes([len(text) - 10]) + text[10:])
     await peer.say(completed("r"))
+
+
+async def pinged(peer: Peer, frame: dict[str, Any]) -> None:
+    """Answers when its ping was."""
+    peer.ws._autoping = False
+    await peer.ws.ping(b"here?")
+    assert (await peer.ws.receive()).data == b"here?"
+    await peer.say(*said("fine", "r"))
 
 
 async def bad_text(peer: Peer, frame: dict[str, Any]) -> None:
@@ -149,6 +158,7 @@ CASES: list[tuple[str, Play, Outcome]] = [
     ("a little garbage", garbage(15), Good()),
     ("garbage", garbage(16), Refused(502, "api_error", words="not JSON")),
     ("a split frame", split, Good()),
+    ("a ping", pinged, Good()),
     ("a reset after the end", saying(*said("fine", "r")), Good()),
     ("an empty answer", saying(CREATED, completed("r"), then="listen"), AGAIN),
     (
@@ -217,6 +227,9 @@ async def test_an_upstream_that_takes_nothing_is_given_up(
 ) -> None:
     """A request of many megabytes, and nobody reads it."""
 
+    over, transports = asyncio.Event(), []
+    send = websocket.Socket.send
+
     async def counted(_: Any) -> int:
         return 1  # millions of tokens take seconds
 
@@ -224,16 +237,18 @@ async def test_an_upstream_that_takes_nothing_is_given_up(
         ws = web.WebSocketResponse(compress=False)
         await ws.prepare(request)
         request.transport.pause_reading()  # type: ignore[union-attr]
-        backend.open += 1
-        try:
-            await asyncio.sleep(0.3)
-        finally:
-            backend.open -= 1
-            request.transport.abort()  # type: ignore[union-attr]
+        await over.wait()
         return ws
 
+    async def watched(self: websocket.Socket, frame: bytes) -> None:
+        transports.append(self._connection._conn.transport)  # type: ignore[union-attr]
+        await send(self, frame)
+
     monkeypatch.setattr(responses.ResponsesTurn, "estimate", counted)
+    monkeypatch.setattr(websocket.Socket, "send", watched)
     backend.upgrades.append(unread)
-    async with asking(timers={**QUICK, "start": 0.1}) as live, leaving_nothing(backend):
+    async with asking(timers={**QUICK, "start": 0.1}) as live:
         answer = await live.post(ask("x" * 12_000_000))
         assert answer.status == 502 and "100 ms" in answer.error["message"] and not backend.asked
+        await until(lambda: transports[0].is_closing() and transports[0].get_write_buffer_size() == 0)
+        over.set()

@@ -183,11 +183,14 @@ async def test_after_an_upgrade_that_hung_nobody_waits_for_another_for_a_while(
 
 
 async def test_a_request_that_went_over_http_once_stays_there(asking: Asking, backend: Backend) -> None:
+    """The next one tries again."""
     backend.upgrades.append(426)
+    backend.refused_posts.append(503)
     async with asking("auto") as live:
-        for _ in range(2):
-            is_good(await live.stream(ask()), Good(), stream=True)
-        assert (len(backend.seen), len(backend.posts), len(backend.asked)) == (2, 1, 1)
+        is_good(await live.stream(ask()), Good(), stream=True)
+        assert (len(backend.seen), len(backend.posts), len(backend.asked), live.sleeps) == (1, 2, 0, [1.5])
+        is_good(await live.stream(ask()), Good(), stream=True)
+        assert (len(backend.seen), len(backend.posts), len(backend.asked)) == (2, 2, 1)
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,7 @@ class Backend:
 
     upgrades: deque[Upgrade | int] = field(default_factory=deque)
     plays: deque[Play] = field(default_factory=deque)
+    refused_posts: deque[int] = field(default_factory=deque)  # statuses
     seen: list[dict[str, str]] = field(default_factory=list)  # headers of upgrades, also of refused ones
     asked: list[Asked] = field(default_factory=list)
     posts: list[dict[str, Any]] = field(default_factory=list)
@@ -118,6 +119,8 @@ class Backend:
 
     async def post(self, request: web.Request) -> web.StreamResponse:
         self.posts.append(await request.json())
+        if self.refused_posts:
+            return web.Response(status=self.refused_posts.popleft())
         self.answers += 1
         body = "".join(f"data: {json.dumps(event)}\n\n" for event in said("over http", f"http_{self.answers}"))
         return web.Response(body=body.encode(), content_type="text/event-stream")
@@ -204,6 +207,14 @@ def saying(*events: dict[str, Any], then: str = "cut") -> Play:
             await peer.ws.close()
         elif then == "listen":
             await peer.listen()
+
+    return play
+
+
+def late(seconds: float, then: Play = answer) -> Play:
+    async def play(peer: Peer, frame: dict[str, Any]) -> None:
+        await asyncio.sleep(seconds)
+        await then(peer, frame)
 
     return play
 
