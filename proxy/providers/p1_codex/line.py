@@ -58,6 +58,7 @@ class Line:
         self._http = http
         self._conversation = conversation
         self._log = log
+        self._asked = False  # whether a socket was handed the request
 
     async def stream(self, sending: Sending) -> AsyncGenerator[Batch, None]:
         """The events of one answer; EOF in place of the last one when the connection breaks. Raises UpstreamError."""
@@ -78,15 +79,23 @@ class Line:
                 raise self._sockets.hopeless
             socket = await self._sockets.open(sending.url, sending.headers)
         except HandshakeFailed as failure:
-            # the upgrade path has been seen to refuse tokens that HTTP takes, but first the token is renewed
-            worth_it = failure.status != 401 or sending.renewed
-            if self._mode != AUTO or not failure.fallback or not worth_it:
+            if not self._may_post(failure, sending):
                 raise failure.error from None
             self._mode = HTTP
             self.note("info", "websocket_fallback", sending, status=failure.status, message=failure.error.message)
             return None
         self.note("info", "websocket_opened", sending, socket=socket.number, upstreamId=socket.upstream_id)
         return socket
+
+    def _may_post(self, failure: HandshakeFailed, sending: Sending) -> bool:
+        if self._mode != AUTO or self._asked or not failure.fallback:
+            return False
+        # the upgrade path has been seen to refuse tokens that HTTP takes, but first the token is renewed
+        return failure.status != 401 or sending.renewed
+
+    def asks(self) -> None:
+        """From now on the model may be at work."""
+        self._asked = True
 
     def note(self, level: str, msg: str, sending: Sending, **fields: Any) -> None:
         self._log.write(level, LABEL, f"{SERVICE}_{msg}", reqId=sending.request_id, attempt=sending.attempt, **fields)
@@ -139,6 +148,7 @@ class _Exchange:
         frame, plan = self._sending.frame(), self._line.conversation.plan
         fields = {"bytes": len(frame), "socket": self._socket.number, "whole": plan.reason}
         self._line.note("info", "upstream_request_started", self._sending, **fields)
+        self._line.asks()
         try:
             async with asyncio.timeout(self._line.timers.start):
                 await self._socket.send(frame)

@@ -165,6 +165,16 @@ async def test_what_was_handed_to_a_socket_never_goes_over_http(asking: Asking, 
         assert (len(backend.asked), len(backend.posts)) == (3, 0)
 
 
+async def test_not_even_when_no_second_socket_can_be_had(asking: Asking, backend: Backend) -> None:
+    backend.plays.append(saying())
+    async with asking("auto") as live:
+        task = asyncio.ensure_future(live.post(ask()))
+        await until(lambda: backend.asked)
+        backend.upgrades.append(426)
+        assert (await task).status == 426
+        assert (len(backend.seen), len(backend.posts)) == (2, 0)
+
+
 @pytest.mark.parametrize(("rest", "seen"), [(300.0, 1), (0.0, 2)])
 async def test_after_an_upgrade_that_hung_nobody_waits_for_another_for_a_while(
     asking: Asking, backend: Backend, monkeypatch: pytest.MonkeyPatch, rest: float, seen: int
