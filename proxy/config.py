@@ -68,6 +68,11 @@ def _present(value: Any) -> bool:
     return value if isinstance(value, bool) else True
 
 
+def _switch(value: Any) -> bool:
+    """true or false; as a variable, 1, true and yes turn it on and anything else off."""
+    return value if isinstance(value, bool) else str(value).strip().lower() in ("1", "true", "yes")
+
+
 def _text(value: Any) -> str:
     """text."""
     if isinstance(value, str):
@@ -368,6 +373,13 @@ class Config:
         0,
         _integer(0, 60_000),
         "Least time between two WebSockets being opened to p1; more when p1 refuses them.",
+    )
+    p1_responses_api: bool = _row(
+        "p1.responsesApi",
+        "PROXY_P1_RESPONSES_API",
+        False,
+        _switch,
+        "Serve /v1/chat/completions and /v1/responses, for every provider.",
     )
     # p2
     p2_base_url: str = _row(

@@ -4,15 +4,18 @@
     ├── RequestError    the caller's fault: the request is wrong, too large, or asks for something unknown
     ├── SignInError     no usable credential: missing, refused, expired for good
     ├── UpstreamError   the model service (or the way to it) failed
+    │   └── CallCutError    the token limit cut a tool call
     └── BusyError       a limit of this process was reached; trying again helps
 
 An error carries a *kind*: a row of `KINDS`. The row gives the status and the type words of both API families.
-Nobody chooses a wire shape anywhere else: `messages_body`, `openai_body` and `headers` are the only way out.
+Nobody chooses a wire shape anywhere else: `messages_body`, `messages_event`, `openai_body`, `responses_failure` and
+`headers` are the only way out.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +26,9 @@ class Kind:
 
     `final` means that no retry cures it; callers are told by `x-should-retry: false`, which Claude Code and the
     official SDKs honour. Without it Claude Code repeats a 401 eleven times over three minutes.
+
+    `code` is the OpenAI family's word when the error brings none of its own. `failure` is the code inside a Responses
+    stream that broke: Codex CLI reads it, stops at some, waits at one, and runs the turn again at all others.
     """
 
     status: int
@@ -30,32 +36,56 @@ class Kind:
     openai: str
     final: bool = False
     openai_status: int | None = None
+    code: str | None = None
+    failure: str = "server_error"
 
+
+#: The code of an answer that breaks off or cannot be read, on the OpenAI-style routes.
+PROTOCOL_ERROR = "upstream_protocol_error"
+
+_INVALID = "invalid_request_error"
+#: Codex CLI prints the message and stops.
+_STOP = "invalid_prompt"
 
 #: kind -> status, Messages type, OpenAI type. 529 does not exist in the OpenAI family, where 503 says the same.
 KINDS: dict[str, Kind] = {
-    "invalid_request": Kind(400, "invalid_request_error", "invalid_request_error", final=True),
+    "invalid_request": Kind(400, "invalid_request_error", _INVALID, final=True, failure=_STOP),
     "sign_in": Kind(401, "authentication_error", "authentication_error", final=True),
-    "billing": Kind(402, "billing_error", "invalid_request_error", final=True),
-    "permission": Kind(403, "permission_error", "permission_error", final=True),
-    "not_found": Kind(404, "not_found_error", "invalid_request_error", final=True),
+    "billing": Kind(402, "billing_error", "permission_error", final=True, failure="insufficient_quota"),
+    "permission": Kind(403, "permission_error", "permission_error", final=True, failure=_STOP),
+    "not_found": Kind(404, "not_found_error", _INVALID, final=True, failure=_STOP),
     # The answer to an unknown path has a type word of its own; clients and tests tell it from a missing model.
-    "no_route": Kind(404, "not_found", "invalid_request_error", final=True),
-    "wrong_method": Kind(405, "invalid_request_error", "invalid_request_error", final=True),
-    "slow_request": Kind(408, "timeout_error", "invalid_request_error"),
-    "too_large": Kind(413, "request_too_large", "invalid_request_error", final=True),
-    # The prompt does not fit the model. Not marked final: Claude Code answers by compacting and asking again.
-    "context": Kind(413, "request_too_large", "invalid_request_error"),
-    "media_type": Kind(415, "invalid_request_error", "invalid_request_error", final=True),
-    "unprocessable": Kind(422, "invalid_request_error", "invalid_request_error", final=True),
-    "rate_limit": Kind(429, "rate_limit_error", "rate_limit_error"),
+    "no_route": Kind(404, "not_found", _INVALID, final=True),
+    "wrong_method": Kind(405, "invalid_request_error", _INVALID, final=True),
+    "slow_request": Kind(408, "timeout_error", _INVALID),
+    "too_large": Kind(413, "request_too_large", _INVALID, final=True, code="request_too_large", failure=_STOP),
+    # The prompt does not fit the model. Not marked final: Claude Code answers by compacting and asking again. The
+    # OpenAI family says 400, and Codex CLI repeats a 413 five times.
+    "context": Kind(
+        413,
+        "request_too_large",
+        _INVALID,
+        openai_status=400,
+        code="context_length_exceeded",
+        failure="context_length_exceeded",
+    ),
+    "media_type": Kind(415, "invalid_request_error", _INVALID, final=True),
+    "unprocessable": Kind(422, "invalid_request_error", _INVALID, final=True, failure=_STOP),
+    # A client that asks for a WebSocket goes on over HTTP at once.
+    "no_upgrade": Kind(426, "invalid_request_error", _INVALID, final=True),
+    "rate_limit": Kind(429, "rate_limit_error", "rate_limit_error", failure="rate_limit_exceeded"),
     # A spent allowance: the same status, but waiting a little does not help.
-    "usage_limit": Kind(429, "rate_limit_error", "rate_limit_error", final=True),
+    "usage_limit": Kind(
+        429, "rate_limit_error", "rate_limit_error", final=True, code="insufficient_quota", failure="insufficient_quota"
+    ),
     # This process is full; the request was not tried at all.
-    "busy": Kind(429, "overloaded_error", "rate_limit_error"),
+    "busy": Kind(429, "overloaded_error", "rate_limit_error", failure="rate_limit_exceeded"),
     "internal": Kind(500, "api_error", "api_error"),
     "transport": Kind(502, "api_error", "api_error"),
-    "bad_answer": Kind(502, "api_error", "api_error"),
+    "bad_answer": Kind(502, "api_error", "api_error", code=PROTOCOL_ERROR),
+    # The token limit cut a tool call. Closing the call would make the client run it; where the API has a word for an
+    # answer that is not complete, the answer ends there and this is no error.
+    "call_cut": Kind(502, "api_error", "api_error", code=PROTOCOL_ERROR),
     "unavailable": Kind(503, "api_error", "api_error"),
     "upstream_timeout": Kind(504, "timeout_error", "api_error"),
     "overloaded": Kind(529, "overloaded_error", "api_error", openai_status=503),
@@ -151,6 +181,16 @@ class UpstreamError(ProxyError):
         self.repeatable = repeatable
 
 
+class CallCutError(UpstreamError):
+    """The token limit cut a tool call. `usage`: the Messages counters of the answer."""
+
+    default_kind = "call_cut"
+
+    def __init__(self, message: str, *, usage: Mapping[str, Any], **details: Any) -> None:
+        super().__init__(message, **details)
+        self.usage = usage
+
+
 class BusyError(ProxyError):
     """A limit of this process was reached; the same request may succeed a second later."""
 
@@ -186,9 +226,23 @@ def messages_event(error: ProxyError) -> dict[str, Any]:
     return {"type": "error", "error": shape}
 
 
+def openai_status(error: ProxyError) -> int:
+    """The status on the OpenAI-style routes."""
+    return error.row.openai_status or error.status
+
+
 def openai_body(error: ProxyError) -> dict[str, Any]:
-    """The OpenAI envelope."""
-    return {"error": _shape(error, message=error.message, type=error.row.openai, param=error.param, code=error.code)}
+    """The OpenAI envelope: an answer with a status, and the last chunk of a chat stream that broke."""
+    code = error.code or error.row.code
+    return {"error": _shape(error, message=error.message, type=error.row.openai, param=error.param, code=code)}
+
+
+def responses_failure(error: ProxyError) -> tuple[str, str]:
+    """`(code, message)` of a Responses stream that broke. Codex CLI reads the time to wait out of the message."""
+    message = error.message
+    if error.row.failure == "rate_limit_exceeded" and error.retry_after and "try again in" not in message.lower():
+        message = f"{message} Please try again in {math.ceil(error.retry_after)}s."
+    return error.row.failure, message
 
 
 def headers(error: ProxyError) -> dict[str, str]:

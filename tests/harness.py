@@ -21,6 +21,7 @@ from aiohttp import web
 
 from proxy import create_app
 from proxy.config import load
+from proxy.core.ingress import IngressRules
 from proxy.core.lifecycle import Event, Progress
 from proxy.core.messages import MessageStream
 from proxy.core.routing import Catalog
@@ -233,6 +234,8 @@ async def until(condition: Callable[[], Any], timeout_s: float = 2.0) -> None:
 
 class Fake:
     """A provider whose answers a test writes: `stream` is an async generator function of the call."""
+
+    ingress = IngressRules()
 
     def __init__(
         self, label: str = "p2", stream: Callable[[Call], AsyncGenerator[list[Any], None]] | None = None

@@ -42,7 +42,16 @@ class Broken:
     attempts: int = 1
 
 
-Outcome = Good | Refused | Broken
+@dataclass(frozen=True)
+class CallCut:
+    """A tool call that the token limit cut: an error event behind the open call; without a stream the answer without
+    it, which says so itself."""
+
+    words: str = "(max_tokens) inside the arguments"
+    attempts: int = 1
+
+
+Outcome = Good | Refused | Broken | CallCut
 
 
 def is_good(answer: Answer, outcome: Good, stream: bool) -> None:

@@ -47,7 +47,7 @@ def decode_body(raw: bytes) -> dict[str, Any]:
     except (RecursionError, ValueError):  # ValueError: NaN, 1e999, an integer with thousands of digits
         raise InvalidRequest("Invalid JSON: nested too deeply, or a number out of range", code="invalid_json") from None
     if not isinstance(body, dict):
-        raise InvalidRequest("Invalid JSON: expected an object at the top level", code="invalid_json")
+        raise InvalidRequest("Invalid JSON: expected an object at the top level")
     _check_depth(body)
     if b"\\ud" in raw or b"\\uD" in raw:
         _check_surrogates(body)
@@ -318,7 +318,8 @@ class Fold:
 
     def _message_stop(self, _event: Event) -> None:
         self.complete = True
-        content = [self._blocks[index] for index in sorted(self._blocks)]
+        whole = sorted(self._blocks.keys() - self._texts.keys())  # a call that the token limit cut is left out
+        content = [self._blocks[index] for index in whole]
         self.message["content"] = [block for block in content if _has_content(block)]
 
     _HANDLERS = {  # noqa: RUF012 - a table, never changed

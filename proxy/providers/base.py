@@ -11,18 +11,22 @@ import random
 import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import aiohttp
 
 from proxy.config import Config
 from proxy.core.identity import Owner
+from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.lifecycle import Event as LifecycleEvent
 from proxy.core.lifecycle import Log, NullLog, NullRecorder, Recorder
 from proxy.core.messages import Event
 from proxy.core.routing import Catalog
+from proxy.core.usage import Usage
+from proxy.errors import UpstreamError
 from proxy.providers.tokenizer import Tokenizer
 
 
@@ -44,7 +48,7 @@ class Target:
 class Call:
     """One request, ready for a provider.
 
-    request      the hub request: a checked Messages dict; never changed
+    request      the hub request: a checked Messages dict; never changed. For `NativeResponses`, the Responses body
     model        the name asked for, without `[1m]`; answers carry it
     target       what the provider made of the name
     request_id   ours: in the answer's headers, the log and the monitor
@@ -73,6 +77,11 @@ class Provider(Protocol):
     @property
     def label(self) -> str: ...
 
+    @property
+    def ingress(self) -> IngressRules:
+        """In what the provider differs on the OpenAI-style routes."""
+        ...
+
     def catalog(self) -> Catalog: ...
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
@@ -95,6 +104,55 @@ class Provider(Protocol):
 
     async def close(self) -> None:
         """Ends background work. Called once, at shutdown."""
+        ...
+
+
+@runtime_checkable
+class OwnChat(Protocol):
+    """A provider whose chat route has a list of fields of its own."""
+
+    def chat_request(self, body: Mapping[str, Any], model: str) -> Ingress:
+        """A chat body, whose `model` is checked, as a hub request. Raises InvalidRequest and RequestError."""
+        ...
+
+
+@dataclass(slots=True)
+class NativeEnd:
+    """What is known once the body was read.
+
+    usage    Messages counters
+    failure  why the answer is no success although it is whole
+    """
+
+    usage: Usage | None = None
+    failure: UpstreamError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NativeAnswer:
+    """An answer that is passed on as it is.
+
+    status, headers  what the client gets; only headers that are safe to pass on
+    chunks           the body as it comes. Raises UpstreamError when the upstream breaks off
+    end              filled while the body is read
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    chunks: AsyncGenerator[bytes, None]
+    end: NativeEnd
+
+
+@runtime_checkable
+class NativeResponses(Protocol):
+    """A provider that speaks the Responses API itself: bodies pass through."""
+
+    def native_target(self, model: str, body: Mapping[str, Any]) -> Target:
+        """What a requested name comes to on the native route, where no settings are forced. Raises RequestError."""
+        ...
+
+    def native(self, call: Call) -> AbstractAsyncContextManager[NativeAnswer]:
+        """Sends `call.request`. Leaving the context releases the upstream at once. Raises ProxyError on entering."""
         ...
 
 

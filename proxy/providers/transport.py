@@ -21,7 +21,7 @@ import aiohttp
 from proxy.core.lifecycle import Log
 from proxy.core.responses_events import Failure, failure_of
 from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json
-from proxy.errors import UpstreamError
+from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.providers.http import error_object, read_error
 from proxy.providers.retry import parse_retry_after
 
@@ -90,10 +90,10 @@ class HttpTransport:
         async with self._answer(outgoing) as response:
             try:
                 while not terminal:
-                    chunk = await self._read(response)
+                    chunk = await self.read(response)
                     if not chunk:
                         if self._wire.eof is None:
-                            raise self._failure("the upstream cut the answer: it ended before its last event")
+                            raise self._unreadable("the upstream cut the answer: it ended before its last event")
                         yield [self._wire.eof]
                         return
                     batch, unreadable = self._decode(decoder, chunk)
@@ -112,7 +112,7 @@ class HttpTransport:
         """The JSON answer of one call that does not stream. Raises UpstreamError."""
         async with self._answer(outgoing) as response:
             body = b""
-            while chunk := await self._read(response):
+            while chunk := await self.read(response):
                 body += chunk
                 if len(body) > MAX_JSON_BYTES:
                     raise self._failure(f"the answer passed {MAX_JSON_BYTES} bytes", repeatable=False)
@@ -127,6 +127,14 @@ class HttpTransport:
     @asynccontextmanager
     async def _answer(self, outgoing: Outgoing) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         """An answer with status 200; every other one becomes an UpstreamError."""
+        async with self.open(outgoing) as response:
+            if response.status != 200:
+                raise await self._refusal(response)
+            yield response
+
+    @asynccontextmanager
+    async def open(self, outgoing: Outgoing) -> AsyncGenerator[aiohttp.ClientResponse, None]:
+        """An answer with any status, its body still to be read. Raises UpstreamError when there is none."""
         self._note(outgoing, "upstream_request_started", bytes=len(outgoing.body))
         started = time.monotonic()
         response = await self._send(outgoing)
@@ -134,8 +142,6 @@ class HttpTransport:
             upstream_id = response.headers.get("x-request-id")
             details = {"status": response.status, "ms": _ms(started), "upstreamId": upstream_id}
             self._note(outgoing, "upstream_response_received", **details)
-            if response.status != 200:
-                raise await self._refusal(response)
             yield response
         finally:
             response.release()
@@ -157,7 +163,8 @@ class HttpTransport:
         except (aiohttp.ClientError, OSError) as error:
             raise self._failure(f"cannot reach the upstream ({type(error).__name__})") from None
 
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+    async def read(self, response: aiohttp.ClientResponse) -> bytes:
+        """The next piece of a body, b"" at its end. Raises UpstreamError."""
         try:
             async with asyncio.timeout(IDLE_TIMEOUT_S):
                 return await response.content.readany()
@@ -181,7 +188,7 @@ class HttpTransport:
         try:
             frames = decoder.feed(chunk)
         except FrameTooLarge as error:
-            return [], self._failure(f"unreadable answer: {error}", repeatable=False)
+            return [], self._unreadable(f"unreadable answer: {error}", repeatable=False)
         batch: Batch = []
         for _, data in frames:
             if not data.strip():
@@ -194,14 +201,19 @@ class HttpTransport:
             except (ValueError, RecursionError) as error:
                 if self._wire.skips_garbage and not isinstance(error, UnicodeError):
                     continue
-                return batch, self._failure("unreadable answer: an event is not JSON")
+                return batch, self._unreadable("unreadable answer: an event is not JSON")
             if isinstance(event, dict):
                 batch.append(event)
         return batch, None
 
-    def _failure(self, what: str, *, kind: str = "transport", repeatable: bool = True) -> UpstreamError:
+    def _failure(
+        self, what: str, *, kind: str = "transport", repeatable: bool = True, code: str | None = None
+    ) -> UpstreamError:
         label = self._wire.label
-        return UpstreamError(f"{label}: {what}", kind=kind, provider=label, repeatable=repeatable)
+        return UpstreamError(f"{label}: {what}", kind=kind, provider=label, repeatable=repeatable, code=code)
+
+    def _unreadable(self, what: str, *, repeatable: bool = True) -> UpstreamError:
+        return self._failure(what, repeatable=repeatable, code=PROTOCOL_ERROR)
 
 
 def refusal_of(wire: Wire, status: int, headers: Mapping[str, str], body: bytes, *, now: float) -> UpstreamError:

@@ -17,10 +17,10 @@ from typing import Any, Protocol
 from proxy.core.convert.messages_to_responses import output_format
 from proxy.core.lifecycle import UpstreamStarted
 from proxy.core.messages import Event, MessageStream
-from proxy.core.reducer import BadAnswer, CutAnswer
+from proxy.core.reducer import BadAnswer, CallCut, CutAnswer
 from proxy.core.schema import has_optional, restore_text
 from proxy.core.stops import StopSequences, stops_of
-from proxy.errors import BusyError, UpstreamError
+from proxy.errors import PROTOCOL_ERROR, BusyError, CallCutError, UpstreamError
 from proxy.providers.base import Call, Services
 from proxy.providers.retry import COMMIT, Again, Decision, GiveUp, Shown, decide, decide_empty
 from proxy.providers.transport import Batch
@@ -222,8 +222,10 @@ class Turn(ABC):
     def _as_upstream(self, error: BadAnswer | UpstreamError) -> UpstreamError:
         if isinstance(error, UpstreamError):
             return error
+        if isinstance(error, CallCut):
+            return CallCutError(f"{self.label}: {error}", provider=self.label, usage=error.usage)
         kind = "transport" if isinstance(error, CutAnswer) else "bad_answer"
-        return UpstreamError(f"{self.label}: {error}", kind=kind, provider=self.label)
+        return UpstreamError(f"{self.label}: {error}", kind=kind, provider=self.label, code=PROTOCOL_ERROR)
 
     def _fresh_stream(self, *, started: bool) -> MessageStream:
         stream = MessageStream(self._message_id, self._call.model, input_tokens=self._input_tokens)
@@ -261,7 +263,7 @@ class Turn(ABC):
 def text_restorer(request: Mapping[str, Any]) -> partial[str] | None:
     """What makes an answer in strict form fit the caller's schema again; None when it fits already."""
     wanted = output_format(request) or {}
-    schema = wanted.get("schema") if wanted.get("type") == "json_schema" else None
+    schema = wanted.get("schema") if wanted.get("type") == "json_schema" and "strict" not in wanted else None
     return partial(restore_text, schema=schema) if has_optional(schema) else None
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from proxy.sandbox import prompts
+from proxy.sandbox.code_mode import script
 from proxy.sandbox.plausible import arguments_for, example
 from proxy.sandbox.web_index import Page, find_pages
 
@@ -46,12 +47,19 @@ Entry = Said | Called | Returned
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """An offered tool. A `freeform` one takes a text instead of arguments."""
+    """An offered tool. A `freeform` one takes a text instead of arguments: perhaps a script that may run the functions
+    in `runs`, each of which stands there with its first parameter (None: it takes a text)."""
 
     name: str
     schema: Any = None
     freeform: bool = False
     namespace: str | None = None
+    runs: Mapping[str, str | None] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """How a prompt may ask for it: with or without the namespace, or by a function that it runs."""
+        return (*self.runs, f"{self.namespace}__{self.name}", self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +198,7 @@ def _tool_calls(scene: Scene) -> list[Part] | None:
     ask = scene.ask
     if ask.choice == "none" or not ask.tools:
         return None
-    offered = {tool.name: tool for tool in ask.tools}
+    offered = {name: tool for tool in ask.tools for name in tool.names}
     asked: list[Part] = [
         _wished(offered[wish.tool], wish) for wish in prompts.wishes(scene.prompt) if wish.tool in offered
     ]
@@ -204,6 +212,10 @@ def _tool_calls(scene: Scene) -> list[Part] | None:
 
 
 def _wished(tool: Tool, wish: prompts.Wish) -> Call:
+    if wish.tool in tool.runs:
+        parameter = tool.runs[wish.tool]
+        argument = wish.arguments or ({parameter: wish.text} if parameter else wish.text)
+        return Call(tool, script(wish.tool, argument))
     if tool.freeform:
         return Call(tool, wish.text)
     return Call(tool, arguments_for(tool.schema, wish.text) if wish.arguments is None else wish.arguments)

@@ -3,7 +3,8 @@
 Forms it acts on (all else gets an answer in prose):
 
 - ``use Bash: ls -la`` calls the tool Bash with that text; several, one a line or joined by "and use" / "and then use",
-  are several calls; a JSON object after the colon is the arguments as they are;
+  are several calls; a JSON object after the colon is the arguments as they are; a function that only a script can run
+  (see `code_mode`) is asked for in the same way;
 - ``stream 400 words`` gives an answer of exactly that many text deltas;
 - ``Perform a web search for the query: X`` searches, where a hosted search is offered.
 """
@@ -24,7 +25,8 @@ SHORT_RESULT = 200
 #: "stream N words" stops here: a typing slip should not fill the memory.
 MAX_WORDS = 200_000
 
-_REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
+#: What Claude Code and Codex insert.
+_REMINDER = re.compile(r"<(system-reminder|environment_context)>.*?(?:</\1>|\Z)", re.DOTALL)
 #: Claude Code says this beside the result of its tool search; it is no prompt.
 _LOADED = re.compile(r"^\s*Tool loaded\.\s*$", re.MULTILINE)
 _USE = re.compile(r"\buse ([\w-]+):[ \t]*", re.IGNORECASE)

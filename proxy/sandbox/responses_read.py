@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from proxy.sandbox.code_mode import declared
 from proxy.sandbox.model import Ask, Called, Entry, HostedSearch, Returned, Said, Tool
 from proxy.sandbox.pieces import estimate_tokens, media_type
 from proxy.sandbox.responses_tool_checks import flat_tools
@@ -80,7 +81,8 @@ def _read_tools(groups: Iterable[Any]) -> tuple[list[Tool], HostedSearch | None]
                     filters = tool.get("filters") or {}
                     search = HostedSearch(filters.get("allowed_domains", ()), filters.get("blocked_domains", ()))
                 elif "name" in tool:
-                    tools.append(Tool(tool["name"], tool.get("parameters"), tool["type"] == "custom", namespace))
+                    runs = declared(tool.get("description") or "") if tool["type"] == "custom" else {}
+                    tools.append(Tool(tool["name"], tool.get("parameters"), tool["type"] == "custom", namespace, runs))
     return tools, search
 
 

@@ -23,8 +23,14 @@ TOOL_MEMBERS: dict[str, frozenset[str] | None] = {
     "web_search_preview": frozenset({"user_location", "search_context_size"}),
     "local_shell": None,
     "image_generation": None,
-    "tool_search": None,
+    "tool_search": frozenset({"execution", "description", "parameters"}),
 }
+
+#: What may stand in a namespace.
+_NAMED = ("function", "custom")
+
+#: Format of a freeform tool -> its members beside `type`, all of them texts that must be there.
+_FORMATS = {"text": (), "grammar": ("syntax", "definition")}
 
 HOSTED = ("web_search", "web_search_preview", "local_shell", "image_generation", "tool_search")
 _SEARCHES = ("web_search", "web_search_preview")
@@ -53,15 +59,36 @@ def _check_tool(tool: Any, where: str, *, lite: bool) -> None:
         check_name(tool.get("name"), f"{where}.name")
     if kind == "function":
         _check_function(tool)
+    elif kind == "custom":
+        _check_freeform(tool.get("format"), f"{where}.format")
     elif kind == "namespace":
-        if not isinstance(tool.get("tools"), list):
-            raise invalid(
-                f"Missing required parameter: '{where}.tools'.", code="missing_required_parameter", param=where
-            )
-        for index, inner in enumerate(tool["tools"]):
-            _check_tool(inner, f"{where}.tools[{index}]", lite=lite)
+        _check_namespace(tool, where, lite=lite)
     elif kind == "web_search":
         _check_filters(tool.get("filters"), where)
+
+
+def _check_namespace(tool: dict[str, Any], where: str, *, lite: bool) -> None:
+    if not isinstance(tool.get("tools"), list):
+        raise invalid(f"Missing required parameter: '{where}.tools'.", code="missing_required_parameter", param=where)
+    for index, inner in enumerate(tool["tools"]):
+        here = f"{where}.tools[{index}]"
+        _check_tool(inner, here, lite=lite)
+        if inner["type"] not in _NAMED:
+            raise invalid(f"Unsupported tool type: {inner['type']}", code="unsupported_value", param=f"{here}.type")
+
+
+def _check_freeform(wanted: Any, where: str) -> None:
+    """`{"type":"text"}`, or a grammar: `{"type":"grammar","syntax":"lark","definition":"start: …"}`."""
+    if wanted is None:
+        return
+    kind = wanted.get("type") if isinstance(wanted, dict) else None
+    if not isinstance(kind, str) or kind not in _FORMATS:
+        raise invalid(f"Invalid value for '{where}': {kind}.", code="invalid_value", param=where)
+    members = _FORMATS[kind]
+    if set(wanted) != {"type", *members} or not all(isinstance(wanted[one], str) for one in members):
+        raise invalid(f"Invalid '{where}': a {kind} has {members}.", code="invalid_value", param=where)
+    if kind == "grammar" and wanted["syntax"] not in ("lark", "regex"):
+        raise invalid(f"Invalid value for '{where}.syntax'.", code="invalid_value", param=f"{where}.syntax")
 
 
 def check_name(name: Any, where: str) -> None:

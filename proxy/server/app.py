@@ -21,9 +21,10 @@ from proxy.providers.registry import PROVIDERS
 from proxy.providers.tokenizer import Tokenizer
 from proxy.server import guard
 from proxy.server.admission import Admission
-from proxy.server.exchange import as_proxy_error, error_response, unforeseen
+from proxy.server.exchange import Family, as_proxy_error, error_response, id_headers, unforeseen
 from proxy.server.messages import post_count_tokens, post_messages
 from proxy.server.models import get_health, get_models
+from proxy.server.openai import CHAT_PATH, RESPONSES_PATH, get_responses, post_chat_completions, post_responses
 from proxy.server.sessions import Sessions
 from proxy.server.state import REQUEST_ID, STATE, State
 
@@ -65,6 +66,7 @@ def create_app(
         admission=Admission(current),
         clock=clock,
         packed=packed_bodies,
+        openai=current().p1_responses_api,
     )
 
     async def providers(_app: web.Application) -> AsyncIterator[None]:
@@ -88,6 +90,10 @@ def create_app(
     app.router.add_get("/v1/models", get_models)
     app.router.add_post("/v1/messages", post_messages)
     app.router.add_post("/v1/messages/count_tokens", post_count_tokens)
+    if state.openai:
+        app.router.add_post(CHAT_PATH, post_chat_completions)
+        app.router.add_post(RESPONSES_PATH, post_responses)
+        app.router.add_get(RESPONSES_PATH, get_responses, allow_head=False)
     return app
 
 
@@ -102,31 +108,34 @@ async def _edge(
     """The outermost layer: ids, guard, and every error as an answer in the caller's format."""
     state = request.app[STATE]
     request[REQUEST_ID] = request_id = str(uuid.uuid4())
+    family: Family = "openai" if state.openai and request.path.endswith((CHAT_PATH, RESPONSES_PATH)) else "messages"
     try:
         if request.match_info.handler is not get_health:
             guard.check(request, state.config())
         response = await handler(request)
     except web.HTTPException as error:
-        response = _routing_error(request, error, request_id)
+        response = _routing_error(request, error, family)
     except ConnectionError:  # the client left
         raise
     except Exception as error:
         known = as_proxy_error(error) or unforeseen(state, request_id, error)
-        response = error_response(known, request_id)
+        response = error_response(known, request_id, family)
     if not response.prepared:
-        response.headers.setdefault("request-id", request_id)
+        for name, value in id_headers(request_id).items():
+            response.headers.setdefault(name, value)
     return response
 
 
-def _routing_error(request: web.Request, error: web.HTTPException, request_id: str) -> web.StreamResponse:
+def _routing_error(request: web.Request, error: web.HTTPException, family: Family) -> web.StreamResponse:
+    request_id = request[REQUEST_ID]
     where = f"{request.method} {quote(request.path[:200], safe='/')}"
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = ", ".join(sorted(error.allowed_methods))
-        response = error_response(ProxyError(f"{where}: use {allowed}", kind="wrong_method"), request_id)
+        response = error_response(ProxyError(f"{where}: use {allowed}", kind="wrong_method"), request_id, family)
         response.headers["Allow"] = allowed
         return response
     if error.status == 404:
-        return error_response(ProxyError(f"No route for {where}", kind="no_route"), request_id)
+        return error_response(ProxyError(f"No route for {where}", kind="no_route"), request_id, family)
     return error_response(
-        ProxyError(f"{where}: {error.reason}", kind="invalid_request", status=error.status), request_id
+        ProxyError(f"{where}: {error.reason}", kind="invalid_request", status=error.status), request_id, family
     )

@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from aiohttp import web
 
 from proxy.core.invalid import InvalidRequest
 from proxy.core.lifecycle import Abandoned, Completed, Event, Failed
+from proxy.core.reducer import BadAnswer
 from proxy.core.sse import encode_json
-from proxy.errors import ProxyError, RequestError, headers, messages_body
+from proxy.errors import ProxyError, RequestError, headers, messages_body, openai_body, openai_status
 from proxy.server.state import REQUEST_ID, STATE, State
+
+#: The API families: they differ in the envelope of an error.
+Family = Literal["messages", "openai"]
 
 STOPPED = "Request ended before completion: the proxy was stopped"
 LEFT = "Request ended before completion: the client left"
@@ -22,8 +26,9 @@ LEFT = "Request ended before completion: the client left"
 class Exchange:
     """Collects what is known about a request while it is served."""
 
-    def __init__(self, request: web.Request, endpoint: str) -> None:
+    def __init__(self, request: web.Request, endpoint: str, family: Family = "messages") -> None:
         self.request = request
+        self.family: Family = family
         self.state: State = request.app[STATE]
         self.id = request[REQUEST_ID]
         self.endpoint = endpoint
@@ -31,6 +36,11 @@ class Exchange:
         self.model: str | None = None
         self._started = time.monotonic()
         self._over = False
+
+    @property
+    def id_headers(self) -> dict[str, str]:
+        """The request's id under the names that the SDKs look for."""
+        return id_headers(self.id)
 
     @property
     def left(self) -> bool:
@@ -58,7 +68,7 @@ class Exchange:
         """An error was answered: with a status, or `in_band` as an event of a stream that had begun."""
         if self._ends():
             return
-        status = 200 if in_band else error.status
+        status = 200 if in_band else status_of(error, self.family)
         self.record(Failed(status, _one_line(error.message)))
         fields: dict[str, Any] = {"status": status, "ms": self._ms(), "message": _one_line(error.message)}
         if error.upstream_id:
@@ -90,10 +100,10 @@ class Exchange:
                 "provider": self.provider,
                 "model": self.model,
                 "countTokens": self.endpoint == "count_tokens",
-                "status": error.status,
+                "status": status_of(error, self.family),
                 "elapsedMs": self._ms(),
                 "message": error.message,
-                "response": {"json": messages_body(error, self.id)},
+                "response": {"json": error_body(error, self.id, self.family)},
             },
         )
 
@@ -112,6 +122,8 @@ def as_proxy_error(error: Exception) -> ProxyError | None:
         return error
     if isinstance(error, InvalidRequest):
         return RequestError(error.message, param=error.param, code=error.code)
+    if isinstance(error, BadAnswer):
+        return ProxyError(str(error), kind="bad_answer")
     return None
 
 
@@ -127,11 +139,24 @@ def unforeseen(state: State, request_id: str, error: Exception) -> ProxyError:
     return ProxyError(f"internal error of the proxy ({kind}); the log has more under {request_id}", kind="internal")
 
 
+def id_headers(request_id: str) -> dict[str, str]:
+    """The anthropic SDK reads the one, the openai SDK the other."""
+    return {"request-id": request_id, "x-request-id": request_id}
+
+
 def json_response(body: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
     """A JSON answer in compact form."""
     return web.Response(body=encode_json(body), status=status, headers=headers, content_type="application/json")
 
 
-def error_response(error: ProxyError, request_id: str) -> web.Response:
-    """The Messages envelope with status and retry hints."""
-    return json_response(messages_body(error, request_id), status=error.status, headers=headers(error))
+def status_of(error: ProxyError, family: Family) -> int:
+    return openai_status(error) if family == "openai" else error.status
+
+
+def error_body(error: ProxyError, request_id: str, family: Family) -> dict[str, Any]:
+    return openai_body(error) if family == "openai" else messages_body(error, request_id)
+
+
+def error_response(error: ProxyError, request_id: str, family: Family = "messages") -> web.Response:
+    """The envelope of an API family, with status and retry hints."""
+    return json_response(error_body(error, request_id, family), status=status_of(error, family), headers=headers(error))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -12,107 +11,69 @@ from aiohttp import web
 from proxy.config import Config
 from proxy.core.compaction import is_compaction
 from proxy.core.identity import SESSION_HEADERS, owner_of, session_of
-from proxy.core.lifecycle import CompactionStarted, ModelResolved, ProjectResolved, ProviderSelected, Sequenced, Started
+from proxy.core.lifecycle import CompactionStarted
 from proxy.core.messages import check_request
-from proxy.core.routing import (
-    AUTO_REVIEW_MODEL,
-    AUTO_REVIEW_PROVIDER,
-    Route,
-    catalog_text,
-    is_auto_review,
-    normalise_model,
-    route,
-)
+from proxy.core.routing import AUTO_REVIEW_MODEL, AUTO_REVIEW_PROVIDER, Route, is_auto_review, normalise_model
 from proxy.errors import RequestError
-from proxy.observe.project import find_working_directory, project_name
 from proxy.providers.base import Call, Provider
 from proxy.server.admission import Permit
 from proxy.server.body import read_json
-from proxy.server.exchange import Exchange, as_proxy_error, error_response, json_response, unforeseen
-from proxy.server.state import header_values
+from proxy.server.exchange import Exchange
+from proxy.server.forms import MessagesForm
+from proxy.server.serving import (
+    HeaderValues,
+    choose,
+    find_project,
+    provider_of,
+    selected,
+    send_json,
+    serve,
+    unknown_model,
+)
 from proxy.server.stream import fold_stream, send_stream
-
-Work = Callable[[Exchange, Call, Provider], Awaitable[web.StreamResponse]]
 
 
 async def post_messages(request: web.Request) -> web.StreamResponse:
     """A model's answer, streamed when the body says `"stream": true`."""
-    return await _serve(Exchange(request, "messages"), _answer)
+    return await serve(Exchange(request, "messages"), SESSION_HEADERS, _answer)
 
 
 async def post_count_tokens(request: web.Request) -> web.StreamResponse:
     """`{"input_tokens": n}`, estimated here: no upstream call, no sign-in."""
-    return await _serve(Exchange(request, "count_tokens"), _count)
+    return await serve(Exchange(request, "count_tokens"), SESSION_HEADERS, _count)
 
 
-async def _serve(exchange: Exchange, work: Work) -> web.StreamResponse:
-    """Runs one request from admission to its last byte; every failure becomes an answer in the caller's format."""
-    values = header_values(exchange.request)
-    session = next((value for name in SESSION_HEADERS for value in values.get(name, ()) if value), None)
-    exchange.record(Started(exchange.endpoint, session))
-    asked = {"method": exchange.request.method, "path": exchange.request.path}
-    if exchange.request.query_string:
-        asked["query"] = exchange.request.query_string
-    exchange.log("info", "request", **asked)
-    with exchange.state.running.one(), Permit(exchange.state.admission) as permit:
-        try:
-            exchange.state.admission.enter(permit, session)
-            call, provider = await _prepare(exchange, values, permit)
-            return await work(exchange, call, provider)
-        except asyncio.CancelledError:
-            exchange.abandoned()
-            raise
-        except Exception as error:
-            if isinstance(error, ConnectionError) and exchange.left:
-                exchange.abandoned()
-                raise
-            known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
-            exchange.failed(known)
-            return error_response(known, exchange.id)
-
-
-async def _answer(exchange: Exchange, call: Call, provider: Provider) -> web.StreamResponse:
+async def _answer(exchange: Exchange, values: HeaderValues, permit: Permit) -> web.StreamResponse:
+    call, provider = await _prepare(exchange, values, permit)
+    form = MessagesForm()
     if call.request.get("stream"):
         grace_s = exchange.state.config().stream_grace_ms / 1000
-        return await send_stream(exchange, provider.stream(call), grace_s)
-    return await _send_json(exchange, await fold_stream(exchange, provider.stream(call)))
+        return await send_stream(exchange, provider.stream(call), form, grace_s)
+    return await send_json(exchange, await fold_stream(exchange, provider.stream(call), form))
 
 
-async def _count(exchange: Exchange, call: Call, provider: Provider) -> web.StreamResponse:
-    return await _send_json(exchange, {"input_tokens": await provider.count_tokens(call)})
+async def _count(exchange: Exchange, values: HeaderValues, permit: Permit) -> web.StreamResponse:
+    call, provider = await _prepare(exchange, values, permit)
+    return await send_json(exchange, {"input_tokens": await provider.count_tokens(call)})
 
 
-async def _send_json(exchange: Exchange, body: Mapping[str, Any]) -> web.Response:
-    """Sends a whole body here and not after the handler, so that it is completed when it is sent."""
-    response = json_response(body, headers={"request-id": exchange.id})
-    await response.prepare(exchange.request)
-    await response.write_eof()
-    exchange.completed(response.status)
-    return response
-
-
-# -- from a body to a call
-
-
-async def _prepare(exchange: Exchange, values: Mapping[str, list[str]], permit: Permit) -> tuple[Call, Provider]:
+async def _prepare(exchange: Exchange, values: HeaderValues, permit: Permit) -> tuple[Call, Provider]:
+    """From a body to a call."""
     state = exchange.state
     config = state.config()
     body = await read_json(exchange.request, config, permit, packed=state.packed)
     check_request(body)
     session = session_of(values, body)
-    await _find_project(exchange, body)
-    choice = _choose(exchange, config, body, session)
+    await find_project(exchange, body)
+    if body.get("model") is None:
+        raise unknown_model(exchange, config, 'Missing "model" in request body.')
+    review = partial(_review_model, exchange, config, body)
+    choice = choose(exchange, config, body["model"], session, instead=review)
     if exchange.endpoint == "messages" and not body.get("messages"):
         raise RequestError("messages: at least one message is required", param="messages")
-    provider = state.providers[choice.route.label]
-    state.admission.select(permit, provider.label)
+    provider = provider_of(exchange, choice, permit)
     target = provider.resolve(choice.model, body, auto_review=choice.auto_review)
-    explicit = not (choice.route.alias or choice.auto_review)
-    number = state.sessions.routed(session, provider.label, explicit=explicit)
-    if number is not None:
-        exchange.record(Sequenced(number))
-    exchange.record(ProviderSelected(provider.label, choice.model, target.effort))
-    exchange.record(ModelResolved(choice.model, target.model))
+    selected(exchange, choice, target, session)
     if exchange.endpoint == "messages" and is_compaction(body):
         exchange.record(CompactionStarted())
     stateless = choice.auto_review or exchange.endpoint == "count_tokens"
@@ -129,36 +90,6 @@ async def _prepare(exchange: Exchange, values: Mapping[str, list[str]], permit: 
     return call, provider
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    model: str
-    route: Route
-    auto_review: bool = False
-
-
-def _choose(exchange: Exchange, config: Config, body: Mapping[str, Any], session: str | None) -> _Choice:
-    """The model to serve and who serves it. Raises RequestError with the catalogue."""
-    state = exchange.state
-    if body.get("model") is None:
-        raise _unknown(exchange, config, 'Missing "model" in request body.')
-    asked = normalise_model(body["model"])
-    affinity = state.sessions.affinity(session)
-    found = route(asked, state.known, alias_provider=config.alias_provider, affinity=affinity)
-    review = _review_model(exchange, config, body, found)
-    if review is not None:
-        found = route(review, state.known, alias_provider=config.alias_provider)
-        exchange.log("info", "auto-review route selected", requestedModel=asked, overrideModel=review)
-    model = review or asked
-    exchange.model = model
-    if found is None:
-        exchange.log("warn", "unknown model")
-        raise _unknown(exchange, config, f'Unknown model "{model}".')
-    exchange.provider = found.label
-    if found.label not in state.providers:
-        raise _unknown(exchange, config, f'Model "{model}" belongs to {found.label}, which is not available yet.')
-    return _Choice(model, found, review is not None)
-
-
 def _review_model(exchange: Exchange, config: Config, body: Mapping[str, Any], found: Route | None) -> str | None:
     """Where Claude Code's safety classifier is sent instead, None when the request is not one or stays where it is."""
     if exchange.endpoint != "messages" or not is_auto_review(body):
@@ -166,17 +97,3 @@ def _review_model(exchange: Exchange, config: Config, body: Mapping[str, Any], f
     if config.auto_review_model:
         return normalise_model(config.auto_review_model)
     return AUTO_REVIEW_MODEL if found is not None and found.label == AUTO_REVIEW_PROVIDER else None
-
-
-def _unknown(exchange: Exchange, config: Config, what: str) -> RequestError:
-    return RequestError(f"{what} {catalog_text(exchange.state.served, config.alias_provider)}", param="model")
-
-
-async def _find_project(exchange: Exchange, body: Mapping[str, Any]) -> None:
-    """Only when somebody watches: it looks at the file system."""
-    if not exchange.state.recorder.wants_project:
-        return
-    path = find_working_directory(body)
-    name = await asyncio.to_thread(project_name, path) if path else None
-    if name:
-        exchange.record(ProjectResolved(name))

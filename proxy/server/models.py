@@ -9,6 +9,7 @@ from proxy.errors import RequestError
 from proxy.server.exchange import json_response
 from proxy.server.state import STATE
 
+#: Both families describe a model; each reads its own members.
 #: The Messages API wants a date and allows this one for "not known".
 UNKNOWN_DATE = "1970-01-01T00:00:00Z"
 
@@ -40,6 +41,8 @@ async def get_models(request: web.Request) -> web.Response:
             "id": model,
             "display_name": f"{model} ({label})",
             "created_at": UNKNOWN_DATE,
+            "created": 0,
+            "owned_by": label,
         }
         for model, label in shown
     ]

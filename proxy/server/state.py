@@ -23,6 +23,7 @@ class State:
     config    the settings as they are now
     known     every catalogue, also of providers that are not served
     packed    whether the runner leaves bodies packed
+    openai    whether the OpenAI-style routes exist; decided once, at the start
     """
 
     config: Callable[[], Config]
@@ -33,6 +34,7 @@ class State:
     admission: Admission
     clock: Callable[[], float]
     packed: bool = False
+    openai: bool = False
     running: Running = field(default_factory=Running)
     providers: dict[str, Provider] = field(default_factory=dict)
 

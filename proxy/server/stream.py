@@ -15,17 +15,15 @@ from typing import Any
 from aiohttp import web
 
 from proxy.core.lifecycle import GenerationStarted, Progress, UsageUpdated
-from proxy.core.messages import PING, Event, Fold
-from proxy.core.sse import encode_events
-from proxy.errors import ProxyError, messages_event
+from proxy.core.messages import PING, Event
+from proxy.errors import CallCutError, ProxyError
 from proxy.server.exchange import Exchange, as_proxy_error, unforeseen
+from proxy.server.forms import Form
 
 #: How often the watch looks.
 TICK_S = 0.5
 #: Silence after which something is sent. Boxes on the way cut idle connections after a minute.
 KEEPALIVE_S = 15.0
-#: Older clients do not count pings as life and hang up after 300 s; after this long something else is sent.
-LIFE_S = 120.0
 #: A reader that takes nothing for this long is gone, whatever its connection says.
 STALL_S = 300.0
 
@@ -36,35 +34,24 @@ HEADERS = {
 }
 
 _FRAMING = frozenset({"message_start", "ping"})
-_EMPTY_DELTAS = {
-    "text": {"type": "text_delta", "text": ""},
-    "thinking": {"type": "thinking_delta", "thinking": ""},
-    "tool_use": {"type": "input_json_delta", "partial_json": ""},
-    "server_tool_use": {"type": "input_json_delta", "partial_json": ""},
-}
-_STILL_HERE: Event = {
-    "type": "message_delta",
-    "delta": {"stop_reason": None, "stop_sequence": None},
-    "usage": {"output_tokens": 0},
-}
 
 
 class EventWriter:
     """Writes one stream. `begun` tells whether the status line is out, after which errors are events; `complete`,
     whether the answer is out whole."""
 
-    def __init__(self, exchange: Exchange, grace_s: float) -> None:
+    def __init__(self, exchange: Exchange, form: Form, grace_s: float) -> None:
         loop = asyncio.get_running_loop()
         self._exchange = exchange
         self._request = exchange.request
+        self._form = form
         self._grace_s = grace_s
         self._now = loop.time
         self._lock = asyncio.Lock()
         self._response: web.StreamResponse | None = None
         self._held: list[Event] = []
-        self._open: tuple[int, str] | None = None
         self._generating = False
-        self._arrived = self._written = self._alive = loop.time()
+        self._arrived = self._written = loop.time()
         self._writing_since = loop.time()
         self._over = False
         self.complete = False
@@ -85,7 +72,8 @@ class EventWriter:
 
     async def fail(self, error: ProxyError) -> None:
         """The error as the last event."""
-        await self._write([messages_event(error)])
+        self._over = True
+        await self._write_data(self._form.failure(error), 1)
 
     async def end(self) -> web.StreamResponse:
         """The end of the body, after the last event."""
@@ -109,51 +97,39 @@ class EventWriter:
                 events, self._held = self._held, []
                 await self._write([*events, PING])
         elif now - self._written >= KEEPALIVE_S:
-            await self._write([self._sign_of_life(now)])
-
-    def _sign_of_life(self, now: float) -> Event:
-        if self._open is not None:
-            index, kind = self._open
-            return {"type": "content_block_delta", "index": index, "delta": _EMPTY_DELTAS[kind]}
-        return _STILL_HERE if now - self._alive >= LIFE_S else PING
-
-    def _observe(self, events: list[Event]) -> None:
-        """What the watchers and the keepalive need to know of a batch."""
-        for event in events:
-            kind = event["type"]
-            if kind == "content_block_delta":
-                continue
-            if kind == "content_block_start":
-                block = event["content_block"]["type"]
-                self._open = (event["index"], block) if block in _EMPTY_DELTAS else None
-                if not self._generating:
-                    self._generating = True
-                    self._exchange.record(GenerationStarted())
-            elif kind == "content_block_stop":
-                self._open = None
-            elif kind in ("message_start", "message_delta"):
-                record_usage(self._exchange, event)
-            elif kind in ("message_stop", "error"):
-                self._over = True
+            await self._write_data(self._form.sign_of_life(now), 1)
 
     async def _write(self, events: list[Event]) -> None:
-        data = encode_events(events)
+        data = self._form.encode(events, self._now())
+        over = events[-1]["type"] == "message_stop"
+        self._over = self._over or over
+        self._observe(events)
+        if data:
+            await self._write_data(data, len(events))
+        if over and self._response is not None:
+            self.complete = True
+            self._exchange.completed(self._response.status)
+
+    async def _write_data(self, data: bytes, events: int) -> None:
         async with self._lock:
             self._writing_since = self._now()
             if self._response is None:
-                self._response = web.StreamResponse(headers=HEADERS)
-                self._response.headers["request-id"] = self._exchange.id
+                self._response = web.StreamResponse(headers=HEADERS | self._exchange.id_headers)
                 await self._response.prepare(self._request)
                 self._exchange.log("info", "response_started", status=200)
-            self._observe(events)
             await self._response.write(data)
             self._written = self._now()
-            if events[-1]["type"] != "ping":
-                self._alive = self._written
-        self._exchange.record(Progress(len(data), len(events)))
-        if events[-1]["type"] == "message_stop":
-            self.complete = True
-            self._exchange.completed(self._response.status)
+        self._exchange.record(Progress(len(data), events))
+
+    def _observe(self, events: list[Event]) -> None:
+        """What the watchers need to know of a batch."""
+        for event in events:
+            kind = event["type"]
+            if kind == "content_block_start" and not self._generating:
+                self._generating = True
+                self._exchange.record(GenerationStarted())
+            elif kind in ("message_start", "message_delta"):
+                record_usage(self._exchange, event)
 
 
 def record_usage(exchange: Exchange, event: Event) -> None:
@@ -200,10 +176,12 @@ async def _watch(exchange: Exchange, work: asyncio.Task[Any], writer: EventWrite
 
 
 async def send_stream(
-    exchange: Exchange, batches: AsyncGenerator[list[Event], None], grace_s: float
+    exchange: Exchange, batches: AsyncGenerator[list[Event], None], form: Form, grace_s: float
 ) -> web.StreamResponse:
     """Streams an answer. Raises ProxyError as long as nothing was written; afterwards errors are events."""
-    writer = EventWriter(exchange, grace_s)
+    writer = EventWriter(exchange, form, grace_s)
+    if form.has_incomplete:
+        batches = _with_cut_calls(batches)
     async with watched(exchange, writer), aclosing(batches):
         try:
             async for batch in batches:
@@ -222,14 +200,14 @@ async def send_stream(
         return await writer.end()
 
 
-async def fold_stream(exchange: Exchange, batches: AsyncGenerator[list[Event], None]) -> dict[str, Any]:
-    """The same answer as one JSON message. Raises ProxyError."""
-    fold = Fold()
+async def fold_stream(exchange: Exchange, batches: AsyncGenerator[list[Event], None], form: Form) -> dict[str, Any]:
+    """The same answer as one object. Raises ProxyError."""
     generating = False
+    batches = _with_cut_calls(batches)
     async with watched(exchange), aclosing(batches):
         async for batch in batches:
             try:
-                fold.add(batch)
+                form.fold(batch)
             except OverflowError as error:
                 raise ProxyError(str(error), kind="bad_answer") from None
             for event in batch:
@@ -238,6 +216,18 @@ async def fold_stream(exchange: Exchange, batches: AsyncGenerator[list[Event], N
                     exchange.record(GenerationStarted())
                 elif event["type"] in ("message_start", "message_delta"):
                     record_usage(exchange, event)
-    if not fold.complete:
+    reply = form.reply()
+    if reply is None:
         raise ProxyError("the provider ended its answer without an end", kind="bad_answer")
-    return fold.message
+    return reply
+
+
+async def _with_cut_calls(batches: AsyncGenerator[list[Event], None]) -> AsyncGenerator[list[Event], None]:
+    """An answer that may end inside a tool call when the token limit cut it: the block stays open."""
+    async with aclosing(batches):
+        try:
+            async for batch in batches:
+                yield batch
+        except CallCutError as error:
+            end = {"stop_reason": "max_tokens", "stop_sequence": None}
+            yield [{"type": "message_delta", "delta": end, "usage": error.usage}, {"type": "message_stop"}]

@@ -21,6 +21,7 @@ _WHEN = {
     "too_large": "the request body passes the limit",
     "context": "the conversation does not fit the model; clients compact and repeat",
     "media_type": "the body is not called JSON, or is packed in an unknown way",
+    "no_upgrade": "a WebSocket was asked for on a route that is served over HTTP only; clients go on over HTTP",
     "unprocessable": "the upstream understood and refused",
     "rate_limit": "too many requests for the upstream; `Retry-After` when it named a time",
     "usage_limit": "the allowance of the subscription is spent; the message says until when",
@@ -28,6 +29,7 @@ _WHEN = {
     "internal": "a bug of the proxy; the log has the places under the request id",
     "transport": "the upstream could not be reached, fell silent or cut its answer",
     "bad_answer": "the upstream's answer could not be understood or passed on honestly",
+    "call_cut": "the token limit cut a tool call that the client had begun to see; where the API can say so, the answer is incomplete instead",
     "unavailable": "something needed is out of order for now (sign-in service, token counting)",
     "upstream_timeout": "the upstream took too long",
     "overloaded": "the upstream is overloaded",
@@ -76,6 +78,9 @@ def errors_page() -> str:
         "`x-should-retry: false`, which Claude Code and the official SDKs honour. Once a stream has begun, the same object is its last event;",
         'a context overflow then begins with "prompt is too long", the words on which clients compact.',
         "",
+        "The [OpenAI-style routes](openai-routes.md) have their own shape, type words and codes; `failure` is the code of a Responses",
+        "stream that broke.",
+        "",
         "What is no proper HTTP (the same header twice where only one makes sense, over-long headers, broken chunks, TLS on this port) is",
         "refused by the HTTP library below us with 400 and a plain text.",
         "",
@@ -83,6 +88,15 @@ def errors_page() -> str:
         "|---|---|---|---|---|",
         *(
             f"| {name} | {kind.status} | `{kind.messages}` | {'yes' if kind.final else ''} | {_WHEN[name]} |"
+            for name, kind in KINDS.items()
+        ),
+        "",
+        "On the OpenAI-style routes:",
+        "",
+        "| kind | status | type | code | failure |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {name} | {kind.openai_status or kind.status} | `{kind.openai}` | {f'`{kind.code}`' if kind.code else ''} | `{kind.failure}` |"
             for name, kind in KINDS.items()
         ),
         "",

@@ -250,3 +250,144 @@ ends = st.fixed_dictionaries(
     },
 )
 streams = st.tuples(st.lists(events, max_size=25), st.lists(ends, max_size=2)).map(lambda pair: [*pair[0], *pair[1]])
+
+# -- conversations as a client of an OpenAI-style route has them
+
+said = st.text(min_size=1, max_size=12)
+said_blocks = st.builds(lambda text: {"type": "text", "text": text}, said)
+pictures = st.sampled_from(
+    [
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}},
+        {"type": "image", "source": {"type": "url", "url": "https://pictures.example/a.png"}},
+    ]
+)
+thoughts = st.builds(lambda text: {"type": "thinking", "thinking": text}, said)
+outputs = texts | st.builds(lambda picture, rest: [picture, *rest], pictures, st.lists(said_blocks, max_size=2))
+
+
+@st.composite
+def conversations(draw: st.DrawFn, *, mixed: bool) -> list[dict[str, Any]]:
+    """A legal Messages conversation whose calls are all answered, but for those of the last message. `mixed`: what the
+    assistant says stands in any order; otherwise it is thoughts, texts, calls."""
+    user = st.builds(
+        lambda content: {"role": "user", "content": content},
+        said | st.lists(said_blocks | pictures, min_size=1, max_size=3),
+    )
+    messages = [draw(user)]
+    for _ in range(draw(st.integers(0, 4))):
+        calls = [
+            {"type": "tool_use", "id": call_id, "name": draw(st.sampled_from(["f", "g"])), "input": draw(json_objects)}
+            for call_id in draw(st.lists(ids.filter(bool), unique=True, max_size=3))
+        ]
+        blocks = [*draw(st.lists(thoughts, max_size=1)), *draw(st.lists(said_blocks, max_size=2)), *calls]
+        blocks = blocks or [draw(said_blocks)]
+        messages.append({"role": "assistant", "content": draw(st.permutations(blocks)) if mixed else blocks})
+        results = [
+            {"type": "tool_result", "tool_use_id": call["id"], "content": draw(outputs)}
+            for call in draw(st.permutations(calls))
+        ]
+        messages.append({"role": "user", "content": results} if results else draw(user))
+    return messages[:-1] if len(messages) > 1 and draw(st.booleans()) else messages
+
+
+def hub_requests(*, mixed: bool) -> st.SearchStrategy[dict[str, Any]]:
+    """Messages requests as the parsers of the OpenAI-style bodies give them, `stream` left out."""
+    declared = st.fixed_dictionaries({"name": said, "input_schema": json_objects}, optional={"description": texts})
+    return st.fixed_dictionaries(
+        {"model": said, "messages": conversations(mixed=mixed)},
+        optional={
+            "system": st.lists(said_blocks, min_size=1, max_size=3),
+            "max_tokens": st.integers(1, 2**32 - 1),
+            "tools": st.lists(declared, min_size=1, max_size=3, unique_by=lambda tool: tool["name"]),
+            "output_config": st.fixed_dictionaries({"effort": st.sampled_from(["low", "max"])}),
+        },
+    )
+
+
+# -- bodies of the OpenAI-style routes that are nearly right
+
+addresses = st.sampled_from(
+    ["data:image/png;base64,aGk=", "data:image/bmp;base64,aGk=", "data:,", "https://a.example/a.png", "ftp://a", ""]
+)
+open_parts = members(
+    type=st.sampled_from(["text", "input_text", "output_text", "image_url", "input_image", "refusal"]),
+    text=texts,
+    image_url=addresses | members(url=addresses),
+    url=addresses,
+)
+open_contents = mostly(texts | st.lists(mostly(open_parts), max_size=3))
+call_ids = st.sampled_from(["a", "b", ""])
+arguments = st.sampled_from(["", "{}", '{"a":1}', "[1]", "{", "\ud800", "[" * 2000])
+open_functions = members(
+    name=names, description=texts, parameters=json_objects, arguments=arguments, strict=st.booleans()
+)
+open_calls = members(type=st.just("function"), id=call_ids, function=open_functions, index=st.integers())
+chat_messages = members(
+    role=st.sampled_from(["system", "developer", "user", "user", "assistant", "assistant", "tool", "tool"]),
+    content=open_contents,
+    tool_calls=mostly(st.lists(mostly(open_calls), max_size=2)),
+    tool_call_id=call_ids,
+    reasoning_content=texts,
+    name=texts,
+)
+open_items = members(
+    type=st.sampled_from(
+        ["message", "function_call", "function_call_output", "reasoning", "web_search_call", "item_reference"]
+    ),
+    role=st.sampled_from(["system", "developer", "user", "assistant"]),
+    content=open_contents,
+    call_id=call_ids,
+    id=call_ids,
+    name=names,
+    namespace=names,
+    arguments=arguments,
+    output=open_contents,
+    summary=st.lists(members(type=st.just("summary_text"), text=texts), max_size=2),
+)
+open_tools = members(
+    type=st.sampled_from(["function", "namespace", "web_search", "custom"]),
+    name=names,
+    description=texts,
+    parameters=json_objects,
+    function=open_functions,
+    tools=st.lists(members(type=st.just("function"), name=names), max_size=2),
+    filters=json_objects,
+)
+open_choices = st.sampled_from(["auto", "none", "required", "x"]) | members(
+    type=st.just("function"), name=names, function=members(name=names)
+)
+
+
+def _open_bodies(**own: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    shared = {
+        "stream": st.booleans(),
+        "tools": st.lists(mostly(open_tools), max_size=3),
+        "tool_choice": open_choices,
+        "parallel_tool_calls": st.booleans(),
+    }
+    good = shared | own
+    return st.fixed_dictionaries(
+        {"model": st.just("m")}, optional={name: mostly(mostly(value)) for name, value in good.items()}
+    )
+
+
+OPEN_BODIES = {
+    "chat": _open_bodies(
+        messages=st.lists(mostly(mostly(chat_messages)), max_size=5),
+        stream_options=members(include_usage=st.booleans(), include_obfuscation=st.booleans()),
+        max_tokens=st.integers(),
+        reasoning_effort=st.sampled_from(["low", "none"]),
+        n=st.integers(0, 2),
+        temperature=scalars,
+    ),
+    "responses": _open_bodies(
+        input=texts | st.lists(mostly(mostly(open_items)), max_size=5),
+        instructions=texts,
+        max_output_tokens=st.integers(),
+        reasoning=members(effort=st.sampled_from(["low", "none"]), summary=st.sampled_from(["auto", "x"])),
+        store=st.booleans(),
+        include=st.lists(texts, max_size=1),
+        text=members(format=members(type=st.just("text"))),
+        stream_options=members(include_obfuscation=st.booleans()),
+    ),
+}

@@ -11,6 +11,10 @@ messages_to_chat/<case>.json                 {"about", "request", "dialects"}: n
 messages_to_chat/<case>.expected.json        dialect -> the body, or {"error"}
 chat_to_messages/<case>.*                    as responses_to_messages; the .json has {"about", "request", "own_ids",
                                              "message_id"}
+
+chat_request_to_messages/<case>.json         {"about", "body", "rules", "session"}: a name of RULES, else p2
+chat_request_to_messages/<case>.expected.json  the members of the Ingress that say something, or {"error"}
+responses_request_to_messages/<case>.*       the same
 """
 
 from __future__ import annotations
@@ -18,11 +22,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from core.openai_bodies import PARSERS, RULES
 from proxy.config import Config
 from proxy.core.convert.chat_to_messages import ChatToMessages
 from proxy.core.convert.messages_to_chat import ChatOptions, messages_to_chat
@@ -51,6 +56,8 @@ REQUESTS = VECTORS / "messages_to_responses"
 ANSWERS = VECTORS / "responses_to_messages"
 CHAT_REQUESTS = VECTORS / "messages_to_chat"
 CHAT_ANSWERS = VECTORS / "chat_to_messages"
+#: route -> the bodies that clients send there
+BODIES = {surface: VECTORS / f"{surface}_request_to_messages" for surface in PARSERS}
 
 #: The forms that chat upstreams want today, as the providers ask for them.
 DIALECTS = {
@@ -138,6 +145,20 @@ def chat_translated(request: Mapping[str, Any], dialect: str) -> dict[str, Any]:
         return messages_to_chat(body, ChatOptions("m", DIALECTS[dialect], max_tokens, extra={}))
     except InvalidRequest as error:
         return {"error": {"status": 400, "message": error.message, "param": error.param}}
+
+
+def ingress_result(case: str, surface: str) -> dict[str, Any]:
+    """What a parser makes of a client's body."""
+    return ingress_parsed(read(BODIES[surface] / f"{case}.json"), surface)
+
+
+def ingress_parsed(vector: Mapping[str, Any], surface: str) -> dict[str, Any]:
+    body = decode_body(json.dumps(vector["body"]).encode())
+    try:
+        ingress = PARSERS[surface](body, RULES[vector.get("rules", "p2")], session=vector.get("session"))
+    except InvalidRequest as error:
+        return {"error": {"message": error.message, "param": error.param, "code": error.code}}
+    return json.loads(json.dumps({name: value for name, value in asdict(ingress).items() if value}))
 
 
 # -- answers
@@ -271,6 +292,9 @@ def outputs() -> dict[Path, str]:
     files = {REQUESTS / f"{case}.expected.json": readable(request_result(case), 2) for case in request_cases()}
     for case in request_cases(CHAT_REQUESTS):
         files[CHAT_REQUESTS / f"{case}.expected.json"] = readable(chat_request_result(case), 2)
+    for surface, folder in BODIES.items():
+        for case in request_cases(folder):
+            files[folder / f"{case}.expected.json"] = readable(ingress_result(case, surface), 2)
     for folder, result_of in ((ANSWERS, answer_result), (CHAT_ANSWERS, chat_answer_result)):
         for case in answer_cases(folder):
             result = result_of(case)
@@ -284,7 +308,7 @@ def outputs() -> dict[Path, str]:
 def stale() -> list[Path]:
     """Expected files that belong to no case."""
     known = set(outputs())
-    found = [path for folder in (REQUESTS, CHAT_REQUESTS) for path in folder.glob("*.expected.json")]
+    found = [path for folder in (REQUESTS, CHAT_REQUESTS, *BODIES.values()) for path in folder.glob("*.expected.json")]
     for folder in (ANSWERS, CHAT_ANSWERS):
         found += [*folder.glob("*.jsonl"), *folder.glob("*.reply.json")]
     return sorted(path for path in found if path not in known)

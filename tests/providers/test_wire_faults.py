@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from checks import check_message_stream
 from harness import Answer, Live, ask, kinds
-from outcomes import Broken, Good, Outcome, Refused
+from outcomes import Broken, CallCut, Good, Outcome, Refused
 from wires import TOOLS, WIRES, Wire, message_of
 
 from proxy.sandbox import FAULTS, Place
@@ -105,7 +105,7 @@ CHAT: list[Row] = [
     ("no_arguments", {}, CALL),
     ("bad_arguments", {}, Broken(words=NO_OBJECT)),
     ("bad_arguments", {"arguments": '{"a":'}, Broken(open="tool_use", words=NO_OBJECT)),
-    ("truncated_arguments", {}, Broken(open="tool_use", words="max_tokens")),
+    ("truncated_arguments", {}, CallCut()),
     ("arguments_at_end", {}, CALL),
     ("whole_arguments", {}, CALL),
     ("whole_arguments", {"as_object": True}, CALL),
@@ -118,7 +118,7 @@ CHAT: list[Row] = [
     ("finish_reason", {"reason": "content_filter"}, Good(stop="refusal")),
     ("finish_reason", {"reason": "eos_token"}, Good()),
     ("incomplete", {}, Good(stop="max_tokens")),
-    ("incomplete", {"after": "call"}, Broken(open="tool_use", words="max_tokens")),
+    ("incomplete", {"after": "call"}, CallCut()),
     ("incomplete", {"reason": "content_filter"}, Good(stop="refusal")),
     ("several_choices", {}, Good()),
     ("several_choices", {"index": 1}, Good()),
@@ -183,10 +183,10 @@ MESSAGES: list[Row] = [
     ("no_arguments", {}, CALL),
     ("bad_arguments", {}, Broken(open="tool_use", words=NO_OBJECT)),
     ("bad_arguments", {"arguments": '{"a":'}, Broken(open="tool_use", words=NO_OBJECT)),
-    ("truncated_arguments", {}, Broken(open="tool_use", words=NO_OBJECT)),
+    ("truncated_arguments", {}, CallCut()),
     ("whole_arguments", {}, CALL),
     ("incomplete", {}, Good(stop="max_tokens")),
-    ("incomplete", {"after": "call"}, Broken(open="tool_use", words=NO_OBJECT)),
+    ("incomplete", {"after": "call"}, CallCut()),
     ("incomplete", {"reason": "refusal"}, Good(stop="refusal")),
     ("incomplete", {"reason": "content_filter"}, Good(stop="refusal")),
     ("incomplete", {"reason": "length"}, Good(stop="max_tokens")),
@@ -203,7 +203,7 @@ RESPONSES: list[Row] = [
     ("failed", {"code": "context_length_exceeded"}, OVERFLOW),
     ("failed", {"code": "insufficient_quota"}, Refused(429, "rate_limit_error", headers=FINAL)),
     ("incomplete", {}, Good(stop="max_tokens")),
-    ("incomplete", {"after": "call"}, Broken(open="tool_use", words="max_output_tokens")),
+    ("incomplete", {"after": "call"}, CallCut()),
     ("incomplete", {"reason": "content_filter"}, Good(stop="refusal")),
     ("incomplete", {"reason": "other"}, Broken(529, "overloaded_error")),
     ("refusal", {}, Good(stop="refusal")),
@@ -265,6 +265,8 @@ async def test_a_fault_comes_out_as_the_table_says(
             assert tuple(live.sleeps) == outcome.waits
         elif isinstance(outcome, Refused):
             is_refused(answer, outcome)
+        elif isinstance(outcome, CallCut):
+            is_call_cut(answer, outcome, stream)
         else:
             is_broken(answer, outcome, stream)
         assert upstream.total_requests - before == outcome.attempts
@@ -289,6 +291,15 @@ def is_refused(answer: Answer, outcome: Refused) -> None:
     hints = {name: answer.headers[name] for name in ("Retry-After", "x-should-retry") if name in answer.headers}
     assert hints == outcome.headers
     assert outcome.words in answer.error["message"] and "<" not in answer.error["message"]
+
+
+def is_call_cut(answer: Answer, outcome: CallCut, stream: bool) -> None:
+    if stream:
+        is_broken(answer, Broken(open="tool_use", words=outcome.words), stream)
+        return
+    message = message_of(answer)
+    assert answer.status == 200 and message["stop_reason"] == "max_tokens"
+    assert not [block for block in message["content"] if block["type"] == "tool_use"]
 
 
 def is_broken(answer: Answer, outcome: Broken, stream: bool) -> None:

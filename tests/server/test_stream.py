@@ -17,6 +17,7 @@ from harness import Fake, Live, ask, kinds, parse_events, texts, until, use, who
 from proxy.core.lifecycle import Abandoned, Completed, Failed, GenerationStarted, Progress, UsageUpdated
 from proxy.errors import UpstreamError
 from proxy.sandbox import Sandbox
+from proxy.server import forms
 from proxy.server import stream as stream_module
 
 Batch = list[dict[str, Any]]
@@ -50,7 +51,7 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def shorten(**constants: float) -> None:
         for name, value in constants.items():
-            monkeypatch.setattr(stream_module, name, value)
+            monkeypatch.setattr(forms if name == "LIFE_S" else stream_module, name, value)
 
     return shorten
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
 from proxy.core.read_tool import MAX_ARGUMENTS
-from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
+from proxy.core.reducer import AnswerPolicy, BadAnswer, CallCut, CutAnswer
 from proxy.core.sse import dump_json
 from proxy.core.tools import ArgumentStream, offered_tools, parse_arguments, unique_id
 from proxy.core.usage import chat_usage
@@ -396,6 +396,8 @@ class ChatToMessages:
         """A call that was cut. When nobody has seen it the client can go on without it; one that the client sees must
         not be closed, since that would run it."""
         if call.filter is not None:
+            if reason == "max_tokens":
+                raise CallCut(call.name, chat_usage(self._usage))
             raise BadAnswer(f"the answer ended ({reason}) inside the arguments of tool {call.name}")
         call.done = True
 

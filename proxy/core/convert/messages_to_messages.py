@@ -13,10 +13,10 @@ from proxy.core.content import BILLING_PREFIX, blocks_of, texts_of
 from proxy.core.convert.chat_to_messages import STOP_REASONS
 from proxy.core.messages import Event, MessageStream
 from proxy.core.read_tool import MAX_ARGUMENTS
-from proxy.core.reducer import AnswerPolicy, BadAnswer
+from proxy.core.reducer import AnswerPolicy, BadAnswer, CallCut
 from proxy.core.sse import dump_json
 from proxy.core.tools import client_tools, parse_arguments, unique_id, upstream_id
-from proxy.core.usage import count, usage_of
+from proxy.core.usage import Usage, count, usage_of
 
 #: Members that are valid only beside a beta header, which is not sent.
 BETA_MEMBERS = ("context_management", "mcp_servers", "container", "thread", "betas")
@@ -142,6 +142,8 @@ class MessagesToMessages:
         self._kinds: dict[int, str] = {}
         self._arguments: dict[int, list[str]] = {}
         self._arguments_size = 0
+        self._names: dict[int, str] = {}
+        self._broken: str | None = None  # the first call whose arguments are no JSON object
         self._counts = {
             "input_tokens": 0,
             "cache_creation_input_tokens": 0,
@@ -202,6 +204,7 @@ class MessagesToMessages:
         if not isinstance(name, str) or not name:
             raise BadAnswer("the upstream sent a tool call without a name")
         self._arguments[index] = []
+        self._names[index] = name
         call_id = unique_id(str(block.get("id") or ""), self._policy.used_ids)
         self._stream.open(index, {"type": "tool_use", "id": call_id, "name": name, "input": {}})
         if block.get("input"):
@@ -238,7 +241,8 @@ class MessagesToMessages:
     def _block_stop(self, event: Mapping[str, Any]) -> None:
         index = event["index"]
         if self._kinds.pop(index) == "tool_use" and parse_arguments("".join(self._arguments.pop(index))) is None:
-            raise BadAnswer("the upstream sent tool arguments that are not a JSON object")
+            self._broken = self._broken or self._names[index]  # the last event tells why
+            return
         self.produced = True
         self._stream.close(index)
 
@@ -254,15 +258,22 @@ class MessagesToMessages:
     def _finish(self, _event: Mapping[str, Any]) -> None:
         if self._kinds:
             raise BadAnswer("the upstream ended its answer inside a block")
+        usage = self._usage()
+        if self._broken:
+            if self._stop[0] == "max_tokens":
+                raise CallCut(self._broken, usage)
+            raise BadAnswer("the upstream sent tool arguments that are not a JSON object")
+        self.finished = True
+        self._stream.finish(self._stop[0], usage, stop_sequence=self._stop[1])
+
+    def _usage(self) -> Usage:
         counts = self._counts
-        usage = usage_of(
+        return usage_of(
             counts["input_tokens"],
             counts["output_tokens"],
             cache_read=counts["cache_read_input_tokens"],
             cache_creation=counts["cache_creation_input_tokens"],
         )
-        self.finished = True
-        self._stream.finish(self._stop[0], usage, stop_sequence=self._stop[1])
 
     _HANDLERS = {  # noqa: RUF012 - a table, never changed
         "message_start": _start,

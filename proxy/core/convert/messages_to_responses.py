@@ -190,9 +190,12 @@ def _text(request: Mapping[str, Any]) -> Item:
 
 
 def _schema_format(wanted: Mapping[str, Any]) -> Item:
-    schema = without_foreign_patterns(wanted["schema"])
     name = wanted.get("name")
     form: Item = {"type": "json_schema", "name": name if isinstance(name, str) and name else "response"}
+    if "strict" in wanted:  # the caller knows this backend's rules and decided: chat clients write the schema for it
+        strict = wanted["strict"]
+        return {**form, "schema": wanted["schema"], **({} if strict is None else {"strict": strict})}
+    schema = without_foreign_patterns(wanted["schema"])
     try:
         return {**form, "schema": strict_schema(schema), "strict": True}
     except NotStrict:

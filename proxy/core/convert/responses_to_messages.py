@@ -15,7 +15,7 @@ from proxy.core.convert.hosted_search import HostedSearches
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
 from proxy.core.read_tool import MAX_ARGUMENTS, STALL_BLANKS, repair_arguments, stalled_arguments
 from proxy.core.read_tool import NAME as READ
-from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
+from proxy.core.reducer import AnswerPolicy, BadAnswer, CallCut, CutAnswer
 from proxy.core.responses_events import INCOMPLETE_REASONS, incomplete_reason
 from proxy.core.signatures import encode_signature
 from proxy.core.sse import dump_json
@@ -42,6 +42,7 @@ class _Call:
     sent: bool = False
     blanks: int = 0  # length of the run of blanks at the end
     next_look: int = STALL_BLANKS
+    cut: bool = False  # the upstream ended it before its arguments were whole
 
 
 @dataclass(slots=True)
@@ -376,13 +377,16 @@ class ResponsesToMessages:
         if not call.text:
             self._append(call, _final_arguments(item))
         text = "".join(call.text)
-        if item.get("status") == "incomplete" and not text.strip():
-            raise BadAnswer(f"the answer ended before the arguments of tool {call.name}")
+        if item.get("status") == "incomplete" and (not text.strip() or parse_arguments(text) is None):
+            call.cut = True  # the last event tells why
+            return
         self._complete(index, call, text)
 
     def _complete(self, index: int, call: _Call, text: str) -> None:
         """Closes a call whose arguments have all arrived. What is not a JSON object must not reach the client's
         tool."""
+        if call.cut:
+            raise BadAnswer(f"the answer ended before the arguments of tool {call.name}")
         if parse_arguments(text) is None:
             raise BadAnswer(f"the upstream sent arguments of tool {call.name} that are not a JSON object")
         if call.buffered and self._policy.offsets is not None:
@@ -422,6 +426,8 @@ class ResponsesToMessages:
         stop = INCOMPLETE_REASONS.get(reason) if reason else None
         if reason and self._calls:
             call = next(iter(self._calls.values()))
+            if stop == "max_tokens":
+                raise CallCut(call.name, responses_usage(usage, searches=self._searches.count))
             raise BadAnswer(f"the answer ended ({reason}) inside the arguments of tool {call.name}")
         self.incomplete = reason is not None
         self._end(stop, usage)

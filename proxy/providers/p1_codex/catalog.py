@@ -12,8 +12,8 @@ FAST = "-fast"
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A row. `lite`: runs on the lite lane; `full`: exists on the full lane; `search`: who answers a hosted web search,
-    which needs the full lane."""
+    """A row. `lite`: runs on the lite lane; `full`: exists on the full lane; `search`: who stands in for what needs the
+    full lane, a hosted web search above all."""
 
     id: str
     lite: bool = False

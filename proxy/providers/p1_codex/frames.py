@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.core.sse import dump_json
-from proxy.errors import UpstreamError
+from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.providers.p1_codex.catalog import LABEL
 
 #: Texts in a row that are no event.
@@ -19,10 +19,11 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class Fault:
     """How a socket failed: in words, and whether the request may be sent again. It may not where the model may still be
-    at work on it, nor where it would only happen again."""
+    at work on it, nor where it would only happen again. `unreadable`: what came was no answer by the rules."""
 
     words: str
     repeatable: bool
+    unreadable: bool = False
 
 
 FAULTS: dict[str, Fault] = {
@@ -30,10 +31,12 @@ FAULTS: dict[str, Fault] = {
     "ws_keepalive": Fault("the connection is dead: pings are not answered", True),
     "ws_start_timeout": Fault("no answer within {ms} ms", False),
     "ws_idle_timeout": Fault("the answer paused for {ms} ms", False),
-    "ws_binary": Fault("unreadable answer: a binary frame", False),
-    "ws_too_large": Fault(f"unreadable answer: a frame passed the limit of {MAX_FRAME_BYTES} bytes", False),
-    "ws_protocol": Fault("unreadable answer: the frames break the protocol", False),
-    "ws_garbage": Fault(f"unreadable answer: {MAX_GARBAGE} frames in a row are not JSON", False),
+    "ws_binary": Fault("unreadable answer: a binary frame", False, unreadable=True),
+    "ws_too_large": Fault(
+        f"unreadable answer: a frame passed the limit of {MAX_FRAME_BYTES} bytes", False, unreadable=True
+    ),
+    "ws_protocol": Fault("unreadable answer: the frames break the protocol", False, unreadable=True),
+    "ws_garbage": Fault(f"unreadable answer: {MAX_GARBAGE} frames in a row are not JSON", False, unreadable=True),
 }
 
 
@@ -43,6 +46,7 @@ def fault_error(code: str, *, seconds: float = 0.0, continued: bool = False) -> 
     fault = FAULTS[code]
     repeatable = fault.repeatable or (continued and code == "ws_start_timeout")
     words = fault.words.format(ms=round(seconds * 1000))
+    code = PROTOCOL_ERROR if fault.unreadable else code
     return UpstreamError(f"{LABEL}: {words}", kind="transport", provider=LABEL, code=code, repeatable=repeatable)
 
 

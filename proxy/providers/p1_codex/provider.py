@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any
 
 from proxy.auth.refresh import Credentials
 from proxy.config import Config
+from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.lifecycle import UpstreamStarted
 from proxy.core.messages import Event, MessageStream
 from proxy.core.read_tool import ReadOffsets
@@ -24,10 +25,12 @@ from proxy.core.search import (
 from proxy.core.sse import dump_json
 from proxy.core.tokens import Length, count_responses
 from proxy.errors import UpstreamError
-from proxy.providers.base import Call, Services, Target
+from proxy.providers.base import Call, NativeAnswer, Services, Target
 from proxy.providers.p1_codex import request as p1_request
-from proxy.providers.p1_codex.catalog import CATALOG, LABEL
+from proxy.providers.p1_codex.catalog import CATALOG, LABEL, MODELS
+from proxy.providers.p1_codex.chat import chat_request
 from proxy.providers.p1_codex.failures import WIRE, final_error
+from proxy.providers.p1_codex.native_route import NativeRoute
 from proxy.providers.p1_codex.signin import p1_credentials
 from proxy.providers.p1_codex.sockets import Sockets
 from proxy.providers.p1_codex.turn import CodexTurn
@@ -39,6 +42,7 @@ class CodexProvider:
     """The ChatGPT subscription."""
 
     label = LABEL
+    ingress = IngressRules(search=True)
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -49,12 +53,23 @@ class CodexProvider:
         self._transport = HttpTransport(WIRE, services.http, services.log, services.clock)
         self._sockets = Sockets(services, floor_s=config.p1_ws_connect_spacing_ms / 1000)
         self._offsets = ReadOffsets()
+        self._native = NativeRoute(services, self._credentials, self._transport)
 
     def catalog(self) -> Catalog:
         return CATALOG
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         return p1_request.resolve(model, request, self._services.config(), auto_review=auto_review)
+
+    def chat_request(self, body: Mapping[str, Any], model: str) -> Ingress:
+        target = p1_request.final_model(model, self._services.config())[0]
+        return chat_request(body, lite=MODELS[target].lite)
+
+    def native_target(self, model: str, body: Mapping[str, Any]) -> Target:
+        return p1_request.native_target(model, body)
+
+    def native(self, call: Call) -> AbstractAsyncContextManager[NativeAnswer]:
+        return self._native.answer(call)
 
     async def count_tokens(self, call: Call) -> int:
         prepared = p1_request.prepare(call, self._services.config(), self._offsets)

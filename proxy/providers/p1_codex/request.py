@@ -13,7 +13,6 @@ from proxy.core.compaction import EFFORTS, capped_effort, is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.identity import Owner
 from proxy.core.read_tool import ReadOffsets
-from proxy.core.routing import ALIASES
 from proxy.core.tools import is_web_search, offered_tools
 from proxy.errors import RequestError
 from proxy.providers.base import Call, Target
@@ -33,15 +32,42 @@ def _bad(message: str) -> RequestError:
     return RequestError(message, provider=LABEL)
 
 
+def _not_served(model: str, final: str) -> RequestError:
+    message = f'Model "{model}" resolves to unsupported model "{final}". {LABEL} serves: {", ".join(MODELS)}.'
+    return RequestError(message, provider=LABEL, param="model", code="model_not_supported")
+
+
 def resolve(model: str, request: Mapping[str, Any], config: Config, *, auto_review: bool) -> Target:
     """The upstream model, tier and effort behind a requested name. Raises RequestError (400)."""
-    final, fast = _strip_fast(ALIAS_TARGETS.get(model, model) if model in ALIASES else model)
-    if config.p1_model and not auto_review:
+    final, fast = final_model(model, config, forced=not auto_review)
+    return Target(final, _tier(request, config, fast=fast), effort_of(request, config))
+
+
+def final_model(model: str, config: Config, *, forced: bool = True) -> tuple[str, bool]:
+    """The upstream model behind a requested name, and whether the fast tier was asked for. Raises RequestError.
+
+    forced  whether a model of the settings replaces the requested one
+    """
+    final, fast = _strip_fast(ALIAS_TARGETS.get(model, model))
+    if config.p1_model and forced:
         final, forced_fast = _strip_fast(ALIAS_TARGETS.get(config.p1_model, config.p1_model))
         fast = fast or forced_fast
     if final not in MODELS:
-        raise _bad(f'Model "{model}" resolves to unsupported model "{final}". p1 serves: {", ".join(MODELS)}.')
-    return Target(final, _tier(request, config, fast=fast), effort_of(request, config))
+        raise _not_served(model, final)
+    return final, fast
+
+
+def native_target(model: str, body: Mapping[str, Any]) -> Target:
+    """The same for a native Responses body: no setting replaces what it says. Raises RequestError, also for a wish that
+    is known to be refused."""
+    if body.get("store") is True:
+        raise RequestError("`store` must be false: this backend keeps nothing", provider=LABEL, param="store")
+    final, fast = _strip_fast(ALIAS_TARGETS.get(model, model))
+    if final not in MODELS:
+        raise _not_served(model, final)
+    reasoning = body.get("reasoning")
+    effort = reasoning.get("effort") if isinstance(reasoning, Mapping) else None
+    return Target(final, "priority" if fast else None, effort if isinstance(effort, str) else None)
 
 
 def _strip_fast(model: str) -> tuple[str, bool]:

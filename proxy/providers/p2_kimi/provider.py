@@ -11,6 +11,7 @@ from typing import Any
 from proxy.auth.refresh import Credentials
 from proxy.auth.store import Credential
 from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
+from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
 from proxy.core.routing import Catalog
 from proxy.errors import UpstreamError
@@ -128,6 +129,7 @@ class KimiProvider:
     """The Kimi Code subscription."""
 
     label = LABEL
+    ingress = IngressRules()
 
     def __init__(self, services: Services) -> None:
         self._services = services

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from proxy.core.convert.messages_to_messages import MessagesToMessages, without_foreign_thoughts
+from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event, MessageStream
 from proxy.core.read_tool import ReadOffsets
 from proxy.core.reducer import AnswerPolicy
@@ -169,6 +170,7 @@ class OpenCodeProvider:
     """The OpenCode Go subscription."""
 
     label = LABEL
+    ingress = IngressRules()
 
     def __init__(self, services: Services) -> None:
         self._services = services

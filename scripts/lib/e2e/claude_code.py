@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import os
 import platform
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from e2e.npm import install as npm_install
+from e2e.process import run
+
 #: The newest version that was tried, and an older one that behaves differently in many places (docs/clients).
 VERSIONS = ("2.1.329", "2.1.197")
-RUN_LIMIT_S = 120.0
 
 _MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 
 
 async def install(version: str, cache: Path) -> Path:
-    """The program of a version. npm runs once a version; its install scripts are not needed."""
+    """The program of a version."""
     package = f"@anthropic-ai/claude-code-{platform.system().lower()}-{_MACHINES[platform.machine().lower()]}"
-    folder = cache / f"claude-code-{version}"
-    program = folder / "node_modules" / package / "claude"
-    if program.exists():
-        return program
-    npm = shutil.which("npm")
-    if npm is None:
-        raise RuntimeError("npm is needed to install Claude Code")
-    folder.mkdir(parents=True, exist_ok=True)
-    process = await asyncio.create_subprocess_exec(
-        *(npm, "install", "--prefix", str(folder), "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"),
-        f"@anthropic-ai/claude-code@{version}",
-        stdout=asyncio.subprocess.DEVNULL,
-    )
-    if await process.wait() != 0 or not program.exists():
-        raise RuntimeError(f"Claude Code {version} could not be installed")
-    return program
+    return await npm_install("@anthropic-ai/claude-code", version, cache, f"{package}/claude")
 
 
 @dataclass
@@ -82,7 +66,7 @@ class ClaudeCode:
 
     def __init__(self, program: Path, version: str, folder: Path) -> None:
         self.version = version
-        self._program = program
+        self.program = program
         self.folder = folder
         self.work = folder / "work"
         self.work.mkdir(parents=True, exist_ok=True)
@@ -91,28 +75,10 @@ class ClaudeCode:
         self, url: str, prompt: str, *flags: str, model: str = "gpt-5.6-sol", settings: Mapping[str, str] | None = None
     ) -> Outcome:
         """`claude -p PROMPT`: one turn, tools run without questions."""
-        started = asyncio.get_running_loop().time()
-        process = await asyncio.create_subprocess_exec(
-            *(str(self._program), "-p", prompt, "--model", model, "--output-format", "stream-json", "--verbose"),
-            *("--dangerously-skip-permissions", *flags),
-            cwd=self.work,
-            env=self._environment(url, settings or {}),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        try:
-            out, err = await asyncio.wait_for(process.communicate(), RUN_LIMIT_S)
-        except BaseException:
-            if process.returncode is None:
-                process.kill()
-            raise
-        outcome = Outcome(stderr=err.decode(errors="replace"))
-        outcome.seconds = asyncio.get_running_loop().time() - started
-        for line in out.decode(errors="replace").splitlines():
-            if line.startswith("{"):
-                outcome.lines.append(json.loads(line))
-        return outcome
+        command = (str(self.program), "-p", prompt, "--model", model, "--output-format", "stream-json", "--verbose")
+        switches = ("--dangerously-skip-permissions", *flags)
+        done = await run([*command, *switches], self.work, self._environment(url, settings or {}))
+        return Outcome(done.lines, done.stderr, done.seconds)
 
     def _environment(self, url: str, settings: Mapping[str, str]) -> dict[str, str]:
         home = self.folder / "home"

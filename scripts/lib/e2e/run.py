@@ -7,42 +7,70 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from e2e.claude_code import VERSIONS, ClaudeCode, install
-from e2e.scenarios import SCENARIOS, Scenario, named
+from e2e import claude_code, claude_code_scenarios, codex, codex_scenarios, sdk_scenarios
+from e2e.expecting import Scenario
 
 AT_ONCE = 2
 
 
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client, the versions that are tried, and what each must be able to do."""
+
+    name: str
+    versions: Sequence[str]
+    install: Callable[[str, Path], Awaitable[Path]]  # of a version, into the cache; the program
+    drive: Callable[[Path, str, Path], Any]  # program, version, folder
+    scenarios: Sequence[Scenario[Any]]
+
+
+CLIENTS = (
+    Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, sdk_scenarios.SCENARIOS),
+    Client("codex", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.SCENARIOS),
+    Client(
+        "claude-code",
+        claude_code.VERSIONS,
+        claude_code.install,
+        claude_code.ClaudeCode,
+        claude_code_scenarios.SCENARIOS,
+    ),
+)
+
+
 async def main(selected: list[str]) -> int:
+    """Scenarios are selected by a part of "codex 0.169.0 missing_sign_in"."""
     cache = Path(os.environ.get("E2E_CACHE", ".cache/e2e")).absolute()
-    programs = {version: await install(version, cache) for version in VERSIONS}
-    wanted = [each for each in SCENARIOS if not selected or any(part in named(each) for part in selected)]
     gate = asyncio.Semaphore(AT_ONCE)
+    runs: list[Awaitable[bool]] = []
     with tempfile.TemporaryDirectory(prefix="model-proxy-e2e-") as root:
-        runs = [
-            _run(each, ClaudeCode(program, version, Path(root) / version / named(each)), gate)
-            for version, program in programs.items()
-            for each in wanted
-        ]
+        for client in CLIENTS:
+            for version in client.versions:
+                titles = {f"{client.name} {version} {each.__name__}": each for each in client.scenarios}
+                wanted = [title for title in titles if not selected or any(part in title for part in selected)]
+                program = await client.install(version, cache) if wanted else Path()
+                for title in wanted:
+                    folder = Path(root) / title.replace(" ", "-")
+                    runs.append(_run(title, titles[title], client.drive(program, version, folder), folder, gate))
         outcomes = await asyncio.gather(*runs)
     print(f"{outcomes.count(True)} passed, {outcomes.count(False)} failed")
     return 0 if outcomes and all(outcomes) else 1
 
 
-async def _run(scenario: Scenario, claude: ClaudeCode, gate: asyncio.Semaphore) -> bool:
+async def _run(title: str, scenario: Scenario[Any], client: Any, folder: Path, gate: asyncio.Semaphore) -> bool:
     async with gate:
         started, problem = time.monotonic(), ""
-        folder = claude.folder / "proxy"
-        folder.mkdir(parents=True)
+        (folder / "proxy").mkdir(parents=True)
         try:
-            await scenario(claude, folder)
+            await scenario(client, folder / "proxy")
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
         seconds = time.monotonic() - started
-        state = "FAILED" if problem else "ok"
-        print(f"{state:6} claude-code {claude.version} {named(scenario)} ({seconds:.1f} s) {problem}", flush=True)
+        print(f"{'FAILED' if problem else 'ok':6} {title} ({seconds:.1f} s) {problem}", flush=True)
         return not problem
 
 

@@ -20,10 +20,10 @@ _LISTENS = re.compile(r"listens on (http://\S+)")
 
 @asynccontextmanager
 async def proxy_process(arguments: Sequence[str], environment: Mapping[str, str]) -> AsyncIterator[str]:
-    """`python -m proxy serve …` on a free port; yields its address and ends it by pid."""
+    """`python -m proxy serve …` on a free port, with the OpenAI-style routes; yields its address and ends it by pid."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "proxy", "serve", "--port", "0", *arguments),
-        env={**os.environ, **environment},
+        env={**os.environ, "PROXY_P1_RESPONSES_API": "1", **environment},
         stdout=asyncio.subprocess.PIPE,
     )
     try:

@@ -210,7 +210,7 @@ def test_nothing_follows_the_end() -> None:
         ([TEXT[0], TEXT[0]], "out of order"),
         ([{**TEXT[0], "index": []}], "no kind"),
         ([{**TEXT[1], "index": []}], "out of order"),
-        ([*CALL[:2], CALL[3]], "not a JSON object"),
+        (whole(*CALL_FIRST[:2], CALL_FIRST[3]), "not a JSON object"),
         (whole(TEXT[0]), "inside a block"),
         ([CALL[0], delta(1, type="input_json_delta", partial_json="x" * 6_000_000)], "passed"),
     ],

@@ -1,0 +1,107 @@
+"""Messages events to the answer of `POST /v1/chat/completions`: chunks, and the completion that they add up to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proxy.core.convert.openai_replies import AnswerReader, Block
+from proxy.core.ingress import Ingress
+
+
+class ChatReply(AnswerReader):
+    """The builder. `feed` gives `chat.completion.chunk` objects; `[DONE]` is the writer's business, once `finished`.
+
+    completion_id  the whole id, `chatcmpl-…`
+    created        Unix seconds
+    model          the name that the client is told
+    """
+
+    def __init__(self, ingress: Ingress, *, completion_id: str, created: int, model: str) -> None:
+        super().__init__()
+        self._include_usage = ingress.include_usage
+        self._head = {"id": completion_id, "object": "chat.completion.chunk", "created": created, "model": model}
+        self._calls = 0
+        self._annotations: list[dict[str, Any]] = []
+        self._text_size = 0  # of the texts before the open block
+
+    @property
+    def completion(self) -> dict[str, Any]:
+        """The `chat.completion` object of a finished answer."""
+        choice = {"index": 0, "message": self._message(), "finish_reason": self._finish, "logprobs": None}
+        return {**self._head, "object": "chat.completion", "choices": [choice], "usage": self._usage()}
+
+    def _message(self) -> dict[str, Any]:
+        content, reasoning = self._joined("text"), self._joined("thinking")
+        message: dict[str, Any] = {"role": "assistant", "content": content or None, "refusal": None}
+        calls = [_call(block) for block in self._blocks if block.kind == "tool_use"]
+        extras = {"reasoning_content": reasoning, "tool_calls": calls, "annotations": self._annotations}
+        return message | {name: value for name, value in extras.items() if value}
+
+    def _joined(self, kind: str) -> str:
+        return "".join(block.text for block in self._blocks if block.kind == kind)
+
+    def _usage(self) -> dict[str, Any]:
+        totals = self._totals()
+        return {
+            "prompt_tokens": totals.input,
+            "completion_tokens": totals.output,
+            "total_tokens": totals.input + totals.output,
+            "prompt_tokens_details": {"cached_tokens": totals.cached},
+            "completion_tokens_details": {"reasoning_tokens": 0},
+        }
+
+    # -- chunks
+
+    def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> None:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
+        chunk: dict[str, Any] = {**self._head, "choices": [choice]}
+        if self._include_usage:
+            chunk["usage"] = None
+        self._out.append(chunk)
+
+    def _begin(self) -> None:
+        self._chunk({"role": "assistant", "content": ""})
+
+    def _opened(self, block: Block) -> None:
+        """Role, id, type and name are said once: the SDK strings repeated ones together."""
+        if block.kind == "tool_use":
+            block.where, self._calls = {"index": self._calls}, self._calls + 1
+            self._chunk({"tool_calls": [{**block.where, **_call(block)}]})
+
+    def _said(self, block: Block, text: str) -> None:
+        member = _MEMBERS.get(block.kind)
+        if member is not None:
+            block.where = _SEEN
+            self._chunk({member: text})
+        elif block.kind == "tool_use":
+            self._chunk({"tool_calls": [{**block.where, "function": {"arguments": text}}]})
+
+    def _cited(self, block: Block, citation: dict[str, Any]) -> None:
+        """Places count from the beginning of `content`. Without an index in each, a second annotation breaks the SDK's
+        stream helper."""
+        placed = citation
+        if citation["end_index"]:
+            places = ("start_index", "end_index")
+            placed = {**citation, **{name: citation[name] + self._text_size for name in places}}
+        annotation = {"type": "url_citation", "url_citation": placed}
+        self._chunk({"annotations": [{"index": len(self._annotations), **annotation}]})
+        self._annotations.append(annotation)
+
+    def _closed(self, block: Block) -> None:
+        if block.kind == "text":
+            self._text_size += len(block.text)
+
+    def _ended(self) -> None:
+        self._chunk({}, self._finish)
+        if self._include_usage:
+            self._out.append({**self._head, "choices": [], "usage": self._usage()})
+
+
+#: block type -> the member of a delta that carries its text
+_MEMBERS = {"text": "content", "thinking": "reasoning_content"}
+#: Texts have no name of their own on this wire.
+_SEEN = {"index": 0}
+
+
+def _call(block: Block) -> dict[str, Any]:
+    return {"id": block.call_id, "type": "function", "function": {"name": block.name, "arguments": block.text}}

@@ -1,0 +1,229 @@
+"""Messages events to the answer of `POST /v1/responses`: numbered events, and the response that the last one carries.
+
+A block becomes an item: it is added, its parts come and are done, it is done. Clients are strict about that order, and
+Codex keeps only items that are done.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proxy.core.convert.openai_replies import INCOMPLETE_REASONS, AnswerReader, Block
+from proxy.core.ingress import Ingress
+from proxy.core.tools import parse_arguments
+
+Item = dict[str, Any]
+
+#: block type -> the item's type, how its id begins, and how its events name the part of it that they belong to
+_ITEMS: dict[str, tuple[str, str, dict[str, int]]] = {
+    "text": ("message", "msg", {"content_index": 0}),
+    "thinking": ("reasoning", "rs", {"summary_index": 0}),
+    "tool_use": ("function_call", "fc", {}),
+    "server_tool_use": ("web_search_call", "ws", {}),
+}
+#: What the response object says of features that these routes do not have, unless the request is repeated there.
+_FIXED: dict[str, Any] = {
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+    "instructions": None,
+    "max_output_tokens": None,
+    "previous_response_id": None,
+    "store": False,
+    "reasoning": {"effort": None, "summary": None},
+    "text": {"format": {"type": "text"}},
+    "temperature": None,
+    "top_p": None,
+    "truncation": "disabled",
+    "metadata": {},
+    "background": False,
+    "user": None,
+}
+
+
+class ResponsesReply(AnswerReader):
+    """The builder. Everything it gives is an event to be written, in this order, with `sequence_number` 0, 1, 2 …
+
+    response_id  32 hexadecimal digits; ids of items are made of them as well
+    created      Unix seconds
+    model        the name that the client is told
+    """
+
+    def __init__(self, ingress: Ingress, *, response_id: str, created: int, model: str) -> None:
+        super().__init__()
+        self._id = response_id
+        self._namespaces = ingress.namespaces
+        self._head = {"id": f"resp_{response_id}", "object": "response", "created_at": created, "model": model}
+        self._echo = {**_FIXED, **ingress.echo}
+        self._sequence = 0
+        self._items = 0
+        self._output: list[Item] = []
+        self._response: dict[str, Any] = {}
+
+    @property
+    def response(self) -> dict[str, Any]:
+        """The response object of the last event, once `finished`."""
+        return self._response
+
+    # -- entry points
+
+    def begin(self) -> list[dict[str, Any]]:
+        """The two events in front of everything; nothing when they are out already."""
+        self._begin_once()
+        return self._take()
+
+    def keepalive(self) -> dict[str, Any]:
+        """An event for a silence, after `begin`: a comment would not count as life for every client."""
+        self._emit("keepalive")
+        return self._out.pop()
+
+    def fail(self, code: str, message: str) -> list[dict[str, Any]]:
+        """The end of an answer that failed, behind what `feed` could not return; nothing when it has ended already.
+        Items under way stay open: only what is whole is part of the response."""
+        if self.finished:
+            return []
+        self._begin_once()
+        self.finished = True
+        self._end("failed", error={"code": code, "message": message})
+        return self._take()
+
+    # -- events
+
+    def _emit(self, kind: str, **members: Any) -> None:
+        self._out.append({"type": kind, "sequence_number": self._sequence, **members})
+        self._sequence += 1
+
+    def _begin(self) -> None:
+        response = self._object("in_progress", [])
+        self._emit("response.created", response=response)
+        self._emit("response.in_progress", response=response)
+
+    def _opened(self, block: Block) -> None:
+        if block.kind in ("tool_use", "server_tool_use"):
+            self._add(block)
+
+    def _add(self, block: Block) -> None:
+        """Texts and thoughts are added with their first piece: empty ones are no items."""
+        _, prefix, part = _ITEMS[block.kind]
+        place = {"item_id": f"{prefix}_{self._id}_{block.index}", "output_index": self._items}
+        block.where = {**place, **part}
+        self._items += 1
+        self._emit(
+            "response.output_item.added", output_index=place["output_index"], item=self._item(block, "in_progress")
+        )
+        if block.kind == "text":
+            self._emit("response.content_part.added", **block.where, part=_text_part(block))
+        elif block.kind == "thinking":
+            self._emit("response.reasoning_summary_part.added", **block.where, part=_summary_part(block))
+        elif block.kind == "server_tool_use":
+            self._emit("response.web_search_call.in_progress", **place)
+            self._emit("response.web_search_call.searching", **place)
+
+    def _said(self, block: Block, text: str) -> None:
+        if not block.where:
+            self._add(block)
+        kind = _DELTAS.get(block.kind)
+        if kind is not None:
+            event = {"type": kind, "sequence_number": self._sequence, **block.where, "delta": text}
+            if block.kind == "text":
+                event["logprobs"] = []
+            self._sequence += 1
+            self._out.append(event)
+
+    def _cited(self, block: Block, citation: dict[str, Any]) -> None:
+        if not block.where:
+            self._add(block)
+        place = {**block.where, "annotation_index": len(block.citations)}
+        self._emit("response.output_text.annotation.added", **place, annotation=_annotation(citation))
+
+    def _closed(self, block: Block) -> None:
+        if not block.where:
+            return
+        if block.kind == "text":
+            self._emit("response.output_text.done", **block.where, text=block.text, logprobs=[])
+            self._emit("response.content_part.done", **block.where, part=_text_part(block))
+        elif block.kind == "thinking":
+            self._emit("response.reasoning_summary_text.done", **block.where, text=block.text)
+            self._emit("response.reasoning_summary_part.done", **block.where, part=_summary_part(block))
+        elif block.kind == "tool_use":
+            self._emit("response.function_call_arguments.done", **block.where, arguments=block.text)
+        else:
+            self._emit("response.web_search_call.completed", **block.where)
+        item = self._item(block, "incomplete" if block.cut else "completed")
+        self._emit("response.output_item.done", output_index=block.where["output_index"], item=item)
+        self._output.append(item)
+
+    def _ended(self) -> None:
+        reason = INCOMPLETE_REASONS.get(self._finish)
+        self._end("incomplete" if reason else "completed", reason=reason)
+
+    def _end(self, status: str, *, reason: str | None = None, error: dict[str, str] | None = None) -> None:
+        self._response = self._object(status, self._output)
+        self._response["error"] = error
+        self._response["incomplete_details"] = {"reason": reason} if reason else None
+        self._response["usage"] = None if error else self._usage()
+        self._emit(f"response.{status}", response=self._response)
+
+    # -- objects
+
+    def _object(self, status: str, output: list[Item]) -> dict[str, Any]:
+        details = {"error": None, "incomplete_details": None, "usage": None}
+        return {**self._head, "status": status, "output": output, **details, **self._echo}
+
+    def _usage(self) -> dict[str, Any]:
+        totals = self._totals()
+        return {
+            "input_tokens": totals.input,
+            "input_tokens_details": {"cached_tokens": totals.cached, "cache_write_tokens": totals.written},
+            "output_tokens": totals.output,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": totals.input + totals.output,
+        }
+
+    def _item(self, block: Block, status: str) -> Item:
+        kind = _ITEMS[block.kind][0]
+        return {"id": block.where["item_id"], "type": kind, "status": status, **_CONTENTS[block.kind](self, block)}
+
+    def _message(self, block: Block) -> Item:
+        parts = [_text_part(block)] if block.text or block.citations else []
+        return {"role": "assistant", "content": parts}
+
+    def _reasoning(self, block: Block) -> Item:
+        return {"summary": [_summary_part(block)] if block.text else []}
+
+    def _function_call(self, block: Block) -> Item:
+        """Codex runs a tool of a namespace only when the call names both."""
+        found = self._namespaces.get(block.name)
+        names = {"namespace": found[0], "name": found[1]} if found else {"name": block.name}
+        return {"call_id": block.call_id, **names, "arguments": block.text}
+
+    def _search(self, block: Block) -> Item:
+        query = (parse_arguments(block.text) or {}).get("query")
+        return {"action": {"type": "search", "query": query if isinstance(query, str) else ""}}
+
+
+_CONTENTS = {
+    "text": ResponsesReply._message,
+    "thinking": ResponsesReply._reasoning,
+    "tool_use": ResponsesReply._function_call,
+    "server_tool_use": ResponsesReply._search,
+}
+#: block type -> the event with a piece of its text
+_DELTAS = {
+    "text": "response.output_text.delta",
+    "thinking": "response.reasoning_summary_text.delta",
+    "tool_use": "response.function_call_arguments.delta",
+}
+
+
+def _annotation(citation: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "url_citation", **citation}
+
+
+def _text_part(block: Block) -> dict[str, Any]:
+    annotations = [_annotation(citation) for citation in block.citations]
+    return {"type": "output_text", "text": block.text, "annotations": annotations, "logprobs": []}
+
+
+def _summary_part(block: Block) -> dict[str, Any]:
+    return {"type": "summary_text", "text": block.text}

@@ -1,0 +1,318 @@
+"""What the parsers of both OpenAI-style bodies share: members of the body, content parts, pictures, and the
+conversation that becomes Messages.
+
+A field that would change the answer and cannot be honoured is refused by name, never dropped: a caller who asks for
+`temperature` must not get an answer without it. What only hints (cache keys, telemetry) is accepted and left out.
+A member that is null counts as absent everywhere.
+
+Every error is an InvalidRequest with the full path of the member in `param`, e.g. `messages[2].content[0].text`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from proxy.core.content import IMAGE_TYPES
+from proxy.core.ingress import IngressRules
+from proxy.core.invalid import InvalidRequest
+from proxy.core.messages import MAX_MESSAGES, MAX_U32, decode_body
+
+Block = dict[str, Any]
+Members = Mapping[str, Any]
+
+UNSUPPORTED = "unsupported_parameter"
+#: The argument text of one call, in bytes: what a tool could take is far below it.
+MAX_ARGUMENTS = 1024 * 1024
+#: The base64 text of one picture of 12 MiB, in characters.
+MAX_IMAGE = 12 * 1024 * 1024 * 4 // 3 + 4
+
+
+# -- refusals
+
+
+def invalid(param: str, rule: str) -> InvalidRequest:
+    """The error for a member of the wrong type or value; `rule` goes on after its name: "must be a string"."""
+    return InvalidRequest(f"`{param}` {rule}", param=param)
+
+
+def unsupported(param: str) -> InvalidRequest:
+    """The error for a member, or a value of it, that nothing upstream could honour."""
+    return InvalidRequest(
+        f"`{param}` is not supported, or not with this value", param=param, code="unsupported_parameter"
+    )
+
+
+def check_fields(body: Members, known: frozenset[str], hints: Mapping[str, Callable[[Any], bool]]) -> None:
+    """Refuses the alphabetically first top-level member that is neither known nor a hint whose value is harmless."""
+    for name in sorted(body.keys() - known):
+        if body[name] is not None and not (name in hints and hints[name](body[name])):
+            raise unsupported(name)
+
+
+def check_keys(value: Members, known: frozenset[str], path: str) -> None:
+    """The same for a nested object."""
+    strangers = [key for key in value.keys() - known if value[key] is not None]
+    if strangers:
+        raise unsupported(f"{path}.{min(strangers)}")
+
+
+# -- single members
+
+
+def is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def anything(_value: Any) -> bool:
+    return True
+
+
+#: Where a prompt is cached changes its price, never its answer.
+CACHE_HINTS: Mapping[str, Callable[[Any], bool]] = {
+    "prompt_cache_key": is_text,
+    "prompt_cache_options": anything,
+    "prompt_cache_retention": anything,
+}
+
+
+def optional_flag(value: Any, path: str) -> bool | None:
+    """True, False, or None when it is not given."""
+    if value is not None and not isinstance(value, bool):
+        raise invalid(path, "must be true or false")
+    return value
+
+
+def token_limit(body: Members, name: str) -> int | None:
+    value = body.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise invalid(name, "must be a positive whole number")
+    if value > MAX_U32:
+        raise invalid(name, f"is too large: the limit is {MAX_U32}")
+    return value
+
+
+def effort_of(value: Any, path: str, rules: IngressRules) -> str | None:
+    if value is not None and not (isinstance(value, str) and value in rules.efforts):
+        raise invalid(path, f"must be one of {', '.join(rules.efforts)}")
+    return value
+
+
+def needed_text(members: Members, name: str, path: str) -> str:
+    """A member that must be a text with something in it; `path` is that of the object."""
+    value = members.get(name)
+    if not isinstance(value, str) or not value:
+        raise invalid(f"{path}.{name}", "must be a non-empty string")
+    return value
+
+
+def objects_of(value: Any, path: str) -> Iterator[tuple[str, Members]]:
+    """The entries of a list of objects, each with its path."""
+    if not isinstance(value, list):
+        raise invalid(path, "must be a list of objects")
+    for index, entry in enumerate(value):
+        if not isinstance(entry, dict):
+            raise invalid(f"{path}[{index}]", "must be an object")
+        yield f"{path}[{index}]", entry
+
+
+def call_input(arguments: Any, path: str) -> Block:
+    """The input of a tool call from its argument text; {} for an empty one."""
+    if not isinstance(arguments, str):
+        raise invalid(path, "must be a string that holds a JSON object")
+    raw = arguments.encode("utf-8", "surrogatepass")
+    if len(raw) > MAX_ARGUMENTS:
+        raise invalid(path, f"is longer than {MAX_ARGUMENTS} bytes")
+    if not raw.strip():
+        return {}
+    try:
+        return decode_body(raw)
+    except InvalidRequest as error:
+        raise invalid(path, f"must hold a JSON object. {error.message}") from None
+
+
+# -- content parts
+
+
+@dataclass(frozen=True, slots=True)
+class PartRules:
+    """What the content parts of a message may be.
+
+    texts  types of parts that are text
+    image  type of parts that are pictures, None where none may stand
+    empty  whether a text without content is left out; otherwise it is refused
+    """
+
+    texts: frozenset[str]
+    image: str | None = None
+    empty: bool = True
+
+
+#: Both families' words for a text: clients mix them.
+TEXTS = frozenset({"text", "input_text", "output_text"})
+
+
+def text_block(text: str) -> Block:
+    return {"type": "text", "text": text}
+
+
+def part_text(part: Members, path: str, rules: PartRules) -> str:
+    """The text of a text part, "" for one that is left out."""
+    text = part.get("text")
+    if not isinstance(text, str) or not (text or rules.empty):
+        raise invalid(f"{path}.text", "must be a string" if rules.empty else "must be a non-empty string")
+    return text
+
+
+def _image_address(part: Members, path: str) -> tuple[Any, str]:
+    """The URL of a picture part and where it stands. The chat form wraps it in an object."""
+    if part["type"] == "image_url":
+        image = part.get("image_url")
+        if not isinstance(image, dict):
+            raise invalid(f"{path}.image_url", "must be an object with a `url`")
+        return image.get("url"), f"{path}.image_url.url"
+    url = part.get("image_url")
+    return part.get("url") if url is None else url, f"{path}.image_url"
+
+
+def image_block(url: Any, path: str) -> Block:
+    """A picture by data URL or address. The data is not decoded, the address not fetched."""
+    if not isinstance(url, str):
+        raise invalid(path, "must be a string: a data URL, or an http(s) address")
+    if url[:8].lower().startswith(("http://", "https://")):
+        return {"type": "image", "source": {"type": "url", "url": url}}
+    head, comma, data = url.partition(",")
+    words = head.lower().split(";") if head[:5].lower() == "data:" else []
+    if not comma or len(words) < 2 or words[-1].strip() != "base64":
+        raise invalid(path, "must be an http(s) address or a data URL in base64")
+    media_type = words[0].removeprefix("data:").strip()
+    if media_type not in IMAGE_TYPES:
+        raise invalid(path, f"must be a picture of type {', '.join(sorted(IMAGE_TYPES))}")
+    if not 0 < len(data) <= MAX_IMAGE:
+        raise invalid(path, f"must hold between 1 and {MAX_IMAGE} characters of base64")
+    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
+# -- the conversation
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A message and, when it made calls, their results."""
+
+    role: str
+    content: Any  # a text or blocks; always blocks when the assistant speaks
+    results: list[Block] = field(default_factory=list)
+
+
+class Conversation:
+    """Collects what both bodies say, in their order, as a Messages conversation.
+
+    - What the assistant says in a row is one message: callers split it into items, and upstreams want all calls that
+      are answered together in one message.
+    - Results stand in one user message directly behind the message of their calls, wherever they were given.
+    - A call id is open from its call to its result. It may come again after that, not before.
+    - System texts are gathered apart, wherever they stood.
+    """
+
+    def __init__(self) -> None:
+        self.system: list[Block] = []
+        self.linked_image: str | None = None  # path of the first picture that is named by an address
+        self._turns: list[_Turn] = []
+        self._open: dict[str, _Turn] = {}  # call id -> the message of the call
+
+    def instruct(self, text: str) -> None:
+        if text:
+            self.system.append(text_block(text))
+
+    def user(self, content: str | list[Block]) -> None:
+        """A message of the user; one without content says nothing."""
+        if content:
+            self._turns.append(_Turn("user", content))
+
+    def assistant(self, blocks: list[Block]) -> None:
+        if blocks:
+            self._content().extend(blocks)
+
+    def call(self, call_id: str, name: str, value: Block, id_path: str) -> Block:
+        """A tool call of the assistant; returns its block."""
+        if call_id in self._open:
+            raise invalid(id_path, f"is a duplicate: the call {call_id!r} has no result yet")
+        block = {"type": "tool_use", "id": call_id, "name": name, "input": value}
+        self._content().append(block)
+        self._open[call_id] = self._turns[-1]
+        return block
+
+    def result(self, call_id: Any, content: str | list[Block], id_path: str) -> None:
+        turn = self._open.pop(call_id, None) if isinstance(call_id, str) else None
+        if turn is None:
+            raise invalid(id_path, "must name an earlier call that has no result yet")
+        turn.results.append({"type": "tool_result", "tool_use_id": call_id, "content": content})
+
+    def _content(self) -> list[Block]:
+        """The blocks of the assistant's message under way, of a new one behind anything else."""
+        last = self._turns[-1] if self._turns else None
+        if last is None or last.results or last.role != "assistant":
+            last = _Turn("assistant", [])
+            self._turns.append(last)
+        blocks: list[Block] = last.content
+        return blocks
+
+    def parts(self, content: list[Any], path: str, rules: PartRules) -> list[Block]:
+        """The blocks of a list of content parts."""
+        blocks = []
+        for at, part in objects_of(content, path):
+            kind = part.get("type")
+            if isinstance(kind, str) and kind in rules.texts:
+                text = part_text(part, at, rules)
+                if text:
+                    blocks.append(text_block(text))
+            elif isinstance(kind, str) and kind == rules.image:
+                blocks.append(self.image(part, at))
+            else:
+                raise unsupported(f"{at}.type")
+        return blocks
+
+    def image(self, part: Members, path: str) -> Block:
+        """The block of a picture part."""
+        url, url_path = _image_address(part, path)
+        block = image_block(url, url_path)
+        if self.linked_image is None and block["source"]["type"] == "url":
+            self.linked_image = url_path
+        return block
+
+    def messages(self, param: str) -> list[Block]:
+        """The Messages conversation. `param` is the member that gave it, for the errors."""
+        messages: list[Block] = []
+        for turn in self._turns:
+            messages.append({"role": turn.role, "content": turn.content})
+            if turn.results:
+                messages.append({"role": "user", "content": turn.results})
+        if not messages:
+            raise invalid(param, "must contain at least one message")
+        if len(messages) > MAX_MESSAGES:
+            raise invalid(param, f"has {len(messages)} messages; the limit is {MAX_MESSAGES}")
+        return messages
+
+
+# -- the result
+
+
+def hub_request(model: str, system: list[Block], messages: list[Block], asked: Members) -> Block:
+    """The Messages request; what was not asked for is absent. Always streamed: a JSON answer is the folded stream.
+
+    asked  `max_tokens`, `tools`, `tool_choice`, `effort`; None or empty when not asked for
+    """
+    request: Block = {"model": model, "stream": True, "messages": messages}
+    effort = asked["effort"]
+    optional = {
+        "system": system,
+        "max_tokens": asked["max_tokens"],
+        "tools": asked["tools"],
+        "tool_choice": asked["tool_choice"],
+        "output_config": {"effort": effort} if effort else None,
+    }
+    return request | {name: value for name, value in optional.items() if value}

@@ -1,0 +1,309 @@
+"""What the replies of both OpenAI-style routes share: reading the hub's events, the words of the end, the accounts.
+
+A reply is a builder between the hub and a client. `AnswerReader` checks that what it is fed is a legal Messages stream
+and collects it; `ChatReply` and `ResponsesReply` say what each step looks like on their wire.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from proxy.core.messages import MAX_REPLY_CHARS, Event
+from proxy.core.reducer import BadAnswer
+from proxy.core.sse import dump_json
+from proxy.core.tools import parse_arguments, unique_id
+
+#: What a block or a citation weighs beside its text, in characters, so that empty ones are bounded as well.
+WEIGHT = 256
+
+#: stop reason -> `finish_reason` of a chat completion; a word that is not here, or none, is a plain end
+FINISH_REASONS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "pause_turn": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
+#: `finish_reason` -> why a response is incomplete; the others are complete
+INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+#: block type -> delta type -> the member with its text. Blocks of other types are hidden, and have no deltas.
+_TEXTS: dict[str, dict[str, str]] = {
+    "text": {"text_delta": "text"},
+    "thinking": {"thinking_delta": "thinking"},
+    "tool_use": {"input_json_delta": "partial_json"},
+    "server_tool_use": {"input_json_delta": "partial_json"},
+}
+_COUNTERS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+
+
+@dataclass(slots=True)
+class Block:
+    """A block of the answer.
+
+    texts      delta type -> member, see `_TEXTS`
+    pieces     its text so far; joined in `text` when it is closed
+    citations  {"url", "title", "start_index", "end_index"}; the places are those in this block
+    where      how the client's wire calls it; empty as long as the client has seen nothing of it
+    cut        closed because the token limit ended the answer inside a call
+    """
+
+    kind: str
+    index: int
+    texts: Mapping[str, str]
+    call_id: str = ""
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+    text: str = ""
+    citations: list[dict[str, Any]] = field(default_factory=list)
+    where: dict[str, Any] = field(default_factory=dict)
+    cut: bool = False
+
+
+class Totals(NamedTuple):
+    """Token counts in the sense of OpenAI: `input` includes what was read from and written to a cache."""
+
+    input: int
+    cached: int
+    written: int
+    output: int
+
+
+def _ignore(_reader: AnswerReader, _event: Event) -> None:
+    """A ping is life for the writer, and says nothing."""
+
+
+class AnswerReader(ABC):
+    """Reads one answer: Messages events as `MessageStream` builds them, in any batches. `finished` is True once nothing
+    follows.
+
+    Only one block is open at a time and indexes grow; gaps do not matter. A call that is still open when the answer
+    ends at the token limit is a cut one; every other open block is a broken answer.
+    """
+
+    def __init__(self) -> None:
+        self.finished = False
+        self._out: list[dict[str, Any]] = []
+        self._blocks: list[Block] = []  # closed ones that the client has seen
+        self._finish = "stop"
+        self._begun = False
+        self._started = False
+        self._open: Block | None = None
+        self._last_index = -1
+        self._size = 0
+        self._call_ids: set[str] = set()
+        self._counts = dict.fromkeys(_COUNTERS, 0)
+
+    # -- what a wire says
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """What stands in front of everything."""
+
+    @abstractmethod
+    def _opened(self, block: Block) -> None:
+        """A block that is not hidden begins; texts and thoughts may stay empty."""
+
+    @abstractmethod
+    def _said(self, block: Block, text: str) -> None:
+        """A piece of its text, never an empty one."""
+
+    @abstractmethod
+    def _cited(self, block: Block, citation: dict[str, Any]) -> None:
+        """One more citation, which is not among `block.citations` yet."""
+
+    @abstractmethod
+    def _closed(self, block: Block) -> None:
+        """A block is complete, or cut."""
+
+    @abstractmethod
+    def _ended(self) -> None:
+        """The answer is complete; `_finish` says how."""
+
+    # -- entry points
+
+    def feed(self, events: Iterable[Event]) -> list[dict[str, Any]]:
+        """What a batch of events becomes. Raises BadAnswer for what is no Messages stream, and past MAX_REPLY_CHARS;
+        then only a failure can follow. What comes behind the end is dropped."""
+        self._begin_once()
+        try:
+            for event in events:
+                if self.finished:
+                    break
+                handler = self._HANDLERS.get(event["type"])
+                if handler is None:
+                    raise BadAnswer(f"the provider sent an unknown event: {event['type']}")
+                handler(self, event)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise BadAnswer(f"the provider's stream is out of order ({type(error).__name__})") from None
+        return self._take()
+
+    def _begin_once(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self._begin()
+
+    def _take(self) -> list[dict[str, Any]]:
+        out, self._out = self._out, []
+        return out
+
+    # -- events
+
+    def _message_start(self, event: Event) -> None:
+        message = event.get("message")
+        if not isinstance(message, Mapping):
+            raise BadAnswer("the provider sent a message_start without its message")
+        self._started = True
+        self._count(message.get("usage"))
+
+    def _block_start(self, event: Event) -> None:
+        block = self._new_block(event.get("index"), event.get("content_block"))
+        self._open, self._last_index = block, block.index
+        if block.kind not in _TEXTS:
+            return
+        self._opened(block)
+        if event["content_block"].get("input"):  # complete arguments from the start
+            self._say(block, dump_json(event["content_block"]["input"]))
+
+    def _new_block(self, index: Any, content: Any) -> Block:
+        kind = content.get("type") if isinstance(content, Mapping) else None
+        if not self._started or self._open is not None:
+            raise BadAnswer("the provider began a block inside another one, or before its answer")
+        if type(index) is not int or index <= self._last_index:
+            raise BadAnswer(f"the provider began a block with the index {index!r} after {self._last_index}")
+        if not isinstance(kind, str) or not (kind in _TEXTS or _is_hidden(kind)):
+            raise BadAnswer(f"the provider began a block of an unknown type: {kind!r}")
+        block = Block(kind, index, _TEXTS.get(kind, {}))
+        self._grow(WEIGHT)
+        if kind == "tool_use":
+            call_id, block.name = content.get("id"), content.get("name")
+            if not (isinstance(call_id, str) and call_id and isinstance(block.name, str) and block.name):
+                raise BadAnswer("the provider sent a tool call without an id or a name")
+            self._grow(len(call_id) + len(block.name))
+            block.call_id = unique_id(call_id, self._call_ids)
+        return block
+
+    def _block_delta(self, event: Event) -> None:
+        block = self._open
+        delta = event["delta"]
+        if block is None or event["index"] != block.index:
+            raise BadAnswer("the provider sent a delta of no open block")
+        member = block.texts.get(delta["type"])
+        if member is None:
+            self._silent_delta(block, delta)
+            return
+        text = delta[member]
+        if text:
+            self._say(block, text)
+
+    def _say(self, block: Block, text: str) -> None:
+        self._grow(len(text))
+        block.pieces.append(text)
+        self._said(block, text)
+
+    def _grow(self, chars: int) -> None:
+        self._size += chars
+        if self._size > MAX_REPLY_CHARS:
+            raise BadAnswer(f"the answer passed {MAX_REPLY_CHARS} characters")
+
+    def _silent_delta(self, block: Block, delta: Mapping[str, Any]) -> None:
+        """A delta without text of its own."""
+        kind = (block.kind, delta["type"])
+        if kind == ("text", "citations_delta"):
+            citation = _citation(delta.get("citation"))
+            self._grow(WEIGHT + len(citation["url"]) + len(citation["title"]))
+            self._cited(block, citation)
+            block.citations.append(citation)
+        elif kind != ("thinking", "signature_delta"):
+            raise BadAnswer(f"the provider sent a {delta['type']} in a {block.kind} block")
+
+    def _block_stop(self, event: Event) -> None:
+        block = self._open
+        if block is None or event.get("index") != block.index:
+            raise BadAnswer("the provider ended a block that is not open")
+        if block.kind == "tool_use" and not any(map(str.strip, block.pieces)):
+            self._say(block, "{}")  # no arguments are an empty object; clients parse what they got
+        self._close(block)
+        if block.kind in ("tool_use", "server_tool_use") and parse_arguments(block.text) is None:
+            raise BadAnswer("the provider sent tool arguments that are not a JSON object")
+        self._show_end(block)
+
+    def _close(self, block: Block) -> None:
+        block.text, block.pieces = "".join(block.pieces), []
+        self._open = None
+
+    def _show_end(self, block: Block) -> None:
+        self._closed(block)
+        if block.where:
+            self._blocks.append(block)
+
+    def _message_delta(self, event: Event) -> None:
+        self._count(event.get("usage"))
+        reason = event["delta"].get("stop_reason")
+        if not isinstance(reason, str):
+            return
+        self._finish = FINISH_REASONS.get(reason, "stop")
+        block = self._open
+        if block is not None and block.kind == "tool_use" and self._finish == "length":
+            block.cut = True
+            self._close(block)
+            self._show_end(block)
+        self._nothing_is_open()
+
+    def _message_stop(self, _event: Event) -> None:
+        self._nothing_is_open()
+        self.finished = True
+        self._ended()
+
+    def _nothing_is_open(self) -> None:
+        if not self._started or self._open is not None:
+            raise BadAnswer("the provider ended its answer inside a block, or before it began")
+
+    def _error(self, event: Event) -> None:
+        error = event.get("error")
+        message = error.get("message") if isinstance(error, Mapping) else None
+        raise BadAnswer(str(message or "the provider reported an error"))
+
+    _HANDLERS = {  # noqa: RUF012 - a table, never changed
+        "content_block_delta": _block_delta,
+        "content_block_start": _block_start,
+        "content_block_stop": _block_stop,
+        "message_start": _message_start,
+        "message_delta": _message_delta,
+        "message_stop": _message_stop,
+        "ping": _ignore,
+        "error": _error,
+    }
+
+    # -- accounts
+
+    def _count(self, usage: Any) -> None:
+        """Later values win: some providers know the input only at the end."""
+        for name in _COUNTERS if isinstance(usage, Mapping) else ():
+            value = usage.get(name)
+            if type(value) is int and value >= 0:
+                self._counts[name] = value
+
+    def _totals(self) -> Totals:
+        plain, cached, written, output = (self._counts[name] for name in _COUNTERS)
+        return Totals(plain + cached + written, cached, written, output)
+
+
+def _is_hidden(kind: str) -> bool:
+    """Results of hosted tools, and thoughts that nobody can read."""
+    return kind.endswith("_tool_result") or kind == "redacted_thinking"
+
+
+def _citation(citation: Any) -> dict[str, Any]:
+    citation = citation if isinstance(citation, Mapping) else {}
+    texts = {name: citation.get(name) for name in ("url", "title")}
+    places = {name: citation.get(name) for name in ("start_index", "end_index")}
+    return {
+        **{name: value if isinstance(value, str) else "" for name, value in texts.items()},
+        **{name: value if type(value) is int else 0 for name, value in places.items()},
+    }

@@ -1,0 +1,54 @@
+"""The seam between the OpenAI-style routes and the hub: what a parser of their bodies gives, and what may differ by
+provider.
+
+    body --parse--> Ingress(request=<Messages request>, …) --provider--> Messages events --reply--> OpenAI objects
+
+Parsers are `convert/chat_request_to_messages.py` and `convert/responses_request_to_messages.py`, reply builders
+`convert/messages_to_chat_reply.py` and `convert/messages_to_responses_reply.py`. What the reply repeats of the request,
+and the way back from flattened tool names, travels beside the hub request in `Ingress`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+#: The words of `output_config.effort` that every provider understands in some way.
+EFFORTS = ("low", "medium", "high", "xhigh", "max")
+
+
+@dataclass(frozen=True, slots=True)
+class IngressRules:
+    """In what a provider differs as far as the OpenAI-style routes are concerned.
+
+    efforts         accepted reasoning efforts
+    search          whether the hosted `web_search` tool is mapped; otherwise its declaration is left out
+    image_urls      whether pictures may be named by an http(s) URL
+    tools           names of the only tools that can be bridged; None for any. Such tools need a stream and a session
+    """
+
+    efforts: tuple[str, ...] = EFFORTS
+    search: bool = False
+    image_urls: bool = True
+    tools: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ingress:
+    """One parsed request of an OpenAI-style route.
+
+    request        the hub request: a Messages dict with `model`, `max_tokens`, `stream`, `system`, `messages`, `tools`,
+                   `tool_choice`, `output_config`; each of them but `model`, `stream` and `messages` only when asked for
+    stream         whether the client wants a stream
+    include_usage  chat: a usage chunk before the end of the stream
+    echo           Responses: members of the response object that repeat the request, ready to be sent: `tools`,
+                   `tool_choice`, `parallel_tool_calls`, `instructions`, `max_output_tokens`, `reasoning`
+    namespaces     flat tool name -> (namespace, name) for tools that stood in a namespace
+    """
+
+    request: dict[str, Any]
+    stream: bool = False
+    include_usage: bool = False
+    echo: Mapping[str, Any] = field(default_factory=dict)
+    namespaces: Mapping[str, tuple[str, str]] = field(default_factory=dict)

@@ -1,0 +1,178 @@
+"""P1's own form of a chat request: conversations of text alone, with a fixed list of fields. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from proxy.core.convert.openai_fields import invalid, needed_text, objects_of, optional_flag
+from proxy.core.ingress import Ingress
+from proxy.core.invalid import InvalidRequest
+from proxy.core.messages import MAX_MESSAGES
+
+Members = Mapping[str, Any]
+
+#: What a chat request is asked for when nobody says how hard to think.
+DEFAULT_EFFORT = "medium"
+EFFORTS = ("none", "low", "medium", "high", "xhigh", "max")
+MAX_USER_BYTES = 64
+
+_FIELDS = frozenset(
+    {
+        "model",
+        "messages",
+        "stream",
+        "stream_options",
+        "reasoning_effort",
+        "response_format",
+        "temperature",
+        "top_p",
+        "user",
+    }
+)
+_MESSAGE_FIELDS = frozenset({"role", "content", "name"})
+#: role -> the hub's; instructions stay where they stand in the conversation
+_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+#: field -> its highest value. They are checked and not sent: the backend refuses them.
+_SAMPLING = {"temperature": 2.0, "top_p": 1.0}
+
+
+def chat_request(body: Members, *, lite: bool) -> Ingress:
+    """A chat body as a hub request. Raises InvalidRequest.
+
+    lite  the model runs on the lite lane, which knows no sampling
+    """
+    _known_only(body, _FIELDS, "")
+    messages = _messages(body.get("messages"))
+    stream = optional_flag(body.get("stream"), "stream") is True
+    include_usage = _include_usage(body.get("stream_options"), stream=stream)
+    config: dict[str, Any] = {}
+    effort = _effort(body.get("reasoning_effort"))
+    if effort != "none":
+        config["effort"] = effort
+    form = _format(body.get("response_format"))
+    if form is not None:
+        config["format"] = form
+    for name, highest in _SAMPLING.items():
+        _sampling(body.get(name), name, highest, lite=lite)
+    _user(body.get("user"))
+    request: dict[str, Any] = {"model": body["model"], "stream": stream, "messages": messages}
+    if config:
+        request["output_config"] = config
+    return Ingress(request, stream=stream, include_usage=include_usage)
+
+
+def _coded(param: str, rule: str, code: str) -> InvalidRequest:
+    return InvalidRequest(f"`{param}` {rule}", param=param, code=code)
+
+
+def _known_only(members: Members, known: frozenset[str], path: str) -> None:
+    strangers = [name for name in members.keys() - known if members[name] is not None]
+    if strangers:
+        name = path + min(strangers)
+        raise InvalidRequest(f"Unsupported parameter: {name}", param=name, code="unsupported_parameter")
+
+
+def _messages(value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not value:
+        raise invalid("messages", "must be a list with at least one message")
+    if len(value) > MAX_MESSAGES:
+        raise invalid("messages", f"has {len(value)} entries; the limit is {MAX_MESSAGES}")
+    return [_message(message, path) for path, message in objects_of(value, "messages")]
+
+
+def _message(message: Members, path: str) -> dict[str, Any]:
+    _known_only(message, _MESSAGE_FIELDS, f"{path}.")
+    role = message.get("role")
+    if not isinstance(role, str):
+        raise invalid(f"{path}.role", "must be a string")
+    if role not in _ROLES:
+        raise _coded(f"{path}.role", f"must be one of {', '.join(_ROLES)} for this model", "unsupported_value")
+    return {"role": _ROLES[role], "content": _content(message.get("content"), f"{path}.content")}
+
+
+def _content(content: Any, path: str) -> list[dict[str, Any]]:
+    if isinstance(content, str) and content:
+        return [{"type": "text", "text": content}]
+    if not isinstance(content, list) or not content:
+        raise invalid(path, "must be a non-empty string or list of text parts")
+    return [_part(part, where) for where, part in objects_of(content, path)]
+
+
+def _part(part: Members, path: str) -> dict[str, Any]:
+    if part.get("type") != "text":
+        raise _coded(f"{path}.type", "must be `text` for this model", "unsupported_value")
+    return {"type": "text", "text": needed_text(part, "text", path)}
+
+
+def _include_usage(options: Any, *, stream: bool) -> bool:
+    if options is None:
+        return False
+    if not isinstance(options, Mapping):
+        raise invalid("stream_options", "must be an object")
+    _known_only(options, frozenset({"include_usage"}), "stream_options.")
+    wanted = optional_flag(options.get("include_usage"), "stream_options.include_usage") is True
+    if wanted and not stream:
+        raise invalid("stream_options", "goes with `stream: true` only")
+    return wanted
+
+
+def _effort(effort: Any) -> str:
+    if effort is None:
+        return DEFAULT_EFFORT
+    if not isinstance(effort, str):
+        raise invalid("reasoning_effort", "must be a string")
+    if effort not in EFFORTS:
+        raise _coded("reasoning_effort", f"must be one of {', '.join(EFFORTS)}", "unsupported_value")
+    return effort
+
+
+def _format(value: Any) -> dict[str, Any] | None:
+    """`response_format` as the hub's output format, None for plain text."""
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise invalid("response_format", "must be an object")
+    kind = value.get("type")
+    if not isinstance(kind, str):
+        raise invalid("response_format.type", "must be a string")
+    if kind not in _FORMATS:
+        raise _coded("response_format.type", f"must be one of {', '.join(_FORMATS)}", "unsupported_value")
+    return _FORMATS[kind](value)
+
+
+def _schema_format(value: Members) -> dict[str, Any]:
+    path = "response_format.json_schema"
+    described = value.get("json_schema")
+    if not isinstance(described, Mapping):
+        raise invalid(path, "must be an object")
+    schema = described.get("schema")
+    if not isinstance(schema, dict):
+        raise invalid(f"{path}.schema", "must be an object")
+    strict = optional_flag(described.get("strict"), f"{path}.strict")
+    # `strict` is always there, null too: the caller decided, and the schema stays as it is
+    return {"type": "json_schema", "name": needed_text(described, "name", path), "schema": schema, "strict": strict}
+
+
+_FORMATS: dict[str, Callable[[Members], dict[str, Any] | None]] = {
+    "text": lambda _value: None,
+    "json_object": lambda _value: {"type": "json_object"},
+    "json_schema": _schema_format,
+}
+
+
+def _sampling(value: Any, name: str, highest: float, *, lite: bool) -> None:
+    if value is None:
+        return
+    if lite:
+        raise _coded(name, "is not supported by this model", "unsupported_parameter")
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise invalid(name, "must be a number")
+    if not 0 <= value <= highest:
+        raise _coded(name, f"must be from 0 to {highest:g}", "invalid_value")
+
+
+def _user(value: Any) -> None:
+    if value is not None and not (isinstance(value, str) and 0 < len(value.encode()) <= MAX_USER_BYTES):
+        raise invalid("user", f"must be a non-empty string of at most {MAX_USER_BYTES} bytes")

@@ -1,0 +1,49 @@
+"""One run of a client's program: bounded in time, ended by its id, its output in hand."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+RUN_LIMIT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What a program left behind."""
+
+    status: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """The JSON objects among the lines on stdout."""
+        return [json.loads(line) for line in self.stdout.splitlines() if line.startswith("{")]
+
+
+async def run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Finished:
+    """Runs it without stdin. Raises TimeoutError after RUN_LIMIT_S."""
+    started = asyncio.get_running_loop().time()
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=folder,
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        out, err = await asyncio.wait_for(process.communicate(), RUN_LIMIT_S)
+    except BaseException:
+        if process.returncode is None:
+            process.kill()
+        raise
+    seconds = asyncio.get_running_loop().time() - started
+    status = process.returncode if process.returncode is not None else -1
+    return Finished(status, out.decode(errors="replace"), err.decode(errors="replace"), seconds)

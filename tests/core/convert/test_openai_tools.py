@@ -1,0 +1,189 @@
+"""Tools and the choice among them, the same on both OpenAI-style routes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from core.openai_bodies import SURFACES, function_tool, parse, refusal
+from proxy.core.convert.openai_tools import MAX_TOOLS, flat_name
+from proxy.core.tools import MAX_NAME
+
+AUTO, NONE, ANY, TOOL = {"type": "auto"}, {"type": "none"}, {"type": "any"}, {"type": "tool", "name": "f"}
+#: tool_choice -> the hub's, without parallel_tool_calls; absent says nothing
+CHOICES: dict[Any, dict[str, Any] | None] = {None: None, "auto": AUTO, "none": NONE, "required": ANY, "f": TOOL}
+ABSENT = object()
+
+
+def choice_of(surface: str, choice: str | None) -> Any:
+    """The name of a function stands for the form that chooses it."""
+    if choice != "f":
+        return choice
+    return {"type": "function", "function": {"name": "f"}} if surface == "chat" else {"type": "function", "name": "f"}
+
+
+@pytest.mark.parametrize("parallel", [ABSENT, None, True, False], ids=["absent", "null", "true", "false"])
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("surface", SURFACES)
+def test_choice_and_parallel_calls(surface: str, choice: str | None, parallel: Any) -> None:
+    members = {"tools": [function_tool(surface, "f")], "tool_choice": choice_of(surface, choice)}
+    members |= {} if parallel is ABSENT else {"parallel_tool_calls": parallel}
+    expected = CHOICES[choice]
+    if isinstance(parallel, bool):
+        expected = {**(expected or AUTO), "disable_parallel_tool_use": not parallel}
+    assert parse(surface, **members).request.get("tool_choice") == expected
+
+
+@pytest.mark.parametrize("parallel", [None, True, False])
+@pytest.mark.parametrize("tools", [None, []])
+@pytest.mark.parametrize("surface", SURFACES)
+def test_without_tools_there_is_nothing_to_choose(surface: str, tools: Any, parallel: bool | None) -> None:
+    members = {"tools": tools, "parallel_tool_calls": parallel}
+    for choice in (None, "auto", "none"):
+        assert parse(surface, **members, tool_choice=choice) == parse(surface, **members) or surface == "responses"
+        request = parse(surface, **members, tool_choice=choice).request
+        assert "tool_choice" not in request and "tools" not in request
+    for choice in ("required", "f"):
+        assert refusal(surface, **members, tool_choice=choice_of(surface, choice)) == ("tool_choice", None)
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_choices_that_nobody_knows(surface: str) -> None:
+    tools = [function_tool(surface, "f")]
+    for kind in ("allowed_tools", "web_search", "custom", "file_search", None, 5):
+        wanted = {"type": kind, "name": "f"}
+        assert refusal(surface, tools=tools, tool_choice=wanted) == ("tool_choice.type", "unsupported_parameter")
+    for word in ("any", "", "AUTO"):
+        assert refusal(surface, tools=tools, tool_choice=word) == ("tool_choice", "unsupported_parameter")
+    nameless = {"type": "function"}, {"type": "function", "name": 5, "function": {"name": ""}}
+    other = {"type": "function", "name": "zzz", "function": {"name": "zzz"}}
+    for choice in (5, True, [], *nameless, other, {"type": "function", "function": "f"}):
+        assert refusal(surface, tools=tools, tool_choice=choice) == ("tool_choice", None)
+
+
+@pytest.mark.parametrize("strict", [None, False, True])
+@pytest.mark.parametrize("surface", SURFACES)
+def test_strict_is_accepted_and_left_out(surface: str, strict: bool | None) -> None:
+    schema = {"type": "object", "properties": {"a": {"$ref": "#/x"}}, "x": [1]}
+    tool = function_tool(surface, "f", description="d", parameters=schema, strict=strict)
+    declared = {"name": "f", "input_schema": schema, "description": "d"}
+    assert parse(surface, tools=[tool]).request["tools"] == [declared]
+
+
+#: member of a function -> values that it cannot have
+BAD_MEMBERS = {
+    "name": (None, "", 5),
+    "parameters": ([], "x", 5),
+    "description": ([], 5),
+    "strict": ("true", 1, {}),
+}
+
+
+@pytest.mark.parametrize("name", BAD_MEMBERS)
+@pytest.mark.parametrize("surface", SURFACES)
+def test_a_bad_member_of_a_function_is_named(surface: str, name: str) -> None:
+    path = "tools[1].function" if surface == "chat" else "tools[1]"
+    for value in BAD_MEMBERS[name]:
+        tool = function_tool(surface, **{"name": "g", name: value})
+        assert refusal(surface, tools=[function_tool(surface, "f"), tool]) == (f"{path}.{name}", None)
+    stranger = function_tool(surface, "g", cache_control={})
+    refused = refusal(surface, tools=[function_tool(surface, "f"), stranger])
+    assert refused == (f"{path}.cache_control", "unsupported_parameter")
+    twice = [function_tool(surface, "f"), function_tool(surface, "f")]
+    assert refusal(surface, tools=twice) == (f"{path}.name", None)
+
+
+HOSTED = [
+    "file_search",
+    "code_interpreter",
+    "computer",
+    "computer_use_preview",
+    "image_generation",
+    "mcp",
+    "local_shell",
+    "shell",
+    "apply_patch",
+    "custom",
+    "tool_search",
+    "programmatic_tool_calling",
+]
+
+
+@pytest.mark.parametrize("rules", ["p2", "p3"])
+@pytest.mark.parametrize("kind", [*HOSTED, "", None, 5])
+@pytest.mark.parametrize("surface", SURFACES)
+def test_other_kinds_of_tools_are_refused(surface: str, kind: Any, rules: str) -> None:
+    tools = [function_tool(surface, "f"), {"type": kind, "name": "x"}]
+    assert refusal(surface, rules, tools=tools) == ("tools[1].type", "unsupported_parameter")
+
+
+@pytest.mark.parametrize("kind", ["web_search", "web_search_preview", "web_search_preview_2025_03_11"])
+@pytest.mark.parametrize("surface", SURFACES)
+def test_hosted_search_is_mapped_where_there_is_one(surface: str, kind: str) -> None:
+    tools = [{"type": kind, "external_web_access": True, "search_context_size": "low"}, function_tool(surface, "f")]
+    searching = {"type": "web_search_20250305", "name": "web_search"}
+    declared = {"name": "f", "input_schema": {"type": "object"}}
+    assert parse(surface, "p3", tools=tools).request["tools"] == [searching, declared]
+    for rules in ("p2", "p5"):
+        plain = [tools[0], function_tool(surface, "Read")]
+        names = [tool["name"] for tool in parse(surface, rules, "s", tools=plain, stream=True).request["tools"]]
+        assert names == ["Read"]
+    for member in ("filters", "user_location"):
+        narrowed = [{**tools[0], member: {}}]
+        assert refusal(surface, "p3", tools=narrowed) == (f"tools[0].{member}", "unsupported_parameter")
+        assert "tools" not in parse(surface, tools=narrowed).request
+    taken = [tools[0], function_tool(surface, "web_search")]
+    assert refusal(surface, "p3", tools=taken)[1] is None
+    assert parse(surface, tools=taken).request["tools"][0]["input_schema"] == {"type": "object"}
+
+
+def test_namespaces_exist_on_one_route_only() -> None:
+    tools = [{"type": "namespace", "name": "n", "tools": []}]
+    assert refusal("chat", tools=tools) == ("tools[0].type", "unsupported_parameter")
+    assert parse("responses", tools=tools).namespaces == {}
+
+
+@pytest.mark.parametrize(
+    ("entry", "param", "code"),
+    [
+        ({}, "tools[0].name", None),
+        ({"name": "n"}, "tools[0].tools", None),
+        ({"name": "n", "tools": [], "x": 1}, "tools[0].x", "unsupported_parameter"),
+        ({"name": "n", "tools": [], "description": 5}, "tools[0].description", None),
+        ({"name": "n", "tools": ["f"]}, "tools[0].tools[0]", None),
+        ({"name": "n", "tools": [{"name": "f"}]}, "tools[0].tools[0].type", "unsupported_parameter"),
+        ({"name": "n", "tools": [{"type": "function"}]}, "tools[0].tools[0].name", None),
+    ],
+)
+def test_a_bad_namespace(entry: dict[str, Any], param: str, code: str | None) -> None:
+    assert refusal("responses", tools=[{"type": "namespace", **entry}]) == (param, code)
+
+
+def test_flat_names_are_short_unique_and_lead_back() -> None:
+    """Also where another function has the name already, exactly or after shortening."""
+    long = "n" * MAX_NAME
+    groups = [{"type": "namespace", "name": name, "tools": [function_tool("responses", "g")]} for name in ("a", long)]
+    plain = [function_tool("responses", name) for name in ("a__g", flat_name(long, "g"))]
+    ingress = parse("responses", tools=[*groups, *plain])
+    names = [tool["name"] for tool in ingress.request["tools"]]
+    assert len(set(names)) == 4 and all(len(name) <= MAX_NAME for name in names)
+    assert names[2:] == [tool["name"] for tool in plain]
+    assert ingress.namespaces == {names[0]: ("a", "g"), names[1]: (long, "g")}
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_the_number_of_tools_is_bounded(surface: str) -> None:
+    tools = [function_tool(surface, f"f{index}") for index in range(MAX_TOOLS)]
+    assert len(parse(surface, tools=tools).request["tools"]) == MAX_TOOLS
+    assert refusal(surface, tools=[*tools, {"type": "web_search"}]) == ("tools", None)
+    if surface == "responses":
+        group = {"type": "namespace", "name": "n", "tools": tools[:2]}
+        assert refusal(surface, tools=[group, *tools[2:], function_tool(surface, "g")]) == ("tools", None)
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_tools_must_be_a_list_of_objects(surface: str) -> None:
+    for value in ({}, "x", 5, True):
+        assert refusal(surface, tools=value) == ("tools", None)
+    assert refusal(surface, tools=["f"]) == ("tools[0]", None)

@@ -1,0 +1,306 @@
+"""Checkers of what OpenAI-style clients are sent: the order of Responses events, and of chat chunks.
+
+They hold what the official SDK and Codex CLI rely on, and give back what the stream adds up to, so that it can be
+compared with the reply in one piece.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from checks import IllegalStream
+
+#: item type -> events of an item in their order; a `*` may come any number of times
+ITEM_EVENTS: dict[str, tuple[str, ...]] = {
+    "message": (
+        "content_part.added",
+        "output_text.delta*",
+        "output_text.annotation.added*",
+        "output_text.done",
+        "content_part.done",
+    ),
+    "reasoning": (
+        "reasoning_summary_part.added",
+        "reasoning_summary_text.delta*",
+        "reasoning_summary_text.done",
+        "reasoning_summary_part.done",
+    ),
+    "function_call": ("function_call_arguments.delta*", "function_call_arguments.done"),
+    "web_search_call": ("web_search_call.in_progress", "web_search_call.searching", "web_search_call.completed"),
+}
+#: What is the same when an item is added and when it is done.
+_IDENTITY = ("id", "type", "call_id", "name", "namespace", "role")
+_BEGINNING = ("response.created", "response.in_progress")
+_TERMINALS = ("completed", "incomplete", "failed")
+
+
+def check_response_events(events: Iterable[Mapping[str, Any]], *, cut: bool = False) -> dict[str, Any] | None:
+    """The order of a Responses stream; gives the response of its last event. Raises IllegalStream.
+
+    `sequence_number` 0, 1, 2 …; `response.created` and `response.in_progress` first; items at 0, 1, 2 …, with one id in
+    all their events, their parts in order, deltas that add up to what is done; one terminal event with the items that
+    were done. `keepalive` stands anywhere but in front and behind.
+
+    cut  the stream may stop anywhere: no end is asked for
+    """
+    checker = _Responses()
+    for number, event in enumerate(events):
+        _located(number, event, checker.look)
+    if checker.response is None and not cut:
+        raise IllegalStream("the stream has no end")
+    return checker.response
+
+
+def check_chat_chunks(
+    chunks: Iterable[Mapping[str, Any]], *, include_usage: bool = False, cut: bool = False
+) -> dict[str, Any]:
+    """The order of a chat stream; gives the completion that it adds up to. Raises IllegalStream.
+
+    The same ids in all chunks; the role first and once; calls and annotations with indexes 0, 1, 2 …; id, type and name
+    of a call once; one finish reason behind everything, and then the usage when it is asked for.
+    """
+    checker = _Chat(include_usage)
+    for number, chunk in enumerate(chunks):
+        _located(number, chunk, checker.look)
+    if not cut and (checker.finish is None or (include_usage and checker.usage is None)):
+        raise IllegalStream("the stream has no end")
+    return checker.completion()
+
+
+def _located(number: int, value: Mapping[str, Any], look: Callable[[Mapping[str, Any]], None]) -> None:
+    try:
+        look(value)
+    except IllegalStream as error:
+        raise IllegalStream(f"number {number}: {error}: {json.dumps(value)[:300]}") from None
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise IllegalStream(f"number {number}: {error!r}: {json.dumps(value)[:300]}") from None
+
+
+def _refuse(wrong: bool, why: str) -> None:
+    if wrong:
+        raise IllegalStream(why)
+
+
+class _Item:
+    """An item under way."""
+
+    def __init__(self, item: Mapping[str, Any]) -> None:
+        self.added = item
+        self.kind = item["type"]
+        self.texts: list[str] = []
+        self.annotations: list[Any] = []
+        self.text: str | None = None
+        self.part: Mapping[str, Any] | None = None
+        self._step = 0
+
+    def step(self, name: str) -> None:
+        """Moves on in ITEM_EVENTS; repeated events may come in any order beside each other."""
+        steps = ITEM_EVENTS[self.kind]
+        at = self._step
+        while at < len(steps) and steps[at].rstrip("*") != name and steps[at].endswith("*"):
+            at += 1
+        _refuse(at == len(steps) or steps[at].rstrip("*") != name, f"{name} is not the turn of a {self.kind}")
+        if not steps[at].endswith("*"):
+            self._step = at + 1
+
+    @property
+    def complete(self) -> bool:
+        return self._step == len(ITEM_EVENTS[self.kind])
+
+
+class _Responses:
+    def __init__(self) -> None:
+        self.response: dict[str, Any] | None = None
+        self._id: str | None = None
+        self._number = 0
+        self._items: list[_Item] = []
+        self._done: dict[int, Mapping[str, Any]] = {}
+
+    def look(self, event: Mapping[str, Any]) -> None:
+        kind = event["type"]
+        _refuse("error" in event, "a member `error`, which the SDK raises")
+        _refuse(event["sequence_number"] != self._number, f"not number {self._number}")
+        _refuse(self.response is not None, "an event behind the end")
+        expected = dict(enumerate(_BEGINNING)).get(self._number)
+        _refuse(expected is not None and kind != expected, f"not {expected}")
+        _refuse(expected is None and kind in _BEGINNING, "a second beginning")
+        self._number += 1
+        if kind == "keepalive":
+            return
+        name = kind.removeprefix("response.")
+        if name in ("created", "in_progress"):
+            self._begin(event["response"])
+        elif name in _TERMINALS:
+            self._end(name, event["response"])
+        elif name == "output_item.added":
+            self._added(event)
+        elif name == "output_item.done":
+            self._item_done(event)
+        else:
+            self._in_item(name, event)
+
+    def _begin(self, response: Mapping[str, Any]) -> None:
+        _refuse(self._id not in (None, response["id"]), "another response id")
+        self._id = response["id"]
+        _check_response(response, "in_progress", [])
+
+    def _added(self, event: Mapping[str, Any]) -> None:
+        item = event["item"]
+        _refuse(event["output_index"] != len(self._items), "a wrong output_index")
+        _refuse(item["id"] in [known.added["id"] for known in self._items], "an id for a second time")
+        call_ids = [known.added.get("call_id") for known in self._items if known.kind == "function_call"]
+        _refuse(item["type"] == "function_call" and item["call_id"] in call_ids, "a call_id for a second time")
+        _refuse(item["status"] != "in_progress", "an item that is added and not in progress")
+        _refuse(bool(item.get("content") or item.get("summary") or item.get("arguments")), "content in an added item")
+        self._items.append(_Item(item))
+
+    def _open(self, event: Mapping[str, Any]) -> _Item:
+        index = event["output_index"]
+        _refuse(not 0 <= index < len(self._items) or index in self._done, "no open item there")
+        return self._items[index]
+
+    def _in_item(self, name: str, event: Mapping[str, Any]) -> None:
+        item = self._open(event)
+        _refuse(event["item_id"] != item.added["id"], "another item id")
+        for index in ("content_index", "summary_index"):
+            needed = index == {"message": "content_index", "reasoning": "summary_index"}.get(item.kind)
+            _refuse(event.get(index) != (0 if needed else None), f"a wrong {index}")
+        item.step(name)
+        if name.endswith(".delta"):
+            _refuse(not isinstance(event["delta"], str) or not event["delta"], "an empty delta")
+            item.texts.append(event["delta"])
+        elif name.endswith("annotation.added"):
+            _refuse(event["annotation_index"] != len(item.annotations), "a wrong annotation_index")
+            item.annotations.append(event["annotation"])
+        elif name.endswith(("_text.done", "_arguments.done")):
+            item.text = event["arguments" if name.endswith("_arguments.done") else "text"]
+            _refuse(item.text != "".join(item.texts), "deltas that do not add up")
+        elif name.endswith("part.added"):
+            _refuse(event["part"]["text"] != "" or bool(event["part"].get("annotations")), "content in an added part")
+        elif name.endswith("part.done"):
+            item.part = event["part"]
+            _refuse(item.part["text"] != item.text, "a part with another text")
+            _refuse(item.part.get("annotations", []) != item.annotations, "a part with other annotations")
+
+    def _item_done(self, event: Mapping[str, Any]) -> None:
+        item, done = self._open(event), event["item"]
+        _refuse(not item.complete, "an item that is done before its parts are")
+        for member in _IDENTITY:
+            _refuse(item.added.get(member) != done.get(member), f"another {member} than when it was added")
+        _refuse(done["status"] not in ("completed", "incomplete"), "a status that is no end")
+        if item.part is not None:
+            member = "content" if item.kind == "message" else "summary"
+            _refuse(done[member] != [item.part], f"another {member} than in the part")
+        if item.kind == "function_call":
+            _refuse(done["arguments"] != item.text, "other arguments than before")
+            whole = done["status"] == "completed"
+            _refuse(whole and not isinstance(_parsed(done["arguments"]), dict), "arguments that are no JSON object")
+        self._done[event["output_index"]] = done
+
+    def _end(self, status: str, response: Mapping[str, Any]) -> None:
+        _refuse(self._id != response["id"], "another response id")
+        done = [self._done[index] for index in sorted(self._done)]
+        _check_response(response, status, done)
+        _refuse(status != "failed" and len(done) != len(self._items), "an item that was never done")
+        cut = [item for item in done if item["status"] != "completed"]
+        _refuse(bool(cut) and (status == "completed" or cut != done[-1:]), "an incomplete item before the end")
+        self.response = dict(response)
+
+
+def _check_response(response: Mapping[str, Any], status: str, output: list[Any]) -> None:
+    _refuse(response["object"] != "response" or not response["id"].startswith("resp_"), "no response object")
+    _refuse(response["status"] != status, f"the status is not {status}")
+    _refuse(response["output"] != output, "the output is not the items that are done")
+    _refuse((response["usage"] is not None) != (status in ("completed", "incomplete")), "a wrong usage")
+    _refuse((response["incomplete_details"] is not None) != (status == "incomplete"), "wrong incomplete_details")
+    _refuse((response["error"] is not None) != (status == "failed"), "a wrong error")
+    for member in ("parallel_tool_calls", "tool_choice", "tools", "created_at", "model"):
+        _refuse(member not in response, f"no {member}")
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+class _Chat:
+    def __init__(self, include_usage: bool) -> None:
+        self.finish: str | None = None
+        self.usage: Mapping[str, Any] | None = None
+        self._include_usage = include_usage
+        self._head: dict[str, Any] | None = None
+        self._texts: dict[str, list[str]] = {"content": [], "reasoning_content": []}
+        self._calls: list[dict[str, Any]] = []
+        self._annotations: list[Any] = []
+
+    def look(self, chunk: Mapping[str, Any]) -> None:
+        head = {name: chunk[name] for name in ("id", "object", "created", "model")}
+        _refuse(head["object"] != "chat.completion.chunk", "no chunk")
+        _refuse(("usage" in chunk) != self._include_usage, "a wrong usage")
+        _refuse(self.usage is not None, "a chunk behind the end")
+        first, self._head = self._head is None, self._head or head
+        _refuse(self._head != head, "other ids")
+        if not chunk["choices"]:
+            _refuse(self.finish is None or chunk["usage"] is None, "a chunk without a choice")
+            self.usage = chunk["usage"]
+            return
+        [choice] = chunk["choices"]
+        _refuse(self.finish is not None, "a chunk behind the finish reason")
+        _refuse(chunk.get("usage") is not None, "a usage before the end")
+        _refuse(choice["index"] != 0 or choice["logprobs"] is not None, "a wrong choice")
+        self.finish = choice["finish_reason"]
+        delta = choice["delta"]
+        if first:
+            _refuse(delta != {"role": "assistant", "content": ""}, "no role at first")
+        elif self.finish is not None:
+            _refuse(delta != {}, "content beside the finish reason")
+        else:
+            _refuse(len(delta) != 1, "not one thing at a time")
+            for name, value in delta.items():
+                self._delta(name, value)
+
+    def _delta(self, name: str, value: Any) -> None:
+        if name in self._texts:
+            _refuse(not isinstance(value, str) or not value, "an empty text")
+            self._texts[name].append(value)
+        elif name == "annotations":
+            [entry] = value
+            _refuse(entry["index"] != len(self._annotations), "a wrong annotation index")
+            self._annotations.append({key: entry[key] for key in entry if key != "index"})
+        elif name == "tool_calls":
+            [entry] = value
+            self._call(entry)
+        else:
+            raise IllegalStream(f"an unknown member {name}")
+
+    def _call(self, entry: Mapping[str, Any]) -> None:
+        index, function = entry["index"], entry["function"]
+        if index == len(self._calls):
+            _refuse(set(entry) != {"index", "id", "type", "function"}, "a call that begins without its members")
+            _refuse(set(function) != {"name", "arguments"} or function["arguments"] != "", "a wrong beginning")
+            _refuse(entry["id"] in [call["id"] for call in self._calls], "an id for a second time")
+            self._calls.append({"id": entry["id"], "type": entry["type"], "function": dict(function)})
+            return
+        _refuse(index != len(self._calls) - 1, "arguments of another call than the last")
+        _refuse(set(entry) != {"index", "function"} or set(function) != {"arguments"}, "members that are repeated")
+        self._calls[index]["function"]["arguments"] += function["arguments"]
+
+    def completion(self) -> dict[str, Any]:
+        message: dict[str, Any] = {
+            "role": "assistant",
+            "content": "".join(self._texts["content"]) or None,
+            "refusal": None,
+        }
+        extras = {
+            "reasoning_content": "".join(self._texts["reasoning_content"]),
+            "tool_calls": self._calls,
+            "annotations": self._annotations,
+        }
+        message |= {name: value for name, value in extras.items() if value}
+        choice = {"index": 0, "message": message, "finish_reason": self.finish, "logprobs": None}
+        folded = {**(self._head or {}), "object": "chat.completion", "choices": [choice]}
+        return {**folded, "usage": dict(self.usage)} if self.usage is not None else folded

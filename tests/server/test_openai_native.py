@@ -1,0 +1,233 @@
+"""P1's native Responses route: what is sent, what is passed on, and how a broken answer looks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from harness import Live, kinds, until
+from openai_live import P1, RESPONSES, ask_both, body_for, error_of, function
+from openai_streams import check_response_events
+
+from proxy.core.lifecycle import Abandoned, Completed, Failed, ProviderSelected, UsageUpdated
+from proxy.sandbox import Sandbox
+
+LITE = "x-openai-internal-codex-responses-lite"
+USER = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
+
+
+@pytest.fixture
+async def live(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
+    async with Live(sandbox, tmp_path, p1_responses_api=True) as running:
+        yield running
+
+
+def sent(live: Live) -> Any:
+    return live.sandbox.p1.requests[-1]
+
+
+async def test_what_the_backend_insists_on(live: Live) -> None:
+    answer = await ask_both(live, RESPONSES, "hello", model="gpt-5.5")
+    assert answer.status == 200
+    assert sent(live).body == {"model": "gpt-5.5", "input": [USER], "stream": True, "store": False, "instructions": ""}
+    assert LITE not in sent(live).headers and sent(live).headers["accept"] == "text/event-stream"
+
+
+async def test_everything_else_is_passed_on_as_it_is(live: Live) -> None:
+    asked = {
+        "model": "gpt-5.5",
+        "input": [USER],
+        "instructions": "Be brief.",
+        "tools": [function(RESPONSES)],
+        "tool_choice": "auto",
+        "parallel_tool_calls": True,
+        "reasoning": {"effort": "high", "summary": "auto"},
+        "include": ["reasoning.encrypted_content"],
+        "prompt_cache_key": "key",
+        "client_metadata": {"thread": "t"},
+        "text": {"verbosity": "low"},
+        "store": False,
+        "stream": True,
+    }
+    answer = await live.post(asked, RESPONSES)
+    assert answer.status == 200, answer.raw
+    assert sent(live).body == asked
+    assert ProviderSelected("p1", "gpt-5.5", "high") in live.watcher.last
+
+
+@pytest.mark.parametrize(
+    ("asked", "model", "tier", "lite"),
+    [
+        ({"model": "gpt-5.6-sol"}, "gpt-5.6-sol", None, True),
+        ({"model": "gpt-5.6-sol-fast[1m]"}, "gpt-5.6-sol", "priority", True),
+        ({"model": "gpt-5.6-sol-fast", "service_tier": "flex"}, "gpt-5.6-sol", "flex", True),
+        ({"model": "haiku"}, "gpt-5.6-luna", None, True),
+        ({"model": "gpt-5.6-luna-fast", "tools": [{"type": "web_search"}]}, "gpt-5.6-sol", "priority", False),
+        ({"model": "gpt-6-luna", "tools": [{"type": "web_search_preview"}]}, "gpt-6-sol", None, False),
+        ({"model": "gpt-5.6-luna", "instructions": "x"}, "gpt-5.6-sol", None, False),
+        ({"model": "gpt-5.6-terra", "tools": [function(RESPONSES)]}, "gpt-5.6-terra", None, False),
+        ({"model": "gpt-5.6-terra", "parallel_tool_calls": True}, "gpt-5.6-terra", None, False),
+        ({"model": "gpt-5.6-terra", "parallel_tool_calls": False, "tools": []}, "gpt-5.6-terra", None, True),
+    ],
+)
+async def test_model_tier_and_lane(live: Live, asked: dict[str, Any], model: str, tier: str | None, lite: bool) -> None:
+    await live.post({"input": [USER], **asked}, RESPONSES)
+    body = sent(live).body
+    assert (body["model"], body.get("service_tier")) == (model, tier)
+    assert (sent(live).headers.get(LITE) == "true") is lite
+    assert ("instructions" in body) is not lite
+
+
+async def test_no_setting_replaces_what_a_native_body_says(sandbox: Sandbox, tmp_path: Path) -> None:
+    forced = {"p1_model": "gpt-5.4", "p1_effort": "high", "p1_service_tier": "fast"}
+    async with Live(sandbox, tmp_path, p1_responses_api=True, **forced) as live:
+        await ask_both(live, RESPONSES, model="gpt-5.5")
+        body = sent(live).body
+    assert body["model"] == "gpt-5.5" and "reasoning" not in body and "service_tier" not in body
+
+
+async def test_the_session_goes_with_it(live: Live) -> None:
+    await live.post(body_for(RESPONSES, model=P1), RESPONSES, {"x-client-request-id": "thread-1"})
+    headers = sent(live).headers
+    assert headers["session-id"] == headers["x-client-request-id"] == "thread-1"
+    assert "session_id" not in headers
+
+
+async def test_reasoning_of_another_provider_is_left_out(live: Live) -> None:
+    """The backend keeps nothing, so it would not find an item that is only named."""
+    hollow = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": None}
+    answer = await live.post({"model": P1, "input": [USER, hollow, USER]}, RESPONSES)
+    assert answer.status == 200, answer.raw
+    assert sent(live).body["input"] == [USER, USER]
+
+
+@pytest.mark.parametrize(
+    ("members", "param", "code"),
+    [({"store": True}, "store", None), ({"model": "gpt-5.5-fast-fast"}, "model", None)],
+)
+async def test_what_is_refused_here(live: Live, members: dict[str, Any], param: str, code: str | None) -> None:
+    answer = await ask_both(live, RESPONSES, **{"model": P1, **members})
+    error = error_of(answer)
+    assert (answer.status, error["param"], error["code"]) == (400, param, code)
+    assert live.sandbox.p1.total_requests == 0
+
+
+async def test_a_stream_is_passed_on_byte_by_byte(live: Live) -> None:
+    events = b'event: response.created\ndata: {"type":"response.created"}\n\n: a comment\n\ndata: nonsense\n\n'
+    end = b'data: {"type":"response.completed","response":{"id":"r","usage":{"input_tokens":7,"output_tokens":2}}}\n\n'
+    live.sandbox.p1.script.extend([{"events": [{"raw": (events + end).decode()}]}])
+    answer = await ask_both(live, RESPONSES, model=P1, stream=True)
+    assert answer.raw == events + end
+    assert UsageUpdated(7, 2) in live.watcher.last and live.watcher.last[-1] == Completed(200)
+
+
+async def test_a_whole_answer_is_what_the_stream_says(live: Live) -> None:
+    asked = {"model": P1, "tools": [function(RESPONSES)]}
+    whole = await ask_both(live, RESPONSES, "use Bash: ls", **asked)
+    streamed = await ask_both(live, RESPONSES, "use Bash: ls", stream=True, **asked)
+    assert whole.headers["content-type"].startswith("application/json")
+    response = streamed.events[-1]["response"]
+    assert whole.json["status"] == response["status"] == "completed"
+    assert [item["type"] for item in whole.json["output"]] == [item["type"] for item in response["output"]]
+    call = whole.json["output"][-1]
+    assert (call["name"], json.loads(call["arguments"])) == ("Bash", {"command": "ls"})
+
+
+def done(index: int | None, ident: str) -> dict[str, Any]:
+    place = {} if index is None else {"output_index": index}
+    return {"type": "response.output_item.done", **place, "item": {"type": "message", "id": ident}}
+
+
+async def test_items_come_from_the_stream_when_the_last_event_has_none(live: Live) -> None:
+    end = {"type": "response.completed", "response": {"id": "r", "output": []}}
+    live.sandbox.p1.script.extend([{"events": [done(None, "c"), done(1, "b"), done(0, "a"), end]}])
+    assert [item["id"] for item in (await ask_both(live, RESPONSES, model=P1)).json["output"]] == ["a", "b", "c"]
+    end = {"type": "response.completed", "response": {"id": "r", "output": [{"type": "message"}, {"id": "own"}]}}
+    live.sandbox.p1.script.extend([{"events": [done(1, "b"), done(0, "a"), end]}])
+    assert [item["id"] for item in (await ask_both(live, RESPONSES, model=P1)).json["output"]] == ["a", "own"]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+async def test_an_error_of_the_upstream_is_passed_on_as_it_is(live: Live, stream: bool) -> None:
+    headers = {
+        "x-request-id": "up",
+        "retry-after": "31",
+        "x-ratelimit-left": "0",
+        "set-cookie": "a=b",
+        "x-codex-x": "y",
+    }
+    step = {"status": 429, "headers": headers, "body": {"detail": "Unsupported parameter: user"}}
+    live.sandbox.p1.script.extend([step])
+    answer = await ask_both(live, RESPONSES, model=P1, stream=stream)
+    assert answer.status == 429 and answer.json == {"detail": "Unsupported parameter: user"}
+    assert (answer.headers["x-request-id"], answer.headers["retry-after"]) == ("up", "31")
+    assert answer.headers["x-ratelimit-left"] == "0" and answer.headers["request-id"]
+    assert "set-cookie" not in answer.headers and "x-codex-x" not in answer.headers
+    assert live.sandbox.p1.total_requests == 1
+    assert isinstance(live.watcher.last[-1], Failed) and live.watcher.last[-1].status == 429
+
+
+async def test_a_refused_token_is_renewed_once(live: Live) -> None:
+    live.sandbox.p1.script.extend([{"fault": "unauthorized"}])
+    assert (await ask_both(live, RESPONSES, model=P1)).status == 200
+    assert live.sandbox.p1.total_requests == 2
+    live.sandbox.p1.script.extend([{"fault": "unauthorized", "times": None}])
+    assert (await ask_both(live, RESPONSES, model=P1)).status == 401
+    assert live.sandbox.p1.total_requests == 4
+
+
+async def test_without_sign_in_the_error_is_ours(sandbox: Sandbox, tmp_path: Path) -> None:
+    async with Live(sandbox, tmp_path, signed_in=False, p1_responses_api=True) as live:
+        answer = await ask_both(live, RESPONSES, model=P1, stream=True)
+    error = error_of(answer)
+    assert (answer.status, error["type"]) == (401, "authentication_error") and "auth login p1" in error["message"]
+
+
+async def test_a_cut_stream_is_cut_here_too(live: Live) -> None:
+    """Nothing is made up, and the body must not look complete."""
+    live.sandbox.p1.script.extend([{"fault": "cut_frame"}])
+    with pytest.raises(aiohttp.ClientPayloadError):
+        await ask_both(live, RESPONSES, model=P1, stream=True)
+    assert isinstance(live.watcher.last[-1], Failed)
+    assert not live.notes.all("internal_error")
+
+
+async def test_a_cut_answer_that_is_not_streamed_is_an_error(live: Live) -> None:
+    live.sandbox.p1.script.extend([{"fault": "cut_frame"}, {"events": [{"type": "response.created"}]}])
+    for _ in range(2):
+        answer = await ask_both(live, RESPONSES, model=P1)
+        assert answer.status == 502 and error_of(answer)["type"] == "api_error"
+    assert error_of(answer)["code"] == "upstream_protocol_error"
+    assert live.sandbox.p1.total_requests == 2
+
+
+async def test_a_failure_event_is_relayed_or_becomes_a_status(live: Live) -> None:
+    failed = {
+        "type": "response.failed",
+        "response": {"error": {"code": "context_length_exceeded", "message": "too long"}},
+    }
+    live.sandbox.p1.script.extend([{"events": [failed], "times": 2}])
+    answer = await ask_both(live, RESPONSES, model=P1)
+    error = error_of(answer)
+    assert (answer.status, error["code"]) == (400, "context_length_exceeded") and "too long" in error["message"]
+    streamed = await ask_both(live, RESPONSES, model=P1, stream=True)
+    assert kinds(streamed.events) == ["response.failed"]
+    assert isinstance(live.watcher.last[-1], Failed) and live.watcher.last[-1].status == 200
+
+
+async def test_a_client_that_leaves_stops_the_upstream(live: Live) -> None:
+    live.sandbox.p1.script.extend([{"events": [{"type": "response.created"}], "then": "stall"}])
+    async with live.client.post(live.url + RESPONSES, json=body_for(RESPONSES, model=P1, stream=True)) as response:
+        await response.content.readany()
+        response.close()
+    await until(lambda: isinstance(live.watcher.last[-1], Abandoned))
+    await live.sandbox.p1.idle()
+
+
+async def test_the_sandbox_speaks_the_form_that_we_check(live: Live) -> None:
+    answer = await ask_both(live, RESPONSES, model=P1, stream=True)
+    assert (check_response_events(answer.events) or {})["status"] == "completed"

@@ -1,0 +1,417 @@
+"""The OpenAI-style routes: what is refused, how answers and failures look, and what a session is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from harness import Fake, Live, kinds, until, use, whole_message
+from openai_live import BOTH, CHAT, P1, P2, RESPONSES, ask_both, body_for, chunks_of, error_of, function
+from openai_streams import check_chat_chunks, check_response_events
+
+from proxy.core.lifecycle import Abandoned, Completed, Failed, ProviderSelected, Sequenced, Started
+from proxy.errors import CallCutError, ProxyError, UpstreamError
+from proxy.providers.base import Call
+from proxy.sandbox import Sandbox
+from proxy.server import stream as stream_module
+
+both = pytest.mark.parametrize("path", BOTH)
+streamed = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+Batch = list[dict[str, Any]]
+
+
+@pytest.fixture
+async def live(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
+    async with Live(sandbox, tmp_path, p1_responses_api=True) as running:
+        yield running
+
+
+# -- the gate
+
+
+@both
+async def test_without_the_switch_the_paths_are_unknown(sandbox: Sandbox, tmp_path: Path, path: str) -> None:
+    async with Live(sandbox, tmp_path) as live:
+        answer = await ask_both(live, path)
+        other = await live.post({}, "/v1/nothing")
+        upgrade = await live.get(path, Upgrade="websocket", Connection="Upgrade")
+    assert answer.status == other.status == upgrade.status == 404
+    assert answer.error["type"] == other.error["type"] == "not_found"
+    assert answer.error["message"] == f"No route for POST {path}"
+
+
+@both
+async def test_another_method_is_refused_in_the_routes_own_form(live: Live, path: str) -> None:
+    answer = await live.request("PUT", path)
+    assert answer.status == 405 and "POST" in answer.headers["Allow"] and error_of(answer)["code"] is None
+
+
+async def test_a_websocket_is_refused_at_once(live: Live) -> None:
+    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+        await live.client.ws_connect(live.url + RESPONSES)
+    assert refused.value.status == 426
+    assert (await live.get(RESPONSES)).status == 405
+
+
+@both
+async def test_the_key_of_the_caller_is_not_looked_at(live: Live, path: str) -> None:
+    headers = {"authorization": "Bearer of-somebody-else"}
+    assert (await live.post(body_for(path), path, headers)).status == 200
+    assert "of-somebody-else" not in live.sandbox.p2.requests[-1].headers["authorization"]
+
+
+# -- what is refused before anybody is asked
+
+
+@both
+@pytest.mark.parametrize(
+    ("raw", "status", "param", "code"),
+    [
+        (b"", 400, None, "invalid_json"),
+        (b"{", 400, None, "invalid_json"),
+        (b"[]", 400, None, None),
+        (b"{}", 400, "model", None),
+        (b'{"model":7}', 400, "model", None),
+        (b'{"model":""}', 400, "model", None),
+        (b'{"model":"nope"}', 400, "model", None),
+    ],
+)
+async def test_the_first_checks(
+    live: Live, path: str, raw: bytes, status: int, param: str | None, code: str | None
+) -> None:
+    answer = await live.post(raw, path)
+    error = error_of(answer)
+    assert (answer.status, error["type"], error["param"], error["code"]) == (
+        status,
+        "invalid_request_error",
+        param,
+        code,
+    )
+    if b"nope" in raw:
+        assert '"nope"' in error["message"] and "kimi-for-coding" in error["message"] and "gpt-5.5" in error["message"]
+
+
+@both
+async def test_a_body_over_the_limit(sandbox: Sandbox, tmp_path: Path, path: str) -> None:
+    async with Live(sandbox, tmp_path, p1_responses_api=True, max_body_bytes=1000) as live:
+        answer = await ask_both(live, path, "x" * 2000)
+        assert answer.status == 413 and error_of(answer)["code"] == "request_too_large"
+
+
+@both
+async def test_a_refused_request_leaves_no_session(live: Live, path: str) -> None:
+    headers = {"x-agent-session-id": "s"}
+    answer = await live.post(body_for(path, temperature=0.5), path, headers)
+    error = error_of(answer)
+    assert (answer.status, error["param"], error["code"]) == (400, "temperature", "unsupported_parameter")
+    assert live.watcher.names == ["Started", "Failed"] and live.sandbox.p2.total_requests == 0
+    assert (await live.post(body_for(path, temperature=None), path, headers)).status == 200
+    assert Sequenced(1) in live.watcher.last and any(isinstance(event, ProviderSelected) for event in live.watcher.last)
+    # a refused request of p1 must not have taken the session's aliases along
+    refused = body_for(path, model="gpt-5.5", **({"n": 1} if path == CHAT else {"store": True}))
+    assert (await live.post(refused, path, headers)).status == 400
+    before = live.sandbox.p2.total_requests
+    assert (await live.post(body_for(path, model="haiku"), path, headers)).status == 200
+    assert live.sandbox.p2.total_requests == before + 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "session"),
+    [
+        ({}, None),
+        ({"x-client-request-id": "c"}, "c"),
+        ({"x-client-request-id": "c", "session_id": " s "}, "s"),
+        ({"session_id": "s", "x-claude-code-session-id": "real"}, "real"),
+        ({"x-claude-code-session-id": "real", "x-agent-session-id": "neutral"}, "neutral"),
+        ({"x-agent-session-id": "  ", "session_id": "", "x-client-request-id": "c"}, "c"),
+        ({"session-id": "with-a-hyphen"}, None),
+    ],
+)
+async def test_the_session_is_the_first_header_that_says_something(
+    live: Live, headers: dict[str, str], session: str | None
+) -> None:
+    for path in BOTH:
+        assert (await live.post(body_for(path), path, headers)).status == 200
+        assert live.watcher.last[0] == Started("responses" if path == RESPONSES else "chat_completions", session)
+        assert live.sandbox.p2.requests[-1].body.get("prompt_cache_key") == session
+
+
+@both
+@pytest.mark.parametrize("asked", ["kimi-k2.6[1m]", "kimi-k2.6[1M]"])
+async def test_the_hint_of_a_model_name_is_stripped(live: Live, path: str, asked: str) -> None:
+    answer = await ask_both(live, path, model=asked)
+    assert answer.json["model"] == "kimi-k2.6"
+
+
+# -- answers
+
+
+@both
+async def test_a_stream_adds_up_to_the_whole_answer(live: Live, path: str) -> None:
+    asked = {"tools": [function(path)], "model": "opencode-go/kimi-k2.6"}
+    whole = await ask_both(live, path, "use Bash: ls -la", **asked)
+    options = {"stream_options": {"include_usage": True}} if path == CHAT else {}
+    parts = await ask_both(live, path, "use Bash: ls -la", stream=True, **asked, **options)
+    assert parts.headers["content-type"] == "text/event-stream" and parts.headers["cache-control"] == "no-cache"
+    if path == CHAT:
+        added = check_chat_chunks(chunks_of(parts), include_usage=True)
+        assert added["choices"][0]["finish_reason"] == "tool_calls"
+    else:
+        added = check_response_events(parts.events) or {}
+        assert added["status"] == "completed" and added["tools"] == asked["tools"]
+    assert without_ids(added) == without_ids(whole.json)
+    assert live.watcher.last[-1] == Completed(200)
+
+
+def without_ids(value: Any) -> Any:
+    if isinstance(value, list):
+        return [without_ids(member) for member in value]
+    if isinstance(value, dict):
+        changing = ("id", "call_id", "created", "created_at")
+        return {key: without_ids(member) for key, member in value.items() if key not in changing}
+    return value
+
+
+async def test_a_tool_in_a_namespace_comes_back_under_its_own_name(live: Live) -> None:
+    inner = function(RESPONSES, "spawn", "task")
+    asked = {"tools": [{"type": "namespace", "name": "agents", "tools": [inner]}, {"type": "web_search"}]}
+    answer = await ask_both(live, RESPONSES, "use agents__spawn: dig", **asked)
+    call = answer.json["output"][-1]
+    assert (call["type"], call["namespace"], call["name"]) == ("function_call", "agents", "spawn")
+    assert json.loads(call["arguments"]) == {"task": "dig"} and answer.json["tools"] == asked["tools"]
+    sent = live.sandbox.p2.requests[-1].body["tools"]
+    assert [entry["function"]["name"] for entry in sent] == ["agents__spawn"]
+
+
+@both
+@pytest.mark.parametrize("parallel", [None, True, False])
+@pytest.mark.parametrize(("choice", "sent"), [("none", "none"), ("required", "required")])
+async def test_the_parallel_setting_reaches_the_upstream(
+    live: Live, path: str, choice: str, sent: str, parallel: bool | None
+) -> None:
+    members = {"tools": [function(path)], "tool_choice": choice, "parallel_tool_calls": parallel}
+    assert (await ask_both(live, path, **members)).status == 200
+    body = live.sandbox.p2.requests[0].body  # this model bears no forced choice; it is asked again without
+    assert body["tool_choice"] == sent
+    assert body.get("parallel_tool_calls") == parallel
+
+
+@both
+async def test_effort_reaches_the_upstream(live: Live, path: str) -> None:
+    effort = {"reasoning_effort": "high"} if path == CHAT else {"reasoning": {"effort": "high"}}
+    assert (await ask_both(live, path, **effort)).status == 200
+    assert live.sandbox.p2.requests[-1].body["reasoning_effort"] == "high"
+
+
+# -- failures
+
+
+@both
+@streamed
+@pytest.mark.parametrize(
+    ("error", "status", "type_", "code", "headers"),
+    [
+        (UpstreamError("x", kind="rate_limit", retry_after=17), 429, "rate_limit_error", None, {"Retry-After": "17"}),
+        (UpstreamError("x", kind="usage_limit"), 429, "rate_limit_error", "insufficient_quota", {}),
+        (UpstreamError("x", kind="context"), 400, "invalid_request_error", "context_length_exceeded", {}),
+        (UpstreamError("x", kind="overloaded", retry_after=2), 503, "api_error", None, {"Retry-After": "2"}),
+        (UpstreamError("x", kind="transient"), 503, "api_error", None, {}),
+        (UpstreamError("x", kind="transport"), 502, "api_error", None, {}),
+        (UpstreamError("x", kind="bad_answer"), 502, "api_error", "upstream_protocol_error", {}),
+        (UpstreamError("x", kind="permission"), 403, "permission_error", None, {}),
+        (UpstreamError("x", kind="billing"), 402, "permission_error", None, {}),
+        (UpstreamError("x", kind="sign_in"), 401, "authentication_error", None, {"x-should-retry": "false"}),
+        (UpstreamError("x", kind="unprocessable"), 422, "invalid_request_error", None, {}),
+    ],
+    ids=lambda value: value.kind if isinstance(value, ProxyError) else "",
+)
+async def test_a_failure_before_the_first_word_keeps_its_status(
+    live: Live,
+    path: str,
+    stream: bool,
+    error: ProxyError,
+    status: int,
+    type_: str,
+    code: str | None,
+    headers: dict[str, str],
+) -> None:
+    use(live, Fake("p2", steps(error)))
+    answer = await ask_both(live, path, stream=stream)
+    told = error_of(answer)
+    assert (answer.status, told["type"], told["code"]) == (status, type_, code)
+    assert headers.items() <= dict(answer.headers).items()
+    assert live.watcher.last[-1] == Failed(status, "x")
+
+
+def steps(*parts: Any) -> Callable[[Call], Any]:
+    """A provider that yields these batches, raises these errors, waits for these events."""
+
+    async def stream(_call: Call) -> Any:
+        for part in parts:
+            if isinstance(part, Exception):
+                raise part
+            if isinstance(part, asyncio.Event):
+                await part.wait()
+            else:
+                yield part
+
+    return stream
+
+
+WHOLE = whole_message(P2, "fine")
+BEGUN: Batch = WHOLE[:3]
+CALL: Batch = [
+    WHOLE[0],
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "c", "name": "Bash"}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"comm'}},
+]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (UpstreamError("it broke", kind="transport"), "server_error", "it broke"),
+        (UpstreamError("busy", kind="overloaded", code="server_is_overloaded"), "server_error", "busy"),
+        (UpstreamError("slow", kind="rate_limit", retry_after=7), "rate_limit_exceeded", "try again in 7s"),
+        (UpstreamError("long", kind="context"), "context_length_exceeded", "long"),
+        (UpstreamError("spent", kind="usage_limit"), "insufficient_quota", "spent"),
+        (UpstreamError("no", kind="invalid_request"), "invalid_prompt", "no"),
+        (UpstreamError("who", kind="sign_in"), "server_error", "who"),
+    ],
+    ids=lambda value: value.kind if isinstance(value, ProxyError) else "",
+)
+async def test_a_responses_stream_that_breaks_ends_as_failed(
+    live: Live, error: ProxyError, code: str, words: str
+) -> None:
+    use(live, Fake("p2", steps(BEGUN, error)))
+    answer = await ask_both(live, RESPONSES, stream=True)
+    events = answer.events
+    check_response_events(events)
+    last = events[-1]["response"]
+    assert kinds(events)[-1] == "response.failed" and last["status"] == "failed"
+    assert last["error"]["code"] == code and words in last["error"]["message"]
+    assert isinstance(live.watcher.last[-1], Failed) and live.watcher.last[-1].status == 200
+
+
+async def test_a_chat_stream_that_breaks_ends_with_an_error_chunk(live: Live) -> None:
+    use(live, Fake("p2", steps(BEGUN, UpstreamError("it broke", kind="overloaded", provider="p2"))))
+    answer = await ask_both(live, CHAT, stream=True)
+    *chunks, last = chunks_of(answer)
+    assert chunks[1]["choices"][0]["delta"] == {"content": "fine"}
+    assert last == {
+        "error": {"message": "it broke", "type": "api_error", "param": None, "code": None, "provider": "p2"}
+    }
+    assert not any(chunk["choices"][0]["finish_reason"] for chunk in chunks)
+
+
+@both
+@streamed
+async def test_an_answer_without_an_end_is_never_a_whole_one(live: Live, path: str, stream: bool) -> None:
+    use(live, Fake("p2", steps(BEGUN)))
+    answer = await ask_both(live, path, stream=stream)
+    if not stream:
+        assert answer.status == 502 and error_of(answer)["code"] == "upstream_protocol_error"
+    elif path == CHAT:
+        assert chunks_of(answer)[-1]["error"]["code"] == "upstream_protocol_error"
+    else:
+        assert kinds(answer.events)[-1] == "response.failed"
+
+
+@both
+@streamed
+async def test_a_call_that_the_token_limit_cut_is_an_incomplete_answer(live: Live, path: str, stream: bool) -> None:
+    usage = {"input_tokens": 3, "output_tokens": 9}
+    use(live, Fake("p2", steps(CALL, CallCutError("cut", usage=usage))))
+    answer = await ask_both(live, path, stream=stream)
+    assert answer.status == 200 and live.watcher.last[-1] == Completed(200)
+    if path == CHAT:
+        whole = check_chat_chunks(chunks_of(answer), cut=True) if stream else answer.json
+        assert whole["choices"][0]["finish_reason"] == "length"
+        return
+    whole = check_response_events(answer.events, cut=True) if stream else answer.json
+    assert whole["status"] == "incomplete" and whole["incomplete_details"] == {"reason": "max_output_tokens"}
+    assert whole["output"][-1]["status"] == "incomplete" and whole["usage"]["output_tokens"] == 9
+
+
+# -- silence and leaving
+
+
+async def test_a_silence_is_filled_in_the_form_of_the_route(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_module, "TICK_S", 0.01)
+    monkeypatch.setattr(stream_module, "KEEPALIVE_S", 0.03)
+    for path, sign in ((CHAT, b": keepalive\n\n"), (RESPONSES, b'event: keepalive\ndata: {"type":"keepalive"')):
+        more = asyncio.Event()
+        use(live, Fake("p2", steps(BEGUN, more, WHOLE[3:])))
+        asyncio.get_running_loop().call_later(0.1, more.set)
+        answer = await ask_both(live, path, stream=True)
+        assert answer.raw.count(sign) >= 2
+        if path == CHAT:
+            check_chat_chunks(chunks_of(answer))
+        else:
+            check_response_events(answer.events)
+
+
+async def test_after_the_grace_a_response_is_announced(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    live.config = replace(live.config, stream_grace_ms=10)
+    monkeypatch.setattr(stream_module, "TICK_S", 0.01)
+    more = asyncio.Event()
+    use(live, Fake("p2", steps(WHOLE[:1], more, WHOLE[1:])))
+    async with live.client.post(live.url + RESPONSES, json=body_for(RESPONSES, stream=True)) as response:
+        first = await response.content.readany()
+        assert b"response.created" in first and b"response.in_progress" in first
+        more.set()
+        assert b"response.completed" in await response.content.read()
+
+
+@both
+@streamed
+async def test_a_client_that_leaves_ends_the_upstream(live: Live, path: str, stream: bool) -> None:
+    fake = use(live, Fake("p2", steps(BEGUN, asyncio.Event())))
+    with pytest.raises(TimeoutError):
+        async with live.client.post(
+            live.url + path, json=body_for(path, stream=stream), timeout=aiohttp.ClientTimeout(total=0.2)
+        ) as response:
+            await response.read()
+    await until(lambda: fake.closed == 1)
+    await until(lambda: isinstance(live.watcher.last[-1], Abandoned))
+
+
+# -- p1's chat
+
+
+async def test_p1_has_its_own_list_of_chat_fields(live: Live) -> None:
+    answer = await ask_both(live, CHAT, model=P1, temperature=0.5, user="me", max_tokens=None)
+    assert answer.status == 200, answer.raw
+    body = live.sandbox.p1.requests[-1].body
+    assert "temperature" not in body and "user" not in body and body["reasoning"]["effort"] == "medium"
+    refused = error_of(await ask_both(live, CHAT, model=P1, max_tokens=5))
+    assert (refused["param"], refused["code"]) == ("max_tokens", "unsupported_parameter")
+
+
+async def test_p1_keeps_the_order_of_instructions(live: Live) -> None:
+    roles = ("system", "user", "assistant", "developer", "user")
+    messages = [{"role": role, "content": f"{role} says"} for role in roles]
+    answer = await live.post({"model": P1, "messages": messages}, CHAT)
+    assert answer.status == 200, answer.raw
+    items = live.sandbox.p1.requests[-1].body["input"]
+    assert [item["role"] for item in items] == ["developer", "user", "assistant", "developer", "user"]
+
+
+async def test_forced_settings_of_p1_come_first_on_chat(sandbox: Sandbox, tmp_path: Path) -> None:
+    async with Live(sandbox, tmp_path, p1_responses_api=True, p1_effort="high", p1_model="gpt-5.4") as live:
+        await ask_both(live, CHAT, model=P1, reasoning_effort="low")
+        assert sandbox.p1.requests[-1].body["reasoning"]["effort"] == "high"
+        assert sandbox.p1.requests[-1].body["model"] == "gpt-5.4"
+
+
+async def test_a_model_that_p1_does_not_serve(sandbox: Sandbox, tmp_path: Path) -> None:
+    async with Live(sandbox, tmp_path, p1_responses_api=True, p1_model="gpt-1") as live:
+        error = error_of(await ask_both(live, CHAT, model=P1))
+        assert (error["param"], error["code"]) == ("model", "model_not_supported") and '"gpt-1"' in error["message"]

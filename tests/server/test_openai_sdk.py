@@ -1,0 +1,172 @@
+"""The official openai SDK as a client of both routes, on every wire."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import openai
+import pydantic
+import pytest
+from harness import Live
+from openai_live import CHAT, P1, P2, RESPONSES, function
+from sdk import validate
+from wires import WIRES
+
+from proxy.sandbox import Sandbox
+
+MODELS = [*(wire.model for wire in WIRES), P1, "gpt-5.6-sol"]
+every_model = pytest.mark.parametrize("model", MODELS)
+hub_models = pytest.mark.parametrize("model", [wire.model for wire in WIRES])
+Client = openai.AsyncOpenAI
+
+
+@pytest.fixture
+async def live(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
+    async with Live(sandbox, tmp_path, p1_responses_api=True) as running:
+        yield running
+
+
+@pytest.fixture
+async def client(live: Live) -> AsyncIterator[Client]:
+    async with Client(api_key="unused", base_url=f"{live.url}/v1", max_retries=0) as running:
+        yield running
+
+
+@every_model
+async def test_chat(client: Client, model: str) -> None:
+    asked: Any = {"model": model, "messages": [{"role": "user", "content": "hello"}]}
+    whole = await client.chat.completions.create(**asked)
+    validate(whole)
+    text = whole.choices[0].message.content
+    assert whole.choices[0].finish_reason == "stop" and whole.model == model and whole._request_id
+    pieces, usage = [], None
+    async for chunk in await client.chat.completions.create(
+        stream=True, stream_options={"include_usage": True}, **asked
+    ):
+        validate(chunk)
+        usage = chunk.usage or usage
+        pieces += [choice.delta.content or "" for choice in chunk.choices]
+    assert "".join(pieces) == text and usage is not None and usage.total_tokens > usage.completion_tokens > 0
+    async with client.chat.completions.stream(**asked) as stream:
+        final = await stream.get_final_completion()
+    assert final.choices[0].message.content == text
+
+
+@every_model
+async def test_responses(client: Client, model: str) -> None:
+    whole = await client.responses.create(model=model, input="hello")
+    validate(whole)
+    assert whole.status == "completed" and whole.output_text and whole.model == model
+    async for event in await client.responses.create(model=model, input="hello", stream=True):
+        validate(event)
+    async with client.responses.stream(model=model, input="hello") as stream:
+        async for helped in stream:
+            assert helped.type
+        final = await stream.get_final_response()
+    assert final.output_text == whole.output_text and final.usage is not None
+
+
+@hub_models
+async def test_tools_go_round_on_chat(client: Client, model: str) -> None:
+    messages: list[Any] = [{"role": "user", "content": "use Bash: ls -la"}]
+    asked: Any = {"model": model, "tools": [function(CHAT)], "reasoning_effort": "high"}
+    async with client.chat.completions.stream(messages=messages, **asked) as stream:
+        message = (await stream.get_final_completion()).choices[0].message
+    (call,) = message.tool_calls or []
+    assert (call.function.name, call.function.arguments) == ("Bash", '{"command":"ls -la"}')
+    messages += [message, {"role": "tool", "tool_call_id": call.id, "content": "total 0"}]
+    answer = await client.chat.completions.create(messages=messages, **asked)
+    validate(answer)
+    assert 'The tool Bash returned: "total 0"' in (answer.choices[0].message.content or "")
+
+
+@every_model
+async def test_tools_go_round_on_responses(client: Client, model: str) -> None:
+    items: list[Any] = [{"role": "user", "content": "use Bash: ls -la"}]
+    asked: Any = {"model": model, "tools": [function(RESPONSES)], "reasoning": {"effort": "high"}}
+    asked["include"] = ["reasoning.encrypted_content"]
+    async with client.responses.stream(input=items, **asked) as stream:
+        response = await stream.get_final_response()
+    call = response.output[-1]
+    assert call.type == "function_call" and (call.name, call.arguments) == ("Bash", '{"command":"ls -la"}')
+    items += response.output
+    items.append({"type": "function_call_output", "call_id": call.call_id, "output": "total 0"})
+    answer = await client.responses.create(input=items, **asked)
+    validate(answer)
+    assert 'The tool Bash returned: "total 0"' in answer.output_text
+
+
+class Step(pydantic.BaseModel):
+    """What is asked for."""
+
+    explanation: str
+    output: str | None = None
+
+
+@pytest.mark.parametrize("model", [P1, "gpt-5.6-sol"])
+async def test_an_answer_is_parsed_into_a_model(client: Client, live: Live, model: str) -> None:
+    messages: Any = [{"role": "user", "content": "hello"}]
+    completion = await client.chat.completions.parse(model=model, messages=messages, response_format=Step)
+    assert isinstance(completion.choices[0].message.parsed, Step)
+    form = live.sandbox.p1.requests[-1].body["text"]["format"]
+    assert form["strict"] is True and form["name"] == "Step" and "output" in form["schema"]["required"]
+    response = await client.responses.parse(model=model, input="hello", text_format=Step)
+    assert isinstance(response.output_parsed, Step)
+    async with client.chat.completions.stream(model=model, messages=messages, response_format=Step) as stream:
+        final = await stream.get_final_completion()
+    assert isinstance(final.choices[0].message.parsed, Step)
+
+
+async def test_what_cannot_be_parsed_elsewhere_is_refused_by_name(client: Client) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        await client.chat.completions.parse(model=P2, messages=[{"role": "user", "content": "x"}], response_format=Step)
+    assert (refused.value.param, refused.value.code) == ("response_format", "unsupported_parameter")
+    with pytest.raises(openai.BadRequestError) as refused:
+        await client.responses.parse(model=P2, input="x", text_format=Step)
+    assert (refused.value.param, refused.value.code) == ("text", "unsupported_parameter")
+
+
+async def test_models_are_listed(client: Client) -> None:
+    ids = []
+    async for model in client.models.list():
+        validate(model)
+        ids.append(model.id)
+    assert {P1, P2, "haiku"} <= set(ids) and len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [
+        ({"fault": "forbidden"}, openai.PermissionDeniedError),
+        ({"fault": "usage_limit"}, openai.RateLimitError),
+        ({"fault": "overloaded", "times": None}, openai.InternalServerError),
+        ({"fault": "unauthorized", "times": None}, openai.AuthenticationError),
+        ({"status": 400, "body": {"error": {"message": "no"}}}, openai.BadRequestError),
+    ],
+)
+@hub_models
+async def test_errors_become_the_classes_of_the_sdk(
+    client: Client, live: Live, model: str, step: Any, error: type[openai.APIStatusError]
+) -> None:
+    wire = next(wire for wire in WIRES if wire.model == model)
+    wire.sandbox(live).script.extend([step, step])
+    with pytest.raises(error) as raised:
+        await client.chat.completions.create(model=model, messages=[{"role": "user", "content": "x"}], stream=True)
+    assert raised.value.request_id and raised.value.type
+    with pytest.raises(error):
+        await client.responses.create(model=model, input="x")
+
+
+@hub_models
+async def test_an_error_inside_a_stream_is_raised(client: Client, live: Live, model: str) -> None:
+    wire = next(wire for wire in WIRES if wire.model == model)
+    wire.sandbox(live).script.extend([{"fault": "error_event", "after": "text", "times": 2}])
+    with pytest.raises(openai.APIError):
+        async for _chunk in await client.chat.completions.create(
+            model=model, messages=[{"role": "user", "content": "x"}], stream=True
+        ):
+            pass
+    failed = [event async for event in await client.responses.create(model=model, input="x", stream=True)][-1]
+    assert failed.type == "response.failed" and failed.response.error and failed.response.error.code == "server_error"
