@@ -7,7 +7,7 @@ the model may be at work on it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -74,15 +74,15 @@ class Line:
             self._conversation.send_whole()
         elif (socket := await self._conversation.socket(opening_of(sending.url, sending.headers))) is not None:
             return socket
+        if self._mode == AUTO and not self._asked and self._sockets.hopeless:
+            self._fall_back(sending, message="an earlier upgrade hung")
+            return None
         try:
-            if self._mode == AUTO and self._sockets.hopeless:
-                raise self._sockets.hopeless
             socket = await self._sockets.open(sending.url, sending.headers)
         except HandshakeFailed as failure:
             if not self._may_post(failure, sending):
                 raise failure.error from None
-            self._mode = HTTP
-            self.note("info", "websocket_fallback", sending, status=failure.status, message=failure.error.message)
+            self._fall_back(sending, status=failure.status, message=failure.error.message)
             return None
         self.note("info", "websocket_opened", sending, socket=socket.number, upstreamId=socket.upstream_id)
         return socket
@@ -92,6 +92,10 @@ class Line:
             return False
         # the upgrade path has been seen to refuse tokens that HTTP takes, but first the token is renewed
         return failure.status != 401 or sending.renewed
+
+    def _fall_back(self, sending: Sending, **why: Any) -> None:
+        self._mode = HTTP
+        self.note("info", "websocket_fallback", sending, **why)
 
     def asks(self) -> None:
         """From now on the model may be at work."""
@@ -167,20 +171,29 @@ class _Exchange:
                 await self._after_silence()
                 continue
             self._vitals.heard(self._now(), progress=any(map(is_progress, reading.events)))
+            for payload in reading.pings:
+                if not await self._said(self._socket.pong(payload)):
+                    reading.end = reading.end or CLOSED  # what was read before counts all the same
             if reading.events or reading.end is not None:
                 return reading
 
     async def _after_silence(self) -> None:
         due = self._vitals.due(self._now())
         if due == PING:
-            try:
-                async with asyncio.timeout(self._line.timers.ping_send):
-                    await self._socket.ping()
-            except (TimeoutError, aiohttp.ClientError, OSError):
-                raise self._fault("ws_keepalive") from None
+            if not await self._said(self._socket.ping()):
+                raise self._fault("ws_keepalive")
             self._vitals.pinged(self._now())
         elif due is not None:
             raise self._fault(due)
+
+    async def _said(self, sign_of_life: Awaitable[None]) -> bool:
+        """Whether a ping or pong could be sent in time."""
+        try:
+            async with asyncio.timeout(self._line.timers.ping_send):
+                await sign_of_life
+        except (TimeoutError, aiohttp.ClientError, OSError):
+            return False
+        return True
 
     def _fault(self, code: str) -> UpstreamError:
         timers = self._line.timers

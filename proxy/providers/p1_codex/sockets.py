@@ -35,24 +35,22 @@ class Sockets:
         self._gate = Gate(floor_s, now=self.now, sleep=services.sleep, clear_out=self._clear_out)
         self._dialer = Dialer(services, self._gate, self.timers)
         self._reaper: asyncio.Task[None] | None = None
-        self._hung: tuple[HandshakeFailed, float] | None = None
+        self._hung_at: float | None = None
 
     async def open(self, url: str, headers: dict[str, str]) -> Socket:
         """A fresh socket, the caller's to close. Raises HandshakeFailed."""
         try:
             socket = await self._dialer.open(url, headers)
         except HandshakeFailed as failure:
-            self._hung = (failure, self.now()) if failure.hung else None
+            self._hung_at = self.now() if failure.hung else None
             raise
-        self._hung = None
+        self._hung_at = None
         return socket
 
     @property
-    def hopeless(self) -> HandshakeFailed | None:
-        """Why it is not worth the wait to try for a socket now."""
-        if self._hung is None or self.now() - self._hung[1] > HOPELESS_S:
-            return None
-        return self._hung[0]
+    def hopeless(self) -> bool:
+        """Whether it is not worth the wait to try for a socket now."""
+        return self._hung_at is not None and self.now() - self._hung_at <= HOPELESS_S
 
     def put(self, owner: Owner, socket: Socket) -> bool:
         """Whether the socket is kept for the owner's next turn."""

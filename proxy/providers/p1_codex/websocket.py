@@ -57,10 +57,12 @@ class Reading:
     """What one look at the socket brought.
 
     events  in their order
+    pings   payloads that want an answer
     end     why there will be no more: CLOSED, or a key of `frames.FAULTS`
     """
 
     events: list[dict[str, Any]] = field(default_factory=list)
+    pings: list[bytes] = field(default_factory=list)
     end: str | None = None
 
 
@@ -98,6 +100,10 @@ class Socket:
         """Raises OSError, aiohttp.ClientError."""
         await self._connection.ping(payload)
 
+    async def pong(self, payload: bytes) -> None:
+        """Answers a ping. Raises OSError, aiohttp.ClientError."""
+        await self._connection.pong(payload)
+
     async def read(self) -> Reading:
         """Waits for a message, and takes with it all that came together with it."""
         messages = [await self._connection.receive()]
@@ -106,7 +112,7 @@ class Socket:
             if message is None:
                 break
             messages.append(message)
-        return await self._understand(messages)
+        return self._understand(messages)
 
     async def is_alive(self, within_s: float) -> bool:
         """Whether a socket that nobody has read for a while answers a ping of its own, and says nothing else."""
@@ -137,7 +143,7 @@ class Socket:
             if transport is not None:
                 transport.abort()
 
-    async def _understand(self, messages: Iterable[WSMessage]) -> Reading:
+    def _understand(self, messages: Iterable[WSMessage]) -> Reading:
         reading = Reading()
         for message in messages:
             if message.type is WSMsgType.TEXT:
@@ -150,18 +156,12 @@ class Socket:
                 if self._garbage > MAX_GARBAGE:
                     reading.end = "ws_garbage"
             elif message.type is WSMsgType.PING:
-                await self._pong(message.data)
+                reading.pings.append(message.data)
             elif message.type is not WSMsgType.PONG:
                 reading.end = _end_of(message)
             if reading.end is not None:
                 break
         return reading
-
-    async def _pong(self, payload: bytes) -> None:
-        try:
-            await self._connection.pong(payload)
-        except (aiohttp.ClientError, OSError):
-            pass  # the next look tells
 
 
 def _event(text: str) -> dict[str, Any] | None:

@@ -77,7 +77,7 @@ async def test_an_upgrade_that_fails_is_tried_again_or_goes_over_http(
     asking: Asking, backend: Backend, mode: str, steps: list[Any], count: int, status: int | None, waits: list[float]
 ) -> None:
     backend.upgrades.extend(steps)
-    async with asking(mode, timers=QUICK) as live, leaving_nothing(backend):
+    async with asking(mode, timers=QUICK if hanging in steps else {}) as live, leaving_nothing(backend):
         answer = await live.stream(ask())
         if mode == "auto":
             is_good(answer, Good(), stream=True)
@@ -160,7 +160,7 @@ async def test_foreign_markup_is_not_told(asking: Asking, backend: Backend) -> N
 @pytest.mark.parametrize("cut", [True, False])
 async def test_what_was_handed_to_a_socket_never_goes_over_http(asking: Asking, backend: Backend, cut: bool) -> None:
     backend.plays.extend([saying() if cut else saying(failure("slow_down", 503), then="listen")] * 2)
-    async with asking("auto", timers=QUICK) as live:
+    async with asking("auto") as live:
         is_good(await live.stream(ask()), Good(3, waits=(1.5, 3.0)), stream=True)
         assert (len(backend.asked), len(backend.posts)) == (3, 0)
 
