@@ -114,6 +114,14 @@ def _alias_provider(value: Any) -> str:
     return str(label)
 
 
+def _transport(value: Any) -> str:
+    """auto, websocket or http."""
+    word = _text(value).strip().lower()
+    if word not in ("auto", "websocket", "http"):
+        raise _Bad("expected auto, websocket or http")
+    return word
+
+
 def _url(value: Any) -> str:
     """https URL; http only on loopback."""
     text = _text(value).strip()
@@ -344,7 +352,28 @@ class Config:
         "PROXY_P1_HEADER_TIMEOUT_MS",
         300_000,
         _integer(1000, 86_400_000),
-        "How long p1 may take to begin its answer.",
+        "How long p1 may take to begin its answer over HTTP.",
+    )
+    p1_transport: str = _row(
+        "p1.transport",
+        "PROXY_P1_TRANSPORT",
+        "auto",
+        _transport,
+        "How requests reach p1; auto is a WebSocket, and HTTP when none can be opened.",
+    )
+    p1_previous_response_id: bool = _row(
+        "p1.previousResponseId",
+        "PROXY_P1_PREVIOUS_RESPONSE_ID",
+        False,
+        _boolean,
+        "Keep the WebSocket of a conversation open and send only what is new in each turn.",
+    )
+    p1_ws_connect_spacing_ms: int = _row(
+        None,
+        "PROXY_P1_WS_CONNECT_SPACING_MS",
+        0,
+        _integer(0, 60_000),
+        "Least time between two WebSockets being opened to p1; more when p1 refuses them.",
     )
     p1_responses_api: bool = _row(
         "p1.responsesApi",

@@ -134,7 +134,8 @@ class Notes:
 
 
 class Live:
-    """A running proxy. `config` members replace those that lead to the sandbox."""
+    """A running proxy. `config` members replace those that lead to the sandbox. P1 is asked over HTTP unless a test
+    says otherwise."""
 
     def __init__(
         self,
@@ -155,7 +156,7 @@ class Live:
         self.sleeps: list[float] = []
         self.url = ""
         self.mount = mount
-        self.config = replace(load(sandbox.settings())[0], **config)
+        self.config = replace(load(sandbox.settings())[0], **{"p1_transport": "http", **config})
         if signed_in:
             sandbox.write_credentials(root)
         times = {} if clock is None else {"clock": clock}

@@ -1,8 +1,13 @@
-"""What may become of a request, for the tables of faults."""
+"""What may become of a request, for the tables of faults, and whether it did."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
+from checks import check_message_stream
+from harness import Answer, kinds
+
+from proxy.core.messages import Fold
 
 
 @dataclass(frozen=True)
@@ -47,3 +52,36 @@ class CallCut:
 
 
 Outcome = Good | Refused | Broken | CallCut
+
+
+def is_good(answer: Answer, outcome: Good, stream: bool) -> None:
+    assert answer.status == 200
+    if not stream:
+        message = answer.json
+    else:
+        check_message_stream(answer.events)
+        assert kinds(answer.events)[-1] == "message_stop"
+        fold = Fold()
+        fold.add(answer.events)
+        message = fold.message
+    assert message["stop_reason"] == outcome.stop
+    blocks = [block["type"] for block in message["content"]]
+    assert tuple(dict.fromkeys(blocks)) == tuple(dict.fromkeys(outcome.blocks))
+    assert blocks.count("tool_use") == outcome.blocks.count("tool_use")
+    ids = [block["id"] for block in message["content"] if block["type"] == "tool_use"]
+    assert len(set(ids)) == len(ids)
+
+
+def is_broken(answer: Answer, outcome: Broken, stream: bool) -> None:
+    if not stream:
+        assert (answer.status, answer.error["type"]) == (outcome.status, outcome.type)
+        return
+    events = answer.events
+    check_message_stream(events)
+    assert answer.status == 200 and kinds(events).count("message_start") == 1
+    assert events[-1]["type"] == "error" and events[-1]["error"]["type"] == outcome.type
+    assert "message_stop" not in kinds(events)
+    started = [event["content_block"]["type"] for event in events if event["type"] == "content_block_start"]
+    stopped = kinds(events).count("content_block_stop")
+    assert len(started) - stopped == (1 if outcome.open else 0)
+    assert outcome.open is None or started[-1] == outcome.open

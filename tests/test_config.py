@@ -278,3 +278,11 @@ def test_the_file_is_not_looked_at_for_every_request(tmp_path: Path, monkeypatch
     watched = Watched(tmp_path, monkeypatch, {})
     monkeypatch.setattr(cli, "RELOAD_S", 60.0)
     assert watched.write('{"p1": {"model": "gpt-5.4"}}').p1_model is None
+
+
+@pytest.mark.parametrize(
+    ("value", "transport"), [("http", "http"), (" WebSocket ", "websocket"), ("carrier pigeon", "auto")]
+)
+def test_an_unknown_transport_is_the_automatic_one(value: str, transport: str) -> None:
+    config, warnings = load({"PROXY_P1_TRANSPORT": value}, {"p1": {"transport": "http"}})
+    assert config.p1_transport == transport and len(warnings) == (value == "carrier pigeon")

@@ -59,6 +59,8 @@ _CODES: dict[str, tuple[str, int]] = {
     "bio_policy": ("invalid_request", 400),
     "server_is_overloaded": ("overloaded", 529),
     "slow_down": ("overloaded", 529),
+    # the socket is too old; another one does
+    "websocket_connection_limit_reached": ("transient", 503),
 }
 #: The same by the type word, for gateways that speak in types.
 _WORDS: dict[str, tuple[str, int]] = {

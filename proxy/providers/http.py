@@ -46,11 +46,11 @@ async def client_session(
         yield session
 
 
-async def read_error(response: aiohttp.ClientResponse) -> bytes:
+async def read_error(response: aiohttp.ClientResponse, limit: int = MAX_ERROR_BYTES) -> bytes:
     """The beginning of an error body; what arrived so far when it is long, slow or breaks off."""
     body = b""
     try:
-        while len(body) < MAX_ERROR_BYTES:
+        while len(body) < limit:
             async with asyncio.timeout(ERROR_IDLE_S):
                 chunk = await response.content.readany()
             if not chunk:
@@ -58,7 +58,7 @@ async def read_error(response: aiohttp.ClientResponse) -> bytes:
             body += chunk
     except (TimeoutError, aiohttp.ClientError):
         pass
-    return body[:MAX_ERROR_BYTES]
+    return body[:limit]
 
 
 def error_object(body: bytes) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
-from proxy.core.messages import MessageStream
+from proxy.core.messages import Event, MessageStream
 from proxy.core.read_tool import ReadOffsets
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.responses_events import failure_of
@@ -15,7 +15,7 @@ from proxy.core.sse import dump_json
 from proxy.core.tokens import count_responses, rough_length
 from proxy.errors import UpstreamError
 from proxy.providers.base import Call, Services
-from proxy.providers.transport import Wire
+from proxy.providers.transport import EOF, Wire
 from proxy.providers.turn import Turn, text_restorer
 
 LAST_EVENTS = frozenset({"response.completed", "response.done", "response.incomplete", "response.failed", "error"})
@@ -37,6 +37,13 @@ def is_last(event: Mapping[str, Any]) -> bool:
 
 #: Kinds of failure that lie in the request: another body may be taken.
 _REFUSALS = frozenset({"invalid_request", "unprocessable", "not_found", "context", "too_large"})
+
+
+class _Reducer(ResponsesToMessages):
+    """Takes the early end of the stream as an event, where the wire tells of it."""
+
+    def feed(self, event: Mapping[str, Any]) -> list[Event]:
+        return self.cut() if event is EOF else super().feed(event)
 
 
 class ResponsesTurn(Turn):
@@ -64,7 +71,11 @@ class ResponsesTurn(Turn):
         self.plain: dict[str, Any] | None = None
         self.fell_back = False
         self._body = body
-        self._payload = dump_json(body).encode()
+        self._payload = self.encode()
+
+    def encode(self) -> bytes:
+        """The body as it travels."""
+        return dump_json(self._body).encode()
 
     def reducer(self, stream: MessageStream) -> ResponsesToMessages:
         policy = AnswerPolicy(
@@ -73,7 +84,7 @@ class ResponsesTurn(Turn):
             signatures=self._signatures,
             restore=text_restorer(self._call.request),
         )
-        return ResponsesToMessages(stream, policy)
+        return _Reducer(stream, policy)
 
     async def estimate(self) -> int:
         work = partial(count_responses, self._body)
@@ -113,7 +124,7 @@ class ResponsesTurn(Turn):
     def _send_instead(self, body: dict[str, Any]) -> None:
         """From the next attempt on the request has this body."""
         self._body = body
-        self._payload = dump_json(body).encode()
+        self._payload = self.encode()
 
 
 def is_foreign_reasoning(error: UpstreamError) -> bool:

@@ -1,8 +1,8 @@
-"""When to try an upstream again: decisions as values. Only the transport acts on them.
+"""When to try an upstream again: decisions as values. Only the turn acts on them.
 
-The rule behind the table: nothing is replayed once the client has seen a part of the answer, with one exception (a
-stream that only produced thinking may start over once), and a failure that the client repeats by itself is not
-repeated here for long.
+The rule is the table `COMMIT`, for every provider and every transport: nothing is replayed once the client has seen a
+part of the answer, with one exception (a stream that only produced thinking may start over once), and a failure that
+the client repeats by itself is not repeated here for long.
 """
 
 from __future__ import annotations
@@ -29,6 +29,28 @@ MAX_RETRIES = 3
 MAX_EMPTY_RETRIES = 2
 #: A stream that broke while only thinking was shown.
 MAX_THINKING_RETRIES = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What may still be done about a failed attempt.
+
+    cures     whether its cause may be removed and the request sent again at once: a new token, the whole conversation
+    failures  how many attempts may be repeated in all
+    empties   how many answers without content may be asked for again
+    """
+
+    cures: bool
+    failures: int
+    empties: int
+
+
+#: How much the client has seen -> what may be done.
+COMMIT: dict[Shown, Allowance] = {
+    Shown.NOTHING: Allowance(True, MAX_RETRIES, MAX_EMPTY_RETRIES),
+    Shown.THINKING: Allowance(False, MAX_THINKING_RETRIES, 0),
+    Shown.CONTENT: Allowance(False, 0, 0),
+}
 
 BASE_S = 2.0
 CAP_S = 30.0
@@ -68,18 +90,18 @@ def decide(error: ProxyError, *, attempt: int, shown: Shown, chance: float) -> D
     """
     if not isinstance(error, UpstreamError) or error.kind not in RETRYABLE or not error.repeatable:
         return GiveUp()
-    allowed = {Shown.NOTHING: MAX_RETRIES, Shown.THINKING: MAX_THINKING_RETRIES, Shown.CONTENT: 0}[shown]
-    if attempt >= allowed:
+    if attempt >= COMMIT[shown].failures:
         return GiveUp()
     if error.retry_after is None:
         return Again(backoff(attempt, chance))
     return Again(max(MIN_WAIT_S, error.retry_after)) if error.retry_after <= MAX_WAIT_S else GiveUp()
 
 
-def decide_empty(*, attempt: int, after_tool_result: bool, chance: float) -> Decision:
+def decide_empty(*, attempt: int, shown: Shown, after_tool_result: bool, chance: float) -> Decision:
     """What to do about an answer without content. After a tool result the call itself may have been the answer, so one
     more attempt is enough there."""
-    if attempt >= (1 if after_tool_result else MAX_EMPTY_RETRIES):
+    allowed = COMMIT[shown].empties
+    if attempt >= (min(1, allowed) if after_tool_result else allowed):
         return GiveUp()
     return Again(backoff(attempt, chance))
 

@@ -189,20 +189,7 @@ class HttpTransport:
         """The error behind an answer that is not 200."""
         if 200 <= response.status < 400:
             return self._failure(f"unexpected answer with status {response.status}", kind="bad_answer")
-        error = error_object(await read_error(response)) or {
-            "message": f"{self._wire.label}: the upstream answered with status {response.status} and no explanation;"
-            " try again later, or look at the service's status page"
-        }
-        event = {"type": "error", "status": response.status, "error": error}
-        now = self._clock()
-        failure = failure_of(event, now=now)
-        if failure is None:  # not reachable: an error event always is a failure
-            raise AssertionError(event)
-        result = self._wire.refusal(failure, response.headers.get("x-request-id"))
-        header = parse_retry_after(response.headers.get("retry-after"), now=now)
-        if header is not None:  # of a spent allowance the body knows more: the header is for the next try
-            result.retry_after = max(header, result.retry_after or 0.0) if result.kind == "usage_limit" else header
-        return result
+        return refusal_of(self._wire, response.status, response.headers, await read_error(response), now=self._clock())
 
     def _note(self, outgoing: Outgoing, msg: str, **fields: Any) -> None:
         msg = f"{self._wire.service}_{msg}"
@@ -239,6 +226,23 @@ class HttpTransport:
 
     def _unreadable(self, what: str, *, repeatable: bool = True) -> UpstreamError:
         return self._failure(what, repeatable=repeatable, code=PROTOCOL_ERROR)
+
+
+def refusal_of(wire: Wire, status: int, headers: Mapping[str, str], body: bytes, *, now: float) -> UpstreamError:
+    """The error behind an answer with an error status."""
+    error = error_object(body) or {
+        "message": f"{wire.label}: the upstream answered with status {status} and no explanation;"
+        " try again later, or look at the service's status page"
+    }
+    event = {"type": "error", "status": status, "error": error}
+    failure = failure_of(event, now=now)
+    if failure is None:  # not reachable: an error event always is a failure
+        raise AssertionError(event)
+    result = wire.refusal(failure, headers.get("x-request-id"))
+    header = parse_retry_after(headers.get("retry-after"), now=now)
+    if header is not None:  # of a spent allowance the body knows more: the header is for the next try
+        result.retry_after = max(header, result.retry_after or 0.0) if result.kind == "usage_limit" else header
+    return result
 
 
 async def _drain(response: aiohttp.ClientResponse) -> None:

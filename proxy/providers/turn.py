@@ -22,7 +22,7 @@ from proxy.core.schema import has_optional, restore_text
 from proxy.core.stops import StopSequences, stops_of
 from proxy.errors import PROTOCOL_ERROR, BusyError, CallCutError, UpstreamError
 from proxy.providers.base import Call, Services
-from proxy.providers.retry import Again, Decision, GiveUp, Shown, decide, decide_empty
+from proxy.providers.retry import COMMIT, Again, Decision, GiveUp, Shown, decide, decide_empty
 from proxy.providers.transport import Batch
 
 _FRAMING = frozenset({"message_start", "ping"})
@@ -119,12 +119,17 @@ class Turn(ABC):
                         yield batch
                 return
             except _Empty:
-                decision = self._about_empty(empty)
+                decision = decide_empty(
+                    attempt=empty,
+                    shown=self._shown,
+                    after_tool_result=self.after_tool_result,
+                    chance=self._services.random(),
+                )
                 if isinstance(decision, GiveUp):
                     raise self.final(self._empty_answer()) from None
                 empty += 1
             except UpstreamError as error:
-                if self._shown is Shown.NOTHING and await self.cure(error):
+                if COMMIT[self._shown].cures and await self.cure(error):
                     sent += 1
                     continue
                 decision = decide(error, attempt=attempt, shown=self._shown, chance=self._services.random())
@@ -234,11 +239,6 @@ class Turn(ABC):
         answer will do; and one that was cut by a limit or a filter says so itself."""
         checking = self._call.request.get("max_tokens") in (0, 1)
         return not self.empty_is_failure or checking or reducer.incomplete
-
-    def _about_empty(self, attempt: int) -> Decision:
-        if self._shown is not Shown.NOTHING:
-            return GiveUp()
-        return decide_empty(attempt=attempt, after_tool_result=self.after_tool_result, chance=self._services.random())
 
     def _empty_answer(self) -> UpstreamError:
         """The model finished without saying anything, every time it was asked."""

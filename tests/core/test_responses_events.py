@@ -128,6 +128,7 @@ CONTEXT = "Your input exceeds the context window of this model."
         (failed(type="overloaded_error", message="busy"), "overloaded", 529, True),
         (failed(code="server_is_overloaded"), "overloaded", 529, True),
         (failed(code="slow_down"), "overloaded", 529, True),
+        (failed(code="websocket_connection_limit_reached"), "transient", 503, True),
         (failed(message="The model is at capacity"), "overloaded", 529, True),
         (failed(code="rate_limit_exceeded", message="Rate limit reached, try again in 1.3s"), "rate_limit", 429, True),
         (failed(code="insufficient_quota"), "usage_limit", 429, False),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from proxy.errors import KINDS, RequestError, SignInError, UpstreamError
 from proxy.providers.retry import (
     CAP_S,
+    COMMIT,
     MAX_EMPTY_RETRIES,
     MAX_RETRIES,
     MAX_THINKING_RETRIES,
@@ -41,6 +42,41 @@ def test_only_what_passes_by_itself_is_tried_again(kind: str) -> None:
 def test_the_more_was_shown_the_less_is_repeated(shown: Shown, retries: int) -> None:
     decisions = [decide(failed(), attempt=attempt, shown=shown, chance=0.5) for attempt in range(6)]
     assert [isinstance(decision, Again) for decision in decisions] == [attempt < retries for attempt in range(6)]
+
+
+#: What went wrong -> how often it is tried again when nothing, thinking or content was shown.
+RULE = {
+    "transient": (3, 1, 0),
+    "overloaded": (3, 1, 0),
+    "rate_limit": (3, 1, 0),
+    "transport": (3, 1, 0),
+    "empty": (2, 0, 0),
+    "empty after a tool result": (1, 0, 0),
+    "maybe at work": (0, 0, 0),
+    "usage_limit": (0, 0, 0),
+    "context": (0, 0, 0),
+    "invalid_request": (0, 0, 0),
+    "sign_in": (0, 0, 0),
+    "permission": (0, 0, 0),
+    "bad_answer": (0, 0, 0),
+}
+
+
+@pytest.mark.parametrize("problem", RULE)
+@pytest.mark.parametrize("shown", Shown)
+def test_the_commit_rule(problem: str, shown: Shown) -> None:
+    def again(attempt: int) -> bool:
+        if problem.startswith("empty"):
+            tool = problem != "empty"
+            return decide_empty(attempt=attempt, shown=shown, after_tool_result=tool, chance=0) != GiveUp()
+        error = failed("transport", repeatable=False) if problem == "maybe at work" else failed(problem)
+        return decide(error, attempt=attempt, shown=shown, chance=0) != GiveUp()
+
+    assert [again(attempt) for attempt in range(6)] == [attempt < RULE[problem][shown] for attempt in range(6)]
+
+
+def test_causes_are_removed_only_before_anything_was_shown() -> None:
+    assert [COMMIT[shown].cures for shown in Shown] == [True, False, False]
 
 
 def test_what_may_be_at_work_already_is_not_repeated() -> None:
@@ -80,7 +116,10 @@ def test_waits_without_a_name() -> None:
 
 @pytest.mark.parametrize(("after_tool_result", "retries"), [(False, MAX_EMPTY_RETRIES), (True, 1)])
 def test_empty_answers_are_asked_again_a_little(after_tool_result: bool, retries: int) -> None:
-    decisions = [decide_empty(attempt=attempt, after_tool_result=after_tool_result, chance=0) for attempt in range(4)]
+    decisions = [
+        decide_empty(attempt=attempt, shown=Shown.NOTHING, after_tool_result=after_tool_result, chance=0)
+        for attempt in range(4)
+    ]
     assert [isinstance(decision, Again) for decision in decisions] == [attempt < retries for attempt in range(4)]
 
 

@@ -15,7 +15,7 @@ from proxy.core.convert.hosted_search import HostedSearches
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
 from proxy.core.read_tool import MAX_ARGUMENTS, STALL_BLANKS, repair_arguments, stalled_arguments
 from proxy.core.read_tool import NAME as READ
-from proxy.core.reducer import AnswerPolicy, BadAnswer, CallCut
+from proxy.core.reducer import AnswerPolicy, BadAnswer, CallCut, CutAnswer
 from proxy.core.responses_events import INCOMPLETE_REASONS, incomplete_reason
 from proxy.core.signatures import encode_signature
 from proxy.core.sse import dump_json
@@ -72,6 +72,8 @@ class ResponsesToMessages:
         self._items: dict[str, int] = {}
         self._calls: dict[int, _Call] = {}
         self._done_calls: set[tuple[int, str]] = set()  # (output_index, the upstream's call id)
+        self._open_items: set[int] = set()
+        self._unended = False  # a call was taken for complete without the upstream saying so
         self._searches = HostedSearches(stream, policy)
         self._refused = False
         self.saw_tool_use = False
@@ -92,6 +94,16 @@ class ResponsesToMessages:
                 handler(self, event)
             except OverflowError as error:
                 raise BadAnswer(str(error)) from None
+        return self._stream.take()
+
+    def cut(self) -> list[Event]:
+        """The end of a stream before its last event. It does no harm behind calls that the upstream said are over, when
+        nothing else was under way: the client has to act next anyway. Raises CutAnswer otherwise."""
+        if not self.finished:
+            under_way = self._open_items or self._calls or self._texts or self._thinking is not None
+            if under_way or self._unended or not self._done_calls:
+                raise CutAnswer("the upstream cut the answer: it ended before its last event")
+            self._end("tool_use", {})
         return self._stream.take()
 
     def interrupt(self) -> list[Event]:
@@ -132,6 +144,7 @@ class ResponsesToMessages:
         if item is None:
             return
         kind = item.get("type")
+        self._open_items.add(index)
         if isinstance(item.get("id"), str):
             self._items[item["id"]] = index
         if kind == "reasoning":
@@ -150,6 +163,7 @@ class ResponsesToMessages:
         if item is None:
             return
         kind = item.get("type")
+        self._open_items.discard(index)
         if kind == "reasoning":
             self._reasoning_done(index, item)
         elif kind == "message":
@@ -297,6 +311,7 @@ class ResponsesToMessages:
             if not earlier.text:
                 raise BadAnswer(f"the upstream never ended the call of tool {earlier.name}")
             self._complete(index, earlier, "".join(earlier.text))
+            self._unended = True
         self._open_call(index, item)
 
     def _open_call(self, index: int, item: Mapping[str, Any]) -> None:

@@ -37,6 +37,7 @@ from proxy.providers.p1_codex.compacting import Compacting
 from proxy.providers.p1_codex.failures import WIRE
 from proxy.providers.p1_codex.native_route import NativeRoute
 from proxy.providers.p1_codex.signin import p1_credentials
+from proxy.providers.p1_codex.sockets import Sockets
 from proxy.providers.p1_codex.telemetry import Allowances
 from proxy.providers.p1_codex.turn import CodexTurn
 from proxy.providers.transport import HttpTransport, Outgoing
@@ -58,6 +59,7 @@ class CodexProvider:
         self._transport = HttpTransport(WIRE, services.http, services.log, services.clock, self._heed)
         self._buffered = Buffered(services, self._credentials, self.allowances)
         self._compacting = Compacting(services, self._buffered, self._transport.stream)
+        self._sockets = Sockets(services, floor_s=config.p1_ws_connect_spacing_ms / 1000)
         self._offsets = ReadOffsets()
         self._native = NativeRoute(services, self._credentials, self._transport)
 
@@ -99,7 +101,8 @@ class CodexProvider:
             config=config,
             services=self._services,
             credentials=self._credentials,
-            transport=self._transport.stream,
+            http=self._transport.stream,
+            sockets=self._sockets,
             offsets=self._offsets,
             allowances=self.allowances,
         )
@@ -169,4 +172,5 @@ class CodexProvider:
             self._compacting.discard(owner, request_id, "served_elsewhere")
 
     async def close(self) -> None:
+        await self._sockets.close()
         await self._credentials.close()

@@ -105,11 +105,12 @@ def effort_of(request: Mapping[str, Any], config: Config) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A translated request: the body, and whether it goes out on the lite lane. `plain` is the body to go back to when
-    this one, with a compacted history, is refused."""
+    """A translated request: the body, whether it goes out on the lite lane, and by which rules it was made. `plain` is
+    the body to go back to when this one, with a compacted history, is refused."""
 
     body: dict[str, Any]
     lite: bool
+    options: ResponsesOptions
     plain: dict[str, Any] | None = None
 
 
@@ -129,7 +130,7 @@ def prepare(call: Call, config: Config, offsets: ReadOffsets) -> Prepared:
         offsets=offsets,
         pdf=config.p1_pdf_input,
     )
-    return Prepared(messages_to_responses(call.request, options), lite)
+    return Prepared(messages_to_responses(call.request, options), lite, options)
 
 
 def headers(config: Config, *, lite: bool, session: str | None) -> dict[str, str]:
@@ -154,6 +155,27 @@ def account_headers(config: Config, *, lite: bool = False) -> dict[str, str]:
         agent = CODEX_NAME if lite else f"{PRODUCT}/{__version__}"
     result = {"originator": CODEX_NAME if lite else config.p1_originator or PRODUCT}
     return {**result, "user-agent": agent} if agent else result
+
+
+#: What only a POST has.
+_POST_ONLY = frozenset({"content-type", "accept", "accept-encoding"})
+SOCKETS_BETA = "responses_websockets=2026-02-06"
+
+
+def upgrade_headers(post: dict[str, str]) -> dict[str, str]:
+    """Headers of the upgrade to a WebSocket, out of those of a POST."""
+    kept = {name: value for name, value in post.items() if name not in _POST_ONLY}
+    return {**kept, "openai-beta": SOCKETS_BETA}
+
+
+def replayed(content: list[dict[str, Any]], options: ResponsesOptions) -> list[dict[str, Any]]:
+    """The input items that an answer becomes when the client sends it back with its next turn. Raises InvalidRequest.
+
+    content  blocks of the answer
+    """
+    items = messages_to_responses({"messages": [{"role": "assistant", "content": content}]}, options)["input"]
+    # the results of its calls come with that turn; here they stand for missing ones
+    return [item for item in items if item["type"] != "function_call_output"]
 
 
 def with_credential(headers: dict[str, str], credential: Credential) -> dict[str, str]:

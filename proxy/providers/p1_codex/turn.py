@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from proxy.auth.refresh import Credentials
 from proxy.auth.store import Credential
 from proxy.config import Config
+from proxy.core.invalid import InvalidRequest
+from proxy.core.messages import Event, Fold
 from proxy.core.read_tool import ReadOffsets
 from proxy.core.responses_events import spent_window
 from proxy.errors import UpstreamError
@@ -15,10 +18,16 @@ from proxy.providers.base import Call, Services
 from proxy.providers.p1_codex import request as p1_request
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.failures import SERVICE, WIRE
+from proxy.providers.p1_codex.frames import delta_frame, full_frame, http_body, shared_json
+from proxy.providers.p1_codex.line import HTTP, Line, Sending
 from proxy.providers.p1_codex.request import Prepared
+from proxy.providers.p1_codex.sockets import Conversation, Sockets
 from proxy.providers.p1_codex.telemetry import Allowances
 from proxy.providers.responses import ResponsesTurn
 from proxy.providers.transport import Batch, Outgoing, Transport
+
+#: Ends after which the client repeats the answer as it was.
+_REPEATED = frozenset({"end_turn", "tool_use"})
 
 
 class CodexTurn(ResponsesTurn):
@@ -36,41 +45,89 @@ class CodexTurn(ResponsesTurn):
         config: Config,
         services: Services,
         credentials: Credentials,
-        transport: Transport,
+        http: Transport,
+        sockets: Sockets,
         offsets: ReadOffsets,
         allowances: Allowances,
     ) -> None:
         signatures = config.p1_reasoning_signatures
         super().__init__(call, services, wire=WIRE, body=prepared.body, offsets=offsets, signatures=signatures)
-        self._lite = prepared.lite
         self.plain = prepared.plain
         self._allowances = allowances
+        self._prepared = prepared
         self._config = config
         self._credentials = credentials
         self._credential: Credential | None = None
-        self._transport = transport
+        self._http = http
+        self._sockets = sockets
         self._renewed = False
+        self._reconnected = False
         self._responded = False
         self._spent: float | None = None  # an allowance that is spent, in case the stream ends without a word
 
+    async def run(self) -> AsyncGenerator[list[Event], None]:
+        """The answer in batches. Raises ProxyError. Before the last batch is out, the next turn can go on from it."""
+        mode = self._config.p1_transport
+        enabled = self._config.p1_previous_response_id and mode != HTTP
+        self._conversation = Conversation(self._sockets, self._call.owner, self._body, enabled=enabled)
+        self._line = Line(mode, self._sockets, self._http, self._conversation, self._services.log)
+        fold = Fold() if self._conversation.active else None
+        try:
+            async with aclosing(super().run()) as batches:
+                async for batch in batches:
+                    if fold is not None and not self._follow(fold, batch):
+                        fold = None
+                    yield batch
+        finally:
+            await self._conversation.end()
+
+    def _follow(self, fold: Fold, batch: list[Event]) -> bool:
+        """Collects the answer, and records it when it is whole; False when it is not worth following any more."""
+        try:
+            fold.add(batch)
+            if fold.complete and fold.message["stop_reason"] in _REPEATED:
+                self._conversation.record(p1_request.replayed(fold.message["content"], self._prepared.options))
+        except (OverflowError, InvalidRequest):
+            return False
+        return not fold.complete
+
     async def sign_in(self) -> None:
         self._credential = await self._credentials.get()
+
+    def encode(self) -> bytes:
+        return shared_json(self._body)
 
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
         if self._credential is None:
             raise RuntimeError("contacted before sign-in")
         self._responded, self._spent = False, None
-        headers = p1_request.headers(self._config, lite=self._lite, session=self._call.session)
-        return self._transport(
-            Outgoing(
+        headers = p1_request.headers(self._config, lite=self._prepared.lite, session=self._call.session)
+        signed = p1_request.with_credential(headers, self._credential)
+        return self._line.stream(
+            Sending(
+                post=lambda: self._post(signed, number),
                 url=self._config.p1_base_url,
-                headers=p1_request.with_credential(headers, self._credential),
-                body=self._payload,
-                header_timeout_s=self._config.p1_header_timeout_ms / 1000,
+                headers=p1_request.upgrade_headers(signed),
+                frame=self._frame,
                 request_id=self._call.request_id,
                 attempt=number,
+                renewed=self._renewed,
             )
         )
+
+    def _post(self, headers: dict[str, str], number: int) -> Outgoing:
+        return Outgoing(
+            url=self._config.p1_base_url,
+            headers=headers,
+            body=http_body(self._payload),
+            header_timeout_s=self._config.p1_header_timeout_ms / 1000,
+            request_id=self._call.request_id,
+            attempt=number,
+        )
+
+    def _frame(self) -> bytes:
+        plan = self._conversation.plan
+        return delta_frame(self._body, plan.previous, plan.start) if plan.continues else full_frame(self._payload)
 
     def look(self, event: Mapping[str, Any]) -> None:
         kind = event.get("type")
@@ -91,10 +148,16 @@ class CodexTurn(ResponsesTurn):
         return UpstreamError(message, kind="usage_limit", retry_after=self._spent, provider=LABEL)
 
     async def cure(self, error: UpstreamError) -> bool:
-        """A new token after a 401."""
+        """A new token after a 401, the whole conversation where the earlier response is forgotten, a new socket for one
+        that is too old."""
         if error.status == 401 and not self._renewed and self._credential is not None:
             self._renewed = True
             self._credential = await self._credentials.renew(self._credential.access)
+            return True
+        if self._conversation.plan.continues and is_forgotten(error):
+            return True  # every attempt but the first sends all of it
+        if error.code == SOCKET_TOO_OLD and not self._reconnected:
+            self._reconnected = True
             return True
         return await super().cure(error)
 
@@ -104,3 +167,12 @@ class CodexTurn(ResponsesTurn):
     @property
     def _account(self) -> str | None:
         return self._credential.account_id if self._credential is not None else None
+
+
+SOCKET_TOO_OLD = "websocket_connection_limit_reached"
+
+
+def is_forgotten(error: UpstreamError) -> bool:
+    """Whether the upstream no longer knows the response that was to be continued."""
+    text = error.message.lower()
+    return error.code == "previous_response_not_found" or ("previous response" in text and "not found" in text)

@@ -17,7 +17,7 @@ from proxy.core.convert.hosted_search import links_in_text
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.messages import MAX_HELD_BYTES, Event, Fold, MessageStream
 from proxy.core.read_tool import ReadOffsets
-from proxy.core.reducer import AnswerPolicy, BadAnswer
+from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
 from proxy.core.sse import encode_events
 
 TOOLS = [
@@ -313,3 +313,45 @@ def test_a_delta_costs_little() -> None:
     for delta in deltas:
         machine.feed(delta)
     assert (time.perf_counter() - start) / len(deltas) < 50e-6
+
+
+# -- a stream that is cut
+
+
+CALL_ITEM = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "Bash"}
+CALL = [added(0, **CALL_ITEM, arguments=""), done(0, **CALL_ITEM, arguments='{"command":"ls"}')]
+OTHER = {**CALL_ITEM, "id": "fc_2", "call_id": "c2"}
+TEXT_DELTA = {"type": "response.output_text.delta", "output_index": 1, "delta": "x"}
+THOUGHT_DELTA = {"type": "response.reasoning_summary_text.delta", "output_index": 1, "delta": "x"}
+ARGUMENTS = {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": '{"command":"ls"}'}
+
+
+@pytest.mark.parametrize(
+    ("events", "over"),
+    [
+        (CALL, True),
+        ([*CALL, added(1, **OTHER), done(1, **OTHER, arguments="{}")], True),
+        ([added(1, type="message", id="m"), TEXT_DELTA, done(1, type="message", id="m", content=[]), *CALL], True),
+        ([], False),
+        (CALL[:1], False),
+        ([CALL[0], ARGUMENTS], False),
+        ([*CALL, added(1, **OTHER)], False),
+        ([*CALL, added(1, type="reasoning", id="rs")], False),
+        ([*CALL, added(1, type="web_search_call", id="ws")], False),
+        ([*CALL, TEXT_DELTA], False),
+        ([*CALL, THOUGHT_DELTA], False),
+        ([CALL[0], ARGUMENTS, added(0, **OTHER), done(0, **OTHER, arguments="{}")], False),
+        ([added(1, type="message", id="m"), TEXT_DELTA, done(1, type="message", id="m", content=[])], False),
+    ],
+)
+def test_a_cut_does_no_harm_behind_calls_that_are_over(events: list[dict[str, Any]], over: bool) -> None:
+    machine = reducer()
+    out = [event for given in events for event in machine.feed(given)]
+    if over:
+        out += machine.cut()
+        check_message_stream(out)
+        assert machine.finished and out[-2]["delta"]["stop_reason"] == "tool_use"
+        assert machine.cut() == []
+    else:
+        with pytest.raises(CutAnswer):
+            machine.cut()

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 from checks import check_message_stream
-from harness import Answer, Live, ask, kinds, parse_events, texts, tool, until
-from outcomes import Broken, Good, Outcome, Refused
+from harness import Live, ask, kinds, parse_events, texts, tool, until
+from outcomes import Broken, Good, Outcome, Refused, is_broken, is_good
 
-from proxy.core.messages import Fold
 from proxy.providers import transport
 from proxy.sandbox import FAULTS, Place, Sandbox
 from proxy.sandbox.responses_failures import CONTEXT_MESSAGE
@@ -195,39 +194,6 @@ async def test_a_fault_comes_out_as_the_table_says(
         assert live.upstream == len(live.sleeps) + 1 and len(live.sleeps) <= (fault == "cut_thinking")
     assert not live.notes.all("internal_error")
     await live.sandbox.p1.idle()
-
-
-def is_good(answer: Answer, outcome: Good, stream: bool) -> None:
-    assert answer.status == 200
-    if not stream:
-        message = answer.json
-    else:
-        check_message_stream(answer.events)
-        assert kinds(answer.events)[-1] == "message_stop"
-        fold = Fold()
-        fold.add(answer.events)
-        message = fold.message
-    assert message["stop_reason"] == outcome.stop
-    blocks = [block["type"] for block in message["content"]]
-    assert tuple(dict.fromkeys(blocks)) == tuple(dict.fromkeys(outcome.blocks))
-    assert blocks.count("tool_use") == outcome.blocks.count("tool_use")
-    ids = [block["id"] for block in message["content"] if block["type"] == "tool_use"]
-    assert len(set(ids)) == len(ids)
-
-
-def is_broken(answer: Answer, outcome: Broken, stream: bool) -> None:
-    if not stream:
-        assert (answer.status, answer.error["type"]) == (outcome.status, outcome.type)
-        return
-    events = answer.events
-    check_message_stream(events)
-    assert answer.status == 200 and kinds(events).count("message_start") == 1
-    assert events[-1]["type"] == "error" and events[-1]["error"]["type"] == outcome.type
-    assert "message_stop" not in kinds(events)
-    started = [event["content_block"]["type"] for event in events if event["type"] == "content_block_start"]
-    stopped = kinds(events).count("content_block_stop")
-    assert len(started) - stopped == (1 if outcome.open else 0)
-    assert outcome.open is None or started[-1] == outcome.open
 
 
 @pytest.mark.parametrize("split", ["one write", "many"])

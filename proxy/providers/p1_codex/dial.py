@@ -1,0 +1,179 @@
+"""Opens sockets: at a distance from each other that the backend bears, within a time, by the rules of the upgrade."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
+
+import aiohttp
+from aiohttp import hdrs
+
+from proxy.errors import UpstreamError
+from proxy.providers.base import Services
+from proxy.providers.http import CONNECT_TIMEOUT_S, read_error
+from proxy.providers.p1_codex.catalog import LABEL
+from proxy.providers.p1_codex.frames import MAX_FRAME_BYTES
+from proxy.providers.p1_codex.handshake import (
+    MAX_BODY_BYTES,
+    PROXY_AUTH_STATUS,
+    HandshakeFailed,
+    Refused,
+    failed,
+    timed_out,
+)
+from proxy.providers.p1_codex.pacing import Spacing
+from proxy.providers.p1_codex.vitals import Timers
+from proxy.providers.p1_codex.websocket import Socket, Upgraded
+
+#: A 403 may be the edge's answer to too many upgrades at a time: one more attempt, after about this long.
+FORBIDDEN_WAIT_S = 3.0
+FORBIDDEN_SPREAD = 0.2
+
+_SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
+
+
+def socket_url(base_url: str) -> str:
+    """The address of the upgrade. Raises HandshakeFailed.
+
+    >>> socket_url("https://h/x/responses")
+    'wss://h/x/responses'
+    """
+    scheme, separator, rest = base_url.partition("://")
+    if not separator or scheme not in _SCHEMES:
+        message = f"{LABEL}: there is no WebSocket behind a URL of this kind"
+        raise HandshakeFailed(UpstreamError(message, kind="transport", provider=LABEL, repeatable=False))
+    return f"{_SCHEMES[scheme]}://{rest}"
+
+
+def opening_of(url: str, headers: dict[str, str]) -> bytes:
+    """A digest of where a socket leads and who opened it: after a new token or sign-in an open one is of no use."""
+    return hashlib.blake2b("\n".join((url, headers.get("authorization", ""))).encode(), digest_size=16).digest()
+
+
+class Gate:
+    """Lets upgrades start one after another, `spacing` apart. `clear_out` runs before each of them."""
+
+    def __init__(
+        self,
+        floor_s: float,
+        *,
+        now: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+        clear_out: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.spacing = Spacing(floor_s)
+        self._now = now
+        self._sleep = sleep
+        self._clear_out = clear_out
+        self._lock = asyncio.Lock()
+        self._last: float | None = None
+
+    async def pass_through(self) -> None:
+        async with self._lock:
+            if self._last is not None:
+                wait = self._last + self.spacing.seconds - self._now()
+                if wait > 0:
+                    await self._sleep(wait)
+            await self._clear_out()
+            self._last = self._now()
+
+
+class Dialer:
+    """Opens sockets over the connections of the shared client."""
+
+    def __init__(self, services: Services, gate: Gate, timers: Timers) -> None:
+        self._services = services
+        self._gate = gate
+        self._timers = timers
+        self._numbers = itertools.count(1)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def open(self, url: str, headers: dict[str, str]) -> Socket:
+        """A fresh socket. Raises HandshakeFailed."""
+        try:
+            return await self._attempt(url, headers)
+        except HandshakeFailed as failure:
+            if failure.status != 403:
+                raise
+        spread = FORBIDDEN_SPREAD * (2 * self._services.random() - 1)
+        await self._services.sleep(FORBIDDEN_WAIT_S * (1 + spread))
+        return await self._attempt(url, headers)
+
+    async def _attempt(self, url: str, headers: dict[str, str]) -> Socket:
+        await self._gate.pass_through()
+        try:
+            socket = await self._upgrade(url, headers)
+        except HandshakeFailed as failure:
+            if failure.status == 403:
+                self._gate.spacing = self._gate.spacing.refused()
+            raise
+        self._gate.spacing = self._gate.spacing.succeeded()
+        return socket
+
+    async def _upgrade(self, url: str, headers: dict[str, str]) -> Socket:
+        host = urlsplit(url).hostname or ""
+        try:
+            async with asyncio.timeout(self._timers.connect):
+                connection = await self._client().ws_connect(
+                    socket_url(url),
+                    headers=headers,
+                    autoping=False,
+                    autoclose=False,
+                    max_msg_size=MAX_FRAME_BYTES,
+                    timeout=aiohttp.ClientWSTimeout(ws_close=self._timers.close),
+                )
+        except TimeoutError:
+            raise timed_out(host, self._timers.connect) from None
+        except (aiohttp.ClientError, OSError, Refused) as cause:
+            raise failed(cause, host=host, now=self._services.clock()) from None
+        if not isinstance(connection, Upgraded):
+            raise TypeError(type(connection))
+        return Socket(
+            connection,
+            number=next(self._numbers),
+            born=asyncio.get_running_loop().time(),
+            opening=opening_of(url, headers),
+            close_s=self._timers.close,
+        )
+
+    def _client(self) -> aiohttp.ClientSession:
+        """The shared connections under other rules: no headers of the library's own, and answers judged by us."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=self._services.http.connector,
+                connector_owner=False,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
+                ws_response_class=Upgraded,
+                middlewares=(_judge,),
+            )
+        return self._session
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+
+async def _judge(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Lets a proper 101 pass; every other answer is a refusal, also one that would lead the credential elsewhere."""
+    response = await handler(request)
+    if response.status == 101 and _is_plain(response):
+        return response
+    try:
+        # what a proxy says is for nobody's eyes
+        readable = response.status not in (101, PROXY_AUTH_STATUS)
+        body = await read_error(response, MAX_BODY_BYTES) if readable else b""
+    finally:
+        response.close()
+    raise Refused(0 if response.status == 101 else response.status, response.headers, body)
+
+
+def _is_plain(response: aiohttp.ClientResponse) -> bool:
+    """Neither extensions nor subprotocols were offered, so none may be chosen, and the key is answered once."""
+    chosen = (hdrs.SEC_WEBSOCKET_EXTENSIONS, hdrs.SEC_WEBSOCKET_PROTOCOL)
+    accepted = response.headers.getall(hdrs.SEC_WEBSOCKET_ACCEPT, [])
+    return len(accepted) == 1 and not any(name in response.headers for name in chosen)

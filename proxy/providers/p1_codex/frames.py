@@ -1,0 +1,81 @@
+"""What travels over a socket: the request as a frame, frames as events, and what may be wrong with them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.core.sse import dump_json
+from proxy.errors import PROTOCOL_ERROR, UpstreamError
+from proxy.providers.p1_codex.catalog import LABEL
+
+#: Texts in a row that are no event.
+MAX_GARBAGE = 16
+#: One frame; the last event can repeat the whole answer.
+MAX_FRAME_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """How a socket failed: in words, and whether the request may be sent again. It may not where the model may still be
+    at work on it, nor where it would only happen again. `unreadable`: what came was no answer by the rules."""
+
+    words: str
+    repeatable: bool
+    unreadable: bool = False
+
+
+FAULTS: dict[str, Fault] = {
+    "ws_send": Fault("the connection broke while the request was sent", True),
+    "ws_keepalive": Fault("the connection is dead: pings are not answered", True),
+    "ws_start_timeout": Fault("no answer within {ms} ms", False),
+    "ws_idle_timeout": Fault("the answer paused for {ms} ms", False),
+    "ws_binary": Fault("unreadable answer: a binary frame", False, unreadable=True),
+    "ws_too_large": Fault(
+        f"unreadable answer: a frame passed the limit of {MAX_FRAME_BYTES} bytes", False, unreadable=True
+    ),
+    "ws_protocol": Fault("unreadable answer: the frames break the protocol", False, unreadable=True),
+    "ws_garbage": Fault(f"unreadable answer: {MAX_GARBAGE} frames in a row are not JSON", False, unreadable=True),
+}
+
+
+def fault_error(code: str, *, seconds: float = 0.0, continued: bool = False) -> UpstreamError:
+    """The error of a fault. `continued`: the request leaned on an earlier answer, which the upstream may have lost;
+    then silence is worth one request with the whole conversation."""
+    fault = FAULTS[code]
+    repeatable = fault.repeatable or (continued and code == "ws_start_timeout")
+    words = fault.words.format(ms=round(seconds * 1000))
+    code = PROTOCOL_ERROR if fault.unreadable else code
+    return UpstreamError(f"{LABEL}: {words}", kind="transport", provider=LABEL, code=code, repeatable=repeatable)
+
+
+def shared_json(body: Mapping[str, Any]) -> bytes:
+    """A body without what the transports say differently, serialised once for both."""
+    return dump_json({key: value for key, value in body.items() if key != "stream"}).encode()
+
+
+def http_body(shared: bytes) -> bytes:
+    """The body of a POST."""
+    return b'{"stream":true,' + shared[1:]
+
+
+def full_frame(shared: bytes) -> bytes:
+    """The whole conversation as a frame.
+
+    >>> full_frame(b'{"model":"m","input":[]}')
+    b'{"type":"response.create","model":"m","input":[]}'
+    """
+    return b'{"type":"response.create",' + shared[1:]
+
+
+def delta_frame(body: Mapping[str, Any], previous_response_id: str, start: int) -> bytes:
+    """What was added since the response `previous_response_id`: the input from item `start` on."""
+    changed = {"previous_response_id": previous_response_id, "input": body["input"][start:]}
+    return full_frame(shared_json({**body, **changed}))
+
+
+def is_progress(event: Mapping[str, Any]) -> bool:
+    """Whether an event belongs to the answer."""
+    kind = event.get("type")
+    return isinstance(kind, str) and (kind == "error" or kind.startswith("response."))

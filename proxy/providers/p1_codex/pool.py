@@ -1,0 +1,76 @@
+"""Open sockets that wait for the next turn of their conversation. Pure: it hands out what has to be closed."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Generic, Protocol, TypeVar
+
+from proxy.core.identity import Owner
+
+#: More than this many waiting are thinned out to the other number before a socket is opened.
+CROWD, CROWD_TARGET = 50, 40
+#: The backend ends a socket after 60 minutes.
+MAX_AGE_S = 55 * 60.0
+#: The state of a conversation is gone by then.
+MAX_IDLE_S = 30 * 60.0
+#: How often those that are too old are looked for.
+REAP_S = 30.0
+
+
+class Pooled(Protocol):
+    """What the pool needs to know of a socket: a number that no other has, and when it was opened."""
+
+    number: int
+    born: float
+
+    @property
+    def closed(self) -> bool: ...
+
+
+S = TypeVar("S", bound=Pooled)
+
+
+class Pool(Generic[S]):
+    """One socket an owner at most. Taking one removes it, so nobody else can use it at the same time."""
+
+    def __init__(self) -> None:
+        self._waiting: OrderedDict[Owner, tuple[S, float]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def take(self, owner: Owner) -> S | None:
+        found = self._waiting.pop(owner, None)
+        return found[0] if found is not None else None
+
+    def put(self, owner: Owner, socket: S, now: float) -> bool:
+        """Whether the socket is kept; it is the caller's to close otherwise."""
+        if owner in self._waiting or socket.closed or not is_young(socket, now):
+            return False
+        self._waiting[owner] = (socket, now)
+        return True
+
+    def take_crowd(self) -> list[S]:
+        """Those that have waited longest, when there are too many."""
+        if len(self._waiting) <= CROWD:
+            return []
+        return [self._waiting.popitem(last=False)[1][0] for _ in range(len(self._waiting) - CROWD_TARGET)]
+
+    def take_old(self, now: float) -> list[S]:
+        """Those that nobody may use any more."""
+        old = [
+            owner
+            for owner, (socket, since) in self._waiting.items()
+            if socket.closed or not is_young(socket, now) or now - since > MAX_IDLE_S
+        ]
+        return [self._waiting.pop(owner)[0] for owner in old]
+
+    def take_all(self) -> list[S]:
+        sockets = [socket for socket, _ in self._waiting.values()]
+        self._waiting.clear()
+        return sockets
+
+
+def is_young(socket: Pooled, now: float) -> bool:
+    """Whether a socket has time left for another answer."""
+    return now - socket.born <= MAX_AGE_S

@@ -1,0 +1,164 @@
+"""The sockets of one account, and which conversations may go on over them.
+
+A turn asks for its `Conversation` first. It tells whether an earlier response may be continued, lends the socket that
+goes with it, and keeps what the next turn needs, in an order on which a fast next turn can rely: the socket is back
+before the state is there, and both before the client hears that the answer is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from proxy.core.identity import Owner
+from proxy.providers.base import Services
+from proxy.providers.p1_codex.continuation import Continuations, Plan, Turn, full_context
+from proxy.providers.p1_codex.dial import Dialer, Gate
+from proxy.providers.p1_codex.handshake import HandshakeFailed
+from proxy.providers.p1_codex.pool import REAP_S, Pool, is_young
+from proxy.providers.p1_codex.vitals import Timers
+from proxy.providers.p1_codex.websocket import Socket
+
+#: After an upgrade that hung, the automatic mode goes over HTTP for this long instead of letting every request wait.
+HOPELESS_S = 300.0
+
+
+class Sockets:
+    """Opens, keeps and closes them. `timers` are an argument for tests."""
+
+    def __init__(self, services: Services, *, floor_s: float, timers: Timers | None = None) -> None:
+        self.timers = timers or Timers()
+        self.pool: Pool[Socket] = Pool()
+        self.continuations = Continuations()
+        self.now = asyncio.get_running_loop().time
+        self._gate = Gate(floor_s, now=self.now, sleep=services.sleep, clear_out=self._clear_out)
+        self._dialer = Dialer(services, self._gate, self.timers)
+        self._reaper: asyncio.Task[None] | None = None
+        self._hung_at: float | None = None
+
+    async def open(self, url: str, headers: dict[str, str]) -> Socket:
+        """A fresh socket, the caller's to close. Raises HandshakeFailed."""
+        try:
+            socket = await self._dialer.open(url, headers)
+        except HandshakeFailed as failure:
+            self._hung_at = self.now() if failure.hung else None
+            raise
+        self._hung_at = None
+        return socket
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether it is not worth the wait to try for a socket now."""
+        return self._hung_at is not None and self.now() - self._hung_at <= HOPELESS_S
+
+    def put(self, owner: Owner, socket: Socket) -> bool:
+        """Whether the socket is kept for the owner's next turn."""
+        kept = self.pool.put(owner, socket, self.now())
+        if kept and (self._reaper is None or self._reaper.done()):
+            self._reaper = asyncio.create_task(self._reap())
+        return kept
+
+    async def close(self) -> None:
+        if self._reaper is not None:
+            self._reaper.cancel()
+            await asyncio.wait({self._reaper})
+        await _close_all(self.pool.take_all())
+        await self._dialer.close()
+
+    async def _clear_out(self) -> None:
+        await _close_all(self.pool.take_crowd())
+
+    async def _reap(self) -> None:
+        """Closes what has waited too long, as long as anything waits."""
+        while len(self.pool):
+            await asyncio.sleep(REAP_S)
+            await _close_all(self.pool.take_old(self.now()))
+
+
+async def _close_all(sockets: Iterable[Socket]) -> None:
+    if pending := [socket.close() for socket in sockets]:
+        await asyncio.gather(*pending)
+
+
+class Conversation:
+    """One turn's view of its conversation. Without an owner, or with continuation off, there is none, and nothing is
+    kept."""
+
+    def __init__(self, sockets: Sockets, owner: Owner | None, body: Mapping[str, Any], *, enabled: bool) -> None:
+        self._sockets = sockets
+        self._states = sockets.continuations
+        self._turn: Turn | None = None
+        self._plan = Plan("missing_identity" if enabled else "disabled")
+        self._landed: tuple[str, int] | None = None  # the response, and the socket that is back in the pool
+        if enabled and owner is not None:
+            self._turn = self._states.reserve(owner, body, sockets.now())
+
+    @property
+    def active(self) -> bool:
+        """Whether anything may be kept of this turn."""
+        return self._turn is not None
+
+    @property
+    def plan(self) -> Plan:
+        return self._turn.plan if self._turn is not None else self._plan
+
+    def send_whole(self) -> None:
+        """What was to be continued is not there any more."""
+        if self._turn is not None:
+            self._turn = full_context(self._turn)
+
+    async def socket(self, opening: bytes) -> Socket | None:
+        """The socket that the plan needs, proven to be alive. None when a fresh one is to be opened; what the owner had
+        is then of no use and gone, and the plan is to send the whole conversation.
+
+        opening  how a fresh one would be opened, see `dial.opening_of`
+        """
+        if self._turn is None:
+            return None
+        socket = self._sockets.pool.take(self._turn.owner)
+        if socket is None or not await self._is_good(socket, opening):
+            self.send_whole()
+            return None
+        return socket
+
+    async def _is_good(self, socket: Socket, opening: bytes) -> bool:
+        """Closes a socket that is not, however this ends."""
+        good = False
+        try:
+            wanted = (self.plan.continues, socket.number, socket.opening) == (True, self.plan.socket, opening)
+            young = not socket.closed and is_young(socket, self._sockets.now())
+            good = wanted and young and await socket.is_alive(self._sockets.timers.validate)
+        finally:
+            if not good:
+                await socket.close()
+        return good
+
+    def keep(self, socket: Socket, response: str) -> bool:
+        """Puts the socket of a complete answer back; False when it is the caller's to close."""
+        turn = self._turn
+        if turn is None or not response or not self._states.is_current(turn):
+            return False
+        if not self._sockets.put(turn.owner, socket):
+            return False
+        self._landed = response, socket.number
+        return True
+
+    def record(self, output: Sequence[Mapping[str, Any]]) -> None:
+        """Lets the next turn go on from this one. `output`: the answer as input items, as the client will repeat it."""
+        if self._turn is None or self._landed is None:
+            return
+        response, number = self._landed
+        now = self._sockets.now()
+        if self._states.record(self._turn, response=response, socket=number, output=output, now=now):
+            self._turn = None
+
+    async def end(self) -> None:
+        """The turn is over. What it did not record is forgotten, its socket too."""
+        if self._turn is None:
+            return
+        turn, self._turn = self._turn, None
+        current = self._states.is_current(turn)
+        self._states.abort(turn)
+        if current and self._landed is not None and (socket := self._sockets.pool.take(turn.owner)) is not None:
+            await socket.close()

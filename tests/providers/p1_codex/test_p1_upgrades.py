@@ -1,0 +1,251 @@
+"""What becomes of a request whose socket cannot be opened: another attempt, HTTP, or an error."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from conftest import Asking
+from harness import ask, until
+from outcomes import Good, is_good
+from ws_upstream import Backend, failure, leaving_nothing, saying
+
+from proxy.providers.p1_codex import dial, sockets, websocket
+
+QUICK = {"connect": 0.1}
+
+
+async def hanging(request: web.Request) -> web.StreamResponse:
+    await asyncio.sleep(30)
+    return web.Response()
+
+
+def wrong(**headers: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """A 101 that breaks the rules."""
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        ws = web.WebSocketResponse(compress=False)
+        ready, *rest = ws._handshake(request)
+
+        def handshake(_: web.Request) -> Any:
+            for name, value in headers.items():
+                ready[name.replace("_", "-")] = value
+            return ready, *rest
+
+        ws._handshake = handshake  # type: ignore[method-assign]
+        await ws.prepare(request)
+        await ws.receive()
+        return ws
+
+    return handler
+
+
+def body(status: int, text: str, **headers: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=status, text=text, headers=headers)
+
+    return handler
+
+
+UPGRADES: list[tuple[str, list[Any], int, Any, list[float]]] = [
+    # upgrades, how many, what becomes of it in the mode websocket (a status, or None for an answer), waits there
+    ("426", [426], 1, 426, []),
+    ("404", [404], 1, 404, []),
+    ("429", [body(429, "{}", **{"retry-after": "2"})], 2, None, [2.0]),
+    ("503", [503], 2, None, [1.5]),
+    ("529 always", [529] * 4, 4, 529, [1.5, 3.0, 6.0]),
+    ("hanging", [hanging], 2, None, [1.5]),
+    ("redirect", [body(302, "", location="http://127.0.0.1:1/x")], 2, None, [1.5]),
+    ("no upgrade", [body(200, "hello")], 2, None, [1.5]),
+    ("extensions", [wrong(Sec_WebSocket_Extensions="permessage-deflate")], 2, None, [1.5]),
+    ("subprotocol", [wrong(Sec_WebSocket_Protocol="chat")], 2, None, [1.5]),
+    ("wrong key", [wrong(Sec_WebSocket_Accept="bm8=")], 2, None, [1.5]),
+]
+
+
+@pytest.mark.parametrize(
+    ("steps", "count", "status", "waits"), [case[1:] for case in UPGRADES], ids=[case[0] for case in UPGRADES]
+)
+@pytest.mark.parametrize("mode", ["websocket", "auto"])
+async def test_an_upgrade_that_fails_is_tried_again_or_goes_over_http(
+    asking: Asking, backend: Backend, mode: str, steps: list[Any], count: int, status: int | None, waits: list[float]
+) -> None:
+    backend.upgrades.extend(steps)
+    async with asking(mode, timers=QUICK if hanging in steps else {}) as live, leaving_nothing(backend):
+        answer = await live.stream(ask())
+        if mode == "auto":
+            is_good(answer, Good(), stream=True)
+            assert (len(backend.seen), len(backend.posts), live.sleeps) == (1, 1, [])
+            return
+        assert (answer.status, live.sleeps, len(backend.posts)) == (status or 200, waits, 0)
+        assert len(backend.seen) == count and len(backend.asked) == (status is None)
+
+
+async def reset(request: web.Request) -> web.StreamResponse:
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+@pytest.mark.parametrize(("mode", "waits", "posts"), [("websocket", [1.5], 0), ("auto", [], 1)])
+async def test_an_upgrade_that_is_cut_is_a_failed_one(
+    asking: Asking, backend: Backend, mode: str, waits: list[float], posts: int
+) -> None:
+    """The HTTP library asks once more by itself: the connection may have been an old one."""
+    backend.upgrades.extend([reset, reset])
+    async with asking(mode) as live, leaving_nothing(backend):
+        is_good(await live.stream(ask()), Good(), stream=True)
+        assert (live.sleeps, len(backend.posts)) == (waits, posts)
+
+
+@pytest.mark.parametrize(("mode", "posts"), [("websocket", 0), ("auto", 1)])
+async def test_a_burst_of_403_waits_once_and_then_goes_over_http(
+    asking: Asking, backend: Backend, mode: str, posts: int
+) -> None:
+    backend.upgrades.extend([403, 403])
+    async with asking(mode) as live, leaving_nothing(backend):
+        answer = await live.stream(ask())
+        assert live.sleeps[0] == 3.0 and len(live.sleeps) == 2 and 0.9 < live.sleeps[1] <= 1.0  # and the distance
+        assert answer.status == (200 if posts else 403)
+        assert (len(backend.seen), len(backend.posts), len(backend.asked)) == (2, posts, 0)
+
+
+async def test_one_403_is_forgiven(asking: Asking, backend: Backend) -> None:
+    backend.upgrades.append(403)
+    async with asking() as live:
+        is_good(await live.stream(ask()), Good(), stream=True)
+        assert (len(backend.seen), len(backend.asked), len(backend.posts)) == (2, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("mode", "refusals", "status", "asked", "posts"),
+    [
+        ("websocket", 1, 200, 1, 0),
+        ("websocket", 2, 401, 0, 0),
+        ("auto", 1, 200, 1, 0),
+        ("auto", 2, 200, 0, 1),
+    ],
+)
+async def test_a_refused_token_is_renewed_once_before_anything_else(
+    asking: Asking, backend: Backend, mode: str, refusals: int, status: int, asked: int, posts: int
+) -> None:
+    backend.upgrades.extend([401] * refusals)
+    async with asking(mode) as live, leaving_nothing(backend):
+        answer = await live.stream(ask())
+        assert (answer.status, len(backend.asked), len(backend.posts), live.sleeps) == (status, asked, posts, [])
+        assert live.sandbox.p1.refreshes == 1 and len(backend.seen) == 2
+        assert backend.seen[0]["Authorization" if "Authorization" in backend.seen[0] else "authorization"]
+
+
+async def test_what_an_upgrade_was_refused_with_is_told(asking: Asking, backend: Backend) -> None:
+    backend.upgrades.append(body(400, '{"error":{"message":"no\\u0007 such model"}}'))
+    async with asking() as live:
+        answer = await live.post(ask())
+        assert (answer.status, answer.error["message"]) == (400, "no  such model")
+
+
+async def test_foreign_markup_is_not_told(asking: Asking, backend: Backend) -> None:
+    backend.upgrades.append(body(400, "<script>" + "x" * 100_000))
+    async with asking() as live:
+        answer = await live.post(ask())
+        assert answer.status == 400 and "script" not in answer.error["message"]
+
+
+@pytest.mark.parametrize("cut", [True, False])
+async def test_what_was_handed_to_a_socket_never_goes_over_http(asking: Asking, backend: Backend, cut: bool) -> None:
+    backend.plays.extend([saying() if cut else saying(failure("slow_down", 503), then="listen")] * 2)
+    async with asking("auto") as live:
+        is_good(await live.stream(ask()), Good(3, waits=(1.5, 3.0)), stream=True)
+        assert (len(backend.asked), len(backend.posts)) == (3, 0)
+
+
+async def test_not_even_when_no_second_socket_can_be_had(asking: Asking, backend: Backend) -> None:
+    backend.plays.append(saying())
+    async with asking("auto") as live:
+        task = asyncio.ensure_future(live.post(ask()))
+        await until(lambda: backend.asked)
+        backend.upgrades.append(426)
+        assert (await task).status == 426
+        assert (len(backend.seen), len(backend.posts)) == (2, 0)
+
+
+@pytest.mark.parametrize(("rest", "seen"), [(300.0, 1), (0.0, 2)])
+async def test_after_an_upgrade_that_hung_nobody_waits_for_another_for_a_while(
+    asking: Asking, backend: Backend, monkeypatch: pytest.MonkeyPatch, rest: float, seen: int
+) -> None:
+    monkeypatch.setattr(sockets, "HOPELESS_S", rest)
+    backend.upgrades.append(hanging)
+    async with asking("auto", timers=QUICK) as live:
+        for _ in range(2):
+            is_good(await live.stream(ask()), Good(), stream=True)
+        assert (len(backend.seen), len(backend.posts)) == (seen, 3 - seen)
+        live.config = replace(live.config, p1_transport="websocket")
+        for _ in range(2):  # what was asked for is tried, and helps the others when it works
+            is_good(await live.stream(ask()), Good(), stream=True)
+            live.config = replace(live.config, p1_transport="auto")
+        assert len(backend.posts) == 3 - seen
+
+
+async def test_a_request_that_went_over_http_once_stays_there(asking: Asking, backend: Backend) -> None:
+    """The next one tries again."""
+    backend.upgrades.append(426)
+    backend.refused_posts.append(503)
+    async with asking("auto") as live:
+        is_good(await live.stream(ask()), Good(), stream=True)
+        assert (len(backend.seen), len(backend.posts), len(backend.asked), live.sleeps) == (1, 2, 0, [1.5])
+        is_good(await live.stream(ask()), Good(), stream=True)
+        assert (len(backend.seen), len(backend.posts), len(backend.asked)) == (2, 2, 1)
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        aiohttp.ClientHttpProxyError(None, (), status=407),  # type: ignore[arg-type]
+        aiohttp.ClientHttpProxyError(None, (), status=502),  # type: ignore[arg-type]
+        aiohttp.ClientProxyConnectionError(None, OSError(1)),  # type: ignore[arg-type]
+        websocket.Upgraded,  # stands for an answer of 407 to the upgrade itself
+    ],
+    ids=["407", "502", "no connection", "407 in the clear"],
+)
+async def test_a_proxy_that_refuses_stays_visible(
+    asking: Asking, backend: Backend, cause: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if isinstance(cause, Exception):
+
+        async def refused(*_: Any, **__: Any) -> Any:
+            raise cause
+
+        monkeypatch.setattr(aiohttp.ClientSession, "_ws_connect", refused)
+    else:
+        backend.upgrades.append(407)
+    async with asking("auto") as live:
+        answer = await live.post(ask())
+        assert answer.status == 502 and "outbound proxy" in answer.error["message"]
+        assert not backend.posts and not backend.asked and not live.sleeps
+
+
+@pytest.mark.parametrize("step", [hanging, 403])
+async def test_a_client_that_leaves_before_the_socket_is_open_ends_that_too(
+    asking: Asking, backend: Backend, step: Any
+) -> None:
+    backend.upgrades.append(step)
+    async with asking("auto", sleep=asyncio.sleep) as live, leaving_nothing(backend):
+        task = asyncio.ensure_future(live.post(ask()))
+        await until(lambda: backend.seen)
+        task.cancel()
+        await asyncio.wait({task})
+        await until(lambda: live.watcher.names[-1] == "Abandoned")
+        assert not backend.posts and not backend.asked
+
+
+def test_there_is_one_place_that_opens_sockets() -> None:
+    """So that outbound proxies need one line."""
+    root = Path(dial.__file__).parents[2]
+    calls = [path for path in root.rglob("*.py") if ".ws_connect(" in path.read_text() and "sandbox" not in path.parts]
+    assert calls == [Path(dial.__file__)]

@@ -1,0 +1,252 @@
+"""A backend of the test's own making: it upgrades, takes frames and does with each what the test says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import WSMsgType, web
+from harness import Live, until
+
+PATH = "/backend-api/codex/responses"
+
+
+@dataclass
+class Peer:
+    """One socket, as the backend sees it."""
+
+    backend: Backend
+    ws: web.WebSocketResponse
+    request: web.Request
+    number: int
+
+    async def say(self, *events: dict[str, Any]) -> None:
+        for event in events:
+            await self.ws.send_str(json.dumps(event))
+
+    def raw(self, data: bytes) -> None:
+        """Bytes past all framing."""
+        assert self.request.transport is not None
+        self.request.transport.write(data)
+
+    def say_at_once(self, *events: dict[str, Any]) -> None:
+        """In one write."""
+        texts = [json.dumps(event).encode() for event in events]
+        self.raw(b"".join(b"\x81\x7e" + len(text).to_bytes(2, "big") + text for text in texts))
+
+    def cut(self) -> None:
+        """No goodbye."""
+        if self.request.transport is not None:
+            self.request.transport.abort()
+
+    async def listen(self) -> None:
+        """Answers pings until the other side leaves."""
+        while not self.ws.closed:
+            await self.ws.receive()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A frame, and the socket that it came over."""
+
+    socket: int
+    frame: dict[str, Any]
+
+    @property
+    def previous(self) -> str | None:
+        return self.frame.get("previous_response_id")
+
+
+Play = Callable[[Peer, dict[str, Any]], Awaitable[None]]
+Upgrade = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass
+class Backend:
+    """`upgrades` and `plays` are what becomes of the next ones; beyond them all is well."""
+
+    upgrades: deque[Upgrade | int] = field(default_factory=deque)
+    plays: deque[Play] = field(default_factory=deque)
+    refused_posts: deque[int] = field(default_factory=deque)  # statuses
+    seen: list[dict[str, str]] = field(default_factory=list)  # headers of upgrades, also of refused ones
+    asked: list[Asked] = field(default_factory=list)
+    posts: list[dict[str, Any]] = field(default_factory=list)
+    open: int = 0
+    most_open: int = 0
+    goodbyes: list[int | None] = field(default_factory=list)  # close codes of the proxy
+    url: str = ""
+    sockets: int = 0
+    answers: int = 0
+
+    @property
+    def requests(self) -> int:
+        return len(self.asked) + len(self.posts)
+
+    async def upgrade(self, request: web.Request) -> web.StreamResponse:
+        self.seen.append(dict(request.headers))
+        step = self.upgrades.popleft() if self.upgrades else None
+        if isinstance(step, int):
+            return web.Response(status=step)
+        if step is not None:
+            return await step(request)
+        self.open += 1
+        self.most_open = max(self.most_open, self.open)
+        self.sockets += 1
+        ws = web.WebSocketResponse(compress=False, max_msg_size=0)
+        try:
+            await ws.prepare(request)
+            await self._serve(Peer(self, ws, request, self.sockets))
+        finally:
+            self.open -= 1
+            self.goodbyes.append(ws.close_code)
+        return ws
+
+    async def _serve(self, peer: Peer) -> None:
+        async for message in peer.ws:
+            assert message.type is WSMsgType.TEXT
+            frame = json.loads(message.data)
+            self.asked.append(Asked(peer.number, frame))
+            play = self.plays.popleft() if self.plays else answer
+            try:
+                await play(peer, frame)
+            except ConnectionError:
+                return
+
+    async def post(self, request: web.Request) -> web.StreamResponse:
+        self.posts.append(await request.json())
+        if self.refused_posts:
+            return web.Response(status=self.refused_posts.popleft())
+        self.answers += 1
+        body = "".join(f"data: {json.dumps(event)}\n\n" for event in said("over http", f"http_{self.answers}"))
+        return web.Response(body=body.encode(), content_type="text/event-stream")
+
+
+@asynccontextmanager
+async def running_backend() -> AsyncIterator[Backend]:
+    backend = Backend()
+    app = web.Application()
+    app.router.add_get(PATH, backend.upgrade)
+    app.router.add_post(PATH, backend.post)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    backend.url = f"http://127.0.0.1:{runner.addresses[0][1]}{PATH}"
+    try:
+        yield backend
+    finally:
+        await runner.cleanup()
+
+
+# -- what it may say
+
+
+CREATED = {"type": "response.created", "response": {"id": "r", "status": "in_progress"}}
+LIMITS = {
+    "type": "codex.rate_limits",
+    "rate_limits": {"limit_reached": True, "primary": {"used_percent": 100, "reset_after_seconds": 600}},
+    "credits": {"has_credits": False, "unlimited": False},
+}
+
+
+def delta(text: str) -> dict[str, Any]:
+    return {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": text}
+
+
+def done(text: str) -> dict[str, Any]:
+    part = {"type": "output_text", "text": text, "annotations": []}
+    item = {"type": "message", "id": "m", "role": "assistant", "content": [part]}
+    return {"type": "response.output_item.done", "output_index": 0, "item": item}
+
+
+def completed(response_id: str, **members: Any) -> dict[str, Any]:
+    usage = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
+    response = {"id": response_id, "status": "completed", "output": [], "usage": usage, **members}
+    return {"type": "response.completed", "response": response}
+
+
+def said(text: str, response_id: str) -> list[dict[str, Any]]:
+    """A whole answer."""
+    return [CREATED, delta(text), done(text), completed(response_id)]
+
+
+def call_events(command: str, call_id: str, index: int = 0) -> list[dict[str, Any]]:
+    """A whole call of Bash."""
+    arguments = json.dumps({"command": command})
+    item = {"type": "function_call", "id": f"fc_{call_id}", "call_id": call_id, "name": "Bash", "arguments": ""}
+    return [
+        {"type": "response.output_item.added", "output_index": index, "item": item},
+        {"type": "response.function_call_arguments.delta", "output_index": index, "delta": arguments},
+        {"type": "response.output_item.done", "output_index": index, "item": {**item, "arguments": arguments}},
+    ]
+
+
+def failure(code: str, status: int = 400, message: str = "no") -> dict[str, Any]:
+    return {"type": "error", "status": status, "error": {"code": code, "message": message}}
+
+
+async def answer(peer: Peer, frame: dict[str, Any]) -> None:
+    """What happens when the test has nothing else in mind."""
+    peer.backend.answers += 1
+    await peer.say(*said("fine", f"resp_{peer.backend.answers}"))
+
+
+def saying(*events: dict[str, Any], then: str = "cut") -> Play:
+    """Says this, then: cut, close, listen, or nothing (the socket goes on)."""
+
+    async def play(peer: Peer, frame: dict[str, Any]) -> None:
+        await peer.say(*events)
+        if then == "cut":
+            await asyncio.sleep(0.02)  # a reset may overtake what was sent before it
+            peer.cut()
+        elif then == "close":
+            await peer.ws.close()
+        elif then == "listen":
+            await peer.listen()
+
+    return play
+
+
+def late(seconds: float, then: Play = answer) -> Play:
+    async def play(peer: Peer, frame: dict[str, Any]) -> None:
+        await asyncio.sleep(seconds)
+        await then(peer, frame)
+
+    return play
+
+
+async def stalled(peer: Peer, frame: dict[str, Any]) -> None:
+    """Neither words nor pongs."""
+    try:
+        await asyncio.sleep(30)
+    finally:
+        peer.cut()
+
+
+class leaving_nothing:  # noqa: N801 - reads as a phrase
+    """At the end no socket is open and no task of the proxy runs that did not run before."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    async def __aenter__(self) -> None:
+        self._before = tasks()
+
+    async def __aexit__(self, *_: object) -> None:
+        await until(lambda: self._backend.open == 0, 1.0)
+        await until(lambda: tasks() <= self._before, 1.0)
+
+
+def tasks() -> set[asyncio.Task[Any]]:
+    """All but those in which servers wait for the next request."""
+    return {task for task in asyncio.all_tasks() if "RequestHandler.start" not in repr(task.get_coro())}
+
+
+def provider_sockets(live: Live) -> Any:
+    from proxy.server.state import STATE
+
+    return live.app[STATE].providers["p1"]._sockets  # type: ignore[attr-defined]
