@@ -79,7 +79,7 @@ class Provider(Protocol):
 
     @property
     def ingress(self) -> IngressRules:
-        """In what the provider differs on the OpenAI-style routes."""
+        """In what the provider differs on the OpenAI-style routes, as far as it has no ways of its own there."""
         ...
 
     def catalog(self) -> Catalog: ...

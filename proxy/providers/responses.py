@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -32,7 +33,8 @@ _DELTAS = frozenset(
 
 def is_last(event: Mapping[str, Any]) -> bool:
     """Whether an event ends the stream."""
-    return event.get("type") in LAST_EVENTS
+    kind = event.get("type")
+    return isinstance(kind, str) and kind in LAST_EVENTS
 
 
 #: Kinds of failure that lie in the request: another body may be taken.
@@ -52,6 +54,9 @@ class ResponsesTurn(Turn):
     plain      the body to go back to when the first one is refused; None when there is none
     fell_back  whether that happened
     """
+
+    #: Status of a failure inside a stream that is of no known kind; None leaves it as it is.
+    unnamed_status: int | None = None
 
     def __init__(
         self,
@@ -103,8 +108,11 @@ class ResponsesTurn(Turn):
         if not isinstance(kind, str) or kind in _DELTAS:
             return
         failure = failure_of(event, now=self._services.clock())
-        if failure is not None:
-            raise self._wire.refusal(failure, None)
+        if failure is None:
+            return
+        if failure.kind == "upstream" and self.unnamed_status:
+            failure = replace(failure, status=self.unnamed_status)
+        raise self._wire.refusal(failure, None)
 
     async def cure(self, error: UpstreamError) -> bool:
         """The plain body; no reasoning where that of another account is refused."""

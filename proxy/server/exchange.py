@@ -34,6 +34,8 @@ class Exchange:
         self.endpoint = endpoint
         self.provider: str | None = None
         self.model: str | None = None
+        #: The answer once its head is out: then no other one can be given.
+        self.response: web.StreamResponse | None = None
         self._started = time.monotonic()
         self._over = False
 
@@ -47,6 +49,11 @@ class Exchange:
         """Whether the client is gone."""
         transport = self.request.transport
         return transport is None or transport.is_closing()
+
+    def break_off(self) -> None:
+        """Ends the connection, so that what was sent does not look whole."""
+        if self.request.transport is not None:
+            self.request.transport.abort()
 
     def record(self, event: Event) -> None:
         self.state.recorder.record(self.id, event)

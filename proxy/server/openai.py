@@ -6,7 +6,6 @@ Responses API itself gets Responses bodies as they are.
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from dataclasses import dataclass
 from typing import Any
@@ -34,11 +33,12 @@ from proxy.server.serving import (
     find_project,
     first_value,
     provider_of,
+    reading_client,
     selected,
     send_json,
     serve,
 )
-from proxy.server.stream import STALL_S, fold_stream, send_stream, watched
+from proxy.server.stream import fold_stream, send_stream, watched
 
 CHAT_PATH = "/v1/chat/completions"
 RESPONSES_PATH = "/v1/responses"
@@ -141,28 +141,23 @@ async def _native(exchange: Exchange, asked: _Asked, provider: NativeResponses) 
     )
     async with watched(exchange), provider.native(call) as answer:
         response = web.StreamResponse(status=answer.status, headers={**exchange.id_headers, **answer.headers})
+        exchange.response = response  # from here on nothing is made up: a body that breaks has no end
         await response.prepare(exchange.request)
         exchange.log("info", "response_started", status=answer.status)
-        try:
-            await _relay(exchange, answer, response)
-        except UpstreamError as error:
-            # Nothing is made up: the body ends without its end, and the client sees that.
-            exchange.failed(error, in_band=True)
-            if exchange.request.transport is not None:
-                exchange.request.transport.abort()
-            raise ConnectionResetError(error.message) from None
+        await _relay(exchange, answer, response)
         _note_end(exchange, answer)
-        await response.write_eof()
+        async with reading_client(exchange):
+            await response.write_eof()
     return response
 
 
 async def _relay(exchange: Exchange, answer: NativeAnswer, response: web.StreamResponse) -> None:
     begun = False
     async for chunk in answer.chunks:
-        if not begun:
+        if not begun and answer.status == 200:
             begun = True
             exchange.record(GenerationStarted())
-        async with asyncio.timeout(STALL_S):
+        async with reading_client(exchange):
             await response.write(chunk)
         exchange.record(Progress(len(chunk), 1))
 

@@ -4,7 +4,8 @@ provider."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from proxy.providers.base import Provider, Target
 from proxy.server.admission import Permit
 from proxy.server.exchange import Exchange, as_proxy_error, error_response, json_response, unforeseen
 from proxy.server.state import header_values
+from proxy.server.stream import STALL_S
 
 #: header name in lower case -> all its values
 HeaderValues = Mapping[str, list[str]]
@@ -47,9 +49,14 @@ async def serve(exchange: Exchange, session_headers: Sequence[str], work: Work) 
         except Exception as error:
             if isinstance(error, ConnectionError) and exchange.left:
                 exchange.abandoned()
-                raise
+                if exchange.response is None:
+                    raise
+                return exchange.response
             known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
-            exchange.failed(known)
+            exchange.failed(known, in_band=exchange.response is not None)
+            if exchange.response is not None:
+                exchange.break_off()
+                return exchange.response
             return error_response(known, exchange.id, exchange.family)
 
 
@@ -61,10 +68,24 @@ def first_value(values: HeaderValues, names: Sequence[str]) -> str | None:
 async def send_json(exchange: Exchange, body: Mapping[str, Any]) -> web.Response:
     """Sends a whole body here and not after the handler, so that it is completed when it is sent."""
     response = json_response(body, headers=exchange.id_headers)
-    await response.prepare(exchange.request)
-    await response.write_eof()
+    exchange.response = response
+    async with reading_client(exchange):
+        await response.prepare(exchange.request)
+        await response.write_eof()
     exchange.completed(response.status)
     return response
+
+
+@asynccontextmanager
+async def reading_client(exchange: Exchange) -> AsyncIterator[None]:
+    """While inside, a client that takes nothing for STALL_S is given up."""
+    try:
+        async with asyncio.timeout(STALL_S):
+            yield
+    except TimeoutError:
+        exchange.abandoned()
+        exchange.break_off()
+        raise ConnectionResetError("the client reads nothing") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,7 @@ class EventWriter:
             self._writing_since = self._now()
             if self._response is None:
                 self._response = web.StreamResponse(headers=HEADERS | self._exchange.id_headers)
+                self._exchange.response = self._response
                 await self._response.prepare(self._request)
                 self._exchange.log("info", "response_started", status=200)
             await self._response.write(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from openai_live import P1, RESPONSES, ask_both, body_for, error_of, function
 from openai_streams import check_response_events
 
 from proxy.core.lifecycle import Abandoned, Completed, Failed, ProviderSelected, UsageUpdated
+from proxy.providers.p1_codex import native
 from proxy.sandbox import Sandbox
+from proxy.server import serving
 
 LITE = "x-openai-internal-codex-responses-lite"
 USER = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
@@ -231,3 +234,40 @@ async def test_a_client_that_leaves_stops_the_upstream(live: Live) -> None:
 async def test_the_sandbox_speaks_the_form_that_we_check(live: Live) -> None:
     answer = await ask_both(live, RESPONSES, model=P1, stream=True)
     assert (check_response_events(answer.events) or {})["status"] == "completed"
+
+
+async def test_an_event_of_no_type_disturbs_nobody(live: Live) -> None:
+    odd = {"raw": 'event: response.completed\ndata: {"type":["x"]}\n\n'}
+    end = {"type": "response.completed", "response": {"id": "r", "output": []}}
+    live.sandbox.p1.script.extend([{"events": [odd, end], "times": 2}])
+    assert (await ask_both(live, RESPONSES, model=P1)).json["id"] == "r"
+    assert (await ask_both(live, RESPONSES, model=P1, stream=True)).raw.count(b"data: ") == 2
+    assert not live.notes.all("internal_error")
+
+
+@pytest.mark.parametrize("then", ["stall", "cut", "reset"])
+async def test_behind_the_last_event_nobody_waits(live: Live, monkeypatch: pytest.MonkeyPatch, then: str) -> None:
+    monkeypatch.setattr(native, "AFTER_END_S", 0.05)
+    end = {"type": "response.completed", "response": {"id": "r"}}
+    live.sandbox.p1.script.extend([{"events": [end], "then": then}])
+    assert kinds((await ask_both(live, RESPONSES, model=P1, stream=True)).events) == ["response.completed"]
+    assert live.watcher.last[-1] == Completed(200)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+async def test_a_client_that_reads_nothing_is_given_up(
+    live: Live, monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    monkeypatch.setattr(serving, "STALL_S", 0.2)
+    item = {"type": "response.output_item.done", "item": {"type": "message", "id": "m", "text": "x" * 4_000_000}}
+    end = {"type": "response.completed", "response": {"id": "r", "output": []}}
+    live.sandbox.p1.script.extend([{"events": [item, item, item, item, end]}])
+    body = json.dumps(body_for(RESPONSES, model=P1, stream=stream)).encode()
+    lines = ("Host: localhost", "Content-Type: application/json", f"Content-Length: {len(body)}")
+    head = "\r\n".join((f"POST {RESPONSES} HTTP/1.1", *lines))
+    with socket.create_connection(("127.0.0.1", live.port)) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.sendall(f"{head}\r\n\r\n".encode() + body)
+        await until(lambda: live.watcher.told and isinstance(live.watcher.last[-1], Abandoned), 5)
+    assert not live.notes.all("internal_error")
+    await live.sandbox.p1.idle()

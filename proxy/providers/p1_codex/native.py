@@ -3,6 +3,7 @@ comes. An observer reads along for counts and failures; it never changes or dela
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.providers.base import NativeEnd, Target
 from proxy.providers.p1_codex.catalog import LABEL, MODELS
 from proxy.providers.p1_codex.failures import final_error, upstream_error
-from proxy.providers.responses import LAST_EVENTS
+from proxy.providers.responses import LAST_EVENTS, is_last
 from proxy.providers.transport import HttpTransport
 
 #: Headers of an upstream answer that a client may see. Cookies, account and routing headers stay here.
@@ -30,7 +31,8 @@ PASSED_PREFIX = "x-ratelimit-"
 _LAST_NAMES = frozenset(name.encode() for name in LAST_EVENTS)
 #: What a body on the lite lane cannot have.
 _FULL_LANE_MEMBERS = ("instructions", "tools", "parallel_tool_calls")
-_SUCCESSES = frozenset({"response.completed", "response.done", "response.incomplete"})
+#: How long a body may still take to end behind its last event.
+AFTER_END_S = 2.0
 #: Where a frame names its type when it has no `event:` line.
 _HEAD = 120
 
@@ -89,10 +91,10 @@ class Observer:
         self._decoder: SSEDecoder | None = SSEDecoder()
         self._now = now
         self._end = end
-        self._ended = False
+        self.ended = False
 
     def feed(self, chunk: bytes) -> None:
-        if self._decoder is None or self._ended:
+        if self._decoder is None or self.ended:
             return
         try:
             frames = self._decoder.feed(chunk)
@@ -108,9 +110,9 @@ class Observer:
             event = load_json(data.decode())
         except (ValueError, RecursionError):
             return
-        if not isinstance(event, dict) or event.get("type") not in LAST_EVENTS:
+        if not isinstance(event, dict) or not is_last(event):
             return
-        self._ended = True
+        self.ended = True
         failure = failure_of(event, now=self._now)
         if failure is not None:
             self._end.failure = final_error(upstream_error(failure))
@@ -120,7 +122,7 @@ class Observer:
 
     def close(self) -> None:
         """The body is over. An end that was not seen is a failure, unless we stopped looking."""
-        if not self._ended and self._decoder is not None:
+        if not self.ended and self._decoder is not None:
             self._end.failure = cut_answer()
 
 
@@ -132,13 +134,25 @@ def _may_be_last(data: bytes) -> bool:
 async def relayed(
     transport: HttpTransport, response: aiohttp.ClientResponse, observer: Observer | None
 ) -> AsyncGenerator[bytes, None]:
-    """The body as it comes. Raises UpstreamError when it breaks off."""
-    while chunk := await transport.read(response):
+    """The body as it comes. Raises UpstreamError when it breaks off; behind the last event it is over anyhow."""
+    ended = False
+    while chunk := await _next_chunk(transport, response, ended=ended):
         yield chunk
         if observer is not None:
             observer.feed(chunk)
+            ended = observer.ended
     if observer is not None:
         observer.close()
+
+
+async def _next_chunk(transport: HttpTransport, response: aiohttp.ClientResponse, *, ended: bool) -> bytes:
+    try:
+        async with asyncio.timeout(AFTER_END_S if ended else None):
+            return await transport.read(response)
+    except (TimeoutError, UpstreamError):
+        if not ended:
+            raise
+        return b""
 
 
 def cut_answer() -> UpstreamError:
@@ -159,10 +173,12 @@ async def aggregated(
             if event.get("type") == "response.output_item.done" and isinstance(event.get("item"), dict):
                 index = event.get("output_index")
                 items.append((index if isinstance(index, int) else float("inf"), event["item"]))
-            failure = failure_of(event, now=now) if event.get("type") in LAST_EVENTS else None
+            if not is_last(event):
+                continue
+            failure = failure_of(event, now=now)
             if failure is not None:
                 raise final_error(upstream_error(failure))
-            if event.get("type") in _SUCCESSES and isinstance(event.get("response"), dict):
+            if isinstance(event.get("response"), dict):
                 answer = event["response"]
                 return _with_items(answer, items), responses_usage(answer.get("usage"))
     raise cut_answer()

@@ -151,6 +151,7 @@ class _Responses(ResponsesTurn):
     """The Responses API, in its full form."""
 
     label, service = LABEL, SERVICE
+    unnamed_status = 502
 
     def __init__(self, call: Call, gateway: _Gateway, offsets: ReadOffsets) -> None:
         body = p4_request.responses_body(call, gateway.row, offsets)
