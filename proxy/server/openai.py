@@ -7,6 +7,7 @@ Responses API itself gets Responses bodies as they are.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from proxy.core.ingress import Ingress
 from proxy.core.lifecycle import GenerationStarted, Progress, UsageUpdated
 from proxy.core.usage import Usage
 from proxy.errors import ProxyError, RequestError, UpstreamError
-from proxy.providers.base import Call, NativeAnswer, NativeResponses, OwnChat, Provider
+from proxy.providers.base import Call, NativeAnswer, NativeResponses, OwnChat, Provider, Target
 from proxy.server.admission import Permit
 from proxy.server.body import read_json
 from proxy.server.exchange import Exchange
@@ -109,36 +110,31 @@ async def _responses(exchange: Exchange, values: HeaderValues, permit: Permit) -
 
 async def _answer(exchange: Exchange, asked: _Asked, ingress: Ingress, form: Form) -> web.StreamResponse:
     target = asked.provider.resolve(asked.choice.model, ingress.request, auto_review=False)
-    selected(exchange, asked.choice, target, asked.session)
     await find_project(exchange, ingress.request)
-    call = Call(
-        request=ingress.request,
+    batches = asked.provider.stream(_call(exchange, asked, ingress.request, target))
+    if ingress.stream:
+        return await send_stream(exchange, batches, form, exchange.state.config().stream_grace_ms / 1000)
+    return await send_json(exchange, await fold_stream(exchange, batches, form))
+
+
+def _call(exchange: Exchange, asked: _Asked, request: Mapping[str, Any], target: Target) -> Call:
+    """A request that is right and will be served. It leaves no conversation state behind."""
+    selected(exchange, asked.choice, target, asked.session)
+    return Call(
+        request=request,
         model=asked.choice.model,
         target=target,
         request_id=exchange.id,
         session=asked.session,
         recorder=exchange.state.recorder,
     )
-    batches = asked.provider.stream(call)
-    if ingress.stream:
-        return await send_stream(exchange, batches, form, exchange.state.config().stream_grace_ms / 1000)
-    return await send_json(exchange, await fold_stream(exchange, batches, form))
 
 
 # -- passed through
 
 
 async def _native(exchange: Exchange, asked: _Asked, provider: NativeResponses) -> web.StreamResponse:
-    target = provider.native_target(asked.choice.model, asked.body)
-    selected(exchange, asked.choice, target, asked.session)
-    call = Call(
-        request=asked.body,
-        model=asked.choice.model,
-        target=target,
-        request_id=exchange.id,
-        session=asked.session,
-        recorder=exchange.state.recorder,
-    )
+    call = _call(exchange, asked, asked.body, provider.native_target(asked.choice.model, asked.body))
     async with watched(exchange), provider.native(call) as answer:
         response = web.StreamResponse(status=answer.status, headers={**exchange.id_headers, **answer.headers})
         exchange.response = response  # from here on nothing is made up: a body that breaks has no end
