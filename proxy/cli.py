@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from proxy.config import Config, ConfigError, is_loopback, load, overrides, read_file, source_of
 from proxy.core.outbound import OutboundProxies, UnusableProxy
@@ -400,11 +401,12 @@ def _account(name: str, environment: Mapping[str, str]) -> Account:
     return entry.account(AccountContext(root, settings.config, source, partial(_connect, environment)))
 
 
-def _connect(environment: Mapping[str, str]) -> AbstractAsyncContextManager[ClientSession]:
+def _connect(environment: Mapping[str, str], *urls: str) -> AbstractAsyncContextManager[ClientSession]:
     """The client of an account: what needs no network works whatever the proxies are set to."""
     from proxy.providers.http import client_session
 
-    return client_session(_proxies(environment))
+    near = bool(urls) and all(is_loopback(urlsplit(url).hostname or "") for url in urls)
+    return client_session(OutboundProxies() if near else _proxies(environment))
 
 
 async def _auth(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:

@@ -15,10 +15,11 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
+from urllib.parse import urlsplit
 
 import aiohttp
 
-from proxy.config import Config
+from proxy.config import Config, is_loopback
 from proxy.core.identity import Owner
 from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.lifecycle import Event as LifecycleEvent
@@ -174,13 +175,14 @@ class AccountContext:
     """What the command line lends an account.
 
     source   tells where a setting comes from: a variable, or the file
-    connect  opens the client for calls to the service; raises ProxyError when an outgoing proxy is set wrongly
+    connect  opens the client for calls to the service; raises ProxyError when an outgoing proxy is set wrongly. Given
+             URLs that all lead to this machine, it goes there directly
     """
 
     config_root: Path
     config: Config
     source: Callable[[str], str | None]
-    connect: Callable[[], AbstractAsyncContextManager[aiohttp.ClientSession]]
+    connect: Callable[..., AbstractAsyncContextManager[aiohttp.ClientSession]]
 
 
 class Account(Protocol):
@@ -205,16 +207,23 @@ class Services:
 
     config      the settings as they are now: re-read for each request
     config_dir  where credentials live
-    http        the client for all calls, HTTP and WebSocket; it knows the outgoing proxies
+    http        the client for calls, HTTP and WebSocket; it knows the outgoing proxies
+    near        the same without proxies, see `client_for`
     clock       epoch seconds
     """
 
     config: Callable[[], Config]
     config_dir: Path
     http: aiohttp.ClientSession
+    near: aiohttp.ClientSession
     tokenizer: Tokenizer
     log: Log = field(default_factory=NullLog)
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Callable[[], float] = random.random
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex
+
+    def client_for(self, url: str) -> aiohttp.ClientSession:
+        """The client for a service that is reached directly when it is on this machine, whatever the environment says:
+        so the vendors' own clients do it."""
+        return self.near if is_loopback(urlsplit(url).hostname or "") else self.http

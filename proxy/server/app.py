@@ -75,8 +75,11 @@ def create_app(
 
     async def providers(_app: web.Application) -> AsyncIterator[None]:
         tokenizer = Tokenizer()
-        async with client_session(proxies or OutboundProxies(), clock=clock) as http:
-            services = Services(current, config_dir, http, tokenizer, state.log, clock, sleep, chance)
+        async with (
+            client_session(proxies or OutboundProxies(), clock=clock) as http,
+            client_session(OutboundProxies()) as near,
+        ):
+            services = Services(current, config_dir, http, near, tokenizer, state.log, clock, sleep, chance)
             state.providers.update(
                 {entry.catalog.label: entry.build(services) for entry in PROVIDERS if entry.build is not None}
             )

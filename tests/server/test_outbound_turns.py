@@ -125,3 +125,12 @@ async def test_plain_upstreams_are_asked_in_absolute_form(sandbox: Sandbox, tmp_
         async with Live(sandbox, tmp_path, proxies=OutboundProxies.from_environment(variables)) as live:
             assert (await live.post(ask())).status == 200
         assert len(proxy.asked) == 1
+
+
+@pytest.mark.parametrize("model", ["kimi-for-coding", "opencode-go/kimi-k2.6"])
+async def test_p2_and_p4_on_this_machine_are_reached_directly(sandbox: Sandbox, tmp_path: Path, model: str) -> None:
+    proxies = OutboundProxies.from_environment({"HTTP_PROXY": "http://127.0.0.1:9"})
+    async with Live(sandbox, tmp_path, proxies=proxies) as live:
+        assert (await live.post(ask(model=model))).status == 200
+        refused = await live.post(ask())
+    assert refused.status == 502 and "HTTP_PROXY" in refused.error["message"]

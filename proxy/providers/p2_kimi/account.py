@@ -17,7 +17,7 @@ class KimiAccount:
 
     async def login(self, *, device: bool, say: Say) -> None:
         agent = user_agent(self._config)
-        async with self._connect() as http:
+        async with self._connect(self._config.p2_oauth_host, self._config.p2_base_url) as http:
             await signin.login(self._root, self._config.p2_oauth_host, say=say, session=http, user_agent=agent)
 
     def status(self, *, say: Say) -> bool:
@@ -28,7 +28,7 @@ class KimiAccount:
 
     async def usage(self, *, as_json: bool, say: Say) -> None:
         config = self._config
-        async with self._connect() as http:
+        async with self._connect(self._config.p2_oauth_host, self._config.p2_base_url) as http:
             await usage.show(
                 self._root,
                 config.p2_base_url,

@@ -137,13 +137,13 @@ class KimiProvider:
         self._credentials = p2_credentials(
             services.config_dir,
             config.p2_oauth_host,
-            services.http,
+            services.client_for(config.p2_oauth_host),
             services.clock,
             services.log,
             user_agent=user_agent(config),
             sleep=services.sleep,
         )
-        self._transport = HttpTransport(WIRE, services.http, services.log, services.clock)
+        self._transport = HttpTransport(WIRE, services.client_for(config.p2_base_url), services.log, services.clock)
 
     def catalog(self) -> Catalog:
         return CATALOG

@@ -35,5 +35,5 @@ class OpenCodeAccount:
 
     async def usage(self, *, as_json: bool, say: Say) -> None:
         config = self._config
-        async with self._connect() as http:
+        async with self._connect(config.p4_base_url) as http:
             await usage.show(config.p4_base_url, config.p4_api_key, say=say, session=http, as_json=as_json)

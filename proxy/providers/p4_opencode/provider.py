@@ -177,9 +177,9 @@ class OpenCodeProvider:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._offsets = ReadOffsets()
+        http = services.client_for(services.config().p4_base_url)
         self._transports = {
-            name: HttpTransport(wire, services.http, services.log, services.clock).stream
-            for name, wire in WIRES.items()
+            name: HttpTransport(wire, http, services.log, services.clock).stream for name, wire in WIRES.items()
         }
 
     def catalog(self) -> Catalog:
