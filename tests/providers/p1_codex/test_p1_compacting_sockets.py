@@ -60,10 +60,10 @@ async def test_turns_after_a_compaction_replay_the_item_once_and_go_on_from_ther
         (1, False, False, 3),
         (1, True, False, 1),
         (None, False, False, 6),  # what the item is made of, without the instruction
-        (1, True, False, 1),
-        (2, False, False, 3),  # the summary alone says nothing yet
-        (3, False, True, 7),
-        *[(3, True, False, 1)] * 3,
+        (2, False, False, 7),  # the summary is asked for with less effort, so it goes on from nothing
+        (3, False, False, 3),  # and alone it says nothing yet
+        (4, False, True, 7),
+        *[(4, True, False, 1)] * 3,
     ]
     assert "three" in str(talk.messages[3]) and live.notes.all("server_compaction_completed")
     assert not live.notes.all("server_compaction_failed") and not live.notes.all("server_compaction_dropped")
