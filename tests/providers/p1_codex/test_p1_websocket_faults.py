@@ -3,6 +3,7 @@ how often the upstream was asked over which transport, and that nothing is left 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Live
+from checks import check_message_stream
+from harness import Live, ask, texts
 from outcomes import Broken, Good, Outcome, Refused
 from p1_faults import AGAIN, CALL, FINAL, SHARED, Row, asked_for, case_name, comes_out
 from ws_upstream import leaving_nothing
@@ -18,6 +20,7 @@ from ws_upstream import leaving_nothing
 from proxy.providers.p1_codex import sockets
 from proxy.providers.p1_codex.vitals import Timers
 from proxy.sandbox import FAULTS, Place, Sandbox
+from proxy.sandbox.p1_sockets import Limits
 
 THOUGHT_AGAIN = Good(2, blocks=("thinking", "text"), waits=(1.5,))
 SPENT = Refused(429, "rate_limit_error", headers={"Retry-After": "600", **FINAL})
@@ -212,3 +215,17 @@ async def test_a_fault_of_an_upgrade_comes_out_as_the_table_says(
         comes_out(live, answer, way.outcome, stream=stream)
         good = isinstance(way.outcome, Good)
         assert (live.sandbox.p1.sockets.total, live.upstream, posts(live)) == (way.upgrades, good, way.post)
+
+
+async def test_a_burst_that_the_edge_refuses_is_answered_whole(start: Start) -> None:
+    """More at a time than it lets in: each is asked once, over a socket or over HTTP."""
+    async with start("auto", {}) as live, leaving_nothing(live.sandbox.p1.sockets):
+        live.sandbox.p1.options.limits = Limits(per_second=3)
+        live.sandbox.p1.sockets.clock = lambda: 0.0  # the second does not end
+        answers = await asyncio.gather(*(live.stream(ask(f"question {number}")) for number in range(12)))
+        for number, answer in enumerate(answers):
+            check_message_stream(answer.events)
+            assert f"question {number}" in texts(answer.events)
+        refused = [seen for seen in live.sandbox.p1.sockets.seen if seen.status == 403]
+        assert refused and (live.upstream, posts(live)) == (12, 12 - 3)
+        assert live.sleeps.count(3.0) == 9
