@@ -33,17 +33,34 @@ async def client_session(
     """The client for all calls to upstreams and issuers, HTTP and WebSocket, through these outgoing proxies: no
     cookies, no redirects by default of its users, no time limit as a whole (each call brings its own timers)."""
     connector = OutboundConnector(proxies, clock=clock, limit=MAX_CONNECTIONS, keepalive_timeout=KEEPALIVE_S)
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
-    async with aiohttp.ClientSession(
+    # each call names its own user agent, or none
+    async with _client(connector, skip_auto_headers=("User-Agent",)) as session:
+        yield session
+
+
+def client_beside(
+    session: aiohttp.ClientSession, *outer: aiohttp.ClientMiddlewareType, **options: Any
+) -> aiohttp.ClientSession:
+    """Another client over the connections of a `client_session`, with middlewares and options of its own. Closing it,
+    which is its user's to do, leaves the connections alone."""
+    connector = session.connector
+    if not isinstance(connector, OutboundConnector):
+        raise TypeError(type(connector))
+    return _client(connector, *outer, connector_owner=False, **options)
+
+
+def _client(
+    connector: OutboundConnector, *outer: aiohttp.ClientMiddlewareType, **options: Any
+) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
         connector=connector,
-        timeout=timeout,
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
         cookie_jar=aiohttp.DummyCookieJar(),
-        middlewares=(connector.look_at_answer,),
-        skip_auto_headers=("User-Agent",),  # each call names its own, or none
+        middlewares=(*outer, connector.look_at_answer),
         max_line_size=MAX_HEADER_BYTES,
         max_field_size=MAX_HEADER_BYTES,
-    ) as session:
-        yield session
+        **options,
+    )
 
 
 async def read_error(response: aiohttp.ClientResponse, limit: int = MAX_ERROR_BYTES) -> bytes:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
 
-#: Reaching the proxy, its answer, and TLS with the destination, all together.
-TUNNEL_TIMEOUT_S = 15.0
+#: Reaching the proxy, its answer, and TLS with the destination, all together. Less than callers give a connection, so
+#: that a silent proxy is what the user hears of.
+TUNNEL_TIMEOUT_S = 12.0
 AUTHENTICATION_REQUIRED = 407
 
 #: Why a proxy could not be reached; what is not listed is "no connection".

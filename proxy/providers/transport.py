@@ -54,8 +54,8 @@ class Outgoing:
 
 Transport = Callable[[Outgoing], AsyncGenerator[Batch, None]]
 
-#: Is told the headers of every answer, refusals too, before anything is read.
-Heed = Callable[[Outgoing, Mapping[str, str]], None]
+#: Is told the headers of a request and those of its answer, refusals too, before anything is read.
+Heed = Callable[[Mapping[str, str], Mapping[str, str]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class HttpTransport:
         session: aiohttp.ClientSession,
         log: Log,
         clock: Callable[[], float],
-        heed: Heed = lambda _outgoing, _headers: None,
+        heed: Heed = lambda _sent, _answered: None,
     ) -> None:
         self._wire = wire
         self._heed = heed
@@ -153,7 +153,7 @@ class HttpTransport:
             upstream_id = response.headers.get("x-request-id")
             details = {"status": response.status, "ms": _ms(started), "upstreamId": upstream_id}
             self._note(outgoing, "upstream_response_received", **details)
-            self._heed(outgoing, response.headers)
+            self._heed(outgoing.headers, response.headers)
             yield response
         finally:
             response.release()

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from connect_proxy import Authority, Company, ConnectProxy, Names, company, place_of, whole
+from connect_proxy import VENDORS, Authority, Company, ConnectProxy, Names, TlsFront, company, place_of, whole
 from harness import Live, ask
 from wires import WIRES, message_of
 
 from proxy.config import load
 from proxy.core.outbound import OutboundProxies
+from proxy.providers import outbound
 from proxy.sandbox import Sandbox
 
 MODELS = ("gpt-5.5", *(wire.model for wire in WIRES))
@@ -34,14 +36,14 @@ async def office(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
 def serve(sandbox: Sandbox, tmp_path: Path, office: Company) -> Serve:
     """The proxy in that office. `user` as its variable says."""
 
-    def start(user: str = "me:p%40ss@", *, lifetime_s: int = 3600) -> Live:
+    def start(user: str = "me:p%40ss@", *, lifetime_s: int = 3600, **more: Any) -> Live:
         variables = {"HTTPS_PROXY": f"http://{user}127.0.0.1:{office.proxy.port}"}
         config = load(office.settings)[0]
         live = Live(
             sandbox,
             tmp_path,
             proxies=OutboundProxies.from_environment(variables),
-            **{name: getattr(config, name) for name in VENDOR_FIELDS},
+            **{**{name: getattr(config, name) for name in VENDOR_FIELDS}, **more},
         )
         sandbox.write_credentials(tmp_path, lifetime_s=lifetime_s)
         return live
@@ -134,3 +136,98 @@ async def test_p2_and_p4_on_this_machine_are_reached_directly(sandbox: Sandbox, 
         assert (await live.post(ask(model=model))).status == 200
         refused = await live.post(ask())
     assert refused.status == 502 and "HTTP_PROXY" in refused.error["message"]
+
+
+# -- the WebSocket of P1
+
+
+@pytest.mark.parametrize("mode", ["websocket", "auto"])
+async def test_a_socket_leads_through_the_tunnel(serve: Serve, office: Company, mode: str) -> None:
+    async with serve(p1_transport=mode) as live:
+        message = message_of(await live.post(ask("hello", stream=True)))
+        assert message["stop_reason"] == "end_turn" and message["content"][-1]["text"]
+        (socket,) = live.sandbox.p1.sockets.seen
+        assert (socket.status, len(socket.frames), live.upstream) == (101, 1, 1)
+        assert "proxy-authorization" not in socket.headers
+    assert office.only_tunnels and len(office.proxy.asked) == 1
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("mode", ["websocket", "auto"])
+async def test_wrong_credentials_end_an_upgrade_for_good(
+    serve: Serve, office: Company, mode: str, stream: bool
+) -> None:
+    """Neither another attempt, nor HTTP, nor a direct way."""
+    async with serve("me:wrong@", p1_transport=mode) as live:
+        answer = await live.post(ask(stream=stream))
+        assert answer.status == 502 and answer.headers["x-should-retry"] == "false"
+        assert "wants authentication" in answer.error["message"] and "HTTPS_PROXY" in answer.error["message"]
+        assert live.upstream == live.sandbox.p1.sockets.total == 0 and live.sleeps == []
+    assert len(office.proxy.asked) == 1 and office.front.connections == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [(whole("503 Busy"), "status 503"), (b"", "broken off"), (None, "50 ms")],
+    ids=["refused", "broken", "silent"],
+)
+async def test_a_tunnel_that_fails_is_no_reason_for_http(
+    serve: Serve, office: Company, answer: bytes | None, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbound, "TUNNEL_TIMEOUT_S", 0.05)
+    office.proxy.answers = [answer]
+    async with serve(p1_transport="auto") as live:
+        told = await live.post(ask())
+        assert told.status == 502 and words in told.error["message"]
+        assert live.upstream == live.sandbox.p1.sockets.total == 0 and live.sleeps == []
+    assert len(office.proxy.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("credentials", "status"), [("me:p%40ss@", 200), ("me:wrong@", 502)], ids=["welcome", "wrong password"]
+)
+async def test_a_plain_socket_is_asked_for_in_absolute_form(
+    sandbox: Sandbox, tmp_path: Path, credentials: str, status: int
+) -> None:
+    host, port = place_of(sandbox)
+    async with ConnectProxy({f"{host}:{port}": (host, port)}, user="me:p@ss") as proxy:
+        variables = {"HTTP_PROXY": f"http://{credentials}127.0.0.1:{proxy.port}"}
+        settings: dict[str, Any] = {"proxies": OutboundProxies.from_environment(variables), "p1_transport": "auto"}
+        async with Live(sandbox, tmp_path, **settings) as live:
+            answer = await live.post(ask())
+            assert answer.status == status
+            assert status == 200 or "wants authentication" in answer.error["message"]
+            assert live.upstream == live.sandbox.p1.sockets.total == int(status == 200)
+        assert proxy.targets == [f"GET {sandbox.origin}/backend-api/codex/responses"]
+
+
+@pytest.mark.parametrize(
+    ("host", "direct"),
+    [
+        (VENDORS, "test"),
+        (VENDORS, ".vendors.test"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("127.0.0.1", "10.0.0.0/8,127.0.0.0/8"),
+    ],
+    ids=["suffix", "name", "address", "network"],
+)
+async def test_a_socket_to_what_is_excepted_goes_directly(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, direct: str
+) -> None:
+    authority = Authority()
+    authority.trusted(monkeypatch)
+    names = Names.installed(monkeypatch)
+    tls = authority.server(VENDORS, "127.0.0.1")
+    async with TlsFront(place_of(sandbox), tls) as front, ConnectProxy() as proxy:
+        proxies = {"HTTPS_PROXY": f"http://127.0.0.1:{proxy.port}", "NO_PROXY": direct}
+        live = Live(
+            sandbox,
+            tmp_path,
+            proxies=OutboundProxies.from_environment(proxies),
+            p1_transport="websocket",
+            p1_base_url=f"https://{host}:{front.port}/backend-api/codex/responses",
+        )
+        async with live:
+            assert (await live.post(ask())).status == 200
+            assert live.sandbox.p1.sockets.total == live.upstream == 1
+        assert proxy.connections == 0 and names.looked_up == ([VENDORS] if host == VENDORS else [])

@@ -13,20 +13,14 @@ from aiohttp import hdrs
 
 from proxy.errors import UpstreamError
 from proxy.providers.base import Services
-from proxy.providers.http import CONNECT_TIMEOUT_S, read_error
+from proxy.providers.http import client_beside, read_error
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.frames import MAX_FRAME_BYTES
-from proxy.providers.p1_codex.handshake import (
-    MAX_BODY_BYTES,
-    PROXY_AUTH_STATUS,
-    HandshakeFailed,
-    Refused,
-    failed,
-    timed_out,
-)
+from proxy.providers.p1_codex.handshake import MAX_BODY_BYTES, HandshakeFailed, Refused, failed, timed_out
 from proxy.providers.p1_codex.pacing import Spacing
 from proxy.providers.p1_codex.vitals import Timers
 from proxy.providers.p1_codex.websocket import Socket, Upgraded
+from proxy.providers.transport import Heed
 
 #: A 403 may be the edge's answer to too many upgrades at a time: one more attempt, after about this long.
 FORBIDDEN_WAIT_S = 3.0
@@ -84,15 +78,17 @@ class Gate:
 class Dialer:
     """Opens sockets over the connections of the shared client."""
 
-    def __init__(self, services: Services, gate: Gate, timers: Timers) -> None:
+    def __init__(self, services: Services, gate: Gate, timers: Timers, heed: Heed) -> None:
         self._services = services
         self._gate = gate
         self._timers = timers
+        self._heed = heed
         self._numbers = itertools.count(1)
         self._session: aiohttp.ClientSession | None = None
 
     async def open(self, url: str, headers: dict[str, str]) -> Socket:
-        """A fresh socket. Raises HandshakeFailed."""
+        """A fresh socket. Raises HandshakeFailed; UpstreamError when an outgoing proxy fails, since neither another
+        attempt nor another transport would cure that."""
         try:
             return await self._attempt(url, headers)
         except HandshakeFailed as failure:
@@ -142,34 +138,31 @@ class Dialer:
     def _client(self) -> aiohttp.ClientSession:
         """The shared connections under other rules: no headers of the library's own, and answers judged by us."""
         if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=self._services.http.connector,
-                connector_owner=False,
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
-                cookie_jar=aiohttp.DummyCookieJar(),
+            self._session = client_beside(
+                self._services.http,
+                self._judge,
                 skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
                 ws_response_class=Upgraded,
-                middlewares=(_judge,),
             )
         return self._session
+
+    async def _judge(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        """Lets a proper 101 pass. Any other answer is a refusal, also one that would lead the credential elsewhere."""
+        response = await handler(request)
+        self._heed(request.headers, response.headers)
+        if response.status == 101 and _is_plain(response):
+            return response
+        try:
+            body = await read_error(response, MAX_BODY_BYTES) if response.status != 101 else b""
+        finally:
+            response.close()
+        raise Refused(0 if response.status == 101 else response.status, response.headers, body)
 
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
-
-
-async def _judge(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Lets a proper 101 pass; every other answer is a refusal, also one that would lead the credential elsewhere."""
-    response = await handler(request)
-    if response.status == 101 and _is_plain(response):
-        return response
-    try:
-        # what a proxy says is for nobody's eyes
-        readable = response.status not in (101, PROXY_AUTH_STATUS)
-        body = await read_error(response, MAX_BODY_BYTES) if readable else b""
-    finally:
-        response.close()
-    raise Refused(0 if response.status == 101 else response.status, response.headers, body)
 
 
 def _is_plain(response: aiohttp.ClientResponse) -> bool:

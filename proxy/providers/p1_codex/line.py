@@ -88,7 +88,7 @@ class Line:
         return socket
 
     def _may_post(self, failure: HandshakeFailed, sending: Sending) -> bool:
-        if self._mode != AUTO or self._asked or not failure.fallback:
+        if self._mode != AUTO or self._asked:
             return False
         # the upgrade path has been seen to refuse tokens that HTTP takes, but first the token is renewed
         return failure.status != 401 or sending.renewed

@@ -59,7 +59,7 @@ class CodexProvider:
         self._transport = HttpTransport(WIRE, services.http, services.log, services.clock, self._heed)
         self._buffered = Buffered(services, self._credentials, self.allowances)
         self._compacting = Compacting(services, self._buffered, self._transport.stream)
-        self._sockets = Sockets(services, floor_s=config.p1_ws_connect_spacing_ms / 1000)
+        self._sockets = Sockets(services, floor_s=config.p1_ws_connect_spacing_ms / 1000, heed=self._heed)
         self._offsets = ReadOffsets()
         self._native = NativeRoute(services, self._credentials, self._transport)
 
@@ -163,8 +163,8 @@ class CodexProvider:
 
         return await self._buffered.ask(call.request_id, send)
 
-    def _heed(self, outgoing: Outgoing, headers: Mapping[str, str]) -> None:
-        self.allowances.heed_headers(outgoing.headers.get(p1_request.ACCOUNT_HEADER), headers)
+    def _heed(self, sent: Mapping[str, str], answered: Mapping[str, str]) -> None:
+        self.allowances.heed_headers(sent.get(p1_request.ACCOUNT_HEADER), answered)
 
     def served_elsewhere(self, owner: Owner, request: Mapping[str, Any], request_id: str) -> None:
         """A conversation that went on with another model service is not continued here."""

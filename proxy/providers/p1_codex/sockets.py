@@ -19,6 +19,7 @@ from proxy.providers.p1_codex.handshake import HandshakeFailed
 from proxy.providers.p1_codex.pool import REAP_S, Pool, is_young
 from proxy.providers.p1_codex.vitals import Timers
 from proxy.providers.p1_codex.websocket import Socket
+from proxy.providers.transport import Heed
 
 #: After an upgrade that hung, the automatic mode goes over HTTP for this long instead of letting every request wait.
 HOPELESS_S = 300.0
@@ -27,18 +28,18 @@ HOPELESS_S = 300.0
 class Sockets:
     """Opens, keeps and closes them. `timers` are an argument for tests."""
 
-    def __init__(self, services: Services, *, floor_s: float, timers: Timers | None = None) -> None:
+    def __init__(self, services: Services, *, floor_s: float, heed: Heed, timers: Timers | None = None) -> None:
         self.timers = timers or Timers()
         self.pool: Pool[Socket] = Pool()
         self.continuations = Continuations()
         self.now = asyncio.get_running_loop().time
         self._gate = Gate(floor_s, now=self.now, sleep=services.sleep, clear_out=self._clear_out)
-        self._dialer = Dialer(services, self._gate, self.timers)
+        self._dialer = Dialer(services, self._gate, self.timers, heed)
         self._reaper: asyncio.Task[None] | None = None
         self._hung_at: float | None = None
 
     async def open(self, url: str, headers: dict[str, str]) -> Socket:
-        """A fresh socket, the caller's to close. Raises HandshakeFailed."""
+        """A fresh socket, the caller's to close. Raises HandshakeFailed; UpstreamError when an outgoing proxy fails."""
         try:
             socket = await self._dialer.open(url, headers)
         except HandshakeFailed as failure:

@@ -38,12 +38,12 @@ def many_events() -> Body:
 
 def agent(size: int = 86_000) -> Body:
     """What a coding agent sends each turn: system prompt, two dozen tools, a history with tool results."""
-    messages: list[Body] = [{"role": "user", "content": [{"type": "text", "text": _prose(120, 0)}]}]
+    messages: list[Body] = [{"role": "user", "content": [{"type": "text", "text": prose(120, 0)}]}]
     body: Body = {
         "model": MODEL,
         "max_tokens": 32000,
         "stream": True,
-        "system": [{"type": "text", "text": _prose(1800, 7), "cache_control": {"type": "ephemeral"}}],
+        "system": [{"type": "text", "text": prose(1800, 7), "cache_control": {"type": "ephemeral"}}],
         "tools": [_tool(number) for number in range(24)],
         "messages": messages,
         "thinking": {"type": "adaptive"},
@@ -57,9 +57,9 @@ def agent(size: int = 86_000) -> Body:
             "name": "Tool3",
             "input": {"path": f"/src/{turn}.py", "line": turn},
         }
-        result = {"type": "tool_result", "tool_use_id": f"call_{turn}", "content": _prose(150, turn)}
+        result = {"type": "tool_result", "tool_use_id": f"call_{turn}", "content": prose(150, turn)}
         messages += [
-            {"role": "assistant", "content": [{"type": "text", "text": _prose(20, turn)}, call]},
+            {"role": "assistant", "content": [{"type": "text", "text": prose(20, turn)}, call]},
             {"role": "user", "content": [result]},
         ]
     messages.append({"role": "user", "content": "hello"})
@@ -80,16 +80,16 @@ def upstream_form(body: Body) -> Body:
     return messages_to_responses(body, ResponsesOptions(model=MODEL))
 
 
-def _prose(count: int, seed: int) -> str:
+def prose(count: int, seed: int) -> str:
     return " ".join(_WORDS[(seed + step * 7) % len(_WORDS)] for step in range(count))
 
 
 def _tool(number: int) -> Body:
     properties = {
-        name: {"type": kind, "description": _prose(14, number + place)}
+        name: {"type": kind, "description": prose(14, number + place)}
         for place, (name, kind) in enumerate(
             (("path", "string"), ("line", "integer"), ("text", "string"), ("all", "boolean"))
         )
     }
     schema = {"type": "object", "properties": properties, "required": ["path"], "additionalProperties": False}
-    return {"name": f"Tool{number}", "description": _prose(150, number), "input_schema": schema}
+    return {"name": f"Tool{number}", "description": prose(150, number), "input_schema": schema}

@@ -35,21 +35,30 @@ TRANSPORTS: Mapping[str, Mapping[str, str]] = {
 }
 
 
+#: One of each lane: the first has instructions and tools in every request, the other as items of its input, which a
+#: continuation need not repeat.
+MODELS = ("gpt-5.5", "gpt-5.6-sol")
+
+#: What a turn adds, about 2 kB beside the answer: a question, or the result of a tool.
+WORDS_A_TURN = 400
+
+
 async def table() -> None:
-    """Prints a line a transport."""
+    """Prints a line for each model and transport. The first turn, whose socket is new, counts for the upload only."""
     print(f"\nAn agent's session of {TURNS} turns, beginning at 86 kB\n")
-    print(f"{'transport':26}{'upload a turn':>15}{'last turn':>12}{'first event':>14}")
-    for name, settings in TRANSPORTS.items():
-        async with AsyncExitStack() as stack:
-            sizes, _ = await _session(stack, settings, requests.agent())
-        async with AsyncExitStack() as stack:
-            _, waits = await _session(stack, settings, requests.tiny())
-        mean, last = statistics.mean(sizes) / 1000, sizes[-1] / 1000
-        print(f"{name:26}{mean:>12.1f} kB{last:>9.1f} kB{statistics.median(waits) * 1000:>11.2f} ms")
+    print(f"{'model and transport':37}{'upload a turn':>15}{'last turn':>12}{'first event':>14}")
+    for model in MODELS:
+        for name, settings in TRANSPORTS.items():
+            async with AsyncExitStack() as stack:
+                sizes, _ = await _session(stack, {**requests.agent(), "model": model}, settings)
+            async with AsyncExitStack() as stack:
+                _, waits = await _session(stack, {**requests.tiny(), "model": model}, settings)
+            mean, last, wait = statistics.mean(sizes) / 1000, sizes[-1] / 1000, statistics.median(waits[1:]) * 1000
+            print(f"{f'{model} {name}':37}{mean:>12.1f} kB{last:>9.1f} kB{wait:>11.2f} ms")
 
 
 async def _session(
-    stack: AsyncExitStack, settings: Mapping[str, str], body: requests.Body
+    stack: AsyncExitStack, body: requests.Body, settings: Mapping[str, str]
 ) -> tuple[list[int], list[float]]:
     """Bytes of each request that reached the upstream, and seconds to the first event with content."""
     root = stack.enter_context(tempfile.TemporaryDirectory(prefix="model-proxy-bench-"))
@@ -66,7 +75,7 @@ async def _session(
         text, first = await _turn(client, url, body)
         waits.append(first - started)
         messages = [*body["messages"], {"role": "assistant", "content": [{"type": "text", "text": text}]}]
-        body = {**body, "messages": [*messages, {"role": "user", "content": f"hello {number}"}]}
+        body = {**body, "messages": [*messages, {"role": "user", "content": requests.prose(WORDS_A_TURN, number)}]}
     return [received.size for received in sandbox.p1.requests], waits
 
 

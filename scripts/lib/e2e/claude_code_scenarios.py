@@ -182,8 +182,47 @@ async def missing_sign_in(claude: ClaudeCode, folder: Path) -> None:
     expect(done.seconds < 15 and not done.retries, "without retries", done.seconds)
 
 
+#: What a request goes on from.
+PREVIOUS = "previous_response_id"
+
 #: Those of p1, which are tried over each of its transports.
 P1_SCENARIOS: Sequence[Scenario[ClaudeCode]] = tuple(SCENARIOS)
+
+CONTINUED = {"PROXY_P1_TRANSPORT": "websocket", "PROXY_P1_PREVIOUS_RESPONSE_ID": "1"}
+
+
+@scenario
+async def continuation_saves_upload(claude: ClaudeCode, folder: Path) -> None:
+    """Every round of tools goes on from the answer before it, over the same socket, and sends what is new."""
+    prompt = "use Bash: echo one\nuse Bash: echo two\nuse Bash: echo three"
+    async with watched_proxy(folder, [], CONTINUED) as (url, sandbox):
+        done = await claude.run(url, prompt, "--effort", "high")
+        requests = list(sandbox.p1.requests)
+    expect(all(word in done.text for word in ("one", "two", "three")), "all results in the answer", done.text)
+    first = next(seen for seen in requests if "echo three" in json.dumps(seen.body))
+    later = [seen for seen in requests if PREVIOUS in seen.body]
+    shown = [(seen.socket, seen.body.get(PREVIOUS), seen.size) for seen in requests]
+    expect(len(later) == 3 and all(seen.socket == first.socket for seen in later), "three rounds go on from it", shown)
+    expect(all(seen.size * 5 < first.size for seen in later), "and are small", shown)
+
+
+@scenario
+async def server_compaction(claude: ClaudeCode, folder: Path) -> None:
+    """The overflow leads to a summary and to the backend's own item, which later turns carry in its place."""
+    overflow = {"match": {"prompt": "the overflowing turn"}, "fault": "failed", "code": "context_length_exceeded"}
+    async with watched_proxy(folder, [overflow], {**CONTINUED, "PROXY_P1_SERVER_COMPACTION": "1"}) as (url, sandbox):
+        await claude.run(url, "the first turn")
+        for turn in ("the second turn", "the third turn"):
+            await claude.run(url, turn, "--continue")
+        done = await claude.run(url, "the overflowing turn", "--continue")
+        after = await claude.run(url, "use Bash: echo afterwards", "--continue")
+        kinds = [[item["type"] for item in seen.body["input"]] for seen in sandbox.p1.requests]
+    expect(done.of("system", "compact_boundary"), "the client compacted", done.lines[-3:])
+    expect(not done.result["is_error"] and "the overflowing turn" in done.text, "and completed the turn", done.result)
+    expect(sum("compaction_trigger" in items for items in kinds) == 1, "the item was asked for once", kinds)
+    expect(not after.result["is_error"] and "afterwards" in after.text, "the next turn works", after.result)
+    expect(any("compaction" in items for items in kinds), "and carries the item", kinds)
+
 
 #: One model of each wire: p2 and p4 over chat completions, p4 over Messages and over Responses.
 OTHER_WIRES = ("kimi-for-coding", "opencode-go/kimi-k2.6", "minimax-m3", "opencode-go/gpt-5.6-luna")

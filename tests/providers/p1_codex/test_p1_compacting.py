@@ -193,7 +193,8 @@ async def test_a_small_request_on_the_side_changes_nothing(live: Live) -> None:
         ({"fault": "unauthorized", "times": 2}, "sign_in"),
         ({"fault": "context_http"}, "context"),
         ({"fault": "usage_limit"}, "usage_limit"),
-        ({"events": [done(ITEM)], "times": 4}, "transport"),
+        ({"events": [done(ITEM)]}, "not_completed"),
+        ({"events": [done(ITEM)], "then": "cut", "times": 4}, "transport"),
     ],
 )
 async def test_whatever_fails_the_client_gets_its_summary(live: Live, step: dict[str, Any], reason: str) -> None:

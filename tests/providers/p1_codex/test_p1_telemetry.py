@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from proxy.providers.p1_codex.telemetry import (
     of_usage,
     utc_text,
 )
+from proxy.sandbox import Sandbox
 from proxy.server.state import STATE
 
 NOW = 1_800_000_000.0
@@ -227,6 +230,12 @@ def test_other_failures_keep_their_time() -> None:
 # -- end to end
 
 
+@pytest.fixture
+async def over_sockets(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
+    async with Live(sandbox, tmp_path, p1_transport="websocket") as running:
+        yield running
+
+
 def refusal(live: Live, headers: dict[str, str], **error: Any) -> None:
     body = {"error": {"type": "usage_limit_reached", "message": "The usage limit has been reached", **error}}
     live.sandbox.p1.script.extend([{"status": 429, "headers": headers, "body": body}])
@@ -252,7 +261,7 @@ async def test_a_search_is_refused_with_the_same_time(live: Live, monkeypatch: p
     await live.post(ask())
 
     async def refused(outgoing: Any) -> Any:
-        provider._heed(outgoing, FULL_WEEK)
+        provider._heed(outgoing.headers, FULL_WEEK)
         raise spent()
 
     monkeypatch.setattr(provider._transport, "json", refused)
@@ -279,3 +288,40 @@ async def test_headers_inside_an_error_event_count(live: Live) -> None:
     live.sandbox.p1.script.extend([{"events": [event]}])
     answer = await live.stream(ask())
     assert answer.status == 429 and int(answer.headers["Retry-After"]) > 299_000
+
+
+# -- over sockets
+
+
+def known_windows(live: Live) -> list[str]:
+    allowances: Allowances = live.app[STATE].providers["p1"].allowances  # type: ignore[attr-defined]
+    known = allowances.known.get("acct-sandbox")
+    return [] if known is None else [window.title for window in known.limits["codex"]]
+
+
+async def test_what_an_upgrade_tells_on_the_side_is_known(over_sockets: Live) -> None:
+    """Without the events that say the same."""
+    over_sockets.sandbox.p1.options.announced = False
+    assert (await over_sockets.post(ask())).status == 200
+    assert known_windows(over_sockets) == ["5 hours", "Weekly"]
+
+
+async def test_what_a_refused_upgrade_tells_counts(over_sockets: Live) -> None:
+    body = {"error": {"type": "usage_limit_reached", "message": "The usage limit has been reached"}}
+    step = {"status": 429, "headers": {**FIVE_HOURS, **FULL_WEEK}, "body": body, "match": {"wire": "upgrade"}}
+    over_sockets.sandbox.p1.script.extend([step])
+    answer = await over_sockets.post(ask())
+    assert answer.status == 429 and answer.headers["x-should-retry"] == "false"
+    assert 299_990 <= int(answer.headers["Retry-After"]) <= 300_000
+    assert known_windows(over_sockets) == ["5 hours", "Weekly"]
+    assert over_sockets.sandbox.p1.sockets.total == 1 and not over_sockets.upstream and not over_sockets.sleeps
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_spent_allowance_over_a_socket_is_final_and_names_its_end(over_sockets: Live, stream: bool) -> None:
+    over_sockets.sandbox.p1.script.extend([{"fault": "usage_limit", "seconds": 7200}])
+    answer = await over_sockets.post(ask(stream=stream))
+    assert answer.status == 429 and answer.headers["x-should-retry"] == "false"
+    assert 7195 <= int(answer.headers["Retry-After"]) <= 7200
+    assert "(p1 is available again in 2 h 0 min)" in answer.error["message"]
+    assert over_sockets.upstream == over_sockets.sandbox.p1.sockets.total == 1 and not over_sockets.sleeps

@@ -11,15 +11,14 @@ from typing import Any
 
 import pytest
 from checks import check_message_stream
-from harness import Live, ask, kinds, parse_events, texts, tool, until
-from outcomes import Broken, Good, Outcome, Refused, is_broken, is_good
+from harness import Live, ask, kinds, parse_events, texts, until
+from outcomes import Outcome
+from p1_faults import HTTP, SHARED, TOOLS, asked_for, case_name, comes_out
 
 from proxy.providers import transport
 from proxy.sandbox import FAULTS, Place, Sandbox
 from proxy.sandbox.responses_failures import CONTEXT_MESSAGE
 from proxy.server import stream as stream_module
-
-TOOLS = [tool("Bash"), tool("Read", "file_path")]
 
 
 def play(live: Live, *steps: dict[str, Any]) -> None:
@@ -48,151 +47,19 @@ COMPLETED = {"type": "response.completed", "response": {"status": "completed", "
 # -- every fault has an outcome
 
 
-AGAIN = Good(2, waits=(1.5,))
-CALL = Good(stop="tool_use", blocks=("text", "tool_use"))
-FINAL = {"x-should-retry": "false"}
-
-OUTCOMES: list[tuple[str, dict[str, Any], Outcome]] = [
-    ("rate_limit", {}, Good(2, waits=(1.0,))),
-    ("rate_limit", {"status": 503}, Good(2, waits=(1.0,))),
-    ("usage_limit", {}, Refused(429, "rate_limit_error", headers={"Retry-After": "3600", **FINAL})),
-    ("huge_retry_after", {}, Refused(429, "rate_limit_error", headers={"Retry-After": "86400"})),
-    ("overloaded", {}, AGAIN),
-    ("overloaded", {"times": 9}, Refused(529, "overloaded_error", 4, {"Retry-After": "2"})),
-    ("overloaded", {"retry_after": 2}, Good(2, waits=(2.0,))),
-    ("server_error", {}, AGAIN),
-    ("server_error", {"times": 9}, Refused(529, "overloaded_error", 4, {"Retry-After": "2"})),
-    ("server_error", {"status": 502}, AGAIN),
-    ("server_error", {"status": 504}, AGAIN),
-    ("html_error", {}, AGAIN),
-    ("html_error", {"times": 9}, Refused(529, "overloaded_error", 4, {"Retry-After": "2"})),
-    ("html_error", {"status": 404}, Refused(404, "not_found_error", headers=FINAL)),
-    ("redirect", {}, Refused(502, "api_error")),
-    ("unauthorized", {}, Good(2)),
-    ("unauthorized", {"times": 9}, Refused(401, "authentication_error", 2, FINAL)),
-    ("forbidden", {}, Refused(403, "permission_error", headers=FINAL)),
-    ("context_http", {}, Refused(413, "request_too_large")),
-    ("unsealable", {}, Refused(400, "invalid_request_error", headers=FINAL)),
-    ("cut_before_output", {}, AGAIN),
-    ("cut_before_output", {"reset": True}, AGAIN),
-    ("cut_before_output", {"times": 9}, Refused(502, "api_error", 4)),
-    ("cut_text", {}, Broken()),
-    ("cut_text", {"reset": True}, Broken()),
-    ("cut_thinking", {}, Good(2, blocks=("thinking", "text"), waits=(1.5,))),
-    ("cut_thinking", {"times": 2}, Broken()),
-    ("cut_arguments", {}, Broken(open="tool_use")),
-    ("cut_frame", {}, Broken()),
-    ("cut_after_terminal", {}, Good()),
-    ("cut_after_terminal", {"reset": True}, Good()),
-    ("end_without_terminal", {}, Broken()),
-    ("end_before_output", {}, AGAIN),
-    ("malformed_json", {}, Broken()),
-    ("malformed_json", {"after": "created"}, AGAIN),
-    ("malformed_json", {"after": "nothing"}, AGAIN),
-    ("malformed_json", {"after": "call"}, Broken(open="tool_use")),
-    ("invalid_utf8", {}, Broken()),
-    ("invalid_utf8", {"after": "nothing"}, AGAIN),
-    ("huge_frame", {}, Broken()),
-    ("huge_frame", {"after": "nothing"}, Refused(502, "api_error")),
-    ("silence_before_head", {"seconds": 0.02}, Good()),
-    ("silence_after_created", {"seconds": 0.02}, Good()),
-    ("silence_mid_text", {"seconds": 0.02}, Good()),
-    ("silence_mid_arguments", {"seconds": 0.02}, CALL),
-    ("keepalives", {}, Good()),
-    ("unknown_events", {}, Good()),
-    ("comments", {}, Good()),
-    ("comments_only", {"every_s": 0.005}, Good()),
-    ("late_events", {}, Good()),
-    ("done_sentinel", {}, Good()),
-    ("empty", {}, AGAIN),
-    ("empty", {"message": True}, AGAIN),
-    ("empty", {"times": 9}, Refused(529, "overloaded_error", 3, {"Retry-After": "2"})),
-    ("completed_with_error", {}, AGAIN),
-    ("failed", {}, AGAIN),
-    ("failed", {"times": 9}, Refused(529, "overloaded_error", 4, {"Retry-After": "2"})),
-    ("failed", {"after": "text"}, Broken(529, "overloaded_error")),
-    ("failed", {"after": "call"}, Broken(529, "overloaded_error", open="tool_use")),
-    ("failed", {"after": "thinking"}, Good(2, blocks=("thinking", "text"), waits=(1.5,))),
-    ("failed", {"code": "context_length_exceeded"}, Refused(413, "request_too_large")),
-    ("failed", {"code": "insufficient_quota"}, Refused(429, "rate_limit_error", headers=FINAL)),
-    ("failed", {"code": "usage_not_included"}, Refused(403, "permission_error", headers=FINAL)),
-    ("failed", {"code": "usage_limit_reached"}, Refused(429, "rate_limit_error", 1, {"Retry-After": "3600", **FINAL})),
-    ("failed", {"code": "cyber_policy"}, Refused(400, "invalid_request_error", headers=FINAL)),
-    ("failed", {"code": "invalid_prompt"}, Refused(400, "invalid_request_error", headers=FINAL)),
-    ("failed", {"code": "bio_policy"}, Refused(400, "invalid_request_error", headers=FINAL)),
-    ("failed", {"code": "server_is_overloaded"}, AGAIN),
-    ("failed", {"code": "slow_down"}, AGAIN),
-    ("failed", {"code": "rate_limit_exceeded"}, Good(2, waits=(1.3,))),
-    ("failed", {"code": "overloaded_error"}, AGAIN),
-    ("failed", {"code": "unexplained"}, AGAIN),
-    ("error_event", {}, AGAIN),
-    ("error_event", {"flat": True}, AGAIN),
-    ("error_event", {"code": "bad", "status": 400}, Refused(400, "invalid_request_error", headers=FINAL)),
-    ("error_event", {"code": "context_length_exceeded", "status": 400}, Refused(413, "request_too_large")),
-    ("error_event", {"code": "slow_down", "headers": {"Retry-After": "3"}}, Good(2, waits=(3.0,))),
-    ("error_event", {"after": "text"}, Broken(529, "overloaded_error")),
-    ("incomplete", {}, Good(stop="max_tokens")),
-    ("incomplete", {"event": "response.completed"}, Good(stop="max_tokens")),
-    ("incomplete", {"reason": "content_filter"}, Good(stop="refusal")),
-    ("incomplete", {"reason": "other"}, Broken(529, "overloaded_error")),
-    ("incomplete", {"reason": "other", "after": "created"}, AGAIN),
-    ("incomplete", {"reason": None, "after": "created"}, AGAIN),
-    ("refusal", {}, Good(stop="refusal")),
-    ("rate_limits", {}, Good()),
-    ("rate_limits", {"reached": False}, Good()),
-    ("rate_limits", {"then_end": True}, Refused(429, "rate_limit_error", headers={"Retry-After": "600", **FINAL})),
-    ("tiny_writes", {}, Good()),
-    ("crlf", {}, Good()),
-    ("bare_terminal", {}, Good()),
-    ("arguments_in_done", {}, CALL),
-    ("arguments_in_item", {}, CALL),
-    ("no_arguments", {}, CALL),
-    ("no_deltas", {}, Good()),
-    ("no_deltas", {"whole": "item"}, Good()),
-    ("read_pages_empty", {}, CALL),
-    ("read_huge_offset", {}, CALL),
-    ("read_spaces", {}, CALL),
-    ("read_spaces", {"closed": False}, CALL),
-    ("read_spaces", {"stall": True}, CALL),
-    ("interleaved", {}, Good(stop="tool_use", blocks=("text", "tool_use", "tool_use"))),
-    ("sealed_only_added", {}, Good(blocks=("thinking", "text"))),
-    ("sealed_only_done", {}, Good(blocks=("thinking", "text"))),
-    ("sealed_differs", {}, Good(blocks=("thinking", "text"))),
-    ("fixed_call_ids", {}, CALL),
-]
-
-
 def test_every_fault_of_the_sandbox_has_an_outcome() -> None:
-    assert {name for name, _, _ in OUTCOMES} == set(FAULTS[Place("p1", "responses")])
+    assert {name for name, _, _ in [*SHARED, *HTTP]} == set(FAULTS[Place("p1", "responses")])
 
 
-def case_name(value: Any) -> str | None:
-    if isinstance(value, str):
-        return value
-    return "-".join(f"{key}={value[key]}" for key in value) or "plain" if isinstance(value, dict) else "then"
-
-
-@pytest.mark.parametrize(("fault", "params", "outcome"), OUTCOMES, ids=case_name)
+@pytest.mark.parametrize(("fault", "params", "outcome"), [*SHARED, *HTTP], ids=case_name)
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 async def test_a_fault_comes_out_as_the_table_says(
     live: Live, fault: str, params: dict[str, Any], outcome: Outcome, stream: bool
 ) -> None:
     play(live, {"fault": fault, **params})
-    effort = {"output_config": {"effort": "high"}} if "thinking" in f"{fault} {params}" else {}
-    answer = await live.post(ask(tools=TOOLS, stream=stream, **effort))
-    if isinstance(outcome, Good):
-        is_good(answer, outcome, stream)
-        assert tuple(live.sleeps) == outcome.waits
-        assert live.upstream == outcome.attempts
-    elif isinstance(outcome, Refused):
-        assert (answer.status, answer.error["type"]) == (outcome.status, outcome.type)
-        hints = {name: answer.headers[name] for name in ("Retry-After", "x-should-retry") if name in answer.headers}
-        assert hints == outcome.headers or (not outcome.headers and "x-should-retry" not in hints)
-        assert live.upstream == outcome.attempts
-    else:
-        is_broken(answer, outcome, stream)
-        assert live.upstream == len(live.sleeps) + 1 and len(live.sleeps) <= (fault == "cut_thinking")
-    assert not live.notes.all("internal_error")
+    answer = await live.post(asked_for(fault, params, stream=stream))
+    comes_out(live, answer, outcome, stream=stream)
+    assert live.upstream == outcome.attempts
     await live.sandbox.p1.idle()
 
 
