@@ -2,6 +2,36 @@
 
 from __future__ import annotations
 
+import json
+import reprlib
+from typing import Any
+
+#: What of a caller's own text (names of members and tools, ids, values) an error repeats, in characters. A name may
+#: have a megabyte.
+MAX_SHOWN = 200
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = MAX_SHOWN
+_REPR.maxlevel = 3
+
+
+def cut(text: str) -> str:
+    """The text as an error repeats it.
+
+    >>> cut("temperature"), len(cut("x" * 1000))
+    ('temperature', 200)
+    """
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
+
+
+def shown(value: Any) -> str:
+    """A value as an error repeats it; of a large one never more than its beginning is looked at.
+
+    >>> shown("custom"), shown(["a", 1]), shown(True)
+    ("'custom'", "['a', 1]", 'true')
+    """
+    return json.dumps(value) if value is None or isinstance(value, bool) else cut(_REPR.repr(value))
+
 
 class InvalidRequest(ValueError):
     """The request is wrong. The edge turns it into a 400 in the caller's own format.

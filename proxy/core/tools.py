@@ -15,6 +15,9 @@ from proxy.core.sse import dump_sorted_json, load_json
 #: Function names and call ids longer than this are refused by the Responses API; MCP tools often are.
 MAX_NAME = 64
 
+#: What answers a call that the client never answered: an interrupted one leaves some, and no upstream takes them.
+NO_RESULT = "[no tool result]"
+
 #: A dummy of Claude Code's tool search that can never be called.
 PLACEHOLDER = "DeferredToolPlaceholder"
 

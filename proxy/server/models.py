@@ -9,7 +9,6 @@ from proxy.errors import RequestError
 from proxy.server.exchange import json_response
 from proxy.server.state import STATE
 
-#: Both families describe a model; each reads its own members.
 #: The Messages API wants a date and allows this one for "not known".
 UNKNOWN_DATE = "1970-01-01T00:00:00Z"
 
@@ -34,6 +33,7 @@ async def get_models(request: web.Request) -> web.Response:
     shown = entries if limit is None else entries[:limit]
     if before and not after and limit:  # backwards, the nearest ones are the last
         shown = entries[-limit:]
+    # Both families describe a model; each reads its own members.
     data = [
         {
             "type": "model",

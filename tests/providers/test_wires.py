@@ -75,6 +75,26 @@ async def test_a_tool_turn_goes_round(live: Live, wire: Wire, stream: bool) -> N
     assert 'The tool Bash returned: "total 0"' in shown(second)[-1]["text"]
 
 
+CALL = {"type": "tool_use", "id": "a", "name": "Bash", "input": {"command": "ls"}}
+OTHER = {**CALL, "id": "b"}
+RESULT = {"type": "tool_result", "tool_use_id": "a", "content": "x"}
+
+
+@every_wire
+@pytest.mark.parametrize(
+    "blocks", [[], [{"type": "text", "text": "never mind"}], [RESULT, {"type": "text", "text": "go on"}]]
+)
+async def test_a_call_without_a_result_ends_no_conversation(live: Live, wire: Wire, blocks: list[Any]) -> None:
+    """An interrupted client leaves such calls in the middle and at the end."""
+    answer = [{"role": "user", "content": blocks}] if blocks else []
+    calls = {"role": "assistant", "content": [CALL, OTHER]}
+    more = {"role": "assistant", "content": [{**CALL, "id": "c"}, {**CALL, "id": "d"}]}
+    history = [{"role": "user", "content": "ls"}, calls, *answer, more]
+    await told(live, ask(history, model=wire.model, tools=TOOLS))
+    missing = 3 if RESULT in blocks else 4
+    assert json.dumps(wire.sent(live)).count("[no tool result]") == missing
+
+
 @every_wire
 @both_forms
 async def test_parallel_calls(live: Live, wire: Wire, stream: bool) -> None:

@@ -98,6 +98,20 @@ async def test_tools_go_round_on_responses(client: Client, model: str) -> None:
     assert 'The tool Bash returned: "total 0"' in answer.output_text
 
 
+@every_model
+async def test_a_conversation_goes_on_with_the_answer_as_it_came(client: Client, model: str) -> None:
+    """Message objects of the SDK hold more than role and content, also null members, and are sent back whole."""
+    messages: list[Any] = [{"role": "user", "content": "hello"}]
+    asked: Any = {"model": model, "messages": messages, "reasoning_effort": "high"}
+    whole = await client.chat.completions.create(**asked)
+    messages += [whole.choices[0].message, {"role": "user", "content": "and on"}]
+    async with client.chat.completions.stream(**asked) as stream:
+        message: Any = (await stream.get_final_completion()).choices[0].message
+    assert "and on" in message.content
+    messages += [message.model_dump(), {"role": "user", "content": "once more"}]
+    assert "once more" in ((await client.chat.completions.create(**asked)).choices[0].message.content or "")
+
+
 class Step(pydantic.BaseModel):
     """What is asked for."""
 
@@ -105,9 +119,15 @@ class Step(pydantic.BaseModel):
     output: str | None = None
 
 
+# the SDK's own words about the parsed message that it sends back
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 @pytest.mark.parametrize("model", [P1, "gpt-5.6-sol"])
 async def test_an_answer_is_parsed_into_a_model(client: Client, live: Live, model: str) -> None:
     messages: Any = [{"role": "user", "content": "hello"}]
+    completion = await client.chat.completions.parse(model=model, messages=messages, response_format=Step)
+    message: Any = completion.choices[0].message
+    assert isinstance(message.parsed, Step)
+    messages = [*messages, message, *messages]
     completion = await client.chat.completions.parse(model=model, messages=messages, response_format=Step)
     assert isinstance(completion.choices[0].message.parsed, Step)
     form = live.sandbox.p1.requests[-1].body["text"]["format"]

@@ -22,6 +22,7 @@ from proxy.core.convert.openai_fields import (
     hub_request,
     invalid,
     needed_text,
+    not_one_of,
     objects_of,
     optional_flag,
     text_block,
@@ -48,8 +49,9 @@ _FIELDS = frozenset(
 )
 _STREAM_OPTIONS = frozenset({"include_usage", "include_obfuscation"})
 _MESSAGE_KEYS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content"})
-#: Our own answers have annotations, and the SDK's message objects what it parsed: clients send both back.
-_ASSISTANT_KEYS = _MESSAGE_KEYS | {"annotations", "parsed"}
+#: What our own answers have beside their content, and what the SDK's message objects add: clients send all of it back.
+ANSWER_KEYS = frozenset({"reasoning_content", "annotations", "parsed"})
+_ASSISTANT_KEYS = _MESSAGE_KEYS | ANSWER_KEYS
 #: The SDK's stream helper adds `index` and `parsed_arguments` to the calls that clients send back.
 _CALL_KEYS = frozenset({"id", "type", "function", "index"})
 _CALL_FUNCTION_KEYS = frozenset({"name", "arguments", "parsed_arguments"})
@@ -93,7 +95,7 @@ def _include_usage(options: Any, *, stream: bool) -> bool:
         raise invalid("stream_options", "must be an object")
     check_keys(options, _STREAM_OPTIONS, "stream_options")
     if optional_flag(options.get("include_obfuscation"), "stream_options.include_obfuscation"):
-        raise unsupported("stream_options.include_obfuscation")
+        raise unsupported("stream_options.include_obfuscation", True)
     return optional_flag(options.get("include_usage"), "stream_options.include_usage") is True
 
 
@@ -103,7 +105,7 @@ def _check_n(value: Any) -> None:
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise invalid("n", "must be the number 1")
     if value != 1:
-        raise unsupported("n")
+        raise unsupported("n", value)
 
 
 # -- messages
@@ -116,7 +118,7 @@ def _conversation(messages: Any) -> Conversation:
         check_keys(message, _ASSISTANT_KEYS if role == "assistant" else _MESSAGE_KEYS, path)
         reader = _ROLES.get(role) if isinstance(role, str) else None
         if reader is None:
-            raise invalid(f"{path}.role", f"must be one of {', '.join(sorted(_ROLES))}")
+            raise not_one_of(f"{path}.role", sorted(_ROLES), role)
         reader(conversation, message, path)
     return conversation
 
@@ -166,7 +168,7 @@ def _assistant(conversation: Conversation, message: Members, path: str) -> None:
 
 def _call(conversation: Conversation, call: Members, path: str) -> None:
     if call.get("type") != "function":
-        raise unsupported(f"{path}.type")
+        raise unsupported(f"{path}.type", call.get("type"))
     check_keys(call, _CALL_KEYS, path)
     call_id, function = needed_text(call, "id", path), call.get("function")
     if not isinstance(function, dict):

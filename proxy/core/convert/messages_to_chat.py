@@ -14,9 +14,9 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from proxy.core.content import BILLING_PREFIX, blocks_of, document_text, omitted, system_text, texts_of
-from proxy.core.invalid import InvalidRequest
+from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.sse import dump_json
-from proxy.core.tools import client_tools, unique_id, upstream_id
+from proxy.core.tools import NO_RESULT, client_tools, unique_id, upstream_id
 from proxy.core.typed_schema import typed_schema
 
 Message = dict[str, Any]
@@ -24,8 +24,6 @@ Message = dict[str, Any]
 TOOL_ERROR = "[tool execution error]\n"
 #: What stands for reasoning that a conversation lost, where the upstream wants some with every tool call.
 NO_REASONING = "."
-#: What answers a call that the client never answered: an interrupted one leaves some, and no chat server takes them.
-NO_RESULT = "[no tool result]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +206,7 @@ class _Conversation:
                 self._end_turn()
                 self._assistant(blocks_of(message["content"]))
             else:
-                raise InvalidRequest(f"`messages` has the unknown role {role!r}", param="messages")
+                raise InvalidRequest(f"`messages` has the unknown role {shown(role)}", param="messages")
         self._end_turn()
         if self._dialect.system == "user" and self._system:
             self._out.append({"role": "user", "content": "\n\n".join(self._system)})

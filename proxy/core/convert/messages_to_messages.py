@@ -15,7 +15,7 @@ from proxy.core.messages import Event, MessageStream
 from proxy.core.read_tool import MAX_ARGUMENTS
 from proxy.core.reducer import AnswerPolicy, BadAnswer, CallCut
 from proxy.core.sse import dump_json
-from proxy.core.tools import client_tools, parse_arguments, unique_id, upstream_id
+from proxy.core.tools import NO_RESULT, client_tools, parse_arguments, unique_id, upstream_id
 from proxy.core.usage import Usage, count, usage_of
 
 #: Members that are valid only beside a beta header, which is not sent.
@@ -29,7 +29,7 @@ def messages_to_messages(request: Mapping[str, Any], *, model: str, max_tokens: 
     """
     body = {key: value for key, value in request.items() if key not in BETA_MEMBERS}
     messages, instructions = _messages(request.get("messages") or [])
-    body |= {"model": model, "stream": True, "max_tokens": max_tokens, "messages": messages}
+    body |= {"model": model, "stream": True, "max_tokens": max_tokens, "messages": _answered(_turns(messages))}
     system = _system(request.get("system"), instructions)
     if system is not None:
         body["system"] = system
@@ -78,11 +78,45 @@ def _messages(messages: list[Any]) -> tuple[list[dict[str, Any]], list[str]]:
     return out, waiting
 
 
-def _behind_results(blocks: list[Any], texts: list[dict[str, Any]]) -> list[Any]:
-    """Texts before what the user says; tool results must stay first."""
+def _turns(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Neighbours of one role as one message, which is what they mean; results first."""
+    out: list[dict[str, Any]] = []
+    for message in messages:
+        if out and out[-1]["role"] == message["role"]:
+            blocks = [*blocks_of(out[-1]["content"]), *blocks_of(message["content"])]
+            out[-1] = {**message, "content": sorted(blocks, key=lambda block: not _is_result(block))}
+        else:
+            out.append(message)
+    return out
+
+
+def _answered(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same with a result for every call, in the message behind it."""
+    out: list[dict[str, Any]] = []
+    calls: list[str] = []
+    for turn in turns:
+        results = _ids(turn["content"], "tool_result", "tool_use_id")
+        missing = [_no_result(call_id) for call_id in calls if call_id not in results]
+        calls = _ids(turn["content"], "tool_use", "id")
+        out.append({**turn, "content": _behind_results(blocks_of(turn["content"]), missing)} if missing else turn)
+    return [*out, {"role": "user", "content": list(map(_no_result, calls))}] if calls else out
+
+
+def _ids(content: Any, kind: str, member: str) -> list[str]:
+    """Ids of the blocks of a kind, each once."""
+    blocks = [block for block in blocks_of(content) if isinstance(block, Mapping) and block.get("type") == kind]
+    return list(dict.fromkeys(block[member] for block in blocks if isinstance(block.get(member), str)))
+
+
+def _no_result(call_id: str) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": NO_RESULT}
+
+
+def _behind_results(blocks: list[Any], more: list[dict[str, Any]]) -> list[Any]:
+    """Blocks before what the user says; tool results must stay first."""
     others = (at for at, block in enumerate(blocks) if not _is_result(block))
     results = next(others, len(blocks))
-    return [*blocks[:results], *texts, *blocks[results:]]
+    return [*blocks[:results], *more, *blocks[results:]]
 
 
 def _is_result(block: Any) -> bool:

@@ -17,12 +17,11 @@ from proxy.core.read_tool import NAME as READ
 from proxy.core.read_tool import ReadOffsets, guided_definition, result_notes
 from proxy.core.schema import NotStrict, strict_schema, without_foreign_patterns
 from proxy.core.signatures import decode_signature
-from proxy.core.tools import arguments_text, is_web_search, offered_tools, short_name, upstream_id
+from proxy.core.tools import NO_RESULT, arguments_text, is_web_search, offered_tools, short_name, upstream_id
 
 Item = dict[str, Any]
 
 LITE_MARKER = "ws_request_header_x_openai_internal_codex_responses_lite"
-NO_RESULT = "[no tool result]"
 TOOL_ERROR = "[tool execution error]"
 
 

@@ -67,13 +67,8 @@ class ResponsesReply(AnswerReader):
 
     # -- entry points
 
-    def begin(self) -> list[dict[str, Any]]:
-        """The two events in front of everything; nothing when they are out already."""
-        self._begin_once()
-        return self._take()
-
     def keepalive(self) -> dict[str, Any]:
-        """An event for a silence, after `begin`: a comment would not count as life for every client."""
+        """An event for a silence, behind the first batch: a comment would not count as life for every client."""
         self._emit("keepalive")
         return self._out.pop()
 

@@ -10,19 +10,22 @@ Every error is an InvalidRequest with the full path of the member in `param`, e.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from proxy.core.content import IMAGE_TYPES
 from proxy.core.ingress import IngressRules
-from proxy.core.invalid import InvalidRequest
+from proxy.core.invalid import InvalidRequest, cut, shown
 from proxy.core.messages import MAX_MESSAGES, MAX_U32, decode_body
 
 Block = dict[str, Any]
 Members = Mapping[str, Any]
 
 UNSUPPORTED = "unsupported_parameter"
+#: The entries of one list of a body. Several items become one message, so there may be more of them than messages; and
+#: reading them holds the event loop, so that it must be known before how many there are.
+MAX_ENTRIES = 16 * MAX_MESSAGES
 #: The argument text of one call, in bytes: what a tool could take is far below it.
 MAX_ARGUMENTS = 1024 * 1024
 #: The base64 text of one picture of 12 MiB, in characters.
@@ -37,18 +40,24 @@ def invalid(param: str, rule: str) -> InvalidRequest:
     return InvalidRequest(f"`{param}` {rule}", param=param)
 
 
-def unsupported(param: str) -> InvalidRequest:
-    """The error for a member, or a value of it, that nothing upstream could honour."""
-    return InvalidRequest(
-        f"`{param}` is not supported, or not with this value", param=param, code="unsupported_parameter"
-    )
+def not_one_of(param: str, known: Iterable[str], value: Any) -> InvalidRequest:
+    """The error for a value that is none of the known ones."""
+    return invalid(param, f"must be one of {', '.join(known)}, not {shown(value)}")
+
+
+def unsupported(param: str, value: Any = None) -> InvalidRequest:
+    """The error for a member that nothing upstream could honour, or for a value of it: then the value is named."""
+    param = cut(param)
+    rule = "is not supported" if value is None else f"is not supported with the value {shown(value)}"
+    return InvalidRequest(f"`{param}` {rule}", param=param, code=UNSUPPORTED)
 
 
 def check_fields(body: Members, known: frozenset[str], hints: Mapping[str, Callable[[Any], bool]]) -> None:
     """Refuses the alphabetically first top-level member that is neither known nor a hint whose value is harmless."""
     for name in sorted(body.keys() - known):
-        if body[name] is not None and not (name in hints and hints[name](body[name])):
-            raise unsupported(name)
+        value = body[name]
+        if value is not None and not (name in hints and hints[name](value)):
+            raise unsupported(name, value if name in hints and name not in PRIVATE else None)
 
 
 def check_keys(value: Members, known: frozenset[str], path: str) -> None:
@@ -69,6 +78,8 @@ def anything(_value: Any) -> bool:
     return True
 
 
+#: Hints that say who the caller is: no error repeats them.
+PRIVATE = frozenset({"client_metadata"})
 #: Where a prompt is cached changes its price, never its answer.
 CACHE_HINTS: Mapping[str, Callable[[Any], bool]] = {
     "prompt_cache_key": is_text,
@@ -97,7 +108,7 @@ def token_limit(body: Members, name: str) -> int | None:
 
 def effort_of(value: Any, path: str, rules: IngressRules) -> str | None:
     if value is not None and not (isinstance(value, str) and value in rules.efforts):
-        raise invalid(path, f"must be one of {', '.join(rules.efforts)}")
+        raise not_one_of(path, rules.efforts, value)
     return value
 
 
@@ -109,10 +120,16 @@ def needed_text(members: Members, name: str, path: str) -> str:
     return value
 
 
+def check_length(entries: list[Any], path: str) -> None:
+    if len(entries) > MAX_ENTRIES:
+        raise invalid(path, f"has {len(entries)} entries; the limit is {MAX_ENTRIES}")
+
+
 def objects_of(value: Any, path: str) -> Iterator[tuple[str, Members]]:
     """The entries of a list of objects, each with its path."""
     if not isinstance(value, list):
         raise invalid(path, "must be a list of objects")
+    check_length(value, path)
     for index, entry in enumerate(value):
         if not isinstance(entry, dict):
             raise invalid(f"{path}[{index}]", "must be an object")
@@ -190,7 +207,7 @@ def image_block(url: Any, path: str) -> Block:
         raise invalid(path, "must be an http(s) address or a data URL in base64")
     media_type = words[0].removeprefix("data:").strip()
     if media_type not in IMAGE_TYPES:
-        raise invalid(path, f"must be a picture of type {', '.join(sorted(IMAGE_TYPES))}")
+        raise invalid(path, f"must be a picture of type {', '.join(sorted(IMAGE_TYPES))}, not {shown(media_type)}")
     if not 0 < len(data) <= MAX_IMAGE:
         raise invalid(path, f"must hold between 1 and {MAX_IMAGE} characters of base64")
     return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
@@ -240,7 +257,7 @@ class Conversation:
     def call(self, call_id: str, name: str, value: Block, id_path: str) -> Block:
         """A tool call of the assistant; returns its block."""
         if call_id in self._open:
-            raise invalid(id_path, f"is a duplicate: the call {call_id!r} has no result yet")
+            raise invalid(id_path, f"is a duplicate: the call {shown(call_id)} has no result yet")
         block = {"type": "tool_use", "id": call_id, "name": name, "input": value}
         self._content().append(block)
         self._open[call_id] = self._turns[-1]
@@ -249,7 +266,7 @@ class Conversation:
     def result(self, call_id: Any, content: str | list[Block], id_path: str) -> None:
         turn = self._open.pop(call_id, None) if isinstance(call_id, str) else None
         if turn is None:
-            raise invalid(id_path, "must name an earlier call that has no result yet")
+            raise invalid(id_path, f"must name an earlier call that has no result yet, not {shown(call_id)}")
         turn.results.append({"type": "tool_result", "tool_use_id": call_id, "content": content})
 
     def _content(self) -> list[Block]:
@@ -273,7 +290,7 @@ class Conversation:
             elif isinstance(kind, str) and kind == rules.image:
                 blocks.append(self.image(part, at))
             else:
-                raise unsupported(f"{at}.type")
+                raise unsupported(f"{at}.type", kind)
         return blocks
 
     def image(self, part: Members, path: str) -> Block:

@@ -7,6 +7,7 @@ provider has it. Any other kind of tool is refused.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,12 +19,13 @@ from proxy.core.convert.openai_fields import (
     check_keys,
     invalid,
     needed_text,
+    not_one_of,
     objects_of,
     optional_flag,
     unsupported,
 )
 from proxy.core.ingress import IngressRules
-from proxy.core.invalid import InvalidRequest
+from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.tools import MAX_NAME, short_name, unique_id
 
 #: Functions of one request, those in namespaces included.
@@ -39,17 +41,19 @@ _FUNCTION_KEYS = frozenset({"name", "description", "parameters", "strict"})
 _FLAT_FUNCTION_KEYS = _FUNCTION_KEYS | {"type"}
 _WRAPPER_KEYS = frozenset({"type", "function"})
 _NAMESPACE_KEYS = frozenset({"type", "name", "description", "tools"})
+#: The Responses API refuses such names. Plain ones stay: there is no way back from another.
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 #: What `unique_id` may add to a name.
 _SUFFIX_ROOM = len(f"__u{MAX_TOOLS}")
 
 
 def flat_name(namespace: str, name: str) -> str:
-    """The name of a function that stands in a namespace.
+    """The name of a function that stands in a namespace, in characters that every upstream takes.
 
-    >>> flat_name("multi_agent_v1", "close_agent")
-    'multi_agent_v1__close_agent'
+    >>> flat_name("multi_agent_v1", "close_agent"), flat_name("files.v2", "read all")
+    ('multi_agent_v1__close_agent', 'files_v2__read_all')
     """
-    return short_name(f"{namespace}__{name}")
+    return short_name(_NOT_IN_NAMES.sub("_", f"{namespace}__{name}"))
 
 
 @dataclass(slots=True)
@@ -96,7 +100,7 @@ def read_tools(value: Any, rules: IngressRules, *, wrapped: bool) -> ToolSet:
             if rules.search:
                 _add_search(found, entry, path)
         else:
-            raise unsupported(f"{path}.type")
+            raise unsupported(f"{path}.type", kind)
     _name_grouped(found, grouped)
     return found
 
@@ -118,7 +122,7 @@ def _add_function(found: ToolSet, entry: Members, path: str, *, wrapped: bool) -
 def _check_new(found: ToolSet, name: str, path: str) -> None:
     searching = SEARCH_TOOL in found.tools and name == SEARCH_TOOL["name"]
     if searching or name in found.functions:
-        raise invalid(path, f"is a duplicate: there is another tool {name!r}")
+        raise invalid(path, f"is a duplicate: there is another tool {shown(name)}")
 
 
 def _function(function: Members, path: str, keys: frozenset[str]) -> Block:
@@ -146,11 +150,11 @@ def _add_namespace(found: ToolSet, grouped: dict[tuple[str, str], Block], entry:
         raise invalid(f"{path}.description", "must be a string")
     for inner_path, inner in objects_of(entry.get("tools"), f"{path}.tools"):
         if inner.get("type") != "function":
-            raise unsupported(f"{inner_path}.type")
+            raise unsupported(f"{inner_path}.type", inner.get("type"))
         tool = _function(inner, inner_path, _FLAT_FUNCTION_KEYS)
         key = namespace, tool["name"]
         if key in grouped:
-            raise invalid(f"{inner_path}.name", f"is a duplicate: the namespace has another function {key[1]!r}")
+            raise invalid(f"{inner_path}.name", f"is a duplicate: the namespace has another function {shown(key[1])}")
         if about:
             tool["description"] = "\n\n".join(filter(None, (about, tool.get("description"))))
             about = None
@@ -204,16 +208,16 @@ def _choice(value: Any, tools: ToolSet, *, wrapped: bool) -> Block | None:
         return None
     if isinstance(value, str):
         if value not in _CHOICES:
-            raise unsupported("tool_choice")
+            raise unsupported("tool_choice", value)
         return {"type": _CHOICES[value]}
     if not isinstance(value, dict):
         raise invalid("tool_choice", "must be a string or an object")
     if value.get("type") != "function":
-        raise unsupported("tool_choice.type")
+        raise unsupported("tool_choice.type", value.get("type"))
     named = value.get("function") if wrapped else value
     name = named.get("name") if isinstance(named, dict) else None
     if not isinstance(name, str) or name not in tools.functions:
-        raise invalid("tool_choice", "must name one of the functions in `tools`")
+        raise invalid("tool_choice", f"must name one of the functions in `tools`, not {shown(name)}")
     return {"type": "tool", "name": name}
 
 
@@ -228,7 +232,7 @@ def check_rules(
     Bridged tools answer in a later request: they need a stream to hold open and a session to find it again.
     """
     if conversation.linked_image is not None and not rules.image_urls:
-        raise unsupported(conversation.linked_image)
+        raise unsupported(conversation.linked_image, "an http(s) address")
     if rules.tools is None or not tools.tools:
         return
     if not stream:
@@ -237,4 +241,4 @@ def check_rules(
         raise invalid("tools", "need a session with this model: send a session id in the `session_id` header")
     for tool, path in zip(tools.tools, tools.paths, strict=True):
         if tool["name"] not in rules.tools:
-            raise invalid(path, f"must be one of {', '.join(sorted(rules.tools))} with this model")
+            raise not_one_of(path, sorted(rules.tools), tool["name"])

@@ -22,11 +22,13 @@ from proxy.core.convert.openai_fields import (
     call_input,
     check_fields,
     check_keys,
+    check_length,
     effort_of,
     hub_request,
     invalid,
     is_text,
     needed_text,
+    not_one_of,
     objects_of,
     optional_flag,
     text_block,
@@ -35,6 +37,7 @@ from proxy.core.convert.openai_fields import (
 )
 from proxy.core.convert.openai_tools import ToolSet, check_rules, flat_name, read_choice, read_tools
 from proxy.core.ingress import Ingress, IngressRules
+from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.sse import dump_json
 
 _FIELDS = frozenset(
@@ -115,7 +118,7 @@ def responses_request_to_messages(body: Members, rules: IngressRules, *, session
     messages = items.conversation.messages("input")
     parallel = optional_flag(body.get("parallel_tool_calls"), "parallel_tool_calls")
     if optional_flag(body.get("store"), "store"):
-        raise unsupported("store")
+        raise unsupported("store", True)
     limit = token_limit(body, "max_output_tokens")
     tools = read_tools(body.get("tools"), rules, wrapped=False)
     items.rename(tools)
@@ -135,7 +138,7 @@ def _effort(reasoning: Any, rules: IngressRules) -> str | None:
     check_keys(reasoning, frozenset(_REASONING), "reasoning")
     for name, accepts in _REASONING.items():
         if reasoning.get(name) is not None and not accepts(reasoning[name]):
-            raise invalid(f"reasoning.{name}", "has a value that nobody knows")
+            raise invalid(f"reasoning.{name}", f"has the unknown value {shown(reasoning[name])}")
     return effort_of(reasoning.get("effort"), "reasoning.effort", rules)
 
 
@@ -178,7 +181,7 @@ class _Items:
             kind = item.get("type")
             reader = _KINDS.get(kind) if isinstance(kind, str) else _Items._message
             if reader is None:
-                raise unsupported(f"{path}.type")
+                raise unsupported(f"{path}.type", kind)
             reader(self, item, path)
 
     def rename(self, tools: ToolSet) -> None:
@@ -191,7 +194,7 @@ class _Items:
         check_keys(item, _MESSAGE_KEYS, path)
         role, content = item.get("role"), item.get("content")
         if role not in _ROLES:
-            raise invalid(f"{path}.role", f"must be one of {', '.join(_ROLES)}")
+            raise not_one_of(f"{path}.role", _ROLES, role)
         if isinstance(content, str):
             blocks = [text_block(content)] if content else []
         elif isinstance(content, list):
@@ -212,7 +215,7 @@ class _Items:
         if not isinstance(call_id, str) or not call_id:
             raise invalid(f"{path}.call_id", "must be a non-empty string")
         name = needed_text(item, "name", path)
-        value = call_input(item.get("arguments"), f"{path}.arguments")
+        value = _input(item, f"{path}.arguments")
         if item.get("namespace") is None:
             self.conversation.call(call_id, name, value, f"{path}.call_id")
             return
@@ -233,6 +236,7 @@ class _Items:
 
     def _output_parts(self, parts: list[Any], path: str) -> str | list[Block]:
         """Texts and pictures as blocks, anything else as the text of its JSON."""
+        check_length(parts, path)
         blocks: list[Block] = []
         for index, part in enumerate(parts):
             kind = part.get("type") if isinstance(part, dict) else None
@@ -253,6 +257,17 @@ class _Items:
 
     def _nothing(self, item: Members, path: str) -> None:
         """A search that the provider made: its findings are in the text behind it."""
+
+
+def _input(item: Members, path: str) -> Block:
+    """The input of a call. One that the token limit cut has arguments that cannot be read: it never ran, and without
+    them the conversation can go on."""
+    try:
+        return call_input(item.get("arguments"), path)
+    except InvalidRequest:
+        if item.get("status") == "incomplete" and isinstance(item.get("arguments"), str):
+            return {}
+        raise
 
 
 def _texts(item: Members, name: str, kind: str, path: str) -> list[str]:

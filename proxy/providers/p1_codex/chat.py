@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from proxy.core.convert.chat_request_to_messages import ANSWER_KEYS
 from proxy.core.convert.openai_fields import invalid, needed_text, objects_of, optional_flag
 from proxy.core.ingress import Ingress
-from proxy.core.invalid import InvalidRequest
+from proxy.core.invalid import InvalidRequest, cut, shown
 from proxy.core.messages import MAX_MESSAGES
 
 Members = Mapping[str, Any]
@@ -32,6 +33,8 @@ _FIELDS = frozenset(
     }
 )
 _MESSAGE_FIELDS = frozenset({"role", "content", "name"})
+#: An earlier answer comes back with all that it had; only its text is read.
+_ANSWER_FIELDS = _MESSAGE_FIELDS | ANSWER_KEYS
 #: role -> the hub's; instructions stay where they stand in the conversation
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 #: field -> its highest value. They are checked and not sent: the backend refuses them.
@@ -67,10 +70,14 @@ def _coded(param: str, rule: str, code: str) -> InvalidRequest:
     return InvalidRequest(f"`{param}` {rule}", param=param, code=code)
 
 
+def _unknown_word(param: str, known: Iterable[str], value: Any) -> InvalidRequest:
+    return _coded(param, f"must be {' or '.join(known)} for this model, not {shown(value)}", "unsupported_value")
+
+
 def _known_only(members: Members, known: frozenset[str], path: str) -> None:
     strangers = [name for name in members.keys() - known if members[name] is not None]
     if strangers:
-        name = path + min(strangers)
+        name = cut(path + min(strangers))
         raise InvalidRequest(f"Unsupported parameter: {name}", param=name, code="unsupported_parameter")
 
 
@@ -83,12 +90,12 @@ def _messages(value: Any) -> list[dict[str, Any]]:
 
 
 def _message(message: Members, path: str) -> dict[str, Any]:
-    _known_only(message, _MESSAGE_FIELDS, f"{path}.")
     role = message.get("role")
+    _known_only(message, _ANSWER_FIELDS if role == "assistant" else _MESSAGE_FIELDS, f"{path}.")
     if not isinstance(role, str):
         raise invalid(f"{path}.role", "must be a string")
     if role not in _ROLES:
-        raise _coded(f"{path}.role", f"must be one of {', '.join(_ROLES)} for this model", "unsupported_value")
+        raise _unknown_word(f"{path}.role", _ROLES, role)
     return {"role": _ROLES[role], "content": _content(message.get("content"), f"{path}.content")}
 
 
@@ -102,7 +109,7 @@ def _content(content: Any, path: str) -> list[dict[str, Any]]:
 
 def _part(part: Members, path: str) -> dict[str, Any]:
     if part.get("type") != "text":
-        raise _coded(f"{path}.type", "must be `text` for this model", "unsupported_value")
+        raise _unknown_word(f"{path}.type", ("text",), part.get("type"))
     return {"type": "text", "text": needed_text(part, "text", path)}
 
 
@@ -124,7 +131,7 @@ def _effort(effort: Any) -> str:
     if not isinstance(effort, str):
         raise invalid("reasoning_effort", "must be a string")
     if effort not in EFFORTS:
-        raise _coded("reasoning_effort", f"must be one of {', '.join(EFFORTS)}", "unsupported_value")
+        raise _unknown_word("reasoning_effort", EFFORTS, effort)
     return effort
 
 
@@ -138,7 +145,7 @@ def _format(value: Any) -> dict[str, Any] | None:
     if not isinstance(kind, str):
         raise invalid("response_format.type", "must be a string")
     if kind not in _FORMATS:
-        raise _coded("response_format.type", f"must be one of {', '.join(_FORMATS)}", "unsupported_value")
+        raise _unknown_word("response_format.type", _FORMATS, kind)
     return _FORMATS[kind](value)
 
 

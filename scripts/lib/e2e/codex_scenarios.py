@@ -141,6 +141,30 @@ async def stream_cut_in_the_middle(codex: Codex, folder: Path) -> None:
 
 
 @scenario
+async def call_cut_by_the_token_limit(codex: Codex, folder: Path) -> None:
+    """Codex says that the answer is incomplete, and repeats the cut call ever after: the conversation must go on."""
+    cut = {"provider": "p2", "fault": "truncated_arguments"}
+    async with sandboxed_proxy(folder, [cut]) as url:
+        broken = await codex.run(url, "use exec_command: ls", model="kimi-for-coding")
+        later = await codex.run(url, "hello again", model="kimi-for-coding", resume=True)
+    expect("max_output_tokens" in broken.failure, "the limit is told", broken.finished)
+    expect('"hello again"' in later.text and later.finished.status == 0, "the conversation goes on", later.finished)
+
+
+@scenario
+async def models_change(codex: Codex, folder: Path) -> None:
+    """What the page says of a changed provider."""
+    chain = ("kimi-for-coding", "minimax-m3", "gpt-5.5", "opencode-go/kimi-k2.6", "sonnet", "kimi-for-coding")
+    async with sandboxed_proxy(folder, []) as url:
+        for number, model in enumerate((*chain, "gpt-5.6-sol")):
+            prompt = f'use exec_command: {{"cmd": "echo turn-{number}"}}'
+            done = await codex.run(url, prompt, model=model, resume=number > 0)
+            expect(f"turn-{number}" in done.text and done.finished.status == 0, f"{model} goes on", done.finished)
+        back = await codex.run(url, "hello", model="kimi-for-coding", resume=True)
+    expect("custom_tool_call" in back.failure, "the refusal names what only p1 understands", back.finished)
+
+
+@scenario
 async def context_overflow(codex: Codex, folder: Path) -> None:
     """Codex stops and says so, without asking again."""
     overflow = {"fault": "failed", "code": "context_length_exceeded", "times": None}

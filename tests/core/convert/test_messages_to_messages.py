@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from typing import Any
 
@@ -80,6 +81,68 @@ def test_ids_that_were_made_unique_go_back() -> None:
     body = sent([USER, {"role": "assistant", "content": calls}, {"role": "user", "content": results}])
     assert body["messages"][1]["content"][0]["id"] == body["messages"][2]["content"][0]["tool_use_id"] == "call_1"
     assert calls[0]["id"] == "call_1__u2"
+
+
+def calls(*ids: str) -> dict[str, Any]:
+    return {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": name, "name": "f", "input": {}} for name in ids],
+    }
+
+
+def results(*ids: str, content: str = "x", then: str = "") -> dict[str, Any]:
+    blocks: list[dict[str, Any]] = [{"type": "tool_result", "tool_use_id": name, "content": content} for name in ids]
+    return {"role": "user", "content": [*blocks, *([{"type": "text", "text": then}] if then else [])]}
+
+
+MISSING = {"content": "[no tool result]"}
+SAYS = {"role": "assistant", "content": "b"}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([USER, calls("a", "b")], [USER, calls("a", "b"), results("a", "b", **MISSING)]),
+        ([USER, calls("a"), USER], [USER, calls("a"), results("a", then="hi", **MISSING)]),
+        (
+            [USER, calls("a"), SAYS, USER],
+            [
+                USER,
+                {"role": "assistant", "content": [*calls("a")["content"], {"type": "text", "text": "b"}]},
+                results("a", then="hi", **MISSING),
+            ],
+        ),
+        (
+            [USER, calls("a", "b"), results("b", then="c"), SAYS],
+            [
+                USER,
+                calls("a", "b"),
+                {
+                    "role": "user",
+                    "content": [
+                        *results("b")["content"],
+                        *results("a", **MISSING)["content"],
+                        {"type": "text", "text": "c"},
+                    ],
+                },
+                SAYS,
+            ],
+        ),
+        ([USER, calls("a", "b"), results("a"), results("b")], [USER, calls("a", "b"), results("a", "b")]),
+        ([USER, calls("a"), USER, results("a")], [USER, calls("a"), results("a", then="hi")]),
+        ([USER, calls("a"), results("a"), calls("a"), results("a")], None),
+        ([USER, SAYS, USER], None),
+    ],
+)
+def test_calls_without_results_get_some(given: list[Any], expected: list[Any] | None) -> None:
+    before = copy.deepcopy(given)
+    assert sent(given)["messages"] == (given if expected is None else expected)
+    assert given == before
+
+
+def test_a_call_without_a_result_is_told_from_one_of_the_same_name_later() -> None:
+    body = sent([USER, calls("a"), USER, calls("a"), results("a")])
+    assert body["messages"][2:] == [results("a", then="hi", **MISSING), calls("a"), results("a")]
 
 
 def test_only_foreign_thoughts_are_left_out() -> None:

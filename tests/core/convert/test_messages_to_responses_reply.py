@@ -13,7 +13,7 @@ from openai_streams import check_response_events
 from core.reply_cases import ID, answer, answers, batches, responses_reply, responses_result
 from core.strategies import cut_places
 from proxy.core.ingress import Ingress
-from proxy.core.messages import Event
+from proxy.core.messages import PING, Event
 from proxy.core.reducer import BadAnswer
 from proxy.core.usage import usage_of
 
@@ -206,18 +206,18 @@ def test_what_the_request_left_out_has_its_default() -> None:
     assert (response["store"], response["truncation"], response["metadata"]) == (False, "disabled", {})
 
 
-def test_the_beginning_comes_once_and_may_come_before_everything() -> None:
+def test_the_beginning_comes_once_whatever_the_first_batch_holds() -> None:
     reply = responses_reply()
-    first = reply.begin()
+    first = reply.feed([PING])
     assert [event["type"] for event in first] == ["response.created", "response.in_progress"]
-    assert reply.begin() == []
+    assert reply.feed([PING]) == []
     rest = reply.feed(answer(("text", "a")))
     assert [*first, *rest] == responses_reply().feed(answer(("text", "a")))
 
 
 def test_a_silence_is_numbered_like_everything() -> None:
     reply, events = responses_reply(), answer(("text", "a"))
-    out = [*reply.begin(), reply.keepalive(), *reply.feed(events[:3]), reply.keepalive(), *reply.feed(events[3:])]
+    out = [*reply.feed([PING]), reply.keepalive(), *reply.feed(events[:3]), reply.keepalive(), *reply.feed(events[3:])]
     assert out[2] == {"type": "keepalive", "sequence_number": 2}
     check_response_events(out)
 
@@ -273,7 +273,7 @@ def test_any_answer_in_any_batches(events: list[Event], cuts: list[int], silent:
     assert responses_result(batches(events, cuts), ingress) == (out, response)
     if silent:
         reply = responses_reply(ingress)
-        noisy = reply.begin()
+        noisy = reply.feed([PING])
         for piece in batches(events, cuts):
             noisy += [reply.keepalive(), *reply.feed(piece)] if not reply.finished else []
         check_response_events(noisy)

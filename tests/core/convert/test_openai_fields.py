@@ -15,8 +15,8 @@ from core.openai_bodies import MINIMAL, PARSERS, RENDERERS, RULES, SURFACES, che
 from core.strategies import OPEN_BODIES, hub_requests, json_objects
 from core.vector_cases import BODIES, DIALECTS, chat_translated, ingress_parsed, ingress_result, read, request_cases
 from proxy.core.content import blocks_of
-from proxy.core.convert.openai_fields import MAX_ARGUMENTS, MAX_IMAGE
-from proxy.core.invalid import InvalidRequest
+from proxy.core.convert.openai_fields import MAX_ARGUMENTS, MAX_ENTRIES, MAX_IMAGE
+from proxy.core.invalid import MAX_SHOWN, InvalidRequest
 from proxy.core.messages import MAX_MESSAGES, MAX_U32
 
 CASES = [(surface, case) for surface, folder in BODIES.items() for case in request_cases(folder)]
@@ -118,6 +118,78 @@ def test_a_field_that_cannot_be_honoured_is_refused_by_name(surface: str, name: 
 @pytest.mark.parametrize("surface", SURFACES)
 def test_the_alphabetically_first_of_several_is_named(surface: str) -> None:
     assert refusal(surface, user="u", top_p=1, temperature=0)[0] == "temperature"
+
+
+def refused_with(surface: str, **members: Any) -> InvalidRequest:
+    with pytest.raises(InvalidRequest) as caught:
+        parse(surface, **members)
+    return caught.value
+
+
+#: What is refused, and how the message shows it. `hosted` is a value that stands at each place in turn.
+NAMED: list[tuple[str, dict[str, Any]]] = [
+    *((surface, {"tools": [{"type": "hosted"}]}) for surface in SURFACES),
+    *((surface, {"tool_choice": "hosted"}) for surface in SURFACES),
+    *((surface, {"tool_choice": {"type": "hosted"}}) for surface in SURFACES),
+    ("chat", {"tool_choice": {"type": "function", "function": {"name": "hosted"}}}),
+    ("chat", {"reasoning_effort": "hosted"}),
+    ("chat", {"messages": [{"role": "hosted", "content": "x"}]}),
+    ("chat", {"messages": [{"role": "user", "content": [{"type": "hosted"}]}]}),
+    ("chat", {"messages": [{"role": "tool", "tool_call_id": "hosted"}]}),
+    ("chat", {"messages": [{"role": "assistant", "tool_calls": [{"type": "hosted"}]}]}),
+    ("responses", {"tool_choice": {"type": "function", "name": "hosted"}}),
+    ("responses", {"tools": [{"type": "namespace", "name": "n", "tools": [{"type": "hosted"}]}]}),
+    ("responses", {"include": ["reasoning.encrypted_content", "hosted"]}),
+    ("responses", {"service_tier": "hosted"}),
+    ("responses", {"reasoning": {"effort": "hosted"}}),
+    ("responses", {"reasoning": {"summary": "hosted"}}),
+    ("responses", {"input": [{"role": "hosted", "content": "x"}]}),
+    ("responses", {"input": [{"type": "hosted"}]}),
+    ("responses", {"input": [{"role": "user", "content": [{"type": "hosted"}]}]}),
+    ("responses", {"input": [{"type": "function_call_output", "call_id": "hosted", "output": "x"}]}),
+]
+
+
+@pytest.mark.parametrize(("surface", "members"), NAMED)
+def test_a_refusal_names_the_refused_value(surface: str, members: dict[str, Any]) -> None:
+    assert "'hosted'" in refused_with(surface, **members).message
+    long = json.loads(json.dumps(members).replace("hosted", "h" * 1_000_000))
+    assert len(refused_with(surface, **long).message) < 3 * MAX_SHOWN
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_a_refusal_repeats_little_of_the_callers_names(surface: str) -> None:
+    name = "n" * 1_000_000
+    tool = {"name": name, "function": {"name": name}, "type": "function"}
+    tools: list[Any] = [
+        {key: tool[key] for key in (("type", "function") if surface == "chat" else ("type", "name"))}
+    ] * 2
+    turns = [{"role": "user", "content": "x", name: 1}]
+    for members in ({name: 1}, {"tools": tools}, {"messages" if surface == "chat" else "input": turns}):
+        refused = refused_with(surface, **members)
+        assert len(refused.message) < 3 * MAX_SHOWN and 0 < len(refused.param or "") <= MAX_SHOWN
+    assert refusal(surface, **{"n" * MAX_SHOWN: 1})[0] == "n" * MAX_SHOWN
+
+
+def test_who_the_caller_is_is_never_repeated() -> None:
+    assert "me@home" not in refused_with("responses", client_metadata="me@home").message
+
+
+@pytest.mark.parametrize(
+    ("surface", "member", "entry"),
+    [
+        ("chat", "messages", {"role": "user", "content": "x"}),
+        ("responses", "input", {"role": "user", "content": "x"}),
+        ("responses", "input", {"type": "reasoning"}),
+    ],
+)
+def test_too_many_entries_are_refused_before_they_are_read(surface: str, member: str, entry: dict[str, Any]) -> None:
+    """Each of them holds the event loop; one that would be refused shows that none was looked at."""
+    body = {**MINIMAL[surface], member: [entry] * (MAX_ENTRIES + 1)}
+    body[member][0] = "no object"
+    with pytest.raises(InvalidRequest, match=f"limit is {MAX_ENTRIES}") as caught:
+        PARSERS[surface](body, RULES["p2"])
+    assert caught.value.param == member
 
 
 @pytest.mark.parametrize("surface", SURFACES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -69,6 +70,15 @@ def test_strict_is_accepted_and_left_out(surface: str, strict: bool | None) -> N
     tool = function_tool(surface, "f", description="d", parameters=schema, strict=strict)
     declared = {"name": "f", "input_schema": schema, "description": "d"}
     assert parse(surface, tools=[tool]).request["tools"] == [declared]
+
+
+@pytest.mark.parametrize(("namespace", "name"), [("a.b", "c d"), ("a", "c/d:e"), ("ä", "日本"), ("a" * 60, "b.c" * 9)])
+def test_names_of_functions_in_namespaces_fit_every_upstream(namespace: str, name: str) -> None:
+    tool = {"type": "namespace", "name": namespace, "tools": [function_tool("responses", name)]}
+    ingress = parse("responses", tools=[tool, function_tool("responses", "p.q")])
+    flat, plain = (declared["name"] for declared in ingress.request["tools"])
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", flat) and plain == "p.q"
+    assert ingress.namespaces == {flat: (namespace, name)}
 
 
 #: member of a function -> values that it cannot have

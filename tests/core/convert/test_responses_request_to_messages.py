@@ -167,6 +167,15 @@ def test_a_bad_item(item: dict[str, Any], param: str, code: str | None) -> None:
     assert refusal("responses", input=[{"role": "user", "content": "u"}, item]) == (f"input[1].{param}", code)
 
 
+@pytest.mark.parametrize("status", [None, "completed", "in_progress"])
+def test_only_a_cut_call_may_have_arguments_that_cannot_be_read(status: str | None) -> None:
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"a', "status": status}
+    assert refusal("responses", input=[call]) == ("input[0].arguments", None)
+    assert refusal("responses", input=[{**call, "status": "incomplete", "arguments": 5}])[0] == "input[0].arguments"
+    (message,) = parse("responses", input=[{**call, "status": "incomplete"}]).request["messages"]
+    assert message["content"] == [{"type": "tool_use", "id": "c", "name": "f", "input": {}}]
+
+
 @pytest.mark.parametrize("rules", RULES)
 def test_what_the_sdk_adds_to_parsed_items_is_ignored(rules: str) -> None:
     part = {"type": "output_text", "text": "a", "annotations": [{"type": "url_citation"}], "logprobs": [], "parsed": {}}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from proxy.core.invalid import InvalidRequest
+from proxy.core.invalid import MAX_SHOWN, InvalidRequest
 from proxy.providers.p1_codex.chat import chat_request
 
 USER = {"role": "user", "content": "hello"}
@@ -17,11 +18,16 @@ def parse(*, lite: bool = False, **members: Any) -> Any:
     return chat_request({"model": "gpt-5.5", "messages": [USER], **members}, lite=lite)
 
 
-def refusal(**members: Any) -> tuple[str | None, str | None]:
-    with pytest.raises(InvalidRequest) as refused:
+def refused(**members: Any) -> InvalidRequest:
+    with pytest.raises(InvalidRequest) as caught:
         parse(**members)
-    assert refused.value.param is None or refused.value.param in refused.value.message
-    return refused.value.param, refused.value.code
+    return caught.value
+
+
+def refusal(**members: Any) -> tuple[str | None, str | None]:
+    error = refused(**members)
+    assert error.param is None or error.param in error.message
+    return error.param, error.code
 
 
 REFUSED = """
@@ -115,6 +121,37 @@ def test_messages(messages: Any, param: str, code: str | None) -> None:
 )
 def test_members(members: dict[str, Any], param: str, code: str | None) -> None:
     assert refusal(**members) == (param, code)
+
+
+ANSWER = {"role": "assistant", "content": "b", "reasoning_content": "t", "annotations": [{}], "parsed": {"a": 1}}
+NOTHING = {"refusal": None, "audio": None, "function_call": None, "tool_calls": None}
+
+
+def test_an_answer_comes_back_with_all_that_it_had() -> None:
+    messages = parse(messages=[USER, {**ANSWER, **NOTHING}, USER]).request["messages"]
+    assert messages[1] == {"role": "assistant", "content": [{"type": "text", "text": "b"}]}
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "annotations", "parsed"])
+def test_nobody_but_the_assistant_has_what_an_answer_has(name: str) -> None:
+    assert refusal(messages=[{**USER, name: ANSWER[name]}]) == (f"messages[0].{name}", UNSUPPORTED)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"messages": [{"role": "hosted", "content": "x"}]},
+        {"messages": [{"role": "user", "content": [{"type": "hosted"}]}]},
+        {"reasoning_effort": "hosted"},
+        {"response_format": {"type": "hosted"}},
+        {"hosted": 1},
+        {"messages": [{**USER, "hosted": 1}]},
+    ],
+)
+def test_a_refusal_names_the_value_and_repeats_little_of_it(members: dict[str, Any]) -> None:
+    assert "hosted" in refused(**members).message
+    long = json.loads(json.dumps(members).replace("hosted", "h" * 1_000_000))
+    assert len(refused(**long).message) < 3 * MAX_SHOWN and len(refused(**long).param or "") <= MAX_SHOWN
 
 
 def test_the_hub_request() -> None:
