@@ -12,6 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from proxy.config import Config
+from proxy.core.invalid import cut
 from proxy.core.lifecycle import ModelResolved, ProjectResolved, ProviderSelected, Sequenced, Started
 from proxy.core.routing import Route, catalog_text, normalise_model, route
 from proxy.errors import RequestError
@@ -124,7 +125,7 @@ def choose(
     exchange.model = model
     if found is None:
         exchange.log("warn", "unknown model")
-        raise unknown_model(exchange, config, f'Unknown model "{model}".')
+        raise unknown_model(exchange, config, f'Unknown model "{cut(model)}".')
     exchange.provider = found.label
     if found.label not in state.providers:
         raise unknown_model(exchange, config, f'Model "{model}" belongs to {found.label}, which is not available yet.')
