@@ -65,7 +65,7 @@ class EventWriter:
         failure before it keeps its status."""
         if self._response is None:
             if all(event["type"] in _FRAMING for event in events):
-                self._held += events
+                self._held += [event for event in events if event["type"] != "ping"]  # nobody waits for a sign of life
                 return
             events, self._held = self._held + events, []
         await self._write(events)
