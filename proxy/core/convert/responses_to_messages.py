@@ -73,7 +73,7 @@ class ResponsesToMessages:
         self._calls: dict[int, _Call] = {}
         self._done_calls: set[tuple[int, str]] = set()  # (output_index, the upstream's call id)
         self._open_items: set[int] = set()
-        self._unended = False  # a call was taken for complete without the upstream saying so
+        self._doubtful = False  # a call may not be complete, or not be the last one
         self._searches = HostedSearches(stream, policy)
         self._refused = False
         self.saw_tool_use = False
@@ -101,9 +101,9 @@ class ResponsesToMessages:
         nothing else was under way: the client has to act next anyway. Raises CutAnswer otherwise."""
         if not self.finished:
             under_way = self._open_items or self._calls or self._texts or self._thinking is not None
-            if under_way or self._unended or not self._done_calls:
+            if under_way or self._doubtful or not self._done_calls:
                 raise CutAnswer("the upstream cut the answer: it ended before its last event")
-            self._end("tool_use", {})
+            self._end("tool_use", {"input_tokens": self._stream.input_tokens})
         return self._stream.take()
 
     def interrupt(self) -> list[Event]:
@@ -311,7 +311,7 @@ class ResponsesToMessages:
             if not earlier.text:
                 raise BadAnswer(f"the upstream never ended the call of tool {earlier.name}")
             self._complete(index, earlier, "".join(earlier.text))
-            self._unended = True
+            self._doubtful = True
         self._open_call(index, item)
 
     def _open_call(self, index: int, item: Mapping[str, Any]) -> None:
@@ -334,7 +334,10 @@ class ResponsesToMessages:
 
     def _arguments_delta(self, event: Mapping[str, Any]) -> None:
         call, delta = self._call_of(event), event.get("delta")
-        if call is None or not isinstance(delta, str) or not delta:
+        if not isinstance(delta, str) or not delta:
+            return
+        if call is None:
+            self._doubtful = True
             return
         self.produced, self.only_thinking = True, False
         self._append(call, delta)
@@ -373,6 +376,7 @@ class ResponsesToMessages:
             self._call_added(index, item)
         call = self._calls[index]
         self._done_calls.add((index, call_id or call.sent_as))
+        self._doubtful = self._doubtful or item.get("status") not in (None, "completed")
         self.produced, self.only_thinking = True, False
         if not call.text:
             self._append(call, _final_arguments(item))

@@ -7,11 +7,11 @@ from functools import partial
 from proxy.providers import failures
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.responses import is_last
-from proxy.providers.transport import EOF, Wire
+from proxy.providers.transport import Wire
 
 SERVICE = "codex"
 
 upstream_error = partial(failures.upstream_error, LABEL)
 final_error = partial(failures.final_error, LABEL, cure=f"sign in again: model-proxy auth login {LABEL}")
 
-WIRE = Wire(LABEL, SERVICE, is_last, upstream_error, eof=EOF)
+WIRE = Wire(LABEL, SERVICE, is_last, upstream_error)

@@ -159,6 +159,8 @@ class Socket:
                 reading.pings.append(message.data)
             elif message.type is not WSMsgType.PONG:
                 reading.end = _end_of(message)
+                if reading.end == CLOSED and self._garbage:  # what was cut may have been an event
+                    reading.end = "ws_cut"
             if reading.end is not None:
                 break
         return reading

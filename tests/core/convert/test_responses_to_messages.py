@@ -339,6 +339,9 @@ ARGUMENTS = {"type": "response.function_call_arguments.delta", "output_index": 0
         ([*CALL, added(1, type="reasoning", id="rs")], False),
         ([*CALL, added(1, type="web_search_call", id="ws")], False),
         ([*CALL, TEXT_DELTA], False),
+        ([*CALL, {**ARGUMENTS, "output_index": 1}], False),
+        ([CALL[0], done(0, **CALL_ITEM, arguments='{"command":"ls"}', status="incomplete")], False),
+        ([CALL[0], done(0, **CALL_ITEM, arguments='{"command":"ls"}', status="completed")], True),
         ([*CALL, THOUGHT_DELTA], False),
         ([CALL[0], ARGUMENTS, added(0, **OTHER), done(0, **OTHER, arguments="{}")], False),
         ([added(1, type="message", id="m"), TEXT_DELTA, done(1, type="message", id="m", content=[])], False),
@@ -351,6 +354,7 @@ def test_a_cut_does_no_harm_behind_calls_that_are_over(events: list[dict[str, An
         out += machine.cut()
         check_message_stream(out)
         assert machine.finished and out[-2]["delta"]["stop_reason"] == "tool_use"
+        assert out[-2]["usage"]["input_tokens"] == out[0]["message"]["usage"]["input_tokens"]
         assert machine.cut() == []
     else:
         with pytest.raises(CutAnswer):

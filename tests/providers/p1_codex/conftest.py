@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness import Live
-from ws_upstream import Backend, running_backend
+from ws_upstream import Asking, Backend, running_backend
 
 from proxy.providers.p1_codex import sockets
 from proxy.providers.p1_codex.vitals import Timers
@@ -21,9 +21,6 @@ from proxy.sandbox import Sandbox
 async def backend() -> AsyncIterator[Backend]:
     async with running_backend() as running:
         yield running
-
-
-Asking = Callable[..., AbstractAsyncContextManager[Live]]
 
 
 @pytest.fixture

@@ -193,7 +193,7 @@ async def test_a_small_request_on_the_side_changes_nothing(live: Live) -> None:
         ({"fault": "unauthorized", "times": 2}, "sign_in"),
         ({"fault": "context_http"}, "context"),
         ({"fault": "usage_limit"}, "usage_limit"),
-        ({"events": [done(ITEM)]}, "not_completed"),
+        ({"events": [done(ITEM)], "times": 4}, "transport"),
         ({"events": [done(ITEM)], "then": "cut", "times": 4}, "transport"),
     ],
 )

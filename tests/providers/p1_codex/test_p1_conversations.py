@@ -9,12 +9,12 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
-from conftest import Asking
 from harness import Live, ask, until
 from outcomes import Good, is_good
 from talks import Talk
 from ws_upstream import (
     CREATED,
+    Asking,
     Backend,
     Peer,
     Play,

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from conftest import Asking
 from harness import ask, tool, until
 from outcomes import Broken, Good, Outcome, Refused, is_broken, is_good
 from ws_upstream import (
     CREATED,
     LIMITS,
+    Asking,
     Backend,
     Peer,
     Play,
@@ -81,6 +81,14 @@ def garbage(count: int) -> Play:
     return play
 
 
+async def torn_event(peer: Peer, frame: dict[str, Any]) -> None:
+    """A whole call, and a text that may have been the beginning of more."""
+    await peer.say(CREATED, *WHOLE_CALL)
+    await peer.ws.send_str('{"type":"response.output_it')
+    await asyncio.sleep(0.02)
+    peer.cut()
+
+
 async def deaf(peer: Peer, frame: dict[str, Any]) -> None:
     """Speaks once, then reads no more."""
     await peer.say(CREATED)
@@ -130,6 +138,7 @@ CASES: list[tuple[str, Play, Outcome]] = [
         saying(CREATED, *WHOLE_CALL, *call_events("a", "c2", 1)[:1]),
         Broken(open="tool_use"),
     ),
+    ("cut after a call, in an event", torn_event, Broken(words="inside an event")),
     ("cut after a call, in reasoning", saying(CREATED, *WHOLE_CALL, OPEN_REASONING), Broken()),
     ("cut in thinking", saying(CREATED, THOUGHT), Good(2, blocks=("thinking", "text"), waits=(1.5,))),
     (

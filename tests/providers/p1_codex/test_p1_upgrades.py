@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from conftest import Asking
 from harness import ask, until
 from outcomes import Good, is_good
-from ws_upstream import Backend, failure, leaving_nothing, saying
+from ws_upstream import Asking, Backend, failure, leaving_nothing, saying
 
 from proxy.providers.p1_codex import dial, sockets
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -63,6 +63,8 @@ class Asked:
 
 
 Play = Callable[[Peer, dict[str, Any]], Awaitable[None]]
+#: `asking(mode, timers={…}, **config)`: a proxy in front of a backend of the test's own.
+Asking = Callable[..., AbstractAsyncContextManager[Live]]
 Upgrade = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
