@@ -13,6 +13,9 @@ from aiohttp import WSMessage, WSMsgType
 from proxy.core.sse import load_json
 from proxy.providers.p1_codex.frames import MAX_GARBAGE
 
+#: Messages that one look at a socket takes at most.
+MAX_TAKEN = 256
+
 #: What ends a connection, as far as a reader can tell.
 _ENDS = frozenset({WSMsgType.CLOSE, WSMsgType.CLOSING, WSMsgType.CLOSED})
 #: The reader has seen to it that the connection is closed.
@@ -57,7 +60,7 @@ class Reading:
     """What one look at the socket brought.
 
     events  in their order
-    pings   payloads that want an answer
+    pings   the payload that wants an answer, if any
     end     why there will be no more: CLOSED, or a key of `frames.FAULTS`
     """
 
@@ -105,9 +108,12 @@ class Socket:
         await self._connection.pong(payload)
 
     async def read(self) -> Reading:
-        """Waits for a message, and takes with it all that came together with it."""
+        """Waits for a message, and takes with it what came together with it, up to MAX_TAKEN."""
         messages = [await self._connection.receive()]
         while messages[-1].type not in _ENDS and messages[-1].type is not WSMsgType.ERROR:
+            if len(messages) == MAX_TAKEN:
+                await asyncio.sleep(0)  # so that a flood of small frames does not hold the loop
+                break
             message = self._connection.receive_nowait()
             if message is None:
                 break
@@ -156,7 +162,7 @@ class Socket:
                 if self._garbage > MAX_GARBAGE:
                     reading.end = "ws_garbage"
             elif message.type is WSMsgType.PING:
-                reading.pings.append(message.data)
+                reading.pings = [message.data]  # of several, the newest is the one to answer
             elif message.type is not WSMsgType.PONG:
                 reading.end = _end_of(message)
                 if reading.end == CLOSED and self._garbage:  # what was cut may have been an event

@@ -111,6 +111,17 @@ async def pinged(peer: Peer, frame: dict[str, Any]) -> None:
     await peer.say(*said("fine", "r"))
 
 
+async def flood(peer: Peer, frame: dict[str, Any]) -> None:
+    """More pings at a time than one look takes; only the newest of a look is answered."""
+    peer.ws._autoping = False
+    peer.raw(b"".join(b"\x89\x04%04d" % number for number in range(1000)))
+    pongs = [(await peer.ws.receive()).data]
+    while pongs[-1] != b"0999":
+        pongs.append((await peer.ws.receive()).data)
+    assert pongs == sorted(pongs) and len(pongs) <= 1000 // websocket.MAX_TAKEN + 4
+    await peer.say(*said("fine", "r"))
+
+
 async def ping_and_cut(peer: Peer, frame: dict[str, Any]) -> None:
     """Nobody takes the pong; the answer is whole all the same."""
     await peer.ws.ping(b"bye")
@@ -179,6 +190,7 @@ CASES: list[tuple[str, Play, Outcome]] = [
     ("garbage", garbage(16), Refused(502, "api_error", words="not JSON")),
     ("a split frame", split, Good()),
     ("a ping", pinged, Good()),
+    ("a flood of pings", flood, Good()),
     ("a ping, an answer, a cut", ping_and_cut, Good()),
     ("a reset after the end", saying(*said("fine", "r")), Good()),
     ("an empty answer", saying(CREATED, completed("r"), then="listen"), AGAIN),
