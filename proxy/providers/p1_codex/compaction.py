@@ -32,8 +32,6 @@ MIN_SUMMARY_BYTES = 32
 
 _RETAINED_ROLES = frozenset({"user", "developer", "system"})
 
-_ANALYSIS = re.compile(r"<analysis>.*?</analysis>", re.DOTALL)
-_SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.DOTALL)
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 
@@ -152,10 +150,19 @@ def summary_of(answer: str) -> str | None:
     """
     # Half a character each in two events is one character for the client.
     whole = answer.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    whole = _ANALYSIS.sub("", whole, count=1)
-    found = _SUMMARY.search(whole)
-    summary = _with_few_blank_lines((found[1].strip() if found else "") or whole.strip())
+    before, _, after = _around(whole, "analysis") or (whole, "", "")
+    whole = before + after
+    _, inside, _ = _around(whole, "summary") or ("", "", "")
+    summary = _with_few_blank_lines(inside.strip() or whole.strip())
     return summary if len(_utf8(summary)) >= MIN_SUMMARY_BYTES else None
+
+
+def _around(text: str, tag: str) -> tuple[str, str, str] | None:
+    """What stands before the first element of this name, in it and behind it; None when there is none that ends. A
+    pattern would look for the end anew from every beginning."""
+    before, _, rest = text.partition(f"<{tag}>")
+    inside, end, after = rest.partition(f"</{tag}>")
+    return (before, inside, after) if end else None
 
 
 def _with_few_blank_lines(text: str) -> str:
