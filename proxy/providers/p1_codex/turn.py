@@ -65,6 +65,10 @@ class CodexTurn(ResponsesTurn):
         self._responded = False
         self._spent: float | None = None  # an allowance that is spent, in case the stream ends without a word
 
+    async def opening(self) -> list[Event]:
+        """`message_start` alone, for work that comes before the answer; `run` then goes on behind it."""
+        return await self._opening()
+
     async def run(self) -> AsyncGenerator[list[Event], None]:
         """The answer in batches. Raises ProxyError. Before the last batch is out, the next turn can go on from it."""
         mode = self._config.p1_transport
