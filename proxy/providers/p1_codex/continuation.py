@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from proxy.core.identity import Owner
+from proxy.core.sizes import least_size
 from proxy.core.sse import dump_sorted_json
 
 #: A conversation that rested longer is sent whole.
@@ -35,14 +36,21 @@ class Transcript:
         return Transcript(self.digests + other.digests, self.size + other.size)
 
 
-def transcript_of(items: Iterable[Mapping[str, Any]]) -> Transcript:
+def transcript_of(items: Sequence[Mapping[str, Any]]) -> Transcript | None:
     """Items are the same when their JSON is, function calls when call, name and arguments are: the model wrote the
-    arguments as a text, and the client sends the object back in its own words."""
+    arguments as a text, and the client sends the object back in its own words.
+
+    None when they are longer than may be kept; then their texts were not even read, which can take a second.
+    """
+    if least_size(list(items), MAX_TRANSCRIPT_BYTES) > MAX_TRANSCRIPT_BYTES:
+        return None
     digests, size = [], 0
     for item in items:
         text = _canonical(item)
         digests.append(hashlib.blake2b(text, digest_size=16).digest())
         size += len(text)
+        if size > MAX_TRANSCRIPT_BYTES:
+            return None
     return Transcript(tuple(digests), size)
 
 
@@ -79,6 +87,7 @@ class Plan:
 
 
 FULL_RETRY = Plan("full_context_retry")
+TOO_LARGE = Plan("too_large")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +129,18 @@ class Continuations:
 
     def reserve(self, owner: Owner, body: Mapping[str, Any], now: float) -> Turn:
         """A turn of an owner, which takes the owner's state: of two turns at the same time at most one goes on from
-        it, and only the later one may leave a state behind."""
+        it, and only the later one may leave a state behind. One that is too large is never current, so nothing is kept
+        of it."""
         known = self._entries.get(owner)
         state = known.state if known is not None else None
         self._turns += 1
         self._forget(owner)
+        transcript = transcript_of(body["input"])
+        if transcript is None:
+            return Turn(self._turns, owner, b"", Transcript(), TOO_LARGE)
         self._entries[owner] = _Entry(self._turns, at=now)
         self._evict(now)
-        signature, transcript = signature_of(body), transcript_of(body["input"])
+        signature = signature_of(body)
         plan = _plan(state, signature, transcript, now, known=known is not None)
         return Turn(self._turns, owner, signature, transcript, plan)
 
@@ -141,9 +154,12 @@ class Continuations:
         """Leaves the state behind that the next turn may go on from; False when it may not."""
         if not self.is_current(turn):
             return False
-        transcript = turn.transcript + transcript_of(output)
         self._forget(turn.owner)
-        if not response or not socket or transcript.size > MAX_TRANSCRIPT_BYTES:
+        answer = transcript_of(output)
+        if not response or not socket or answer is None:
+            return False
+        transcript = turn.transcript + answer
+        if transcript.size > MAX_TRANSCRIPT_BYTES:
             return False
         state = _State(response, socket, turn.signature, transcript, now)
         self._entries[turn.owner] = _Entry(turn.number, state, now)

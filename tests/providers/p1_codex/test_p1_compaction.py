@@ -205,7 +205,7 @@ def test_envelope_and_conversation_are_the_input(items: list[Item]) -> None:
         (f"</summary>{SUMMARY}<summary>", f"</summary>{SUMMARY}<summary>"),
         (f"</analysis><analysis>hm</analysis>{SUMMARY}", f"</analysis>{SUMMARY}"),
         (f"<summary> </summary>{SUMMARY}", f"<summary> </summary>{SUMMARY}"),
-        (f"<summary>{SUMMARY}\n\n\n\nEnd</summary>", f"{SUMMARY}\n\nEnd"),
+        *((f"<summary>{SUMMARY}" + "\n" * n + "End</summary>", f"{SUMMARY}\n\nEnd") for n in (2, 3, 4, 5, 1000)),
         ("<summary>" + "x" * 32 + "</summary>", "x" * 32),
         ("<summary>" + "x" * 31 + "</summary>", None),
         ("é" * 16, "é" * 16),

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.core.identity import Owner
+from proxy.core.sse import dump_sorted_json
 from proxy.providers.p1_codex import continuation
 from proxy.providers.p1_codex.continuation import Continuations, Plan, full_context, signature_of, transcript_of
 
@@ -128,6 +129,43 @@ def test_a_long_conversation_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> Non
         turn = states.reserve(ME, body(U1), 0)
         assert states.record(turn, response="r", socket=1, output=[OUTPUT], now=0) == kept
         assert (len(states), states.total_bytes) == ((1, size) if kept else (0, 0))
+
+
+def test_what_can_never_be_kept_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an image of 50 MB not a byte is written out or digested; the request is sent whole and leaves nothing."""
+    states = after_a_turn(output=[])
+    before = states.reserve(ME, body(U1, OUTPUT), 0)
+    image = {"type": "message", "role": "user", "content": [{"type": "input_image", "image_url": "A" * 50_000_000}]}
+    with monkeypatch.context() as patched:
+        patched.setattr(continuation, "dump_sorted_json", None)
+        turn = states.reserve(ME, body(U1, OUTPUT, image), 0)
+    assert turn.plan == Plan("too_large") and not states.is_current(turn) and not states.is_current(before)
+    assert not states.record(turn, response="resp_2", socket=7, output=[], now=0)
+    states.abort(turn)
+    assert (len(states), states.total_bytes) == (0, 0)
+    assert states.reserve(ME, body(U1, OUTPUT, U1), 0).plan.reason == "missing_state"
+
+
+def test_many_small_items_are_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    item = {"n": 1_000_000}  # its size is not seen before it is written out
+    size = len(dump_sorted_json(item))
+    monkeypatch.setattr(continuation, "MAX_TRANSCRIPT_BYTES", 10 * size)
+    written: list[Any] = []
+    monkeypatch.setattr(
+        continuation, "dump_sorted_json", lambda value: written.append(value) or dump_sorted_json(value)
+    )
+    known = transcript_of([item] * 10)
+    assert known is not None and known.size == 10 * size
+    written.clear()
+    assert transcript_of([item] * 20) is None and len(written) == 11
+
+
+def test_an_answer_that_is_too_large_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(continuation, "MAX_TRANSCRIPT_BYTES", 1000)
+    states = Continuations()
+    turn = states.reserve(ME, body(U1), 0)
+    assert not states.record(turn, response="r", socket=1, output=[call("x" * 1001)], now=0)
+    assert (len(states), states.total_bytes) == (0, 0)
 
 
 @pytest.mark.parametrize("bound", ["MAX_OWNERS", "MAX_TOTAL_BYTES", "MAX_AGE_S"])

@@ -31,7 +31,7 @@ from ws_upstream import (
 )
 
 from proxy.core.identity import Owner
-from proxy.providers.p1_codex import pool, websocket
+from proxy.providers.p1_codex import frames, pool, turn, websocket
 
 
 class Memory:
@@ -93,6 +93,29 @@ async def test_only_what_is_new_is_sent_over_the_same_socket(asking: Asking, bac
         ] * 2
         assert memory.words("resp_3") == talk.words
         assert len(backend.seen) == 1
+
+
+async def test_the_whole_is_written_out_only_when_it_is_sent(
+    asking: Asking, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+
+    def shared_json(body: dict[str, Any]) -> bytes:
+        written.append(len(body["input"]))
+        return frames.shared_json(body)
+
+    monkeypatch.setattr(turn, "shared_json", shared_json)
+    memory = Memory()
+    backend.plays.extend([memory.play] * 3)
+    async with continuing(asking) as live:
+        talk = Talk(live)
+        for text in ("long " * 4000, "two", "three"):
+            await talk.turn(text)
+        assert [asked.previous for asked in backend.asked] == [None, "resp_1", "resp_2"]
+        assert written == [len(backend.asked[0].frame["input"])]
+        backend.plays.append(saying(failure("previous_response_not_found"), then="close"))
+        await talk.turn("four")
+        assert written == [len(asked.frame["input"]) for asked in (backend.asked[0], backend.asked[-1])]
 
 
 async def test_the_frame_is_the_body_without_stream(asking: Asking, backend: Backend) -> None:
