@@ -16,6 +16,7 @@ from typing import Any
 from proxy.core.identity import Owner
 from proxy.core.sizes import least_size
 from proxy.core.sse import dump_sorted_json
+from proxy.providers.p1_codex.compaction import split
 
 #: A conversation that rested longer is sent whole.
 MAX_AGE_S = 30 * 60.0
@@ -112,9 +113,10 @@ class _State:
 
 @dataclass(slots=True)
 class _Entry:
-    """An owner: the newest turn, and the state when that turn is over."""
+    """An owner: the newest turn, how many items its conversation has, and the state when that turn is over."""
 
     turn: int
+    items: int
     state: _State | None = None
     at: float = 0.0
 
@@ -127,6 +129,17 @@ class Continuations:
     _turns: int = 0
     _bytes: int = 0
 
+    def is_aside(self, owner: Owner, body: Mapping[str, Any], now: float) -> bool:
+        """Whether a request stands beside the conversation of its owner, which it must then neither take nor follow.
+
+        A conversation of one item says nothing about one that is longer: so look the small requests that a client makes
+        on the side, for a title or a check, with a model and a prompt of their own.
+        """
+        known = self._entries.get(owner)
+        if known is None or known.items < 2 or now - known.at > MAX_AGE_S:
+            return False
+        return _length(body) == 1
+
     def reserve(self, owner: Owner, body: Mapping[str, Any], now: float) -> Turn:
         """A turn of an owner, which takes the owner's state: of two turns at the same time at most one goes on from
         it, and only the later one may leave a state behind. One that is too large is never current, so nothing is kept
@@ -138,7 +151,7 @@ class Continuations:
         transcript = transcript_of(body["input"])
         if transcript is None:
             return Turn(self._turns, owner, b"", Transcript(), TOO_LARGE)
-        self._entries[owner] = _Entry(self._turns, at=now)
+        self._entries[owner] = _Entry(self._turns, _length(body), at=now)
         self._evict(now)
         signature = signature_of(body)
         plan = _plan(state, signature, transcript, now, known=known is not None)
@@ -154,6 +167,7 @@ class Continuations:
         """Leaves the state behind that the next turn may go on from; False when it may not."""
         if not self.is_current(turn):
             return False
+        items = self._entries[turn.owner].items + len(output)
         self._forget(turn.owner)
         answer = transcript_of(output)
         if not response or not socket or answer is None:
@@ -162,7 +176,7 @@ class Continuations:
         if transcript.size > MAX_TRANSCRIPT_BYTES:
             return False
         state = _State(response, socket, turn.signature, transcript, now)
-        self._entries[turn.owner] = _Entry(turn.number, state, now)
+        self._entries[turn.owner] = _Entry(turn.number, items, state, now)
         self._bytes += transcript.size
         self._evict(now)
         return turn.owner in self._entries
@@ -192,6 +206,11 @@ class Continuations:
     @property
     def total_bytes(self) -> int:
         return self._bytes
+
+
+def _length(body: Mapping[str, Any]) -> int:
+    """Items of the conversation, without what leads it."""
+    return len(split(body["input"])[1])
 
 
 def _plan(state: _State | None, signature: bytes, transcript: Transcript, now: float, *, known: bool) -> Plan:

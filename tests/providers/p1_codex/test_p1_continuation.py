@@ -15,6 +15,8 @@ from proxy.providers.p1_codex.continuation import Continuations, Plan, full_cont
 
 ME = Owner("s")
 U1 = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
+TOOLS = {"type": "additional_tools", "role": "developer", "tools": []}
+DEVELOPER = {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "Be brief."}]}
 OUTPUT = {"type": "function_call_output", "call_id": "c", "output": "ok"}
 
 
@@ -95,6 +97,34 @@ def test_a_state_is_used_once() -> None:
     states = after_a_turn(output=[])
     plans = [states.reserve(ME, body(U1, OUTPUT), 0).plan for _ in range(2)]
     assert [plan.reason for plan in plans] == [None, "superseded_turn"]
+
+
+@pytest.mark.parametrize(
+    ("items", "now", "aside"),
+    [
+        ([OUTPUT], 0.0, True),
+        ([U1], 1800.0, True),
+        ([U1], 1801.0, False),
+        ([TOOLS, DEVELOPER, OUTPUT], 0.0, True),
+        ([U1, OUTPUT], 0.0, False),
+        ([DEVELOPER], 0.0, False),
+    ],
+)
+def test_a_single_item_stands_beside_a_longer_conversation(
+    items: list[dict[str, Any]], now: float, aside: bool
+) -> None:
+    states = after_a_turn(sent=body(TOOLS, DEVELOPER, U1))
+    assert states.is_aside(ME, body(*items, model="n"), now) is aside
+    assert not states.is_aside(Owner("t"), body(*items), now)
+
+
+def test_beside_a_turn_under_way_counts_what_it_was_asked() -> None:
+    for items, aside in (([DEVELOPER, U1], False), ([U1, OUTPUT], True)):
+        states = Continuations()
+        turn = states.reserve(ME, body(*items), 0)
+        assert states.is_aside(ME, body(U1), 0) is aside
+        states.abort(turn)
+        assert not states.is_aside(ME, body(U1), 0)
 
 
 def test_an_aborted_turn_leaves_nothing_and_touches_no_later_one() -> None:

@@ -18,6 +18,7 @@ from ws_upstream import (
     Backend,
     Peer,
     Play,
+    answer,
     call_events,
     completed,
     delta,
@@ -148,6 +149,31 @@ async def test_agents_of_one_session_never_share_anything(asking: Asking, backen
         assert len(backend.asked) == 200 and len(backend.seen) == 3
         assert sum(asked.previous is None for asked in backend.asked) == 3
         assert len(provider_sockets(live).continuations) == 3
+
+
+async def test_a_small_request_on_the_side_changes_nothing(asking: Asking, backend: Backend) -> None:
+    """Neither between two turns nor during one does the conversation lose its place or its socket."""
+    gate = asyncio.Event()
+
+    async def held(peer: Peer, frame: dict[str, Any]) -> None:
+        await gate.wait()
+        await answer(peer, frame)
+
+    async with continuing(asking) as live:
+        talk, aside = Talk(live), Talk(live, model="gpt-5.6-luna", system="Write a title.", tools=[])
+        await talk.turn("one")
+        await aside.turn("one")
+        backend.plays.append(held)
+        turn = asyncio.ensure_future(talk.turn("two"))
+        await until(lambda: len(backend.asked) == 3)
+        aside.messages.clear()
+        await aside.turn("two")
+        gate.set()
+        await turn
+        await talk.turn("three")
+        assert [asked.previous for asked in backend.asked] == [None, None, "resp_1", None, "resp_4"]
+        assert [asked.socket for asked in backend.asked] == [1, 2, 1, 3, 1]
+        await until(lambda: backend.open == len(provider_sockets(live).pool) == 1)
 
 
 @pytest.mark.parametrize(
