@@ -12,10 +12,12 @@ from proxy.core.messages import Event, MessageStream
 from proxy.core.read_tool import ReadOffsets
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.responses_events import failure_of
+from proxy.core.sizes import least_size
 from proxy.core.sse import dump_json
 from proxy.core.tokens import count_responses, rough_length
 from proxy.errors import UpstreamError
 from proxy.providers.base import Call, Services
+from proxy.providers.tokenizer import MAX_INLINE_BYTES
 from proxy.providers.transport import EOF, Wire
 from proxy.providers.turn import Turn, text_restorer
 
@@ -76,11 +78,18 @@ class ResponsesTurn(Turn):
         self.plain: dict[str, Any] | None = None
         self.fell_back = False
         self._body = body
-        self._payload = self.encode()
+        self._encoded: bytes | None = None
 
     def encode(self) -> bytes:
         """The body as it travels."""
         return dump_json(self._body).encode()
+
+    @property
+    def _payload(self) -> bytes:
+        """The same, written when it is first needed: a turn that goes on from an earlier one sends only a part."""
+        if self._encoded is None:
+            self._encoded = self.encode()
+        return self._encoded
 
     def reducer(self, stream: MessageStream) -> ResponsesToMessages:
         policy = AnswerPolicy(
@@ -93,7 +102,10 @@ class ResponsesTurn(Turn):
 
     async def estimate(self) -> int:
         work = partial(count_responses, self._body)
-        return await self._services.tokenizer.run(work, size=len(self._payload))
+        size = least_size(self._body, MAX_INLINE_BYTES)
+        if size <= MAX_INLINE_BYTES:
+            size = len(self._payload)
+        return await self._services.tokenizer.run(work, size=size)
 
     def rough_estimate(self) -> int:
         return count_responses(self._body, rough_length)
@@ -132,7 +144,7 @@ class ResponsesTurn(Turn):
     def _send_instead(self, body: dict[str, Any]) -> None:
         """From the next attempt on the request has this body."""
         self._body = body
-        self._payload = self.encode()
+        self._encoded = None
 
 
 def is_foreign_reasoning(error: UpstreamError) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from proxy.core.identity import Owner
-from proxy.core.sse import encode_json
+from proxy.core.sizes import json_size
 from proxy.providers.p1_codex.compaction import Item, replayed, split, summary_of, why_not_anchored
 
 
@@ -86,7 +86,7 @@ class Anchors:
         state = self._current(owner, attempt, Phase.PREPARING, now)
         if state is None:
             return "superseded"
-        size = len(encode_json(history))
+        size = json_size(history, self._limits.state_bytes)
         if size > self._limits.state_bytes:
             self.discard(owner)
             return "too_large"
@@ -139,7 +139,7 @@ class Anchors:
         reason = "other_model" if model != state.model else why_not_anchored(conversation, state.summary)
         if reason is None:
             whole = replayed(items, state.history, state.summary)
-            if len(encode_json(whole)) <= self._limits.state_bytes:
+            if json_size(whole, self._limits.state_bytes) <= self._limits.state_bytes:
                 self._put(owner, replace(state, seen=now))
                 return Replayed(state.attempt, whole)
             reason = "too_large"

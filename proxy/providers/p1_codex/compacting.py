@@ -92,10 +92,13 @@ class Compacting:
         self, call: Call, prepared: Prepared, turn: Callable[[Prepared], CodexTurn]
     ) -> AsyncGenerator[list[Event], None]:
         """The answer of `turn` to the call, in batches. Raises ProxyError as the turn does."""
-        plan, prepared = await self._plan(call, prepared)
+        plan, prepared = self._plan(call, prepared)
         running = turn(prepared)
         ending = _Ending([] if plan is not None and plan.boundary else None)
         try:
+            if plan is not None and plan.boundary:
+                yield await running.opening()  # the client need not wait in silence for what it knows nothing of
+                plan.settled = not await self._compact(plan, prepared)
             async with aclosing(running.run()) as batches:
                 async for batch in batches:
                     if plan is not None:
@@ -114,7 +117,7 @@ class Compacting:
 
     # -- before the turn
 
-    async def _plan(self, call: Call, prepared: Prepared) -> tuple[_Plan | None, Prepared]:
+    def _plan(self, call: Call, prepared: Prepared) -> tuple[_Plan | None, Prepared]:
         """What the turn is about, and the request that it sends."""
         config, owner = self._services.config(), call.owner
         if owner is None:
@@ -124,8 +127,7 @@ class Compacting:
             return None, prepared
         if is_compaction(call.request):
             attempt = self._anchors.begin(owner, prepared.body["model"], self._services.clock())
-            stored = await self._compact(call, owner, attempt, prepared, config)
-            return _Plan(call, owner, attempt, boundary=True) if stored else None, prepared
+            return _Plan(call, owner, attempt, boundary=True), prepared
         return self._replay(call, owner, prepared)
 
     def _replay(self, call: Call, owner: Owner, prepared: Prepared) -> tuple[_Plan | None, Prepared]:
@@ -138,28 +140,25 @@ class Compacting:
         native = replace(prepared, body={**body, "input": found.items}, plain=body)
         return _Plan(call, owner, found.attempt, boundary=False), native
 
-    async def _compact(self, call: Call, owner: Owner, attempt: int, prepared: Prepared, config: Config) -> bool:
+    async def _compact(self, plan: _Plan, prepared: Prepared) -> bool:
         """Asks for the encrypted item and keeps it; whether it is kept."""
-        started = self._services.clock()
+        call, started = plan.call, self._services.clock()
         body = compaction_body(prepared.body)
         items = len(body["input"])
         self._log("info", "server_compaction_triggered", call.request_id, model=body["model"], items=items)
         try:
-            content = await self._ask(call, prepared, encode_json(body), config)
+            content = await self._ask(call, prepared, encode_json(body), self._services.config())
             history = native_history(prepared.body, content)
-            reason = self._anchors.store(owner, attempt, history, self._services.clock())
+            reason = self._anchors.store(plan.owner, plan.attempt, history, self._services.clock())
         except _Unusable as error:
             reason = str(error)
         except TimeoutError:
             reason = "timeout"
         except ProxyError as error:
             reason = error.kind
-        except asyncio.CancelledError:
-            self._anchors.abort(owner, attempt)
-            raise
         ms = round((self._services.clock() - started) * 1000)
         if reason is not None:
-            self._failed(call, owner, attempt, reason, ms=ms)
+            self._failed(plan, reason, ms=ms)
             return False
         self._log("info", "server_compaction_completed", call.request_id, items=len(history), ms=ms)
         return True
@@ -224,11 +223,11 @@ class Compacting:
         if whole:
             reason = self._anchors.activate(plan.owner, plan.attempt, answer, self._services.clock())
         if reason is not None:
-            self._failed(plan.call, plan.owner, plan.attempt, reason)
+            self._failed(plan, reason)
 
-    def _failed(self, call: Call, owner: Owner, attempt: int, reason: str, **fields: Any) -> None:
-        self._anchors.abort(owner, attempt)
-        self._log("warn", "server_compaction_failed", call.request_id, reason=reason, **fields)
+    def _failed(self, plan: _Plan, reason: str, **fields: Any) -> None:
+        self._anchors.abort(plan.owner, plan.attempt)
+        self._log("warn", "server_compaction_failed", plan.call.request_id, reason=reason, **fields)
 
     def _log(self, level: str, msg: str, request_id: str, **fields: Any) -> None:
         self._services.log.write(level, LABEL, msg, reqId=request_id, **fields)

@@ -10,7 +10,6 @@ In an `input` the *envelope* leads, `additional_tools` and developer messages; t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,10 +30,6 @@ IMAGE_TOKENS = 2000
 MIN_SUMMARY_BYTES = 32
 
 _RETAINED_ROLES = frozenset({"user", "developer", "system"})
-
-_ANALYSIS = re.compile(r"<analysis>.*?</analysis>", re.DOTALL)
-_SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.DOTALL)
-_BLANK_LINES = re.compile(r"\n{3,}")
 
 
 def split(items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
@@ -152,15 +147,27 @@ def summary_of(answer: str) -> str | None:
     """
     # Half a character each in two events is one character for the client.
     whole = answer.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    whole = _ANALYSIS.sub("", whole, count=1)
-    found = _SUMMARY.search(whole)
-    summary = _with_few_blank_lines((found[1].strip() if found else "") or whole.strip())
+    before, _, after = _around(whole, "analysis") or (whole, "", "")
+    whole = before + after
+    _, inside, _ = _around(whole, "summary") or ("", "", "")
+    summary = _with_few_blank_lines(inside.strip() or whole.strip())
     return summary if len(_utf8(summary)) >= MIN_SUMMARY_BYTES else None
 
 
+def _around(text: str, tag: str) -> tuple[str, str, str] | None:
+    """What stands before the first element of this name, in it and behind it; None when there is none that ends. A
+    pattern would look for the end anew from every beginning."""
+    before, _, rest = text.partition(f"<{tag}>")
+    inside, end, after = rest.partition(f"</{tag}>")
+    return (before, inside, after) if end else None
+
+
 def _with_few_blank_lines(text: str) -> str:
-    """Clients tidy a summary: more than one blank line in a row becomes one."""
-    return _BLANK_LINES.sub("\n\n", text)
+    """Clients tidy a summary: more than one blank line in a row becomes one. Two or three rounds do, where a pattern
+    takes ten times as long; and the text can be as long as a request."""
+    while "\n\n\n" in text:
+        text = text.replace("\n\n\n", "\n\n")
+    return text
 
 
 def why_not_anchored(conversation: Sequence[Item], summary: str) -> str | None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from proxy.core.identity import Owner
+from proxy.core.sizes import least_size
 from proxy.core.sse import dump_sorted_json
+from proxy.providers.p1_codex.compaction import split
 
 #: A conversation that rested longer is sent whole.
 MAX_AGE_S = 30 * 60.0
@@ -35,14 +37,21 @@ class Transcript:
         return Transcript(self.digests + other.digests, self.size + other.size)
 
 
-def transcript_of(items: Iterable[Mapping[str, Any]]) -> Transcript:
+def transcript_of(items: Sequence[Mapping[str, Any]]) -> Transcript | None:
     """Items are the same when their JSON is, function calls when call, name and arguments are: the model wrote the
-    arguments as a text, and the client sends the object back in its own words."""
+    arguments as a text, and the client sends the object back in its own words.
+
+    None when they are longer than may be kept; then their texts were not even read, which can take a second.
+    """
+    if least_size(list(items), MAX_TRANSCRIPT_BYTES) > MAX_TRANSCRIPT_BYTES:
+        return None
     digests, size = [], 0
     for item in items:
         text = _canonical(item)
         digests.append(hashlib.blake2b(text, digest_size=16).digest())
         size += len(text)
+        if size > MAX_TRANSCRIPT_BYTES:
+            return None
     return Transcript(tuple(digests), size)
 
 
@@ -79,6 +88,7 @@ class Plan:
 
 
 FULL_RETRY = Plan("full_context_retry")
+TOO_LARGE = Plan("too_large")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +113,10 @@ class _State:
 
 @dataclass(slots=True)
 class _Entry:
-    """An owner: the newest turn, and the state when that turn is over."""
+    """An owner: the newest turn, how many items its conversation has, and the state when that turn is over."""
 
     turn: int
+    items: int
     state: _State | None = None
     at: float = 0.0
 
@@ -118,16 +129,31 @@ class Continuations:
     _turns: int = 0
     _bytes: int = 0
 
+    def is_aside(self, owner: Owner, body: Mapping[str, Any], now: float) -> bool:
+        """Whether a request stands beside the conversation of its owner, which it must then neither take nor follow.
+
+        A conversation of one item says nothing about one that is longer: so look the small requests that a client makes
+        on the side, for a title or a check, with a model and a prompt of their own.
+        """
+        known = self._entries.get(owner)
+        if known is None or known.items < 2 or now - known.at > MAX_AGE_S:
+            return False
+        return _length(body) == 1
+
     def reserve(self, owner: Owner, body: Mapping[str, Any], now: float) -> Turn:
         """A turn of an owner, which takes the owner's state: of two turns at the same time at most one goes on from
-        it, and only the later one may leave a state behind."""
+        it, and only the later one may leave a state behind. One that is too large is never current, so nothing is kept
+        of it."""
         known = self._entries.get(owner)
         state = known.state if known is not None else None
         self._turns += 1
         self._forget(owner)
-        self._entries[owner] = _Entry(self._turns, at=now)
+        transcript = transcript_of(body["input"])
+        if transcript is None:
+            return Turn(self._turns, owner, b"", Transcript(), TOO_LARGE)
+        self._entries[owner] = _Entry(self._turns, _length(body), at=now)
         self._evict(now)
-        signature, transcript = signature_of(body), transcript_of(body["input"])
+        signature = signature_of(body)
         plan = _plan(state, signature, transcript, now, known=known is not None)
         return Turn(self._turns, owner, signature, transcript, plan)
 
@@ -141,12 +167,16 @@ class Continuations:
         """Leaves the state behind that the next turn may go on from; False when it may not."""
         if not self.is_current(turn):
             return False
-        transcript = turn.transcript + transcript_of(output)
+        items = self._entries[turn.owner].items + len(output)
         self._forget(turn.owner)
-        if not response or not socket or transcript.size > MAX_TRANSCRIPT_BYTES:
+        answer = transcript_of(output)
+        if not response or not socket or answer is None:
+            return False
+        transcript = turn.transcript + answer
+        if transcript.size > MAX_TRANSCRIPT_BYTES:
             return False
         state = _State(response, socket, turn.signature, transcript, now)
-        self._entries[turn.owner] = _Entry(turn.number, state, now)
+        self._entries[turn.owner] = _Entry(turn.number, items, state, now)
         self._bytes += transcript.size
         self._evict(now)
         return turn.owner in self._entries
@@ -176,6 +206,11 @@ class Continuations:
     @property
     def total_bytes(self) -> int:
         return self._bytes
+
+
+def _length(body: Mapping[str, Any]) -> int:
+    """Items of the conversation, without what leads it."""
+    return len(split(body["input"])[1])
 
 
 def _plan(state: _State | None, signature: bytes, transcript: Transcript, now: float, *, known: bool) -> Plan:

@@ -65,11 +65,14 @@ class CodexTurn(ResponsesTurn):
         self._responded = False
         self._spent: float | None = None  # an allowance that is spent, in case the stream ends without a word
 
+    async def opening(self) -> list[Event]:
+        """`message_start` alone, for work that comes before the answer; `run` then goes on behind it."""
+        return await self._opening()
+
     async def run(self) -> AsyncGenerator[list[Event], None]:
         """The answer in batches. Raises ProxyError. Before the last batch is out, the next turn can go on from it."""
         mode = self._config.p1_transport
-        enabled = self._config.p1_previous_response_id and mode != HTTP
-        self._conversation = Conversation(self._sockets, self._call.owner, self._body, enabled=enabled)
+        self._conversation = self._join(enabled=self._config.p1_previous_response_id and mode != HTTP)
         self._line = Line(mode, self._sockets, self._http, self._conversation, self._services.log)
         fold = Fold() if self._conversation.active else None
         try:
@@ -80,6 +83,13 @@ class CodexTurn(ResponsesTurn):
                     yield batch
         finally:
             await self._conversation.end()
+
+    def _join(self, *, enabled: bool) -> Conversation:
+        """What this turn has of its conversation: nothing when it only stands beside it."""
+        owner, sockets = self._call.owner, self._sockets
+        if owner is not None and sockets.continuations.is_aside(owner, self._body, sockets.now()):
+            owner = None
+        return Conversation(sockets, owner, self._body, enabled=enabled)
 
     def _follow(self, fold: Fold, batch: list[Event]) -> bool:
         """Collects the answer, and records it when it is whole; False when it is not worth following any more."""

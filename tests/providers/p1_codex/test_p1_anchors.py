@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from proxy.core import sizes
 from proxy.core.identity import Owner
 from proxy.core.sse import encode_json
 from proxy.providers.p1_codex.anchors import Anchors, Dropped, Limits, Replayed
@@ -71,6 +72,15 @@ def test_what_does_not_fit_ends_it(changes: dict[str, Any], reason: str) -> None
     anchored(anchors)
     assert replay(anchors, **changes) == Dropped(reason)
     assert replay(anchors) is None and (len(anchors), anchors.size) == (0, 0)
+
+
+def test_what_is_too_large_is_not_written_out_to_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes, "encode_json", lambda value: pytest.fail("written") if len(str(value)) > 999 else b"")
+    anchors = Anchors(Limits(state_bytes=1000))
+    anchored(anchors)
+    assert replay(anchors, items=[*AFTER, said("x" * 1001)]) == Dropped("too_large")
+    attempt = anchors.begin(MAIN, MODEL, 0)
+    assert anchors.store(MAIN, attempt, [said("x" * 1001)], 0) == "too_large"
 
 
 @pytest.mark.parametrize("items", [AFTER[:1], [said("Write a title")], []])

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 from checks import check_message_stream
-from harness import Answer, Fake, Live, ask, kinds, texts, until, use
+from harness import Answer, Fake, Live, ask, kinds, parse_events, texts, until, use
 
 from proxy.core.compaction import TASK_MARKER, TEXT_ONLY_MARKER
 from proxy.core.messages import Event
 from proxy.providers.p1_codex import compacting
 from proxy.sandbox import Sandbox
 from proxy.sandbox.seals import seal
+from proxy.server import stream as stream_module
 from proxy.server.state import STATE
 
 INSTRUCTION = f"{TEXT_ONLY_MARKER}\n\n{TASK_MARKER} the conversation so far."
@@ -168,6 +169,35 @@ async def test_a_small_request_on_the_side_changes_nothing(live: Live) -> None:
     assert await follows(live)
 
 
+@pytest.mark.parametrize("refused", [False, True])
+async def test_while_the_item_is_made_the_client_is_not_left_in_silence(
+    live: Live, monkeypatch: pytest.MonkeyPatch, refused: bool
+) -> None:
+    """After the grace the stream begins as that of any slow answer, and what follows belongs to it: a failure too."""
+    monkeypatch.setattr(stream_module, "TICK_S", 0.01)
+    live.config = replace(live.config, stream_grace_ms=10)
+    made = asyncio.Event()
+
+    async def ask_slowly(*_: Any) -> str:
+        await made.wait()
+        return ENCRYPTED
+
+    monkeypatch.setattr(compacting.Compacting, "_ask", ask_slowly)
+    play(live, {"match": {"contains": TASK_MARKER}, "fault": "forbidden"} if refused else SUMMARISES)
+    async with live.open({**BOUNDARY, "stream": True}, SESSION) as response:
+        raw = b""
+        while b"event: ping" not in raw:
+            raw += await response.content.readany()
+        assert live.upstream == 0
+        made.set()
+        events = parse_events(raw + await response.read())
+    check_message_stream(events)
+    assert kinds(events).count("message_start") == 1 and kinds(events)[:2] == ["message_start", "ping"]
+    assert events[0]["message"]["usage"]["input_tokens"] > 1
+    assert kinds(events)[-1] == ("error" if refused else "message_stop")
+    assert await follows(live) is not refused
+
+
 # -- when it fails
 
 
@@ -253,14 +283,16 @@ async def test_without_a_whole_summary_nothing_is_kept(
     assert not await follows(live)
 
 
-async def test_a_client_that_leaves_ends_its_attempt(live: Live) -> None:
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_client_that_leaves_ends_its_attempt(live: Live, stream: bool) -> None:
     play(live, {"match": TRIGGERED, "fault": "silence_before_head", "seconds": None})
-    task = asyncio.ensure_future(live.post(BOUNDARY, headers=SESSION))
+    task = asyncio.ensure_future(live.post({**BOUNDARY, "stream": stream}, headers=SESSION))
     await until(lambda: live.sandbox.p1.active)
     task.cancel()
     await live.sandbox.p1.idle()
     await until(lambda: live.watcher.names[-1] == "Abandoned")
     assert len(live.app[STATE].providers["p1"]._compacting._anchors) == 0  # type: ignore[attr-defined]
+    assert live.upstream == 1  # nobody is asked for the summary
 
 
 # -- a history that is refused

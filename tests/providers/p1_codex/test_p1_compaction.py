@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from typing import Any
 
 import pytest
@@ -200,7 +201,11 @@ def test_envelope_and_conversation_are_the_input(items: list[Item]) -> None:
         (f"  {SUMMARY} ", SUMMARY),
         (f"<analysis>hm</analysis>{SUMMARY}", SUMMARY),
         (f"<summary>{SUMMARY}", f"<summary>{SUMMARY}"),
-        (f"<summary>{SUMMARY}\n\n\n\nEnd</summary>", f"{SUMMARY}\n\nEnd"),
+        (f"<analysis>{SUMMARY}", f"<analysis>{SUMMARY}"),
+        (f"</summary>{SUMMARY}<summary>", f"</summary>{SUMMARY}<summary>"),
+        (f"</analysis><analysis>hm</analysis>{SUMMARY}", f"</analysis>{SUMMARY}"),
+        (f"<summary> </summary>{SUMMARY}", f"<summary> </summary>{SUMMARY}"),
+        *((f"<summary>{SUMMARY}" + "\n" * n + "End</summary>", f"{SUMMARY}\n\nEnd") for n in (2, 3, 4, 5, 1000)),
         ("<summary>" + "x" * 32 + "</summary>", "x" * 32),
         ("<summary>" + "x" * 31 + "</summary>", None),
         ("é" * 16, "é" * 16),
@@ -210,6 +215,15 @@ def test_envelope_and_conversation_are_the_input(items: list[Item]) -> None:
 )
 def test_the_summary_is_what_the_client_will_send_back(answer: str, summary: str | None) -> None:
     assert summary_of(answer) == summary
+
+
+@pytest.mark.parametrize("tag", ["<analysis>", "<summary>"])
+def test_beginnings_without_an_end_cost_nothing(tag: str) -> None:
+    """Looking for the end behind each of them takes many seconds, not a millisecond."""
+    answer = tag * 20_000
+    started = time.process_time()
+    assert summary_of(answer) == answer
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize(

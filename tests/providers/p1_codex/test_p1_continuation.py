@@ -9,11 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.core.identity import Owner
+from proxy.core.sse import dump_sorted_json
 from proxy.providers.p1_codex import continuation
 from proxy.providers.p1_codex.continuation import Continuations, Plan, full_context, signature_of, transcript_of
 
 ME = Owner("s")
 U1 = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
+TOOLS = {"type": "additional_tools", "role": "developer", "tools": []}
+DEVELOPER = {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "Be brief."}]}
 OUTPUT = {"type": "function_call_output", "call_id": "c", "output": "ok"}
 
 
@@ -96,6 +99,34 @@ def test_a_state_is_used_once() -> None:
     assert [plan.reason for plan in plans] == [None, "superseded_turn"]
 
 
+@pytest.mark.parametrize(
+    ("items", "now", "aside"),
+    [
+        ([OUTPUT], 0.0, True),
+        ([U1], 1800.0, True),
+        ([U1], 1801.0, False),
+        ([TOOLS, DEVELOPER, OUTPUT], 0.0, True),
+        ([U1, OUTPUT], 0.0, False),
+        ([DEVELOPER], 0.0, False),
+    ],
+)
+def test_a_single_item_stands_beside_a_longer_conversation(
+    items: list[dict[str, Any]], now: float, aside: bool
+) -> None:
+    states = after_a_turn(sent=body(TOOLS, DEVELOPER, U1))
+    assert states.is_aside(ME, body(*items, model="n"), now) is aside
+    assert not states.is_aside(Owner("t"), body(*items), now)
+
+
+def test_beside_a_turn_under_way_counts_what_it_was_asked() -> None:
+    for items, aside in (([DEVELOPER, U1], False), ([U1, OUTPUT], True)):
+        states = Continuations()
+        turn = states.reserve(ME, body(*items), 0)
+        assert states.is_aside(ME, body(U1), 0) is aside
+        states.abort(turn)
+        assert not states.is_aside(ME, body(U1), 0)
+
+
 def test_an_aborted_turn_leaves_nothing_and_touches_no_later_one() -> None:
     states = Continuations()
     first, second = states.reserve(ME, body(U1), 0), states.reserve(ME, body(U1), 0)
@@ -128,6 +159,43 @@ def test_a_long_conversation_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> Non
         turn = states.reserve(ME, body(U1), 0)
         assert states.record(turn, response="r", socket=1, output=[OUTPUT], now=0) == kept
         assert (len(states), states.total_bytes) == ((1, size) if kept else (0, 0))
+
+
+def test_what_can_never_be_kept_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an image of 50 MB not a byte is written out or digested; the request is sent whole and leaves nothing."""
+    states = after_a_turn(output=[])
+    before = states.reserve(ME, body(U1, OUTPUT), 0)
+    image = {"type": "message", "role": "user", "content": [{"type": "input_image", "image_url": "A" * 50_000_000}]}
+    with monkeypatch.context() as patched:
+        patched.setattr(continuation, "dump_sorted_json", None)
+        turn = states.reserve(ME, body(U1, OUTPUT, image), 0)
+    assert turn.plan == Plan("too_large") and not states.is_current(turn) and not states.is_current(before)
+    assert not states.record(turn, response="resp_2", socket=7, output=[], now=0)
+    states.abort(turn)
+    assert (len(states), states.total_bytes) == (0, 0)
+    assert states.reserve(ME, body(U1, OUTPUT, U1), 0).plan.reason == "missing_state"
+
+
+def test_many_small_items_are_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    item = {"n": 1_000_000}  # its size is not seen before it is written out
+    size = len(dump_sorted_json(item))
+    monkeypatch.setattr(continuation, "MAX_TRANSCRIPT_BYTES", 10 * size)
+    written: list[Any] = []
+    monkeypatch.setattr(
+        continuation, "dump_sorted_json", lambda value: written.append(value) or dump_sorted_json(value)
+    )
+    known = transcript_of([item] * 10)
+    assert known is not None and known.size == 10 * size
+    written.clear()
+    assert transcript_of([item] * 20) is None and len(written) == 11
+
+
+def test_an_answer_that_is_too_large_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(continuation, "MAX_TRANSCRIPT_BYTES", 1000)
+    states = Continuations()
+    turn = states.reserve(ME, body(U1), 0)
+    assert not states.record(turn, response="r", socket=1, output=[call("x" * 1001)], now=0)
+    assert (len(states), states.total_bytes) == (0, 0)
 
 
 @pytest.mark.parametrize("bound", ["MAX_OWNERS", "MAX_TOTAL_BYTES", "MAX_AGE_S"])

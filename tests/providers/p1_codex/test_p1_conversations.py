@@ -18,6 +18,7 @@ from ws_upstream import (
     Backend,
     Peer,
     Play,
+    answer,
     call_events,
     completed,
     delta,
@@ -31,7 +32,7 @@ from ws_upstream import (
 )
 
 from proxy.core.identity import Owner
-from proxy.providers.p1_codex import pool, websocket
+from proxy.providers.p1_codex import frames, pool, turn, websocket
 
 
 class Memory:
@@ -95,6 +96,29 @@ async def test_only_what_is_new_is_sent_over_the_same_socket(asking: Asking, bac
         assert len(backend.seen) == 1
 
 
+async def test_the_whole_is_written_out_only_when_it_is_sent(
+    asking: Asking, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+
+    def shared_json(body: dict[str, Any]) -> bytes:
+        written.append(len(body["input"]))
+        return frames.shared_json(body)
+
+    monkeypatch.setattr(turn, "shared_json", shared_json)
+    memory = Memory()
+    backend.plays.extend([memory.play] * 3)
+    async with continuing(asking) as live:
+        talk = Talk(live)
+        for text in ("long " * 4000, "two", "three"):
+            await talk.turn(text)
+        assert [asked.previous for asked in backend.asked] == [None, "resp_1", "resp_2"]
+        assert written == [len(backend.asked[0].frame["input"])]
+        backend.plays.append(saying(failure("previous_response_not_found"), then="close"))
+        await talk.turn("four")
+        assert written == [len(asked.frame["input"]) for asked in (backend.asked[0], backend.asked[-1])]
+
+
 async def test_the_frame_is_the_body_without_stream(asking: Asking, backend: Backend) -> None:
     async with asking() as live:
         await live.stream(ask(model="gpt-5.6-luna"), headers={"x-claude-code-session-id": "s1"})
@@ -125,6 +149,31 @@ async def test_agents_of_one_session_never_share_anything(asking: Asking, backen
         assert len(backend.asked) == 200 and len(backend.seen) == 3
         assert sum(asked.previous is None for asked in backend.asked) == 3
         assert len(provider_sockets(live).continuations) == 3
+
+
+async def test_a_small_request_on_the_side_changes_nothing(asking: Asking, backend: Backend) -> None:
+    """Neither between two turns nor during one does the conversation lose its place or its socket."""
+    gate = asyncio.Event()
+
+    async def held(peer: Peer, frame: dict[str, Any]) -> None:
+        await gate.wait()
+        await answer(peer, frame)
+
+    async with continuing(asking) as live:
+        talk, aside = Talk(live), Talk(live, model="gpt-5.6-luna", system="Write a title.", tools=[])
+        await talk.turn("one")
+        await aside.turn("one")
+        backend.plays.append(held)
+        turn = asyncio.ensure_future(talk.turn("two"))
+        await until(lambda: len(backend.asked) == 3)
+        aside.messages.clear()
+        await aside.turn("two")
+        gate.set()
+        await turn
+        await talk.turn("three")
+        assert [asked.previous for asked in backend.asked] == [None, None, "resp_1", None, "resp_4"]
+        assert [asked.socket for asked in backend.asked] == [1, 2, 1, 3, 1]
+        await until(lambda: backend.open == len(provider_sockets(live).pool) == 1)
 
 
 @pytest.mark.parametrize(
