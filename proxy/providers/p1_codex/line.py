@@ -74,28 +74,18 @@ class Line:
             self._conversation.send_whole()
         elif (socket := await self._conversation.socket(opening_of(sending.url, sending.headers))) is not None:
             return socket
-        if self._mode == AUTO and not self._asked and self._sockets.hopeless:
-            self._fall_back(sending, message="an earlier upgrade hung")
-            return None
+        may_post = self._mode == AUTO and not self._asked
         try:
-            socket = await self._sockets.open(sending.url, sending.headers)
+            socket = await self._sockets.open(sending.url, sending.headers, hurried=may_post)
         except HandshakeFailed as failure:
-            if not self._may_post(failure, sending):
+            # the upgrade path has been seen to refuse tokens that HTTP takes, but first the token is renewed
+            if not may_post or (failure.status == 401 and not sending.renewed):
                 raise failure.error from None
-            self._fall_back(sending, status=failure.status, message=failure.error.message)
+            self._mode = HTTP
+            self.note("info", "websocket_fallback", sending, status=failure.status, message=failure.error.message)
             return None
         self.note("info", "websocket_opened", sending, socket=socket.number, upstreamId=socket.upstream_id)
         return socket
-
-    def _may_post(self, failure: HandshakeFailed, sending: Sending) -> bool:
-        if self._mode != AUTO or self._asked:
-            return False
-        # the upgrade path has been seen to refuse tokens that HTTP takes, but first the token is renewed
-        return failure.status != 401 or sending.renewed
-
-    def _fall_back(self, sending: Sending, **why: Any) -> None:
-        self._mode = HTTP
-        self.note("info", "websocket_fallback", sending, **why)
 
     def asks(self) -> None:
         """From now on the model may be at work."""

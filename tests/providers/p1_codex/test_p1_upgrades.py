@@ -175,26 +175,78 @@ async def test_not_even_when_no_second_socket_can_be_had(asking: Asking, backend
         assert (len(backend.seen), len(backend.posts)) == (2, 0)
 
 
-@pytest.mark.parametrize(("rest", "seen"), [(300.0, 1), (0.0, 2)])
-async def test_after_an_upgrade_that_hung_nobody_waits_for_another_for_a_while(
-    asking: Asking, backend: Backend, monkeypatch: pytest.MonkeyPatch, rest: float, seen: int
+LASTING: list[tuple[list[Any], int]] = [
+    # refusals of the first request, and the upgrades that they are
+    ([hanging], 1),
+    ([403, 403], 2),
+    ([404], 1),
+    ([405], 1),
+    ([426], 1),
+    ([wrong(Sec_WebSocket_Accept="bm8=")], 1),
+    ([wrong(Sec_WebSocket_Protocol="chat")], 1),
+]
+
+
+@pytest.mark.parametrize(("steps", "count"), LASTING, ids=["hang", "403", "404", "405", "426", "key", "subprotocol"])
+@pytest.mark.parametrize("rest", [300.0, 0.0])
+async def test_after_a_refusal_that_lasts_nobody_tries_another_upgrade_for_a_while(
+    asking: Asking, backend: Backend, monkeypatch: pytest.MonkeyPatch, steps: list[Any], count: int, rest: float
 ) -> None:
     monkeypatch.setattr(sockets, "HOPELESS_S", rest)
-    backend.upgrades.append(hanging)
-    async with asking("auto", timers=QUICK) as live:
+    backend.upgrades.extend(steps)
+    async with asking("auto", timers=QUICK if hanging in steps else {}) as live:
         for _ in range(2):
             is_good(await live.stream(ask()), Good(), stream=True)
-        assert (len(backend.seen), len(backend.posts)) == (seen, 3 - seen)
+        again = rest == 0.0
+        assert (len(backend.seen), len(backend.posts)) == (count + again, 2 - again)
+        reasons = [fields["message"] for fields in live.notes.all("codex_websocket_fallback")]
+        assert len(reasons) == 2 - again and all("an earlier upgrade failed (" in reason for reason in reasons[1:])
         live.config = replace(live.config, p1_transport="websocket")
         for _ in range(2):  # what was asked for is tried, and helps the others when it works
             is_good(await live.stream(ask()), Good(), stream=True)
             live.config = replace(live.config, p1_transport="auto")
-        assert len(backend.posts) == 3 - seen
+        assert len(backend.posts) == 2 - again
+
+
+@pytest.mark.parametrize("status", [400, 429, 500, 503])
+async def test_a_refusal_that_may_pass_is_not_remembered(asking: Asking, backend: Backend, status: int) -> None:
+    backend.upgrades.append(status)
+    async with asking("auto") as live:
+        for _ in range(2):
+            is_good(await live.stream(ask()), Good(), stream=True)
+        assert (len(backend.seen), len(backend.posts), len(backend.asked)) == (2, 1, 1)
+
+
+async def test_many_turns_do_not_queue_for_upgrades_that_are_refused(asking: Asking, backend: Backend) -> None:
+    """Of those that come at the same time each waits once for its second upgrade, none for a long distance."""
+    backend.upgrades.extend([403] * 100)
+    async with asking("auto") as live:
+        for answer in await asyncio.gather(*(live.stream(ask(f"question {number}")) for number in range(10))):
+            is_good(answer, Good(), stream=True)
+        distances = [seconds for seconds in live.sleeps if seconds != 3.0]
+        assert max(distances) <= sockets.PATIENCE_S and len(live.sleeps) - len(distances) <= 10
+        await live.stream(ask())  # the first that comes afterwards is sure
+        upgrades, waits = len(backend.seen), len(live.sleeps)
+        for _ in range(3):
+            is_good(await live.stream(ask()), Good(), stream=True)
+        assert (len(backend.seen), len(live.sleeps), len(backend.posts)) == (upgrades, waits, 14)
+
+
+@pytest.mark.parametrize(("mode", "waits", "posts"), [("auto", 0, 1), ("websocket", 1, 0)])
+async def test_only_who_can_go_over_http_does_not_wait_for_the_distance(
+    asking: Asking, backend: Backend, mode: str, waits: int, posts: int
+) -> None:
+    async with asking(mode, p1_ws_connect_spacing_ms=5000) as live:
+        for _ in range(2):
+            is_good(await live.stream(ask()), Good(), stream=True)
+        assert (len(live.sleeps), len(backend.posts), len(backend.asked)) == (waits, posts, 2 - posts)
+        reasons = [fields["message"] for fields in live.notes.all("codex_websocket_fallback")]
+        assert all("distance" in reason for reason in reasons) and len(reasons) == posts
 
 
 async def test_a_request_that_went_over_http_once_stays_there(asking: Asking, backend: Backend) -> None:
     """The next one tries again."""
-    backend.upgrades.append(426)
+    backend.upgrades.append(503)
     backend.refused_posts.append(503)
     async with asking("auto") as live:
         is_good(await live.stream(ask()), Good(), stream=True)
