@@ -17,13 +17,20 @@ from proxy.providers.base import Services
 from proxy.providers.http import client_beside, read_error
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.frames import MAX_FRAME_BYTES
-from proxy.providers.p1_codex.handshake import MAX_BODY_BYTES, HandshakeFailed, Refused, failed, not_now, timed_out
+from proxy.providers.p1_codex.handshake import (
+    FORBIDDEN,
+    MAX_BODY_BYTES,
+    HandshakeFailed,
+    Refused,
+    failed,
+    not_now,
+    timed_out,
+)
 from proxy.providers.p1_codex.pacing import Spacing
 from proxy.providers.p1_codex.vitals import Timers
 from proxy.providers.p1_codex.websocket import Socket, Upgraded
 from proxy.providers.transport import Heed
 
-FORBIDDEN = 403
 #: A 403 may be the edge's answer to too many upgrades at a time: one more attempt, after about this long.
 FORBIDDEN_WAIT_S = 3.0
 FORBIDDEN_SPREAD = 0.2

@@ -15,6 +15,7 @@ from proxy.providers.transport import refusal_of
 #: What has no status: name, connection, TLS, time, an answer that is no upgrade.
 HANDSHAKE = "ws_handshake"
 
+UNAUTHORIZED, FORBIDDEN = 401, 403
 #: Refusals that the next upgrade would meet as well: the way to the backend, or a box on it, knows no WebSocket.
 LASTING = frozenset({404, 405, 426})
 

@@ -21,7 +21,7 @@ from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.dial import opening_of
 from proxy.providers.p1_codex.failures import SERVICE, WIRE
 from proxy.providers.p1_codex.frames import fault_error, is_progress
-from proxy.providers.p1_codex.handshake import HandshakeFailed
+from proxy.providers.p1_codex.handshake import UNAUTHORIZED, HandshakeFailed
 from proxy.providers.p1_codex.sockets import Conversation, Sockets
 from proxy.providers.p1_codex.vitals import PING, Timers, Vitals
 from proxy.providers.p1_codex.websocket import CLOSED, Reading, Socket
@@ -74,12 +74,12 @@ class Line:
             self._conversation.send_whole()
         elif (socket := await self._conversation.socket(opening_of(sending.url, sending.headers))) is not None:
             return socket
-        may_post = self._mode == AUTO and not self._asked
+        may_post, renewed = self._mode == AUTO and not self._asked, sending.renewed
         try:
-            socket = await self._sockets.open(sending.url, sending.headers, hurried=may_post)
+            socket = await self._sockets.open(sending.url, sending.headers, hurried=may_post, renewed=renewed)
         except HandshakeFailed as failure:
             # the upgrade path has been seen to refuse tokens that HTTP takes, but first the token is renewed
-            if not may_post or (failure.status == 401 and not sending.renewed):
+            if not may_post or (failure.status == UNAUTHORIZED and not renewed):
                 raise failure.error from None
             self._mode = HTTP
             self.note("info", "websocket_fallback", sending, status=failure.status, message=failure.error.message)

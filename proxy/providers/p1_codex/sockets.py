@@ -16,7 +16,7 @@ from proxy.core.identity import Owner
 from proxy.providers.base import Services
 from proxy.providers.p1_codex.continuation import Continuations, Plan, Turn, full_context
 from proxy.providers.p1_codex.dial import Dialer, Gate
-from proxy.providers.p1_codex.handshake import HandshakeFailed, not_now
+from proxy.providers.p1_codex.handshake import UNAUTHORIZED, HandshakeFailed, not_now
 from proxy.providers.p1_codex.pool import REAP_S, Pool, is_young
 from proxy.providers.p1_codex.vitals import Timers
 from proxy.providers.p1_codex.websocket import Socket
@@ -41,17 +41,18 @@ class Sockets:
         self._reaper: asyncio.Task[None] | None = None
         self._refused: tuple[float, str] | None = None  # when no socket could be had the last time, and why
 
-    async def open(self, url: str, headers: dict[str, str], *, hurried: bool) -> Socket:
+    async def open(self, url: str, headers: dict[str, str], *, hurried: bool, renewed: bool) -> Socket:
         """A fresh socket, the caller's to close. Raises HandshakeFailed; UpstreamError when an outgoing proxy fails.
 
         hurried  the request has another way: it does not wait long, nor try what failed a while ago and would again
+        renewed  its token is a new one: one more would not help, and each makes the last one worthless
         """
         if hurried and self._refused is not None and self.now() - self._refused[0] <= HOPELESS_S:
             raise not_now(f"an earlier upgrade failed ({self._refused[1]})")
         try:
             socket = await self._dialer.open(url, headers, patience_s=PATIENCE_S if hurried else math.inf)
         except HandshakeFailed as failure:
-            if failure.lasting:
+            if failure.lasting or (failure.status == UNAUTHORIZED and renewed):
                 self._refused = self.now(), failure.reason
             raise
         self._refused = None

@@ -143,6 +143,15 @@ async def test_a_refused_token_is_renewed_once_before_anything_else(
         assert backend.seen[0]["Authorization" if "Authorization" in backend.seen[0] else "authorization"]
 
 
+async def test_upgrades_that_refuse_every_token_do_not_cost_one_a_turn(asking: Asking, backend: Backend) -> None:
+    backend.upgrades.extend([401] * 100)
+    async with asking("auto") as live:
+        for _ in range(4):
+            is_good(await live.stream(ask()), Good(), stream=True)
+        assert (live.sandbox.p1.refreshes, len(backend.seen), len(backend.posts)) == (1, 2, 4)
+        assert "401" in live.notes.all("codex_websocket_fallback")[-1]["message"]
+
+
 async def test_what_an_upgrade_was_refused_with_is_told(asking: Asking, backend: Backend) -> None:
     backend.upgrades.append(body(400, '{"error":{"message":"no\\u0007 such model"}}'))
     async with asking() as live:
