@@ -20,6 +20,7 @@ from proxy.providers.p1_codex.frames import MAX_FRAME_BYTES
 from proxy.providers.p1_codex.handshake import (
     FORBIDDEN,
     MAX_BODY_BYTES,
+    Answer,
     HandshakeFailed,
     Refused,
     failed,
@@ -174,6 +175,7 @@ class Dialer:
                 self._services.http,
                 self._judge,
                 skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
+                response_class=Answer,
                 ws_response_class=Upgraded,
             )
         return self._session

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import aiohttp
+from aiohttp import hdrs
+from multidict import CIMultiDict, CIMultiDictProxy
 
 from proxy.errors import UpstreamError
 from proxy.providers.p1_codex.catalog import LABEL
@@ -19,8 +21,24 @@ UNAUTHORIZED, FORBIDDEN = 401, 403
 #: Refusals that the next upgrade would meet as well: the way to the backend, or a box on it, knows no WebSocket.
 LASTING = frozenset({404, 405, 426})
 
+#: Headers that are lists of tokens, and the one that has to be among them.
+TOKENS = {hdrs.UPGRADE: "websocket", hdrs.CONNECTION: "upgrade"}
+
 #: What one reads of the body behind a refusal.
 MAX_BODY_BYTES = 1024
+
+
+class Answer(aiohttp.ClientResponse):
+    """The answer to an upgrade, in a form that the library understands: it takes the lists for single tokens."""
+
+    @property
+    def headers(self) -> CIMultiDictProxy[str]:
+        headers = CIMultiDict(super().headers)
+        for name, token in TOKENS.items():
+            given = ",".join(headers.getall(name, [])).lower().split(",")
+            if token in map(str.strip, given):
+                headers[name] = token
+        return CIMultiDictProxy(headers)
 
 
 class Refused(Exception):

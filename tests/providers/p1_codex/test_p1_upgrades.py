@@ -13,7 +13,7 @@ from aiohttp import web
 from conftest import Asking
 from harness import ask, until
 from outcomes import Good, is_good
-from ws_upstream import Backend, failure, leaving_nothing, saying
+from ws_upstream import Backend, failure, leaving_nothing, said, saying
 
 from proxy.providers.p1_codex import dial, sockets
 
@@ -39,6 +39,30 @@ def wrong(**headers: str) -> Callable[[web.Request], Awaitable[web.StreamRespons
 
         ws._handshake = handshake  # type: ignore[method-assign]
         await ws.prepare(request)
+        await ws.receive()
+        return ws
+
+    return handler
+
+
+def right(**headers: str | tuple[str, ...]) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """A 101 with these headers instead of the usual ones, and one answer over its socket."""
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        ws = web.WebSocketResponse(compress=False)
+        ready, *rest = ws._handshake(request)
+
+        def handshake(_: web.Request) -> Any:
+            for name, values in headers.items():
+                ready.popall(name)
+                ready.extend((name, value) for value in ((values,) if isinstance(values, str) else values))
+            return ready, *rest
+
+        ws._handshake = handshake  # type: ignore[method-assign]
+        await ws.prepare(request)
+        await ws.receive()
+        for event in said("fine", "r"):
+            await ws.send_json(event)
         await ws.receive()
         return ws
 
@@ -85,6 +109,26 @@ async def test_an_upgrade_that_fails_is_tried_again_or_goes_over_http(
             return
         assert (answer.status, live.sleeps, len(backend.posts)) == (status or 200, waits, 0)
         assert len(backend.seen) == count and len(backend.asked) == (status is None)
+
+
+@pytest.mark.parametrize(
+    ("headers", "good"),
+    [
+        ({"Connection": "keep-alive, Upgrade"}, True),
+        ({"Connection": ("keep-alive", "UPGRADE")}, True),
+        ({"Connection": "upgrade,", "Upgrade": "WebSocket"}, True),
+        ({"Connection": "keep-alive"}, False),
+        ({"Connection": "upgraded"}, False),
+        ({"Upgrade": "h2c"}, False),
+    ],
+)
+async def test_the_headers_of_an_upgrade_are_lists(
+    asking: Asking, backend: Backend, headers: dict[str, Any], good: bool
+) -> None:
+    backend.upgrades.append(right(**headers))
+    async with asking("auto") as live, leaving_nothing(backend):
+        is_good(await live.stream(ask()), Good(), stream=True)
+        assert (len(backend.seen), len(backend.posts)) == (1, not good)
 
 
 async def reset(request: web.Request) -> web.StreamResponse:
