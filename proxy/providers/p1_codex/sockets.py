@@ -39,6 +39,7 @@ class Sockets:
         self._gate = Gate(floor_s, now=self.now, sleep=services.sleep, clear_out=self._clear_out)
         self._dialer = Dialer(services, self._gate, self.timers, heed)
         self._reaper: asyncio.Task[None] | None = None
+        self._goodbyes: set[asyncio.Task[None]] = set()
         self._refused: tuple[float, str] | None = None  # when no socket could be had the last time, and why
 
     async def open(self, url: str, headers: dict[str, str], *, hurried: bool, renewed: bool) -> Socket:
@@ -68,23 +69,31 @@ class Sockets:
     async def close(self) -> None:
         if self._reaper is not None:
             self._reaper.cancel()
-            await asyncio.wait({self._reaper})
-        await _close_all(self.pool.take_all())
-        await self._dialer.close()
+            self._goodbyes.add(self._reaper)
+        try:
+            await self._close_all(self.pool.take_all())
+            if self._goodbyes:
+                await asyncio.wait(self._goodbyes)
+        finally:
+            await self._dialer.close()
 
     async def _clear_out(self) -> None:
-        await _close_all(self.pool.take_crowd())
+        await self._close_all(self.pool.take_crowd())
 
     async def _reap(self) -> None:
         """Closes what has waited too long, as long as anything waits."""
         while len(self.pool):
             await asyncio.sleep(REAP_S)
-            await _close_all(self.pool.take_old(self.now()))
+            await self._close_all(self.pool.take_old(self.now()))
 
-
-async def _close_all(sockets: Iterable[Socket]) -> None:
-    if pending := [socket.close() for socket in sockets]:
-        await asyncio.gather(*pending)
+    async def _close_all(self, sockets: Iterable[Socket]) -> None:
+        """Lets go of all of them, also when nobody waits for that any more: a goodbye is short, and ends by itself."""
+        closing = {asyncio.create_task(socket.close()) for socket in sockets}
+        self._goodbyes |= closing
+        for task in closing:
+            task.add_done_callback(self._goodbyes.discard)
+        if closing:
+            await asyncio.wait(closing)
 
 
 class Conversation:
