@@ -21,6 +21,11 @@ UNAUTHORIZED, FORBIDDEN = 401, 403
 #: Refusals that the next upgrade would meet as well: the way to the backend, or a box on it, knows no WebSocket.
 LASTING = frozenset({404, 405, 426})
 
+#: What to do where sockets do not work.
+WITHOUT = "p1.transport=http goes without WebSocket"
+#: What to do about TLS.
+TRUST = "if the network has a certificate authority of its own, SSL_CERT_FILE must name a file with its certificate"
+
 #: Headers that are lists of tokens, and the one that has to be among them.
 TOKENS = {hdrs.UPGRADE: "websocket", hdrs.CONNECTION: "upgrade"}
 
@@ -73,6 +78,8 @@ def failed(cause: Exception, *, host: str, now: float) -> HandshakeFailed:
         return _refused(cause, host, now)
     if isinstance(cause, aiohttp.WSServerHandshakeError):
         return _broken(host)
+    if isinstance(cause, aiohttp.ClientSSLError):
+        return _plain(f"TLS with {host} failed ({type(cause).__name__}); {TRUST}")
     return _plain(f"cannot reach {host} ({type(cause).__name__})")
 
 
@@ -87,7 +94,7 @@ def not_now(words: str) -> HandshakeFailed:
 
 
 def _broken(host: str) -> HandshakeFailed:
-    return _plain(f"the answer of {host} to the upgrade breaks the rules of WebSocket", lasting=True)
+    return _plain(f"the answer of {host} to the upgrade breaks the rules of WebSocket; {WITHOUT}", lasting=True)
 
 
 def _plain(words: str, *, lasting: bool = False) -> HandshakeFailed:

@@ -20,8 +20,8 @@ from proxy.errors import UpstreamError
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.dial import opening_of
 from proxy.providers.p1_codex.failures import SERVICE, WIRE
-from proxy.providers.p1_codex.frames import fault_error, is_progress
-from proxy.providers.p1_codex.handshake import UNAUTHORIZED, HandshakeFailed
+from proxy.providers.p1_codex.frames import FAULTS, fault_error, is_progress
+from proxy.providers.p1_codex.handshake import UNAUTHORIZED, WITHOUT, HandshakeFailed
 from proxy.providers.p1_codex.sockets import Conversation, Sockets
 from proxy.providers.p1_codex.vitals import PING, Timers, Vitals
 from proxy.providers.p1_codex.websocket import CLOSED, Reading, Socket
@@ -188,7 +188,10 @@ class _Exchange:
     def _fault(self, code: str) -> UpstreamError:
         timers = self._line.timers
         seconds = timers.start if code == "ws_start_timeout" else timers.idle
-        return fault_error(code, seconds=seconds, continued=self._continued)
+        error = fault_error(code, seconds=seconds, continued=self._continued)
+        if FAULTS[code].unreadable:
+            error.message += f"; {WITHOUT}"
+        return error
 
     def _keep(self, last: dict[str, Any]) -> bool:
         response = last.get("response")

@@ -209,6 +209,13 @@ async def test_a_fault_comes_out_as_the_table_says(
         assert not any(asked.previous for asked in backend.asked)
 
 
+@pytest.mark.parametrize("play", [binary, bad_text, garbage(16), raw(b"\xf1\x00")])
+async def test_unreadable_frames_are_told_with_a_way_out(asking: Asking, backend: Backend, play: Play) -> None:
+    backend.plays.append(play)
+    async with asking() as live:
+        assert (await live.post(ask())).error["message"].endswith("; p1.transport=http goes without WebSocket")
+
+
 # -- somebody leaves
 
 

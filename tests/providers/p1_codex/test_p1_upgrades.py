@@ -7,14 +7,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
 from conftest import Asking
+from connect_proxy import Authority, ConnectProxy, TlsFront
 from harness import ask, until
 from outcomes import Good, is_good
 from ws_upstream import Backend, failure, leaving_nothing, said, saying
 
+from proxy.core.outbound import OutboundProxies
 from proxy.providers.p1_codex import dial, sockets
 
 QUICK = {"connect": 0.1}
@@ -201,6 +204,27 @@ async def test_what_an_upgrade_was_refused_with_is_told(asking: Asking, backend:
     async with asking() as live:
         answer = await live.post(ask())
         assert (answer.status, answer.error["message"]) == (400, "no  such model")
+
+
+async def test_an_upgrade_that_breaks_the_rules_is_told_with_a_way_out(asking: Asking, backend: Backend) -> None:
+    backend.upgrades.extend([wrong(Sec_WebSocket_Accept="bm8="), wrong(Sec_WebSocket_Protocol="chat")] * 2)
+    async with asking() as live:
+        assert (await live.post(ask())).error["message"].endswith("; p1.transport=http goes without WebSocket")
+
+
+@pytest.mark.parametrize("tunnel", [False, True])
+async def test_a_certificate_that_nobody_trusts_is_told_with_a_way_out(
+    asking: Asking, backend: Backend, tunnel: bool
+) -> None:
+    plain, tls = urlsplit(backend.url), Authority().server("localhost")
+    async with TlsFront(("127.0.0.1", plain.port or 0), tls) as front, ConnectProxy() as way:
+        way.routes = {f"localhost:{front.port}": front.place}
+        backend.url = f"https://localhost:{front.port}{plain.path}"
+        variables = {"https_proxy": f"http://127.0.0.1:{way.port}"} if tunnel else {}
+        async with asking(proxies=OutboundProxies.from_environment(variables)) as live:
+            message = (await live.post(ask())).error["message"]
+            assert "TLS with localhost failed" in message and "SSL_CERT_FILE" in message
+            assert bool(way.asked) == tunnel and not backend.seen
 
 
 async def test_foreign_markup_is_not_told(asking: Asking, backend: Backend) -> None:
