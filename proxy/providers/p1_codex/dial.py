@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
+import math
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
@@ -16,7 +17,16 @@ from proxy.providers.base import Services
 from proxy.providers.http import client_beside, read_error
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.frames import MAX_FRAME_BYTES
-from proxy.providers.p1_codex.handshake import MAX_BODY_BYTES, HandshakeFailed, Refused, failed, timed_out
+from proxy.providers.p1_codex.handshake import (
+    FORBIDDEN,
+    MAX_BODY_BYTES,
+    Answer,
+    HandshakeFailed,
+    Refused,
+    failed,
+    not_now,
+    timed_out,
+)
 from proxy.providers.p1_codex.pacing import Spacing
 from proxy.providers.p1_codex.vitals import Timers
 from proxy.providers.p1_codex.websocket import Socket, Upgraded
@@ -63,16 +73,31 @@ class Gate:
         self._sleep = sleep
         self._clear_out = clear_out
         self._lock = asyncio.Lock()
-        self._last: float | None = None
+        self._last = -math.inf
+        self._ahead = 0  # how many are waiting
 
-    async def pass_through(self) -> None:
-        async with self._lock:
-            if self._last is not None:
-                wait = self._last + self.spacing.seconds - self._now()
+    async def pass_through(self, patience_s: float = math.inf) -> None:
+        """Raises HandshakeFailed when it would take longer than that; at once, as far as that can be foreseen."""
+        latest = self._now() + patience_s
+        self._start(self._ahead, latest)
+        self._ahead += 1
+        try:
+            async with self._lock:
+                wait = self._start(0, latest) - self._now()
                 if wait > 0:
                     await self._sleep(wait)
-            await self._clear_out()
-            self._last = self._now()
+                await self._clear_out()
+                self._last = self._now()
+        finally:
+            self._ahead -= 1
+
+    def _start(self, ahead: int, latest: float) -> float:
+        """When an upgrade may start that has so many others in front. Raises HandshakeFailed when that is too late."""
+        now, spacing = self._now(), self.spacing.seconds
+        start = max(now, self._last + spacing) + ahead * spacing
+        if start > latest:
+            raise not_now(f"upgrades keep their distance, and the next may start in {start - now:.1f} s")
+        return start
 
 
 class Dialer:
@@ -85,27 +110,35 @@ class Dialer:
         self._heed = heed
         self._numbers = itertools.count(1)
         self._session: aiohttp.ClientSession | None = None
+        self._forbidden = False  # whether the last answer that counts was a 403
 
-    async def open(self, url: str, headers: dict[str, str]) -> Socket:
+    async def open(self, url: str, headers: dict[str, str], *, patience_s: float = math.inf) -> Socket:
         """A fresh socket. Raises HandshakeFailed; UpstreamError when an outgoing proxy fails, since neither another
-        attempt nor another transport would cure that."""
+        attempt nor another transport would cure that.
+
+        patience_s  how long to wait for the distance; when it ends at all, nothing is waited for that will not help
+        """
         try:
-            return await self._attempt(url, headers)
+            return await self._attempt(url, headers, patience_s)
         except HandshakeFailed as failure:
-            if failure.status != 403:
+            if failure.status != FORBIDDEN or (failure.lasting and patience_s < math.inf):
                 raise
         spread = FORBIDDEN_SPREAD * (2 * self._services.random() - 1)
         await self._services.sleep(FORBIDDEN_WAIT_S * (1 + spread))
-        return await self._attempt(url, headers)
+        return await self._attempt(url, headers, patience_s)
 
-    async def _attempt(self, url: str, headers: dict[str, str]) -> Socket:
-        await self._gate.pass_through()
+    async def _attempt(self, url: str, headers: dict[str, str], patience_s: float) -> Socket:
+        await self._gate.pass_through(patience_s)
+        forbidden = self._forbidden
         try:
             socket = await self._upgrade(url, headers)
         except HandshakeFailed as failure:
-            if failure.status == 403:
+            if failure.status == FORBIDDEN:
+                failure.lasting = forbidden  # it kept its distance and was refused all the same: no burst is to blame
+                self._forbidden = True
                 self._gate.spacing = self._gate.spacing.refused()
             raise
+        self._forbidden = False
         self._gate.spacing = self._gate.spacing.succeeded()
         return socket
 
@@ -142,6 +175,7 @@ class Dialer:
                 self._services.http,
                 self._judge,
                 skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
+                response_class=Answer,
                 ws_response_class=Upgraded,
             )
         return self._session

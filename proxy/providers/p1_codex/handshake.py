@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import aiohttp
+from aiohttp import hdrs
+from multidict import CIMultiDict, CIMultiDictProxy
 
 from proxy.errors import UpstreamError
 from proxy.providers.p1_codex.catalog import LABEL
@@ -15,8 +17,33 @@ from proxy.providers.transport import refusal_of
 #: What has no status: name, connection, TLS, time, an answer that is no upgrade.
 HANDSHAKE = "ws_handshake"
 
+UNAUTHORIZED, FORBIDDEN = 401, 403
+#: Refusals that the next upgrade would meet as well: the way to the backend, or a box on it, knows no WebSocket.
+LASTING = frozenset({404, 405, 426})
+
+#: What to do where sockets do not work.
+WITHOUT = "p1.transport=http goes without WebSocket"
+#: What to do about TLS.
+TRUST = "if the network has a certificate authority of its own, SSL_CERT_FILE must name a file with its certificate"
+
+#: Headers that are lists of tokens, and the one that has to be among them.
+TOKENS = {hdrs.UPGRADE: "websocket", hdrs.CONNECTION: "upgrade"}
+
 #: What one reads of the body behind a refusal.
 MAX_BODY_BYTES = 1024
+
+
+class Answer(aiohttp.ClientResponse):
+    """The answer to an upgrade, in a form that the library understands: it takes the lists for single tokens."""
+
+    @property
+    def headers(self) -> CIMultiDictProxy[str]:
+        headers = CIMultiDict(super().headers)
+        for name, token in TOKENS.items():
+            given = ",".join(headers.getall(name, [])).lower().split(",")
+            if token in map(str.strip, given):
+                headers[name] = token
+        return CIMultiDictProxy(headers)
 
 
 class Refused(Exception):
@@ -30,14 +57,19 @@ class Refused(Exception):
 class HandshakeFailed(Exception):
     """No socket. Nothing was asked yet, so the request may go over HTTP instead.
 
-    error   as the client would get it; its kind says whether another attempt may help
-    status  of the backend's answer, 0 when there was none
-    hung    whether nothing came at all, for as long as one waits: some boxes on the way swallow upgrades
+    error    as the client would get it; its kind says whether another attempt may help
+    status   of the backend's answer, 0 when there was none
+    lasting  whether the next upgrade would most likely fare no better, whoever asks for it
     """
 
-    def __init__(self, error: UpstreamError, *, status: int = 0, hung: bool = False) -> None:
+    def __init__(self, error: UpstreamError, *, status: int = 0, lasting: bool = False) -> None:
         super().__init__(error.message)
-        self.error, self.status, self.hung = error, status, hung
+        self.error, self.status, self.lasting = error, status, lasting
+
+    @property
+    def reason(self) -> str:
+        """What went wrong, for the log."""
+        return f"status {self.status}: {self.error.message}" if self.status else self.error.message
 
 
 def failed(cause: Exception, *, host: str, now: float) -> HandshakeFailed:
@@ -45,25 +77,37 @@ def failed(cause: Exception, *, host: str, now: float) -> HandshakeFailed:
     if isinstance(cause, Refused):
         return _refused(cause, host, now)
     if isinstance(cause, aiohttp.WSServerHandshakeError):
-        return _plain(f"the answer of {host} to the upgrade breaks the rules of WebSocket")
+        return _broken(host)
+    if isinstance(cause, aiohttp.ClientSSLError):
+        return _plain(f"TLS with {host} failed ({type(cause).__name__}); {TRUST}")
     return _plain(f"cannot reach {host} ({type(cause).__name__})")
 
 
 def timed_out(host: str, seconds: float) -> HandshakeFailed:
-    return _plain(f"no WebSocket to {host} within {seconds * 1000:.0f} ms", hung=True)
+    """Nothing came at all, for as long as one waits: some boxes on the way swallow upgrades."""
+    return _plain(f"no WebSocket to {host} within {seconds * 1000:.0f} ms", lasting=True)
 
 
-def _plain(words: str, *, hung: bool = False) -> HandshakeFailed:
+def not_now(words: str) -> HandshakeFailed:
+    """An upgrade that was not tried, since the request is better off on another way."""
+    return _plain(f"no WebSocket now: {words}")
+
+
+def _broken(host: str) -> HandshakeFailed:
+    return _plain(f"the answer of {host} to the upgrade breaks the rules of WebSocket; {WITHOUT}", lasting=True)
+
+
+def _plain(words: str, *, lasting: bool = False) -> HandshakeFailed:
     error = UpstreamError(f"{LABEL}: {words}", kind="transport", provider=LABEL, code=HANDSHAKE)
-    return HandshakeFailed(error, hung=hung)
+    return HandshakeFailed(error, lasting=lasting)
 
 
 def _refused(refused: Refused, host: str, now: float) -> HandshakeFailed:
     status = refused.status
     if status == 0:
-        return _plain(f"the answer of {host} to the upgrade breaks the rules of WebSocket")
+        return _broken(host)
     if status < 400:
         return _plain(f"unexpected answer of {host} to the upgrade, with status {status}")
     error = refusal_of(WIRE, status, refused.headers, refused.body, now=now)
     error.message = "".join(char if char.isprintable() else " " for char in error.message)
-    return HandshakeFailed(error, status=status)
+    return HandshakeFailed(error, status=status, lasting=status in LASTING)

@@ -20,8 +20,8 @@ from proxy.errors import UpstreamError
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.dial import opening_of
 from proxy.providers.p1_codex.failures import SERVICE, WIRE
-from proxy.providers.p1_codex.frames import fault_error, is_progress
-from proxy.providers.p1_codex.handshake import HandshakeFailed
+from proxy.providers.p1_codex.frames import FAULTS, fault_error, is_progress
+from proxy.providers.p1_codex.handshake import UNAUTHORIZED, WITHOUT, HandshakeFailed
 from proxy.providers.p1_codex.sockets import Conversation, Sockets
 from proxy.providers.p1_codex.vitals import PING, Timers, Vitals
 from proxy.providers.p1_codex.websocket import CLOSED, Reading, Socket
@@ -74,28 +74,18 @@ class Line:
             self._conversation.send_whole()
         elif (socket := await self._conversation.socket(opening_of(sending.url, sending.headers))) is not None:
             return socket
-        if self._mode == AUTO and not self._asked and self._sockets.hopeless:
-            self._fall_back(sending, message="an earlier upgrade hung")
-            return None
+        may_post, renewed = self._mode == AUTO and not self._asked, sending.renewed
         try:
-            socket = await self._sockets.open(sending.url, sending.headers)
+            socket = await self._sockets.open(sending.url, sending.headers, hurried=may_post, renewed=renewed)
         except HandshakeFailed as failure:
-            if not self._may_post(failure, sending):
+            # the upgrade path has been seen to refuse tokens that HTTP takes, but first the token is renewed
+            if not may_post or (failure.status == UNAUTHORIZED and not renewed):
                 raise failure.error from None
-            self._fall_back(sending, status=failure.status, message=failure.error.message)
+            self._mode = HTTP
+            self.note("info", "websocket_fallback", sending, status=failure.status, message=failure.error.message)
             return None
         self.note("info", "websocket_opened", sending, socket=socket.number, upstreamId=socket.upstream_id)
         return socket
-
-    def _may_post(self, failure: HandshakeFailed, sending: Sending) -> bool:
-        if self._mode != AUTO or self._asked:
-            return False
-        # the upgrade path has been seen to refuse tokens that HTTP takes, but first the token is renewed
-        return failure.status != 401 or sending.renewed
-
-    def _fall_back(self, sending: Sending, **why: Any) -> None:
-        self._mode = HTTP
-        self.note("info", "websocket_fallback", sending, **why)
 
     def asks(self) -> None:
         """From now on the model may be at work."""
@@ -198,7 +188,10 @@ class _Exchange:
     def _fault(self, code: str) -> UpstreamError:
         timers = self._line.timers
         seconds = timers.start if code == "ws_start_timeout" else timers.idle
-        return fault_error(code, seconds=seconds, continued=self._continued)
+        error = fault_error(code, seconds=seconds, continued=self._continued)
+        if FAULTS[code].unreadable:
+            error.message += f"; {WITHOUT}"
+        return error
 
     def _keep(self, last: dict[str, Any]) -> bool:
         response = last.get("response")

@@ -8,6 +8,7 @@ before the state is there, and both before the client hears that the answer is o
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,14 +16,16 @@ from proxy.core.identity import Owner
 from proxy.providers.base import Services
 from proxy.providers.p1_codex.continuation import Continuations, Plan, Turn, full_context
 from proxy.providers.p1_codex.dial import Dialer, Gate
-from proxy.providers.p1_codex.handshake import HandshakeFailed
+from proxy.providers.p1_codex.handshake import UNAUTHORIZED, HandshakeFailed, not_now
 from proxy.providers.p1_codex.pool import REAP_S, Pool, is_young
 from proxy.providers.p1_codex.vitals import Timers
 from proxy.providers.p1_codex.websocket import Socket
 from proxy.providers.transport import Heed
 
-#: After an upgrade that hung, the automatic mode goes over HTTP for this long instead of letting every request wait.
+#: After an upgrade that hung, or was refused in a way that lasts, who can go over HTTP does so for this long.
 HOPELESS_S = 300.0
+#: Who can go over HTTP does not wait longer than this for the distance between upgrades.
+PATIENCE_S = 2.0
 
 
 class Sockets:
@@ -36,22 +39,25 @@ class Sockets:
         self._gate = Gate(floor_s, now=self.now, sleep=services.sleep, clear_out=self._clear_out)
         self._dialer = Dialer(services, self._gate, self.timers, heed)
         self._reaper: asyncio.Task[None] | None = None
-        self._hung_at: float | None = None
+        self._goodbyes: set[asyncio.Task[None]] = set()
+        self._refused: tuple[float, str] | None = None  # when no socket could be had the last time, and why
 
-    async def open(self, url: str, headers: dict[str, str]) -> Socket:
-        """A fresh socket, the caller's to close. Raises HandshakeFailed; UpstreamError when an outgoing proxy fails."""
+    async def open(self, url: str, headers: dict[str, str], *, hurried: bool, renewed: bool) -> Socket:
+        """A fresh socket, the caller's to close. Raises HandshakeFailed; UpstreamError when an outgoing proxy fails.
+
+        hurried  the request has another way: it does not wait long, nor try what failed a while ago and would again
+        renewed  its token is a new one: one more would not help, and each makes the last one worthless
+        """
+        if hurried and self._refused is not None and self.now() - self._refused[0] <= HOPELESS_S:
+            raise not_now(f"an earlier upgrade failed ({self._refused[1]})")
         try:
-            socket = await self._dialer.open(url, headers)
+            socket = await self._dialer.open(url, headers, patience_s=PATIENCE_S if hurried else math.inf)
         except HandshakeFailed as failure:
-            self._hung_at = self.now() if failure.hung else None
+            if failure.lasting or (failure.status == UNAUTHORIZED and renewed):
+                self._refused = self.now(), failure.reason
             raise
-        self._hung_at = None
+        self._refused = None
         return socket
-
-    @property
-    def hopeless(self) -> bool:
-        """Whether it is not worth the wait to try for a socket now."""
-        return self._hung_at is not None and self.now() - self._hung_at <= HOPELESS_S
 
     def put(self, owner: Owner, socket: Socket) -> bool:
         """Whether the socket is kept for the owner's next turn."""
@@ -63,23 +69,31 @@ class Sockets:
     async def close(self) -> None:
         if self._reaper is not None:
             self._reaper.cancel()
-            await asyncio.wait({self._reaper})
-        await _close_all(self.pool.take_all())
-        await self._dialer.close()
+            self._goodbyes.add(self._reaper)
+        try:
+            await self._close_all(self.pool.take_all())
+            if self._goodbyes:
+                await asyncio.wait(self._goodbyes)
+        finally:
+            await self._dialer.close()
 
     async def _clear_out(self) -> None:
-        await _close_all(self.pool.take_crowd())
+        await self._close_all(self.pool.take_crowd())
 
     async def _reap(self) -> None:
         """Closes what has waited too long, as long as anything waits."""
         while len(self.pool):
             await asyncio.sleep(REAP_S)
-            await _close_all(self.pool.take_old(self.now()))
+            await self._close_all(self.pool.take_old(self.now()))
 
-
-async def _close_all(sockets: Iterable[Socket]) -> None:
-    if pending := [socket.close() for socket in sockets]:
-        await asyncio.gather(*pending)
+    async def _close_all(self, sockets: Iterable[Socket]) -> None:
+        """Lets go of all of them, also when nobody waits for that any more: a goodbye is short, and ends by itself."""
+        closing = {asyncio.create_task(socket.close()) for socket in sockets}
+        self._goodbyes |= closing
+        for task in closing:
+            task.add_done_callback(self._goodbyes.discard)
+        if closing:
+            await asyncio.wait(closing)
 
 
 class Conversation:

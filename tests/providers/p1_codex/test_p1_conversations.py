@@ -362,7 +362,7 @@ async def test_an_answer_that_was_stopped_here_is_not_gone_on_from(asking: Askin
 async def test_a_turn_over_http_ends_what_could_be_gone_on_from(asking: Asking, backend: Backend) -> None:
     async with continuing(asking, "auto") as live:
         talk = Talk(live)
-        backend.upgrades.append(426)
+        backend.upgrades.append(503)
         await talk.turn("one")
         await talk.turn("two")
         await talk.turn("three")

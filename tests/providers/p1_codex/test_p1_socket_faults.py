@@ -29,8 +29,9 @@ from ws_upstream import (
     stalled,
 )
 
+from proxy.core.identity import Owner
 from proxy.providers import responses
-from proxy.providers.p1_codex import websocket
+from proxy.providers.p1_codex import pool, websocket
 
 TOOLS = [tool("Bash")]
 #: For the cases that are about time; the others must not hang on how busy the machine is.
@@ -229,6 +230,13 @@ async def test_a_fault_comes_out_as_the_table_says(
         assert not any(asked.previous for asked in backend.asked)
 
 
+@pytest.mark.parametrize("play", [binary, bad_text, garbage(16), raw(b"\xf1\x00")])
+async def test_unreadable_frames_are_told_with_a_way_out(asking: Asking, backend: Backend, play: Play) -> None:
+    backend.plays.append(play)
+    async with asking() as live:
+        assert (await live.post(ask())).error["message"].endswith("; p1.transport=http goes without WebSocket")
+
+
 # -- somebody leaves
 
 
@@ -252,6 +260,27 @@ async def test_a_client_that_leaves_takes_its_socket_along(
             await until(lambda: backend.open == 0, 1.0)
             sockets = provider_sockets(live)
             await until(lambda sockets=sockets: not len(sockets.continuations) and not len(sockets.pool))
+
+
+@pytest.mark.parametrize("ticks", [0, 1, 2])
+@pytest.mark.parametrize("step", ["_clear_out", "close"])
+async def test_who_leaves_while_sockets_are_closed_leaves_none_open(
+    asking: Asking, backend: Backend, monkeypatch: pytest.MonkeyPatch, step: str, ticks: int
+) -> None:
+    monkeypatch.setattr(pool, "CROWD", 2)
+    monkeypatch.setattr(pool, "CROWD_TARGET", 0)
+    async with asking(p1_previous_response_id=True) as live:
+        sockets = provider_sockets(live)
+        for session in "abc":
+            assert sockets.put(Owner(session), await sockets.open(backend.url, {}, hurried=False, renewed=False))
+        assert backend.open == len(sockets.pool) == 3
+        closing = asyncio.create_task(getattr(sockets, step)())
+        for _ in range(ticks + 1):
+            await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.wait({closing})
+        assert len(sockets.pool) == 0
+        await until(lambda: backend.open == 0, 1.0)
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from typing import Any
 
 import pytest
@@ -60,12 +61,12 @@ class Time:
         self.now = 100.0
 
     async def sleep(self, seconds: float) -> None:
-        self.now += seconds
         await asyncio.sleep(0)
+        self.now += seconds
 
 
-async def started(count: int, floor: float = 0.0, *, refused: bool = False) -> list[float]:
-    """When so many upgrades start that are asked for at the same moment."""
+async def started(count: int, floor: float = 0.0, *, refused: bool = False, patience: float = math.inf) -> list[float]:
+    """When so many upgrades start that are asked for at the same moment; at once or never with such patience."""
     time, starts, cleared = Time(), [], 0
 
     async def clear_out() -> None:
@@ -77,11 +78,16 @@ async def started(count: int, floor: float = 0.0, *, refused: bool = False) -> l
         gate.spacing = gate.spacing.refused()
 
     async def one() -> None:
-        await gate.pass_through()
+        asked = time.now
+        try:
+            await gate.pass_through(patience)
+        except HandshakeFailed:
+            assert time.now == asked
+            return
         starts.append(time.now - 100)
 
     await asyncio.gather(*(one() for _ in range(count)))
-    assert cleared == count
+    assert cleared == len(starts)
     return starts
 
 
@@ -89,6 +95,24 @@ async def test_upgrades_start_at_once_until_one_is_refused() -> None:
     assert await started(8) == [0.0] * 8
     assert await started(3, 0.25) == [0.0, 0.25, 0.5]
     assert await started(3, refused=True) == [0.0, 1.0, 2.0]
+
+
+async def test_who_is_in_a_hurry_does_not_wait_long() -> None:
+    assert await started(5, patience=0.0) == [0.0] * 5
+    assert await started(5, refused=True, patience=2.0) == [0.0, 1.0, 2.0]
+
+
+async def test_a_distance_that_grew_meanwhile_ends_the_wait() -> None:
+    time = Time()
+
+    async def clear_out() -> None:
+        gate.spacing = gate.spacing.refused()  # as by the answer to an earlier upgrade
+
+    gate = Gate(1.0, now=lambda: time.now, sleep=time.sleep, clear_out=clear_out)
+    passed = await asyncio.gather(*(gate.pass_through(2.0) for _ in range(3)), return_exceptions=True)
+    assert [isinstance(one, HandshakeFailed) for one in passed] == [False, False, True]
+    await gate.pass_through()  # nobody is left in front
+    assert time.now == 100 + 2 + 4
 
 
 # -- timers
