@@ -16,7 +16,7 @@ import aiohttp
 
 from proxy.core.lifecycle import Log
 from proxy.core.responses_events import failure_of, incomplete_reason
-from proxy.errors import UpstreamError
+from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.dial import opening_of
 from proxy.providers.p1_codex.failures import SERVICE, WIRE
@@ -110,17 +110,20 @@ class _Exchange:
         self._line = line
         self._socket = socket
         self._sending = sending
-        self._continued = line.conversation.plan.continues
+        self._continued, self._previous = line.conversation.plan.continues, line.conversation.plan.previous
         self._now = asyncio.get_running_loop().time
         self._vitals = Vitals(line.timers, self._now())
 
     async def run(self) -> AsyncGenerator[Batch, None]:
         kept = False
         try:
+            await self._hear_nothing()
             await self._ask()
             while True:
                 reading = await self._next()
                 batch, last = _up_to_the_last(reading.events)
+                if self._continued and any(_response_of(event) == self._previous for event in batch):
+                    raise _stray("it belongs to an earlier request")
                 if last is not None:
                     clean = reading.end is None and len(batch) == len(reading.events)
                     kept = clean and is_complete(last) and self._keep(last)
@@ -137,6 +140,18 @@ class _Exchange:
         finally:
             if not kept:
                 await self._socket.close()
+
+    async def _hear_nothing(self) -> None:
+        """What is there before anything was asked is no answer to it, and neither may be what follows."""
+        try:
+            async with asyncio.timeout(0):
+                reading = await self._socket.read()
+        except TimeoutError:
+            return
+        if any(map(is_progress, reading.events)):
+            raise _stray("it came before the request")
+        if reading.end is not None or not all([await self._said(self._socket.pong(one)) for one in reading.pings]):
+            raise self._fault(reading.end if reading.end not in (None, CLOSED) else "ws_send")
 
     async def _ask(self) -> None:
         frame, plan = self._sending.frame(), self._line.conversation.plan
@@ -194,9 +209,7 @@ class _Exchange:
         return error
 
     def _keep(self, last: dict[str, Any]) -> bool:
-        response = last.get("response")
-        number = response.get("id") if isinstance(response, dict) else None
-        return self._line.conversation.keep(self._socket, number if isinstance(number, str) else "")
+        return self._line.conversation.keep(self._socket, _response_of(last))
 
 
 def _up_to_the_last(events: Batch) -> tuple[Batch, dict[str, Any] | None]:
@@ -205,6 +218,19 @@ def _up_to_the_last(events: Batch) -> tuple[Batch, dict[str, Any] | None]:
         if WIRE.is_last(event):
             return events[: place + 1], event
     return events, None
+
+
+def _response_of(event: dict[str, Any]) -> str:
+    """The id of the response that an event tells of, "" when it names none."""
+    response = event.get("response")
+    number = response.get("id") if isinstance(response, dict) else None
+    return number if isinstance(number, str) else ""
+
+
+def _stray(words: str) -> UpstreamError:
+    """The socket brought something that is no answer to this request. Another socket knows nothing of it."""
+    message = f"{LABEL}: unreadable answer: {words}; {WITHOUT}"
+    return UpstreamError(message, kind="transport", provider=LABEL, code=PROTOCOL_ERROR)
 
 
 def is_complete(event: dict[str, Any]) -> bool:

@@ -36,8 +36,7 @@ class Peer:
 
     def say_at_once(self, *events: dict[str, Any]) -> None:
         """In one write."""
-        texts = [json.dumps(event).encode() for event in events]
-        self.raw(b"".join(b"\x81\x7e" + len(text).to_bytes(2, "big") + text for text in texts))
+        self.raw(frames_of(*events))
 
     def cut(self) -> None:
         """No goodbye."""
@@ -145,6 +144,12 @@ async def running_backend() -> AsyncIterator[Backend]:
 
 
 # -- what it may say
+
+
+def frames_of(*events: dict[str, Any]) -> bytes:
+    """As the bytes of a socket."""
+    texts = [json.dumps(event).encode() for event in events]
+    return b"".join(b"\x81\x7e" + len(text).to_bytes(2, "big") + text for text in texts)
 
 
 CREATED = {"type": "response.created", "response": {"id": "r", "status": "in_progress"}}

@@ -1,0 +1,116 @@
+"""What comes over a socket without being the answer to the request that was sent over it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from aiohttp import web
+from conftest import Asking
+from harness import ask, until
+from outcomes import Broken, Good, is_broken, is_good
+from talks import TOOLS, Talk
+from ws_upstream import (
+    CREATED,
+    LIMITS,
+    Backend,
+    Peer,
+    Play,
+    Upgrade,
+    completed,
+    delta,
+    frames_of,
+    leaving_nothing,
+    said,
+)
+
+WRONG = "not the answer"
+
+
+def strays(*parts: list[dict[str, Any]]) -> Play:
+    """What is late of an earlier answer, each part in one piece."""
+
+    async def play(peer: Peer, frame: dict[str, Any]) -> None:
+        for part in parts:
+            peer.say_at_once(*part)
+            await asyncio.sleep(0.02)
+        await peer.listen()
+
+    return play
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        [completed("resp_1")],
+        [delta(WRONG), completed("resp_1")],
+        [{"type": "response.created", "response": {"id": "resp_1"}}, delta(WRONG)],
+        [completed("resp_1"), *said(WRONG, "resp_2")],
+    ],
+    ids=["end", "text and end", "beginning", "end and another answer"],
+)
+async def test_what_is_left_of_the_answer_before_is_not_taken_for_the_next_one(
+    asking: Asking, backend: Backend, late: list[dict[str, Any]]
+) -> None:
+    async with asking(p1_previous_response_id=True) as live:
+        talk = Talk(live)
+        await talk.turn("one")
+        backend.plays.append(strays(late))
+        await talk.turn("two")
+        assert talk.words == ["one", "fine", "two", "fine"] and live.sleeps == [1.5]
+        assert [(asked.socket, asked.previous) for asked in backend.asked] == [(1, None), (1, "resp_1"), (2, None)]
+        await talk.turn("three")
+        assert (backend.asked[-1].socket, backend.asked[-1].previous) == (2, "resp_2")
+
+
+async def test_an_answer_that_the_client_saw_half_of_is_not_ended_by_another_one(
+    asking: Asking, backend: Backend
+) -> None:
+    async with asking(p1_previous_response_id=True) as live:
+        talk = Talk(live)
+        await talk.turn("one")
+        backend.plays.append(strays([delta("Hel")], [completed("resp_1")]))
+        messages = [*talk.messages, {"role": "user", "content": "two"}]
+        answer = await live.stream(ask(messages, **talk.members), headers=talk.headers)
+        is_broken(answer, Broken(), stream=True)
+        assert "belongs to an earlier request; p1.transport=http" in str(answer.raw) and len(backend.asked) == 2
+        await until(lambda: backend.open == 0)
+
+
+def upgraded(early: bytes) -> Upgrade:
+    """A 101 and this in one piece, and a while later an answer."""
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        accept = web.WebSocketResponse()._handshake(request)[0]["Sec-WebSocket-Accept"]
+        head = f"HTTP/1.1 101 Go\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+        assert request.transport is not None
+        request.transport.write(head.encode() + early)
+        await asyncio.sleep(0.05)
+        request.transport.write(frames_of(*said("fine", "r")))
+        await asyncio.sleep(0.05)
+        request.transport.abort()
+        return web.Response()
+
+    return handler
+
+
+EARLY: list[tuple[bytes, Good]] = [
+    (frames_of(*said(WRONG, "r")), Good(2, waits=(1.5,))),
+    (frames_of(LIMITS, CREATED), Good(2, waits=(1.5,))),
+    (b"\x88\x02\x03\xe8", Good(2, waits=(1.5,))),  # a goodbye
+    (frames_of(LIMITS), Good()),
+    (b"\x89\x02hi", Good()),  # a ping
+]
+
+
+@pytest.mark.parametrize(("early", "outcome"), EARLY, ids=["answer", "beginning", "goodbye", "quota", "ping"])
+async def test_an_answer_that_nobody_asked_for_is_not_taken(
+    asking: Asking, backend: Backend, early: bytes, outcome: Good
+) -> None:
+    backend.upgrades.append(upgraded(early))
+    async with asking() as live, leaving_nothing(backend):
+        answer = await live.stream(ask(tools=TOOLS))
+        is_good(answer, outcome, stream=True)
+        assert WRONG not in str(answer.raw) and "fine" in str(answer.raw)
+        assert (tuple(live.sleeps), len(backend.seen)) == (outcome.waits, outcome.attempts)
