@@ -88,11 +88,20 @@ class Compacting:
         self._transport = transport
         self._anchors = Anchors()
 
-    async def run(
+    def run(
         self, call: Call, prepared: Prepared, turn: Callable[[Prepared], CodexTurn]
     ) -> AsyncGenerator[list[Event], None]:
         """The answer of `turn` to the call, in batches. Raises ProxyError as the turn does."""
-        plan, prepared = self._plan(call, prepared)
+        if call.owner is not None and self._services.config().p1_server_compaction:
+            return self._run(call, call.owner, prepared, turn)
+        if call.owner is not None:
+            self.discard(call.owner, call.request_id, "off")
+        return turn(prepared).run()
+
+    async def _run(
+        self, call: Call, owner: Owner, prepared: Prepared, turn: Callable[[Prepared], CodexTurn]
+    ) -> AsyncGenerator[list[Event], None]:
+        plan, prepared = self._plan(call, owner, prepared)
         running = turn(prepared)
         ending = _Ending([] if plan is not None and plan.boundary else None)
         try:
@@ -117,14 +126,8 @@ class Compacting:
 
     # -- before the turn
 
-    def _plan(self, call: Call, prepared: Prepared) -> tuple[_Plan | None, Prepared]:
+    def _plan(self, call: Call, owner: Owner, prepared: Prepared) -> tuple[_Plan | None, Prepared]:
         """What the turn is about, and the request that it sends."""
-        config, owner = self._services.config(), call.owner
-        if owner is None:
-            return None, prepared
-        if not config.p1_server_compaction:
-            self.discard(owner, call.request_id, "off")
-            return None, prepared
         if is_compaction(call.request):
             attempt = self._anchors.begin(owner, prepared.body["model"], self._services.clock())
             return _Plan(call, owner, attempt, boundary=True), prepared

@@ -60,9 +60,13 @@ class Line:
         self._log = log
         self._asked = False  # whether a socket was handed the request
 
-    async def stream(self, sending: Sending) -> AsyncGenerator[Batch, None]:
-        """The events of one answer; EOF in place of the last one when the connection breaks. Raises UpstreamError."""
-        socket = None if self._mode == HTTP else await self._socket(sending)
+    def stream(self, sending: Sending) -> AsyncGenerator[Batch, None]:
+        """The events of one answer; EOF in place of the last one when a socket breaks. Raises UpstreamError."""
+        return self._http(sending.post()) if self._mode == HTTP else self._over_a_socket(sending)
+
+    async def _over_a_socket(self, sending: Sending) -> AsyncGenerator[Batch, None]:
+        """The same over a socket, or over HTTP when none can be had."""
+        socket = await self._socket(sending)
         answer = self._http(sending.post()) if socket is None else _Exchange(self, socket, sending).run()
         async with aclosing(answer) as batches:
             async for batch in batches:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
 
@@ -87,14 +87,12 @@ class CodexProvider:
 
         return await self._services.tokenizer.run(work)
 
-    async def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+        """No generator of its own: each layer between an upstream and the writer costs every event."""
         config = self._services.config()
         tool = forced_search(call.request)
         if tool is not None:
-            async with aclosing(self._search(call, tool, config)) as batches:
-                async for batch in batches:
-                    yield batch
-            return
+            return self._search(call, tool, config)
         turn = partial(
             CodexTurn,
             call,
@@ -106,10 +104,7 @@ class CodexProvider:
             offsets=self._offsets,
             allowances=self.allowances,
         )
-        prepared = p1_request.prepare(call, config, self._offsets)
-        async with aclosing(self._compacting.run(call, prepared, turn)) as batches:
-            async for batch in batches:
-                yield batch
+        return self._compacting.run(call, p1_request.prepare(call, config, self._offsets), turn)
 
     async def _search(self, call: Call, tool: Mapping[str, Any], config: Config) -> AsyncGenerator[list[Event], None]:
         """The reply of a standalone search: its beginning, so that a slow search is no silence, and then all of it."""

@@ -69,11 +69,21 @@ class CodexTurn(ResponsesTurn):
         """`message_start` alone, for work that comes before the answer; `run` then goes on behind it."""
         return await self._opening()
 
-    async def run(self) -> AsyncGenerator[list[Event], None]:
+    def run(self) -> AsyncGenerator[list[Event], None]:
         """The answer in batches. Raises ProxyError. Before the last batch is out, the next turn can go on from it."""
+        enabled = self._config.p1_previous_response_id and self._config.p1_transport != HTTP
+        if enabled and self._call.owner is not None:
+            return self._run_in_conversation()
+        self._begin(Conversation(self._sockets, None, self._body, enabled=enabled))
+        return super().run()
+
+    def _begin(self, conversation: Conversation) -> None:
+        self._conversation = conversation
         mode = self._config.p1_transport
-        self._conversation = self._join(enabled=self._config.p1_previous_response_id and mode != HTTP)
-        self._line = Line(mode, self._sockets, self._http, self._conversation, self._services.log)
+        self._line = Line(mode, self._sockets, self._http, conversation, self._services.log)
+
+    async def _run_in_conversation(self) -> AsyncGenerator[list[Event], None]:
+        self._begin(self._join())
         fold = Fold() if self._conversation.active else None
         try:
             async with aclosing(super().run()) as batches:
@@ -84,12 +94,12 @@ class CodexTurn(ResponsesTurn):
         finally:
             await self._conversation.end()
 
-    def _join(self, *, enabled: bool) -> Conversation:
+    def _join(self) -> Conversation:
         """What this turn has of its conversation: nothing when it only stands beside it."""
         owner, sockets = self._call.owner, self._sockets
         if owner is not None and sockets.continuations.is_aside(owner, self._body, sockets.now()):
             owner = None
-        return Conversation(sockets, owner, self._body, enabled=enabled)
+        return Conversation(sockets, owner, self._body, enabled=True)
 
     def _follow(self, fold: Fold, batch: list[Event]) -> bool:
         """Collects the answer, and records it when it is whole; False when it is not worth following any more."""
