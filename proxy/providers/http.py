@@ -15,6 +15,8 @@ from proxy.core.outbound import OutboundProxies
 from proxy.providers.outbound import OutboundConnector
 
 CONNECT_TIMEOUT_S = 15.0
+#: What to do about TLS that fails.
+TRUST = "if the network has a certificate authority of its own, SSL_CERT_FILE must name a file with its certificate"
 #: An error answer is read up to here, and given up when it pauses.
 MAX_ERROR_BYTES = 64 * 1024
 ERROR_IDLE_S = 5.0

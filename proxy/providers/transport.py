@@ -22,7 +22,7 @@ from proxy.core.lifecycle import Log
 from proxy.core.responses_events import Failure, failure_of
 from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
-from proxy.providers.http import error_object, read_error
+from proxy.providers.http import TRUST, error_object, read_error
 from proxy.providers.retry import parse_retry_after
 
 #: A body that pauses longer is given up. Any byte counts, comments too.
@@ -173,7 +173,8 @@ class HttpTransport:
             what = f"no answer within {timeout_s * 1000:.0f} ms "
             raise self._failure(what, repeatable=False) from None
         except (aiohttp.ClientError, OSError) as error:
-            raise self._failure(f"cannot reach the upstream ({type(error).__name__})") from None
+            cure = f"; {TRUST}" if isinstance(error, aiohttp.ClientSSLError) else ""
+            raise self._failure(f"cannot reach the upstream ({type(error).__name__}){cure}") from None
 
     async def read(self, response: aiohttp.ClientResponse) -> bytes:
         """The next piece of a body, b"" at its end. Raises UpstreamError."""

@@ -10,6 +10,7 @@ from aiohttp import hdrs
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from proxy.errors import UpstreamError
+from proxy.providers.http import TRUST
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.failures import WIRE
 from proxy.providers.transport import refusal_of
@@ -23,8 +24,6 @@ LASTING = frozenset({404, 405, 426})
 
 #: What to do where sockets do not work.
 WITHOUT = "p1.transport=http goes without WebSocket"
-#: What to do about TLS.
-TRUST = "if the network has a certificate authority of its own, SSL_CERT_FILE must name a file with its certificate"
 
 #: Headers that are lists of tokens, and the one that has to be among them.
 TOKENS = {hdrs.UPGRADE: "websocket", hdrs.CONNECTION: "upgrade"}

@@ -212,17 +212,18 @@ async def test_an_upgrade_that_breaks_the_rules_is_told_with_a_way_out(asking: A
 
 
 @pytest.mark.parametrize("tunnel", [False, True])
+@pytest.mark.parametrize("mode", ["websocket", "auto"])
 async def test_a_certificate_that_nobody_trusts_is_told_with_a_way_out(
-    asking: Asking, backend: Backend, tunnel: bool
+    asking: Asking, backend: Backend, mode: str, tunnel: bool
 ) -> None:
     plain, tls = urlsplit(backend.url), Authority().server("localhost")
     async with TlsFront(("127.0.0.1", plain.port or 0), tls) as front, ConnectProxy() as way:
         way.routes = {f"localhost:{front.port}": front.place}
         backend.url = f"https://localhost:{front.port}{plain.path}"
         variables = {"https_proxy": f"http://127.0.0.1:{way.port}"} if tunnel else {}
-        async with asking(proxies=OutboundProxies.from_environment(variables)) as live:
+        async with asking(mode, proxies=OutboundProxies.from_environment(variables)) as live:
             message = (await live.post(ask())).error["message"]
-            assert "TLS with localhost failed" in message and "SSL_CERT_FILE" in message
+            assert ("TLS with localhost failed" in message) == (mode == "websocket") and "SSL_CERT_FILE" in message
             assert bool(way.asked) == tunnel and not backend.seen
 
 
