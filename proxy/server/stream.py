@@ -33,8 +33,6 @@ HEADERS = {
     "X-Accel-Buffering": "no",
 }
 
-_FRAMING = frozenset({"message_start", "ping"})
-
 
 class EventWriter:
     """Writes one stream. `begun` tells whether the status line is out, after which errors are events; `complete`,
@@ -64,10 +62,11 @@ class EventWriter:
         """Passes a batch on. Framing without content is kept until content comes or the grace is over, so that a
         failure before it keeps its status."""
         if self._response is None:
-            if all(event["type"] in _FRAMING for event in events):
-                self._held += [event for event in events if event["type"] != "ping"]  # nobody waits for a sign of life
+            events = self._held + [event for event in events if event["type"] != "ping"]  # of no use before the content
+            if all(event["type"] == "message_start" for event in events):
+                self._held = events
                 return
-            events, self._held = self._held + events, []
+            self._held = []
         await self._write(events)
 
     async def fail(self, error: ProxyError) -> None:
