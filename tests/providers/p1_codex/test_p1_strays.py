@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from conftest import Asking
 from harness import ask, until
 from outcomes import Broken, Good, is_broken, is_good
 from talks import TOOLS, Talk
 from ws_upstream import (
     CREATED,
     LIMITS,
+    Asking,
     Backend,
     Peer,
     Play,
