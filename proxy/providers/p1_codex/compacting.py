@@ -171,16 +171,8 @@ class Compacting:
         headers = p1_request.headers(config, lite=prepared.lite, session=call.session)
 
         async def send(credential: Credential, number: int) -> str:
-            return await self._read(
-                Outgoing(
-                    url=config.p1_base_url,
-                    headers=p1_request.with_credential(headers, credential),
-                    body=body,
-                    header_timeout_s=config.p1_header_timeout_ms / 1000,
-                    request_id=call.request_id,
-                    attempt=number,
-                )
-            )
+            signed = p1_request.with_credential(headers, credential)
+            return await self._read(p1_request.post(config, signed, body, request_id=call.request_id, attempt=number))
 
         async with asyncio.timeout(LIMIT_S):
             return await self._buffered.ask(call.request_id, send)

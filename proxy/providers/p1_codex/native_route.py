@@ -13,7 +13,7 @@ from proxy.core.sse import dump_json, encode_json
 from proxy.providers.base import Call, NativeAnswer, NativeEnd, Services
 from proxy.providers.p1_codex import request as p1_request
 from proxy.providers.p1_codex.native import Observer, aggregated, native_body, passed_headers, relayed
-from proxy.providers.transport import HttpTransport, Outgoing
+from proxy.providers.transport import HttpTransport
 
 
 class NativeRoute:
@@ -34,14 +34,8 @@ class NativeRoute:
             call.record(UpstreamStarted(number))
             config = self._services.config()
             headers = p1_request.headers(config, lite=shaped.lite, session=call.session)
-            outgoing = Outgoing(
-                url=config.p1_base_url,
-                headers=p1_request.with_credential(headers, credential),
-                body=payload,
-                header_timeout_s=config.p1_header_timeout_ms / 1000,
-                request_id=call.request_id,
-                attempt=number,
-            )
+            signed = p1_request.with_credential(headers, credential)
+            outgoing = p1_request.post(config, signed, payload, request_id=call.request_id, attempt=number)
             async with self._transport.open(outgoing) as response:
                 if response.status == 401 and number == 1:
                     credential = await self._credentials.renew(credential.access)

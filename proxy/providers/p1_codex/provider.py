@@ -40,7 +40,7 @@ from proxy.providers.p1_codex.signin import p1_credentials
 from proxy.providers.p1_codex.sockets import Sockets
 from proxy.providers.p1_codex.telemetry import Allowances
 from proxy.providers.p1_codex.turn import CodexTurn
-from proxy.providers.transport import HttpTransport, Outgoing
+from proxy.providers.transport import HttpTransport
 
 
 class CodexProvider:
@@ -145,15 +145,9 @@ class CodexProvider:
 
         async def send(credential: Credential, number: int) -> dict[str, Any]:
             call.record(UpstreamStarted(number))
+            signed, url = p1_request.with_credential(headers, credential), p1_request.search_url(config.p1_base_url)
             return await self._transport.json(
-                Outgoing(
-                    url=p1_request.search_url(config.p1_base_url),
-                    headers=p1_request.with_credential(headers, credential),
-                    body=body,
-                    header_timeout_s=config.p1_header_timeout_ms / 1000,
-                    request_id=call.request_id,
-                    attempt=number,
-                )
+                p1_request.post(config, signed, body, request_id=call.request_id, attempt=number, url=url)
             )
 
         return await self._buffered.ask(call.request_id, send)

@@ -17,6 +17,7 @@ from proxy.core.tools import is_web_search, offered_tools
 from proxy.errors import RequestError
 from proxy.providers.base import Call, Target
 from proxy.providers.p1_codex.catalog import ALIAS_TARGETS, FAST, LABEL, MODELS
+from proxy.providers.transport import Outgoing
 from proxy.version import __version__
 
 #: The lite lane checks who is asking: under another name the smallest model does not exist.
@@ -176,6 +177,20 @@ def replayed(content: list[dict[str, Any]], options: ResponsesOptions) -> list[d
     items = messages_to_responses({"messages": [{"role": "assistant", "content": content}]}, options)["input"]
     # the results of its calls come with that turn; here they stand for missing ones
     return [item for item in items if item["type"] != "function_call_output"]
+
+
+def post(
+    config: Config, headers: dict[str, str], body: bytes, *, request_id: str, attempt: int, url: str | None = None
+) -> Outgoing:
+    """One attempt over HTTP, with all its headers; `url` is the Responses endpoint unless another is given."""
+    return Outgoing(
+        url=config.p1_base_url if url is None else url,
+        headers=headers,
+        body=body,
+        header_timeout_s=config.p1_header_timeout_ms / 1000,
+        request_id=request_id,
+        attempt=attempt,
+    )
 
 
 def with_credential(headers: dict[str, str], credential: Credential) -> dict[str, str]:

@@ -136,14 +136,8 @@ class CodexTurn(ResponsesTurn):
         )
 
     def _post(self, headers: dict[str, str], number: int) -> Outgoing:
-        return Outgoing(
-            url=self._config.p1_base_url,
-            headers=headers,
-            body=http_body(self._payload),
-            header_timeout_s=self._config.p1_header_timeout_ms / 1000,
-            request_id=self._call.request_id,
-            attempt=number,
-        )
+        body, request_id = http_body(self._payload), self._call.request_id
+        return p1_request.post(self._config, headers, body, request_id=request_id, attempt=number)
 
     def _frame(self) -> bytes:
         plan = self._conversation.plan
