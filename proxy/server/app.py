@@ -7,6 +7,7 @@ import random
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -80,28 +81,39 @@ def create_app(
             client_session(OutboundProxies()) as near,
         ):
             services = Services(current, config_dir, http, near, tokenizer, state.log, clock, sleep, chance)
-            state.providers.update(
-                {entry.catalog.label: entry.build(services) for entry in PROVIDERS if entry.build is not None}
-            )
-            yield
-            for provider in state.providers.values():
-                await provider.close()
-            state.providers.clear()
+            async with _running(state, services):
+                yield
         tokenizer.close()
 
     app = web.Application(middlewares=[_edge], client_max_size=_NO_LIMIT)
     app[STATE] = state
     app.cleanup_ctx.append(providers)
     app.on_shutdown.append(_drain)
+    _add_routes(app, openai=state.openai)
+    return app
+
+
+@asynccontextmanager
+async def _running(state: State, services: Services) -> AsyncIterator[None]:
+    """All providers, from the start of the application to its end."""
+    state.providers.update(
+        {entry.catalog.label: entry.build(services) for entry in PROVIDERS if entry.build is not None}
+    )
+    yield
+    for provider in state.providers.values():
+        await provider.close()
+    state.providers.clear()
+
+
+def _add_routes(app: web.Application, *, openai: bool) -> None:
     app.router.add_get(HEALTH, get_health)
     app.router.add_get("/v1/models", get_models)
     app.router.add_post("/v1/messages", post_messages)
     app.router.add_post("/v1/messages/count_tokens", post_count_tokens)
-    if state.openai:
+    if openai:
         app.router.add_post(CHAT_PATH, post_chat_completions)
         app.router.add_post(RESPONSES_PATH, post_responses)
         app.router.add_get(RESPONSES_PATH, get_responses, allow_head=False)
-    return app
 
 
 async def _drain(app: web.Application) -> None:
