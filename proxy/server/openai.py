@@ -19,8 +19,7 @@ from proxy.core.convert.messages_to_responses_reply import ResponsesReply
 from proxy.core.convert.responses_request_to_messages import responses_request_to_messages
 from proxy.core.identity import SESSION_HEADERS
 from proxy.core.ingress import Ingress
-from proxy.core.lifecycle import GenerationStarted, Progress, UsageUpdated
-from proxy.core.usage import Usage
+from proxy.core.lifecycle import GenerationStarted, Progress
 from proxy.errors import ProxyError, RequestError, UpstreamError
 from proxy.providers.base import Call, NativeAnswer, NativeResponses, OwnChat, Provider, Target
 from proxy.server.admission import Permit
@@ -39,7 +38,7 @@ from proxy.server.serving import (
     send_json,
     serve,
 )
-from proxy.server.stream import fold_stream, send_stream, watched
+from proxy.server.stream import fold_stream, record_usage, send_stream, watched
 
 CHAT_PATH = "/v1/chat/completions"
 RESPONSES_PATH = "/v1/responses"
@@ -160,7 +159,7 @@ async def _relay(exchange: Exchange, answer: NativeAnswer, response: web.StreamR
 
 def _note_end(exchange: Exchange, answer: NativeAnswer) -> None:
     if answer.end.usage is not None:
-        exchange.record(_counted(answer.end.usage))
+        record_usage(exchange, {"type": "message_delta", "usage": answer.end.usage})
     if answer.status >= 400:
         message = f"the upstream answered with status {answer.status}"
         exchange.failed(UpstreamError(message, kind="upstream", status=answer.status))
@@ -168,8 +167,3 @@ def _note_end(exchange: Exchange, answer: NativeAnswer) -> None:
         exchange.failed(answer.end.failure, in_band=True)
     else:
         exchange.completed(answer.status)
-
-
-def _counted(usage: Usage) -> UsageUpdated:
-    inputs = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    return UsageUpdated(sum(usage[name] for name in inputs), usage["output_tokens"])

@@ -46,9 +46,8 @@ class EventWriter:
         self._grace_s = grace_s
         self._now = loop.time
         self._lock = asyncio.Lock()
-        self._response: web.StreamResponse | None = None
         self._held: list[Event] = []
-        self._generating = False
+        self._observer = Observer(exchange)
         self._arrived = self._written = loop.time()
         self._writing_since = loop.time()
         self._over = False
@@ -56,12 +55,12 @@ class EventWriter:
 
     @property
     def begun(self) -> bool:
-        return self._response is not None
+        return self._exchange.response is not None
 
     async def send(self, events: list[Event]) -> None:
         """Passes a batch on. Framing without content is kept until content comes or the grace is over, so that a
         failure before it keeps its status."""
-        if self._response is None:
+        if not self.begun:
             events = self._held + [event for event in events if event["type"] != "ping"]  # of no use before the content
             if all(event["type"] == "message_start" for event in events):
                 self._held = events
@@ -76,12 +75,13 @@ class EventWriter:
 
     async def end(self) -> web.StreamResponse:
         """The end of the body, after the last event."""
-        if self._response is None:
+        response = self._exchange.response
+        if response is None:
             raise ProxyError("the provider sent nothing", kind="bad_answer")
         async with self._lock:
             self._writing_since = self._now()
-            await self._response.write_eof()
-        return self._response
+            await response.write_eof()
+        return response
 
     async def tick(self) -> None:
         """Fills a silence; called by the watch. Never behind the last event, nor while something is written."""
@@ -91,7 +91,7 @@ class EventWriter:
                 raise ConnectionResetError("the client stopped reading")
         elif self._over:
             return
-        elif self._response is None:
+        elif not self.begun:
             if self._held and now - self._arrived >= self._grace_s:
                 events, self._held = self._held, []
                 await self._write([*events, PING])
@@ -102,27 +102,34 @@ class EventWriter:
         data = self._form.encode(events, self._now())
         over = events[-1]["type"] == "message_stop"
         self._over = self._over or over
-        self._observe(events)
+        self._observer.see(events)
         if data:
             await self._write_data(data, len(events))
-        if over and self._response is not None:
+        if over and self.begun:
             self.complete = True
-            self._exchange.completed(self._response.status)
+            self._exchange.completed(200)
 
     async def _write_data(self, data: bytes, events: int) -> None:
         async with self._lock:
             self._writing_since = self._now()
-            if self._response is None:
-                self._response = web.StreamResponse(headers=HEADERS | self._exchange.id_headers)
-                self._exchange.response = self._response
-                await self._response.prepare(self._request)
+            response = self._exchange.response
+            if response is None:
+                response = self._exchange.response = web.StreamResponse(headers=HEADERS | self._exchange.id_headers)
+                await response.prepare(self._request)
                 self._exchange.log("info", "response_started", status=200)
-            await self._response.write(data)
+            await response.write(data)
             self._written = self._now()
         self._exchange.record(Progress(len(data), events))
 
-    def _observe(self, events: list[Event]) -> None:
-        """What the watchers need to know of a batch."""
+
+class Observer:
+    """Tells the watchers of an exchange what they need to know of its answer."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._generating = False
+
+    def see(self, events: list[Event]) -> None:
         for event in events:
             kind = event["type"]
             if kind == "content_block_start" and not self._generating:
@@ -202,7 +209,7 @@ async def send_stream(
 
 async def fold_stream(exchange: Exchange, batches: AsyncGenerator[list[Event], None], form: Form) -> dict[str, Any]:
     """The same answer as one object. Raises ProxyError."""
-    generating = False
+    observer = Observer(exchange)
     batches = _with_cut_calls(batches)
     async with watched(exchange), aclosing(batches):
         async for batch in batches:
@@ -210,12 +217,7 @@ async def fold_stream(exchange: Exchange, batches: AsyncGenerator[list[Event], N
                 form.fold(batch)
             except OverflowError as error:
                 raise ProxyError(str(error), kind="bad_answer") from None
-            for event in batch:
-                if event["type"] == "content_block_start" and not generating:
-                    generating = True
-                    exchange.record(GenerationStarted())
-                elif event["type"] in ("message_start", "message_delta"):
-                    record_usage(exchange, event)
+            observer.see(batch)
     reply = form.reply()
     if reply is None:
         raise ProxyError("the provider ended its answer without an end", kind="bad_answer")
