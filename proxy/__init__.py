@@ -8,7 +8,7 @@ For a program that embeds the proxy:
 """
 
 from proxy.config import Config
-from proxy.core.outbound import OutboundProxies
+from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.server.app import create_app
 from proxy.version import __version__
 

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from proxy.config import Config, ConfigError, is_loopback, load, overrides, read_file, source_of
-from proxy.core.outbound import OutboundProxies, UnusableProxy
+from proxy.core.outgoing_proxies import OutboundProxies, UnusableProxy
 from proxy.errors import ProxyError
 from proxy.version import __version__
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession, web
 
-    from proxy.observe.log import FileLog
-    from proxy.providers.base import Account
+    from proxy.observe.log.file_log import FileLog
+    from proxy.providers.contract import Account
 
 APP = "model-proxy"
 #: What the runner may take beyond the time that answers have to finish.
@@ -250,7 +250,7 @@ def _check_exposure(config: Config) -> None:
 
 
 def _open_log(config: Config, environment: Mapping[str, str]) -> FileLog:
-    from proxy.observe.log import FileLog
+    from proxy.observe.log.file_log import FileLog
 
     return FileLog(state_root(environment), stderr=config.log_stderr, verbose=config.log_verbose)
 
@@ -386,7 +386,7 @@ async def _models(arguments: argparse.Namespace, _environment: Mapping[str, str]
 
 def _account(name: str, environment: Mapping[str, str]) -> Account:
     """The account of a provider, by label or service name. Raises ConfigError."""
-    from proxy.providers.base import AccountContext
+    from proxy.providers.contract import AccountContext
     from proxy.providers.registry import LABELS, PROVIDERS
 
     entry = next((entry for entry in PROVIDERS if entry.catalog.label == LABELS.get(name)), None)
@@ -403,7 +403,7 @@ def _account(name: str, environment: Mapping[str, str]) -> Account:
 
 def _connect(environment: Mapping[str, str], *urls: str) -> AbstractAsyncContextManager[ClientSession]:
     """The client of an account: what needs no network works whatever the proxies are set to."""
-    from proxy.providers.http import client_session
+    from proxy.providers.upstream.client import client_session
 
     near = bool(urls) and all(is_loopback(urlsplit(url).hostname or "") for url in urls)
     return client_session(OutboundProxies() if near else _proxies(environment))

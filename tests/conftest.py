@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from harness import Live
 
-from proxy.providers import tokenizer
+from proxy.providers.upstream import tokenizer
 from proxy.sandbox import Sandbox
 
 

@@ -22,12 +22,12 @@ from aiohttp import web
 from proxy import create_app
 from proxy.config import load
 from proxy.core.ingress import IngressRules
-from proxy.core.lifecycle import Event, Progress
 from proxy.core.messages import MessageStream
-from proxy.core.outbound import OutboundProxies
+from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.core.routing import Catalog
-from proxy.core.usage import usage_of
-from proxy.providers.base import Call, Target
+from proxy.core.token_usage import usage_of
+from proxy.observe.lifecycle import Event, Progress
+from proxy.providers.contract import Call, Target
 from proxy.providers.registry import PROVIDERS
 from proxy.sandbox import Sandbox
 from proxy.server.state import STATE

@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 from proxy.auth.http import Answer
 from proxy.auth.store import Credential, CredentialFile
 from proxy.auth.text import printable
-from proxy.core.lifecycle import Log, NullLog
 from proxy.core.secret import Secret
 from proxy.errors import SignInError, UpstreamError
+from proxy.observe.lifecycle import Log, NullLog
 
 #: `Credential` too, so that those who only use credentials import from one place.
 __all__ = ["Credential", "Credentials", "Renewal", "is_refused", "sign_in_hint"]

@@ -14,8 +14,8 @@ from typing import Any
 
 from proxy.core.invalid import InvalidRequest
 from proxy.core.sse import load_json
-from proxy.core.tools import parse_arguments
-from proxy.core.usage import Usage, usage_of
+from proxy.core.token_usage import Usage, usage_of
+from proxy.core.tools.calls import parse_arguments
 
 Event = dict[str, Any]
 Key = object

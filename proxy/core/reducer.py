@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from proxy.core.read_tool import ReadOffsets
-from proxy.core.tools import call_ids, long_names, offered_tools, optional_properties
-from proxy.core.usage import Usage
+from proxy.core.token_usage import Usage
+from proxy.core.tools.calls import call_ids, long_names, offered_tools, optional_properties
+from proxy.core.tools.read_tool import ReadOffsets
 
 
 class BadAnswer(ValueError):

@@ -16,9 +16,9 @@ from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import BadAnswer
 from proxy.core.sse import dump_json
-from proxy.core.tokens import Length
-from proxy.core.tools import is_web_search, offered_tools
-from proxy.core.usage import search_usage, usage_of
+from proxy.core.token_usage import search_usage, usage_of
+from proxy.core.tokens.counting import Length
+from proxy.core.tools.calls import is_web_search, offered_tools
 
 QUERY_PREFIX = "Perform a web search for the query:"
 MAX_OUTPUT_TOKENS = 2500

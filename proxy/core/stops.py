@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from proxy.core.messages import Event
-from proxy.core.usage import usage_of
+from proxy.core.token_usage import usage_of
 
 #: More, or longer, ones are ignored: no client sends them, and each costs a search per piece of text.
 MAX_STOPS = 16

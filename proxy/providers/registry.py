@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from proxy.core.routing import Catalog
-from proxy.providers import catalogs
-from proxy.providers.base import Account, AccountContext, Provider, Services
+from proxy.providers import unserved as catalogs
+from proxy.providers.contract import Account, AccountContext, Provider, Services
 from proxy.providers.p1_codex import catalog as p1_catalog
 from proxy.providers.p2_kimi import catalog as p2_catalog
 from proxy.providers.p4_opencode import catalog as p4_catalog
@@ -41,19 +41,19 @@ def _p4(services: Services) -> Provider:
 
 
 def _p1_account(context: AccountContext) -> Account:
-    from proxy.providers.p1_codex.account import CodexAccount
+    from proxy.providers.p1_codex.account.commands import CodexAccount
 
     return CodexAccount(context)
 
 
 def _p2_account(context: AccountContext) -> Account:
-    from proxy.providers.p2_kimi.account import KimiAccount
+    from proxy.providers.p2_kimi.account.commands import KimiAccount
 
     return KimiAccount(context)
 
 
 def _p4_account(context: AccountContext) -> Account:
-    from proxy.providers.p4_opencode.account import OpenCodeAccount
+    from proxy.providers.p4_opencode.account.commands import OpenCodeAccount
 
     return OpenCodeAccount(context)
 

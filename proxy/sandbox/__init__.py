@@ -8,15 +8,15 @@ Modules are named for what they know: `p1_…`, `p2_…`, `p4_…` one upstream;
 wire, whoever speaks it; the others neither.
 """
 
-from proxy.sandbox.alone import run_alone
-from proxy.sandbox.host import FAULTS, Sandbox
-from proxy.sandbox.p1 import P1, P1Options
-from proxy.sandbox.p1_quota import Quota
-from proxy.sandbox.p1_sockets import Limits
-from proxy.sandbox.p2 import P2, P2Options
-from proxy.sandbox.p4 import P4, P4Options
-from proxy.sandbox.received import Received
-from proxy.sandbox.script import Place, Script, ScriptError
+from proxy.sandbox.p1.quota import Quota
+from proxy.sandbox.p1.simulator import P1, P1Options
+from proxy.sandbox.p1.socket.sockets import Limits
+from proxy.sandbox.p2.simulator import P2, P2Options
+from proxy.sandbox.p4.simulator import P4, P4Options
+from proxy.sandbox.play.script import Place, Script, ScriptError
+from proxy.sandbox.recorder import Received
+from proxy.sandbox.server import FAULTS, Sandbox
+from proxy.sandbox.standalone import run_alone
 
 __all__ = [
     "FAULTS",

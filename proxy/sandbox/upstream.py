@@ -11,15 +11,15 @@ from typing import Any
 
 from aiohttp import web
 
-from proxy.sandbox.answer import Answer
-from proxy.sandbox.http_faults import HttpFault
 from proxy.sandbox.ids import Ids
-from proxy.sandbox.model import last_prompt
-from proxy.sandbox.moves import EVENT_STREAM, Move, Pace, Reply, play
-from proxy.sandbox.received import KEPT_REQUESTS, Received, receive
-from proxy.sandbox.refusal import Refused, plain_reply
-from proxy.sandbox.script import Place, Script, Step, Tables
-from proxy.sandbox.stream_faults import Fault
+from proxy.sandbox.model.reply import last_prompt
+from proxy.sandbox.play.actions import EVENT_STREAM, Move, Pace, Reply, play
+from proxy.sandbox.play.http_faults import HttpFault
+from proxy.sandbox.play.script import Place, Script, Step, Tables
+from proxy.sandbox.play.stream_faults import Fault
+from proxy.sandbox.recorder import KEPT_REQUESTS, Received, receive
+from proxy.sandbox.wires.answer import Answer
+from proxy.sandbox.wires.refusal import Refused, plain_reply
 
 #: As generous as the proxy's own limit, and a little more: the proxy wraps what it gets.
 MAX_BODY_BYTES = 80 * 1024 * 1024

@@ -14,19 +14,19 @@ from urllib.parse import quote
 from aiohttp import web
 
 from proxy.config import Config
-from proxy.core.lifecycle import Log, NullLog, NullRecorder, Recorder
-from proxy.core.outbound import OutboundProxies
+from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.errors import ProxyError
-from proxy.providers.base import Services
-from proxy.providers.http import client_session
+from proxy.observe.lifecycle import Log, NullLog, NullRecorder, Recorder
+from proxy.providers.contract import Services
 from proxy.providers.registry import PROVIDERS
-from proxy.providers.tokenizer import Tokenizer
+from proxy.providers.upstream.client import client_session
+from proxy.providers.upstream.tokenizer import Tokenizer
 from proxy.server import guard
 from proxy.server.admission import Admission
 from proxy.server.exchange import Family, as_proxy_error, error_response, id_headers, unforeseen
-from proxy.server.messages import post_count_tokens, post_messages
-from proxy.server.models import get_health, get_models
-from proxy.server.openai import CHAT_PATH, RESPONSES_PATH, get_responses, post_chat_completions, post_responses
+from proxy.server.routes.messages import post_count_tokens, post_messages
+from proxy.server.routes.models import get_health, get_models
+from proxy.server.routes.openai import CHAT_PATH, RESPONSES_PATH, get_responses, post_chat_completions, post_responses
 from proxy.server.sessions import Sessions
 from proxy.server.state import REQUEST_ID, STATE, State
 

@@ -10,10 +10,10 @@ from typing import Any, Literal
 from aiohttp import web
 
 from proxy.core.invalid import InvalidRequest
-from proxy.core.lifecycle import Abandoned, Completed, Event, Failed
 from proxy.core.reducer import BadAnswer
 from proxy.core.sse import encode_json
 from proxy.errors import ProxyError, RequestError, headers, messages_body, openai_body, openai_status
+from proxy.observe.lifecycle import Abandoned, Completed, Event, Failed
 from proxy.server.state import REQUEST_ID, STATE, State
 
 #: The API families: they differ in the envelope of an error.

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from proxy.config import Config
-from proxy.core.lifecycle import Log, Recorder
 from proxy.core.routing import Catalog
-from proxy.providers.base import Provider
+from proxy.observe.lifecycle import Log, Recorder
+from proxy.providers.contract import Provider
 from proxy.server.admission import Admission
 from proxy.server.running import Running
 from proxy.server.sessions import Sessions

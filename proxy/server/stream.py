@@ -14,11 +14,11 @@ from typing import Any
 
 from aiohttp import web
 
-from proxy.core.lifecycle import GenerationStarted, Progress, UsageUpdated
 from proxy.core.messages import PING, Event
 from proxy.errors import CallCutError, ProxyError
+from proxy.observe.lifecycle import GenerationStarted, Progress, UsageUpdated
 from proxy.server.exchange import Exchange, as_proxy_error, unforeseen
-from proxy.server.forms import Form
+from proxy.server.renderers import Form
 
 #: How often the watch looks.
 TICK_S = 0.5

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from proxy.core import messages
 from proxy.core.messages import Event, Fold, MessageStream
-from proxy.core.usage import usage_of
+from proxy.core.token_usage import usage_of
 
 TEXT = {"type": "text", "text": ""}
 CALL = {"type": "tool_use", "id": "c", "name": "Bash", "input": {}}

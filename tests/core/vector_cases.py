@@ -35,21 +35,21 @@ from proxy.core.convert.messages_to_responses import output_format
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Fold, MessageStream, check_request, decode_body
-from proxy.core.read_tool import ReadOffsets
 from proxy.core.reducer import AnswerPolicy, BadAnswer
-from proxy.core.responses_events import failure_of
 from proxy.core.routing import normalise_model
-from proxy.core.schema import has_optional, restore_text
 from proxy.core.sse import SSEDecoder, load_json
 from proxy.core.stops import StopSequences, stops_of
-from proxy.core.tokens import Length, count_responses
+from proxy.core.tokens.counting import Length, count_responses
+from proxy.core.tools.read_tool import ReadOffsets
+from proxy.core.tools.schema import has_optional, restore_text
+from proxy.core.upstream_failures import failure_of
 from proxy.errors import ProxyError
-from proxy.providers.base import Call
+from proxy.providers.contract import Call
 from proxy.providers.p1_codex.request import prepare, resolve
 from proxy.providers.p2_kimi.provider import DIALECTS as P2_DIALECTS
 from proxy.providers.p4_opencode.catalog import MODELS
 from proxy.providers.p4_opencode.request import dialect_of
-from proxy.providers.tokenizer import Tokenizer
+from proxy.providers.upstream.tokenizer import Tokenizer
 
 VECTORS = Path(__file__).parent.parent / "vectors"
 REQUESTS = VECTORS / "messages_to_responses"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proxy.observe.log import FileLog
+from proxy.observe.log.file_log import FileLog
 
 NOON = 1_787_140_800.0  # 2026-08-19T12:00:00Z
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import aiohttp
 
 from proxy.sandbox import Sandbox
-from proxy.sandbox.refusal import Refused
+from proxy.sandbox.wires.refusal import Refused
 
 
 @dataclass

@@ -126,7 +126,7 @@ async def test_clients_that_leave_give_everything_back(
 
 
 async def test_counts_that_wait_too_long_are_refused(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    from proxy.providers import tokenizer
+    from proxy.providers.upstream import tokenizer
 
     monkeypatch.setattr(tokenizer, "MAX_WAIT_S", 0.0)
     answer = await live.post(ask(), "/v1/messages/count_tokens")
@@ -134,7 +134,7 @@ async def test_counts_that_wait_too_long_are_refused(live: Live, monkeypatch: py
 
 
 async def test_a_message_does_not_fail_because_counting_is_slow(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    from proxy.providers import tokenizer
+    from proxy.providers.upstream import tokenizer
 
     monkeypatch.setattr(tokenizer, "MAX_WAIT_S", 0.0)
     answer = await live.stream(ask())

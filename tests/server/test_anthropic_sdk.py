@@ -9,7 +9,7 @@ import pytest
 from harness import Live, tool
 from sdk import validate
 
-from proxy.sandbox.responses_failures import FAILURES
+from proxy.sandbox.wires.responses.failures import FAILURES
 
 USER: Any = {"role": "user", "content": "hello"}
 

@@ -15,7 +15,7 @@ from checks import check_message_stream
 from harness import Live, ask, kinds, until
 
 from proxy import Config, create_app
-from proxy.core.lifecycle import Abandoned
+from proxy.observe.lifecycle import Abandoned
 from proxy.sandbox import Sandbox
 from proxy.server.state import STATE
 

@@ -14,10 +14,10 @@ from harness import Live, kinds, until
 from openai_live import P1, RESPONSES, ask_both, body_for, error_of, function
 from openai_streams import check_response_events
 
-from proxy.core.lifecycle import Abandoned, Completed, Failed, ProviderSelected, UsageUpdated
-from proxy.providers.p1_codex import native
+from proxy.observe.lifecycle import Abandoned, Completed, Failed, ProviderSelected, UsageUpdated
+from proxy.providers.p1_codex.native import relay as native
 from proxy.sandbox import Sandbox
-from proxy.server import serving
+from proxy.server import pipeline as serving
 
 LITE = "x-openai-internal-codex-responses-lite"
 USER = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}

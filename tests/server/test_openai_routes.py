@@ -14,9 +14,9 @@ from harness import Fake, Live, kinds, until, use, whole_message
 from openai_live import BOTH, CHAT, P1, P2, RESPONSES, ask_both, body_for, chunks_of, error_of, function
 from openai_streams import check_chat_chunks, check_response_events
 
-from proxy.core.lifecycle import Abandoned, Completed, Failed, ProviderSelected, Sequenced, Started
 from proxy.errors import CallCutError, ProxyError, UpstreamError
-from proxy.providers.base import Call
+from proxy.observe.lifecycle import Abandoned, Completed, Failed, ProviderSelected, Sequenced, Started
+from proxy.providers.contract import Call
 from proxy.sandbox import Sandbox
 from proxy.server import stream as stream_module
 

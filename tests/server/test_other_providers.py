@@ -8,8 +8,8 @@ import pytest
 from harness import Live, ask, tool
 from wires import WIRES, Wire
 
-from proxy.core.lifecycle import ProviderSelected
 from proxy.core.routing import AUTO_REVIEW_MARKER
+from proxy.observe.lifecycle import ProviderSelected
 from proxy.sandbox import Sandbox
 
 

@@ -13,8 +13,8 @@ from harness import Live, ask
 from wires import WIRES, message_of
 
 from proxy.config import load
-from proxy.core.outbound import OutboundProxies
-from proxy.providers import outbound
+from proxy.core.outgoing_proxies import OutboundProxies
+from proxy.providers.upstream import outgoing_proxy as outbound
 from proxy.sandbox import Sandbox
 
 MODELS = ("gpt-5.5", *(wire.model for wire in WIRES))

@@ -11,7 +11,7 @@ import pytest
 from harness import Fake, Live, ask, use
 
 from proxy.core.identity import Owner
-from proxy.core.lifecycle import ProviderSelected, Sequenced
+from proxy.observe.lifecycle import ProviderSelected, Sequenced
 from proxy.sandbox import Sandbox
 from proxy.server import sessions
 

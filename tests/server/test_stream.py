@@ -14,10 +14,10 @@ from aiohttp import web
 from checks import check_message_stream
 from harness import Fake, Live, ask, kinds, parse_events, texts, until, use, whole_message
 
-from proxy.core.lifecycle import Abandoned, Completed, Failed, GenerationStarted, Progress, UsageUpdated
 from proxy.errors import UpstreamError
+from proxy.observe.lifecycle import Abandoned, Completed, Failed, GenerationStarted, Progress, UsageUpdated
 from proxy.sandbox import Sandbox
-from proxy.server import forms
+from proxy.server import renderers as forms
 from proxy.server import stream as stream_module
 
 Batch = list[dict[str, Any]]

@@ -13,11 +13,11 @@ from functools import cached_property
 from typing import Any
 
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
-from proxy.core.read_tool import MAX_ARGUMENTS
 from proxy.core.reducer import AnswerPolicy, BadAnswer, CallCut, CutAnswer
 from proxy.core.sse import dump_json
-from proxy.core.tools import ArgumentStream, offered_tools, parse_arguments, unique_id
-from proxy.core.usage import chat_usage
+from proxy.core.token_usage import chat_usage
+from proxy.core.tools.calls import ArgumentStream, offered_tools, parse_arguments, unique_id
+from proxy.core.tools.read_tool import MAX_ARGUMENTS
 
 #: upstream word -> stop reason; a word that is not here counts as `stop`
 STOP_REASONS = {

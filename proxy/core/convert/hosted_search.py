@@ -14,7 +14,7 @@ from typing import Any
 from proxy.core.messages import MessageStream
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.sse import dump_json
-from proxy.core.tools import unique_id
+from proxy.core.tools.calls import unique_id
 
 
 @dataclass(slots=True)

@@ -16,8 +16,8 @@ from typing import Any, Literal
 from proxy.core.content import BILLING_PREFIX, blocks_of, document_text, omitted, system_text, texts_of
 from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.sse import dump_json
-from proxy.core.tools import NO_RESULT, client_tools, unique_id, upstream_id
-from proxy.core.typed_schema import typed_schema
+from proxy.core.tools.calls import NO_RESULT, client_tools, unique_id, upstream_id
+from proxy.core.tools.typed_schema import typed_schema
 
 Message = dict[str, Any]
 

@@ -12,11 +12,11 @@ from typing import Any
 from proxy.core.content import BILLING_PREFIX, blocks_of, texts_of
 from proxy.core.convert.chat_to_messages import STOP_REASONS
 from proxy.core.messages import Event, MessageStream
-from proxy.core.read_tool import MAX_ARGUMENTS
 from proxy.core.reducer import AnswerPolicy, BadAnswer, CallCut
 from proxy.core.sse import dump_json
-from proxy.core.tools import NO_RESULT, client_tools, parse_arguments, unique_id, upstream_id
-from proxy.core.usage import Usage, count, usage_of
+from proxy.core.token_usage import Usage, count, usage_of
+from proxy.core.tools.calls import NO_RESULT, client_tools, parse_arguments, unique_id, upstream_id
+from proxy.core.tools.read_tool import MAX_ARGUMENTS
 
 #: Members that are valid only beside a beta header, which is not sent.
 BETA_MEMBERS = ("context_management", "mcp_servers", "container", "thread", "betas")

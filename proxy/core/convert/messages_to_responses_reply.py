@@ -10,7 +10,7 @@ from typing import Any
 
 from proxy.core.convert.openai_replies import INCOMPLETE_REASONS, AnswerReader, Block
 from proxy.core.ingress import Ingress
-from proxy.core.tools import parse_arguments
+from proxy.core.tools.calls import parse_arguments
 
 Item = dict[str, Any]
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from proxy.core.messages import MAX_REPLY_CHARS, Event
 from proxy.core.reducer import BadAnswer
 from proxy.core.sse import dump_json
-from proxy.core.tools import parse_arguments, unique_id
+from proxy.core.tools.calls import parse_arguments, unique_id
 
 #: What a block or a citation weighs beside its text, in characters, so that empty ones are bounded as well.
 WEIGHT = 256

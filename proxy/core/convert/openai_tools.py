@@ -26,7 +26,7 @@ from proxy.core.convert.openai_fields import (
 )
 from proxy.core.ingress import IngressRules
 from proxy.core.invalid import InvalidRequest, shown
-from proxy.core.tools import MAX_NAME, short_name, unique_id
+from proxy.core.tools.calls import MAX_NAME, short_name, unique_id
 
 #: Functions of one request, those in namespaces included.
 MAX_TOOLS = 128

@@ -13,18 +13,14 @@ from typing import Any
 
 from proxy.core.convert.hosted_search import HostedSearches
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
-from proxy.core.read_tool import MAX_ARGUMENTS, STALL_BLANKS, repair_arguments, stalled_arguments
-from proxy.core.read_tool import NAME as READ
 from proxy.core.reducer import AnswerPolicy, BadAnswer, CallCut, CutAnswer
-from proxy.core.responses_events import INCOMPLETE_REASONS, incomplete_reason
 from proxy.core.signatures import encode_signature
 from proxy.core.sse import dump_json
-from proxy.core.tools import (
-    ArgumentStream,
-    parse_arguments,
-    unique_id,
-)
-from proxy.core.usage import responses_usage
+from proxy.core.token_usage import responses_usage
+from proxy.core.tools.calls import ArgumentStream, parse_arguments, unique_id
+from proxy.core.tools.read_tool import MAX_ARGUMENTS, STALL_BLANKS, repair_arguments, stalled_arguments
+from proxy.core.tools.read_tool import NAME as READ
+from proxy.core.upstream_failures import INCOMPLETE_REASONS, incomplete_reason
 
 
 @dataclass(slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from proxy.providers import failures
 from proxy.providers.p1_codex.catalog import LABEL
-from proxy.providers.responses import is_last
-from proxy.providers.transport import Wire
+from proxy.providers.upstream import failures
+from proxy.providers.upstream.responses_turn import is_last
+from proxy.providers.upstream.transport import Wire
 
 SERVICE = "codex"
 

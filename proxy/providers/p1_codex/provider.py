@@ -12,9 +12,7 @@ from proxy.auth.store import Credential
 from proxy.config import Config
 from proxy.core.identity import Owner
 from proxy.core.ingress import Ingress, IngressRules
-from proxy.core.lifecycle import UpstreamStarted
 from proxy.core.messages import Event, MessageStream
-from proxy.core.read_tool import ReadOffsets
 from proxy.core.reducer import BadAnswer
 from proxy.core.routing import Catalog
 from proxy.core.search import (
@@ -26,21 +24,23 @@ from proxy.core.search import (
     search_query,
 )
 from proxy.core.sse import dump_json
-from proxy.core.tokens import Length, count_responses
+from proxy.core.tokens.counting import Length, count_responses
+from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import UpstreamError
-from proxy.providers.base import Call, NativeAnswer, Services, Target
+from proxy.observe.lifecycle import UpstreamStarted
+from proxy.providers.contract import Call, NativeAnswer, Services, Target
 from proxy.providers.p1_codex import request as p1_request
-from proxy.providers.p1_codex.buffered import Buffered
+from proxy.providers.p1_codex.account.rate_limits import Allowances
+from proxy.providers.p1_codex.account.signin import p1_credentials
 from proxy.providers.p1_codex.catalog import CATALOG, LABEL, MODELS
 from proxy.providers.p1_codex.chat import chat_request
-from proxy.providers.p1_codex.compacting import Compacting
+from proxy.providers.p1_codex.compaction.flow import Compacting
 from proxy.providers.p1_codex.failures import WIRE
-from proxy.providers.p1_codex.native_route import NativeRoute
-from proxy.providers.p1_codex.signin import p1_credentials
-from proxy.providers.p1_codex.sockets import Sockets
-from proxy.providers.p1_codex.telemetry import Allowances
+from proxy.providers.p1_codex.native.route import NativeRoute
+from proxy.providers.p1_codex.socket.turn_continuation import Sockets
 from proxy.providers.p1_codex.turn import CodexTurn
-from proxy.providers.transport import HttpTransport
+from proxy.providers.p1_codex.unary import Buffered
+from proxy.providers.upstream.transport import HttpTransport
 
 
 class CodexProvider:

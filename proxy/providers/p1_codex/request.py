@@ -12,12 +12,12 @@ from proxy.config import Config
 from proxy.core.compaction import EFFORTS, capped_effort, is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.identity import Owner
-from proxy.core.read_tool import ReadOffsets
-from proxy.core.tools import is_web_search, offered_tools
+from proxy.core.tools.calls import is_web_search, offered_tools
+from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import RequestError
-from proxy.providers.base import Call, Target
+from proxy.providers.contract import Call, Target
 from proxy.providers.p1_codex.catalog import ALIAS_TARGETS, FAST, LABEL, MODELS
-from proxy.providers.transport import Outgoing
+from proxy.providers.upstream.transport import Outgoing
 from proxy.version import __version__
 
 #: The lite lane checks who is asking: under another name the smallest model does not exist.

@@ -11,20 +11,20 @@ from proxy.auth.store import Credential
 from proxy.config import Config
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Event, Fold
-from proxy.core.read_tool import ReadOffsets
-from proxy.core.responses_events import spent_window
+from proxy.core.tools.read_tool import ReadOffsets
+from proxy.core.upstream_failures import spent_window
 from proxy.errors import UpstreamError
-from proxy.providers.base import Call, Services
+from proxy.providers.contract import Call, Services
 from proxy.providers.p1_codex import request as p1_request
+from proxy.providers.p1_codex.account.rate_limits import Allowances
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.failures import SERVICE, WIRE
-from proxy.providers.p1_codex.frames import delta_frame, full_frame, http_body, shared_json
-from proxy.providers.p1_codex.line import HTTP, Line, Sending
 from proxy.providers.p1_codex.request import Prepared
-from proxy.providers.p1_codex.sockets import Conversation, Sockets
-from proxy.providers.p1_codex.telemetry import Allowances
-from proxy.providers.responses import ResponsesTurn
-from proxy.providers.transport import Batch, Outgoing, Transport
+from proxy.providers.p1_codex.socket.frames import delta_frame, full_frame, http_body, shared_json
+from proxy.providers.p1_codex.socket.selection import HTTP, Line, Sending
+from proxy.providers.p1_codex.socket.turn_continuation import Conversation, Sockets
+from proxy.providers.upstream.responses_turn import ResponsesTurn
+from proxy.providers.upstream.transport import Batch, Outgoing, Transport
 
 #: Ends after which the client repeats the answer as it was.
 _REPEATED = frozenset({"end_turn", "tool_use"})

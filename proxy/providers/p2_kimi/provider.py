@@ -15,13 +15,13 @@ from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
 from proxy.core.routing import Catalog
 from proxy.errors import UpstreamError
-from proxy.providers import failures
-from proxy.providers.base import Call, Services, Target
-from proxy.providers.chat import ChatTurn, chat_wire, estimate_words
+from proxy.providers.contract import Call, Services, Target
+from proxy.providers.p2_kimi.account.device import device_headers, user_agent
+from proxy.providers.p2_kimi.account.signin import p2_credentials
 from proxy.providers.p2_kimi.catalog import CATALOG, LABEL, model_for
-from proxy.providers.p2_kimi.device import device_headers, user_agent
-from proxy.providers.p2_kimi.signin import p2_credentials
-from proxy.providers.transport import HttpTransport, Transport
+from proxy.providers.upstream import failures
+from proxy.providers.upstream.chat_turn import ChatTurn, chat_wire, estimate_words
+from proxy.providers.upstream.transport import HttpTransport, Transport
 
 SERVICE = "kimi"
 upstream_error = partial(failures.upstream_error, LABEL)

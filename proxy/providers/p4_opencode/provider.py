@@ -12,21 +12,21 @@ from typing import Any
 from proxy.core.convert.messages_to_messages import MessagesToMessages, without_foreign_thoughts
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event, MessageStream
-from proxy.core.read_tool import ReadOffsets
 from proxy.core.reducer import AnswerPolicy
-from proxy.core.responses_events import failure_of
 from proxy.core.routing import Catalog
 from proxy.core.sse import dump_json
-from proxy.core.tokens import rough_length
+from proxy.core.tokens.counting import rough_length
+from proxy.core.tools.read_tool import ReadOffsets
+from proxy.core.upstream_failures import failure_of
 from proxy.errors import RequestError, UpstreamError
-from proxy.providers import failures
-from proxy.providers.base import Call, Services, Target
-from proxy.providers.chat import HEADER_TIMEOUT_S, ChatTurn, chat_wire, estimate_words
+from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p4_opencode import request as p4_request
 from proxy.providers.p4_opencode.catalog import CATALOG, LABEL, WIRE_PATHS, Model, model_for
-from proxy.providers.responses import ResponsesTurn, is_last
-from proxy.providers.transport import Batch, HttpTransport, Outgoing, Transport, Wire
-from proxy.providers.turn import Turn
+from proxy.providers.upstream import failures
+from proxy.providers.upstream.attempts import Turn
+from proxy.providers.upstream.chat_turn import HEADER_TIMEOUT_S, ChatTurn, chat_wire, estimate_words
+from proxy.providers.upstream.responses_turn import ResponsesTurn, is_last
+from proxy.providers.upstream.transport import Batch, HttpTransport, Outgoing, Transport, Wire
 
 SERVICE = "opencode"
 upstream_error = partial(failures.upstream_error, LABEL)

@@ -9,10 +9,10 @@ from proxy.core.compaction import EFFORTS
 from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
 from proxy.core.convert.messages_to_messages import messages_to_messages
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
-from proxy.core.read_tool import ReadOffsets
 from proxy.core.secret import Secret
+from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import RequestError, SignInError
-from proxy.providers.base import Call
+from proxy.providers.contract import Call
 from proxy.providers.p4_opencode.catalog import LABEL, Model
 from proxy.version import __version__
 

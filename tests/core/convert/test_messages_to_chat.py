@@ -14,7 +14,7 @@ from core.vector_cases import CHAT_REQUESTS, DIALECTS, chat_request_result, chat
 from proxy.core.convert.messages_to_chat import NO_RESULT, ChatOptions, messages_to_chat
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import check_request, decode_body
-from proxy.core.words import count_words
+from proxy.core.tokens.heuristic import count_words
 
 CASES = request_cases(CHAT_REQUESTS)
 

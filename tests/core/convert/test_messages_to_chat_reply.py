@@ -14,7 +14,7 @@ from core.strategies import cut_places
 from proxy.core.ingress import Ingress
 from proxy.core.messages import Event
 from proxy.core.reducer import BadAnswer
-from proxy.core.usage import usage_of
+from proxy.core.token_usage import usage_of
 
 WITH_USAGE = Ingress({}, include_usage=True)
 CITATION = {"type": "web_search_result_location", "url": "https://a.example", "title": "A"}

@@ -16,14 +16,14 @@ from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_
 from proxy.core.identity import session_of
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import MAX_DEPTH, MAX_MESSAGES, check_request, decode_body
-from proxy.core.read_tool import ReadOffsets
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.routing import is_auto_review
 from proxy.core.search import forced_search, search_body
 from proxy.core.stops import stops_of
-from proxy.core.tokens import count_responses, rough_length
+from proxy.core.tokens.counting import count_responses, rough_length
+from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import RequestError
-from proxy.providers.base import Call
+from proxy.providers.contract import Call
 from proxy.providers.p1_codex.request import prepare, resolve
 
 OPTIONS = (

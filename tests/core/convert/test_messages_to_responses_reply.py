@@ -15,7 +15,7 @@ from core.strategies import cut_places
 from proxy.core.ingress import Ingress
 from proxy.core.messages import PING, Event
 from proxy.core.reducer import BadAnswer
-from proxy.core.usage import usage_of
+from proxy.core.token_usage import usage_of
 
 CITATION = {"type": "web_search_result_location", "url": "https://a.example", "title": "A", "cited_text": ""}
 ANNOTATION = {"type": "url_citation", "url": "https://a.example", "title": "A", "start_index": 0, "end_index": 0}

@@ -9,7 +9,7 @@ import pytest
 
 from core.openai_bodies import SURFACES, function_tool, parse, refusal
 from proxy.core.convert.openai_tools import MAX_TOOLS, flat_name
-from proxy.core.tools import MAX_NAME
+from proxy.core.tools.calls import MAX_NAME
 
 AUTO, NONE, ANY, TOOL = {"type": "auto"}, {"type": "none"}, {"type": "any"}, {"type": "tool", "name": "f"}
 #: tool_choice -> the hub's, without parallel_tool_calls; absent says nothing

@@ -16,9 +16,9 @@ from core.strategies import json_objects, streams
 from proxy.core.convert.hosted_search import links_in_text
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.messages import MAX_HELD_BYTES, Event, Fold, MessageStream
-from proxy.core.read_tool import ReadOffsets
 from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
 from proxy.core.sse import encode_events
+from proxy.core.tools.read_tool import ReadOffsets
 
 TOOLS = [
     {

@@ -12,8 +12,8 @@ import pytest
 from harness import Live
 from ws_upstream import Asking, Backend, running_backend
 
-from proxy.providers.p1_codex import sockets
-from proxy.providers.p1_codex.vitals import Timers
+from proxy.providers.p1_codex.socket import turn_continuation as sockets
+from proxy.providers.p1_codex.socket.keepalive import Timers
 from proxy.sandbox import Sandbox
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from proxy.core.responses_events import failure_of
+from proxy.core.upstream_failures import failure_of
 from proxy.errors import UpstreamError, headers, messages_body, messages_event
-from proxy.providers.failures import duration
 from proxy.providers.p1_codex.failures import final_error, upstream_error
-from proxy.providers.responses import is_foreign_reasoning
+from proxy.providers.upstream.failures import duration
+from proxy.providers.upstream.responses_turn import is_foreign_reasoning
 
 
 def error_of(event: dict[str, Any]) -> UpstreamError:

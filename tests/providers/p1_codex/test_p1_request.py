@@ -9,7 +9,7 @@ import pytest
 from proxy.config import Config
 from proxy.core.identity import Owner
 from proxy.errors import RequestError
-from proxy.providers.base import Target
+from proxy.providers.contract import Target
 from proxy.providers.p1_codex.request import effort_of, headers, resolve, search_headers, search_owner, search_url
 
 

@@ -15,9 +15,9 @@ from harness import Live, ask, kinds, parse_events, texts, until
 from outcomes import Outcome
 from p1_faults import HTTP, SHARED, TOOLS, asked_for, case_name, comes_out
 
-from proxy.providers import transport
+from proxy.providers.upstream import transport
 from proxy.sandbox import FAULTS, Place, Sandbox
-from proxy.sandbox.responses_failures import CONTEXT_MESSAGE
+from proxy.sandbox.wires.responses.failures import CONTEXT_MESSAGE
 from proxy.server import stream as stream_module
 
 

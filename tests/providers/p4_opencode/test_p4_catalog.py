@@ -9,7 +9,7 @@ import pytest
 from proxy.core.routing import route
 from proxy.providers.p4_opencode.catalog import CATALOG, MODELS, RESERVED, WIRE_PATHS, model_for
 from proxy.providers.registry import PROVIDERS
-from proxy.sandbox.p4_catalog import MODELS as SIMULATED
+from proxy.sandbox.p4.catalog import MODELS as SIMULATED
 
 
 def test_table() -> None:

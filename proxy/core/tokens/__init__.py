@@ -1,0 +1,1 @@
+"""Counting tokens, with a vocabulary and without."""

@@ -1,0 +1,1 @@
+"""Tools and their schemas: names, ids, arguments, and what upstreams demand of them."""

@@ -1,0 +1,270 @@
+"""Tool names, call ids and argument texts: what upstreams and clients disagree about."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from proxy.core.invalid import InvalidRequest
+from proxy.core.sse import dump_sorted_json, load_json
+from proxy.core.tools.schema import accepts_null
+
+#: Function names and call ids longer than this are refused by the Responses API; MCP tools often are.
+MAX_NAME = 64
+
+#: What answers a call that the client never answered: an interrupted one leaves some, and no upstream takes them.
+NO_RESULT = "[no tool result]"
+
+#: A dummy of Claude Code's tool search that can never be called.
+PLACEHOLDER = "DeferredToolPlaceholder"
+
+#: Server tools of the Messages API that neither the proxy nor the client runs: offering them as functions would only
+#: produce calls that nobody answers.
+_UNSERVED = ("web_fetch_", "code_execution_", "tool_search_tool_", "advisor_", "mcp_toolset")
+
+_UNIQUE = re.compile(r"__u[0-9]+\Z")
+
+
+def is_web_search(tool: Any) -> bool:
+    """Whether a tool entry is the hosted web search of the Messages API, in any of its dated versions."""
+    kind = tool.get("type") if isinstance(tool, Mapping) else None
+    return isinstance(kind, str) and kind.startswith("web_search_")
+
+
+def offered_tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tools of a Messages request that can be offered upstream: client tools and hosted search."""
+    tools = request.get("tools")
+    if not isinstance(tools, list):
+        return []
+    return [
+        tool
+        for tool in tools
+        if isinstance(tool, dict)
+        and isinstance(tool.get("name"), str)
+        and tool["name"] != PLACEHOLDER
+        and not str(tool.get("type") or "").startswith(_UNSERVED)
+    ]
+
+
+def client_tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tools that the client itself runs, for upstreams without hosted ones. Server tools are left out: a call of
+    one would never be answered. Raises InvalidRequest for a request that has nothing else, or forces one."""
+    tools = [tool for tool in offered_tools(request) if tool["name"] and not is_web_search(tool)]
+    names = {tool["name"] for tool in tools}
+    given = request.get("tools")
+    left_out = [name for tool in given if (name := _server_tool(tool))] if isinstance(given, list) else []
+    choice = request.get("tool_choice")
+    forced = choice.get("name") if isinstance(choice, Mapping) and choice.get("type") == "tool" else None
+    for name in left_out:
+        if not tools or (name == forced and name not in names):
+            raise InvalidRequest(f"the tool {name} runs on the server; this model has none such", param="tools")
+    return tools
+
+
+def _server_tool(tool: Any) -> str:
+    """The name of a tool that only a Messages server runs, "" for others."""
+    if not isinstance(tool, Mapping) or not isinstance(tool.get("name"), str) or "input_schema" in tool:
+        return ""
+    kind = tool.get("type")
+    return tool["name"] if isinstance(kind, str) and (is_web_search(tool) or kind.startswith(_UNSERVED)) else ""
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def short_name(name: str) -> str:
+    """The name as the upstream gets it: the same, or its beginning and a hash when it is too long."""
+    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 9]}_{_digest(name)[:8]}"
+
+
+def long_names(request: Mapping[str, Any]) -> dict[str, str]:
+    """The way back from `short_name`, for the tools of a request; usually empty."""
+    return {short_name(tool["name"]): tool["name"] for tool in offered_tools(request) if len(tool["name"]) > MAX_NAME}
+
+
+def unique_id(call_id: str, used: set[str]) -> str:
+    """A call id that no earlier call of the conversation has, and records it in `used`.
+
+    Clients drop the later one of two calls with the same id. `upstream_id` finds the way back.
+    """
+    candidate, count = call_id, 1
+    while candidate in used or not candidate:
+        count += 1
+        candidate = f"{call_id or 'call'}__u{count}"
+    used.add(candidate)
+    return candidate
+
+
+def upstream_id(call_id: str, *, shorten: bool = True) -> str:
+    """The id as the upstream knows it: without our suffix and, for the Responses API, short enough. The same for a
+    call and its result."""
+    if "__u" in call_id:
+        call_id = _UNIQUE.sub("", call_id)
+    return call_id if len(call_id) <= MAX_NAME or not shorten else f"call_{_digest(call_id)[:32]}"
+
+
+def call_ids(messages: Iterable[Any]) -> set[str]:
+    """All `tool_use` ids of a history."""
+    return {
+        block["id"]
+        for message in messages
+        if isinstance(message, dict) and isinstance(message.get("content"), list)
+        for block in message["content"]
+        if isinstance(block, dict) and block.get("type") == "tool_use" and isinstance(block.get("id"), str)
+    }
+
+
+def arguments_text(value: Any) -> str:
+    """A tool input as the argument text of a function call. A missing input is an empty object.
+
+    Keys stand in a fixed order at every level: the same call gives the same bytes each turn, which prompt caches need.
+    """
+    return "{}" if value is None else dump_sorted_json(value)
+
+
+def optional_properties(tool: Mapping[str, Any]) -> frozenset[str]:
+    """Top-level properties of a tool that may be left out and do not allow null."""
+    schema = tool.get("input_schema")
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not isinstance(schema, Mapping) or not isinstance(properties, Mapping):
+        return frozenset()
+    required = schema.get("required")
+    needed = set(filter(lambda name: isinstance(name, str), required)) if isinstance(required, list) else set()
+    return frozenset(name for name, child in properties.items() if name not in needed and not accepts_null(child))
+
+
+_IN_STRING = re.compile(r'["\\]')
+_IN_VALUE = re.compile(r'["{}\[\],]')
+#: Possessive, so that it never goes back: a stuck model sends thousands of blanks here, one by one.
+_MEMBER_HEAD = re.compile(r'\s*+(,?)\s*+("(?:[^"\\]|\\.)*+"\s*+:\s*+|\})', re.DOTALL)
+
+#: A longer key is nonsense; the text is then passed on untouched instead of being held.
+MAX_HELD = 4096
+
+
+class ArgumentStream:
+    """Argument text on its way to the client, without top-level members that are null for no reason.
+
+    Models fill optional parameters with null, and clients refuse such calls. Text is passed on as it comes; only from a
+    top-level comma to the first character of the value behind it is it held back, since that is where a member
+    can still be dropped.
+
+    >>> stream = ArgumentStream(frozenset({"timeout"}))
+    >>> stream.feed('{"command":"ls","timeo'), stream.feed('ut":null}'), stream.end()
+    ('{"command":"ls"', '}', '')
+    """
+
+    def __init__(self, droppable: frozenset[str]) -> None:
+        self._droppable = droppable
+        self._raw = ""  # what is held back
+        self._depth = 0
+        self._kept = 0  # members passed on so far
+        self._passing = False  # inside a value at depth 1 or deeper: nothing to decide
+        self._in_string = False
+
+    def feed(self, text: str) -> str:
+        """What can be passed on now."""
+        if not self._droppable:
+            return text
+        self._raw += text
+        out: list[str] = []
+        while self._raw and self._droppable and self._step(out):
+            pass
+        if not self._droppable or len(self._raw) > MAX_HELD:
+            self._droppable = frozenset()
+            self._take(len(self._raw), out)
+        return "".join(out)
+
+    def end(self) -> str:
+        """What is left when the text is over."""
+        rest, self._raw = self._raw, ""
+        return rest
+
+    def _step(self, out: list[str]) -> bool:
+        """Moves one piece from the held text to `out`; False when more text is needed."""
+        if self._depth == 0:
+            return self._opening(out)
+        return self._value(out) if self._passing else self._member(out)
+
+    def _take(self, count: int, out: list[str]) -> None:
+        out.append(self._raw[:count])
+        self._raw = self._raw[count:]
+
+    def _opening(self, out: list[str]) -> bool:
+        at = len(self._raw) - len(self._raw.lstrip())
+        if at == len(self._raw):
+            return False
+        if self._raw[at] != "{":  # not an object: nothing to drop
+            self._droppable = frozenset()
+            return False
+        self._take(at + 1, out)
+        self._depth = 1
+        return True
+
+    def _member(self, out: list[str]) -> bool:
+        """Before a key: decides about the member once the beginning of its value is known."""
+        match = _MEMBER_HEAD.match(self._raw)
+        if match is None:
+            return False
+        comma, head = match.groups()
+        if head == "}":  # the object is complete
+            self._droppable = frozenset()
+            return False
+        value = self._raw[match.end() : match.end() + 5]
+        if not value or (len(value) < 5 and "null".startswith(value[:4])):
+            return False
+        if value[:4] == "null" and value[4] in ",} \t\r\n" and _key(head) in self._droppable:
+            self._raw = self._raw[match.end() + 4 :]
+            return True
+        if comma and not self._kept:  # everything before was dropped
+            self._raw = self._raw.replace(",", "", 1)
+            self._take(match.end() - 1, out)
+        else:
+            self._take(match.end(), out)
+        self._kept += 1
+        self._passing = True
+        return True
+
+    def _value(self, out: list[str]) -> bool:
+        """Inside a value: passes text on up to the comma or brace that ends it."""
+        position = 0
+        while found := (_IN_STRING if self._in_string else _IN_VALUE).search(self._raw, position):
+            char, position = found.group(), found.end()
+            if char == "\\":
+                if position == len(self._raw):  # the escaped character is still to come
+                    self._take(position - 1, out)
+                    return False
+                position += 1
+            elif char == '"':
+                self._in_string = not self._in_string
+            elif self._depth == 1 and char in ",}":
+                self._take(position - 1, out)
+                self._passing = False
+                return True
+            elif char != ",":
+                self._depth += 1 if char in "{[" else -1
+        self._take(len(self._raw), out)
+        return False
+
+
+def _key(head: str) -> str | None:
+    try:
+        key = json.loads(head.rstrip()[:-1])
+    except ValueError:
+        return None
+    return key if isinstance(key, str) else None
+
+
+def parse_arguments(text: str) -> dict[str, Any] | None:
+    """The arguments as an object; {} for empty text, None when they are not a JSON object."""
+    if not text.strip():
+        return {}
+    try:
+        value = load_json(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

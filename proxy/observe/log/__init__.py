@@ -1,0 +1,1 @@
+"""The structured log: files, records, redaction."""

@@ -1,0 +1,329 @@
+"""The structured log: `FileLog` for the program of its own, `StdlibLog` for a program that embeds the proxy.
+
+Writing a record costs the event loop one entry in a queue. Redaction, JSON, files and the terminal are the business
+of one daemon thread, which starts with the first record, because many runs of the command line never write one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+from proxy.observe.lifecycle import NullLog
+from proxy.observe.log.files import MAX_RESPONSE_BYTES, ErrorFiles, RotatingFile
+from proxy.observe.log.redact import MAX_TEXT_BYTES, cut_text, dump, redact
+
+#: Entries waiting for the thread; past it records are dropped and counted.
+MAX_QUEUED = 4_096
+
+#: Captures waiting, each up to MAX_RESPONSE_BYTES: a storm of failures may hold 2 MiB and no more.
+MAX_PENDING_CAPTURES = 32
+
+#: Records for one visit of the file.
+BATCH = 256
+
+#: How long the thread waits for more before it opens the file: a request writes five records within milliseconds.
+LINGER_S = 0.05
+
+#: Room for the note that `cut_text` adds, so that a text cut once is not cut again.
+NOTE_BYTES = 64
+
+#: Levels that always go to stderr.
+LOUD = frozenset({"warn", "error"})
+
+#: Our levels in the terms of the standard library.
+STDLIB_LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+
+class _Record(NamedTuple):
+    time_s: float
+    level: str
+    service: str
+    msg: str
+    fields: dict[str, Any]
+
+
+class _Capture(NamedTuple):
+    path: Path
+    record: dict[str, Any]
+
+
+class _Stop:
+    """The last entry."""
+
+
+_Item = _Record | _Capture | threading.Event | _Stop
+
+
+class FileLog:
+    """JSON lines in `<state_root>/proxy.log`, failed answers in `<state_root>/errors/`.
+
+    `stderr` mirrors every record there instead of warnings and errors alone; `verbose` keeps long texts whole;
+    `captures` says whether failed answers are kept. `clock` gives seconds since 1970. `stream` stands in for stderr.
+
+    The fields of a record are read later, on the thread: hand over values that do not change afterwards.
+    """
+
+    def __init__(
+        self,
+        state_root: Path,
+        *,
+        stderr: bool = False,
+        verbose: bool = False,
+        captures: bool = True,
+        clock: Callable[[], float] = time.time,
+        stream: TextIO | None = None,
+    ) -> None:
+        self._file = RotatingFile(state_root, clock)
+        self._errors = ErrorFiles(state_root) if captures else None
+        self._max_text = None if verbose else MAX_TEXT_BYTES
+        self._clock = clock
+        self._mirror = _Mirror(stream, everything=stderr)
+        # A SimpleQueue because it may be entered again by the same thread: a finaliser that logs while the garbage
+        # collector runs inside `put` would wait for itself in a Queue.
+        self._queue: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        self._pending_captures = threading.BoundedSemaphore(MAX_PENDING_CAPTURES)
+        self._lock = threading.RLock()
+        self._dropped = 0
+        self._failing = False
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._hurry = threading.Event()  # somebody waits for the thread
+
+    # On the event loop.
+
+    def write(self, level: str, service: str, msg: str, **fields: Any) -> None:
+        """One record; see `proxy.observe.lifecycle.Log`."""
+        if not self._put(_Record(self._clock(), level, service, msg, fields)):
+            self._drop(1)
+
+    def capture_error(self, name: str, record: dict[str, Any]) -> str | None:
+        """Hands the record to the thread. None when captures are off, the log is closed or too many wait."""
+        if self._errors is None or not self._pending_captures.acquire(blocking=False):
+            return None
+        path = self._errors.path_for(self._clock(), name)
+        if not self._put(_Capture(path, _without_long_text(record))):
+            self._pending_captures.release()
+            return None
+        return str(path)
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Nothing goes to stderr inside, whatever its level: a full-screen program owns the terminal. Nestable."""
+        self._mirror.suppress(+1)
+        try:
+            yield
+        finally:
+            self._mirror.suppress(-1)
+
+    def _put(self, item: _Item) -> bool:
+        if self._closed or self._queue.qsize() >= MAX_QUEUED:
+            return False
+        self._queue.put(item)
+        if self._thread is None:
+            self._start()
+        return True
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is not None:
+                return
+            thread = threading.Thread(target=self._run, name="proxy-log", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                return  # no more threads just now; what waits in the queue is written by the next try
+            self._thread = thread
+            atexit.register(self.close)
+
+    def _drop(self, count: int) -> None:
+        with self._lock:
+            self._dropped += count
+
+    # At the end: these wait, so not on the event loop while requests run.
+
+    def flush(self, timeout: float = 2.0) -> bool:
+        """Waits until all that was written before is in the files; False after `timeout` seconds."""
+        thread = self._thread
+        if thread is None or not thread.is_alive():
+            return self._queue.empty()
+        done = threading.Event()
+        self._queue.put(done)
+        self._hurry.set()
+        return done.wait(timeout)
+
+    def close(self, timeout: float = 2.0) -> bool:
+        """Writes what waits, for at most `timeout` seconds, and ends the thread; False if it did not end in time.
+
+        Later records are dropped. A second call does no harm.
+        """
+        first, self._closed = not self._closed, True
+        thread = self._thread
+        if thread is None:
+            return self._queue.empty()
+        if first:
+            atexit.unregister(self.close)
+            self._queue.put(_Stop())
+            self._hurry.set()
+        thread.join(timeout)
+        return not thread.is_alive()
+
+    # On the writer thread.
+
+    def _run(self) -> None:
+        while True:
+            batch = self._take()
+            try:
+                self._save_captures(batch)
+                self._write_lines(batch)
+            except Exception:  # nothing may end this thread
+                self._drop(sum(isinstance(item, _Record) for item in batch))
+            for item in batch:
+                if isinstance(item, threading.Event):
+                    item.set()
+            if isinstance(batch[-1], _Stop):
+                return
+
+    def _take(self) -> list[_Item]:
+        """Waits for one entry, a moment for more, and takes what is there: at most BATCH, nothing past the stop."""
+        batch = [self._queue.get()]
+        if not self._closed and self._queue.qsize() < BATCH:
+            self._hurry.wait(LINGER_S)
+        self._hurry.clear()
+        while len(batch) < BATCH and not isinstance(batch[-1], _Stop):
+            try:
+                batch.append(self._queue.get_nowait())
+            except queue.Empty:
+                break
+        return batch
+
+    def _save_captures(self, batch: list[_Item]) -> None:
+        """Before the lines, so that a file named in a line is there."""
+        for item in batch:
+            if self._errors is None or not isinstance(item, _Capture):
+                continue
+            with suppress(Exception):  # a capture is a convenience
+                self._errors.save(item.path, item.record)
+            self._pending_captures.release()
+
+    def _write_lines(self, batch: list[_Item]) -> None:
+        lines = [(item.level, self._line(item)) for item in batch if isinstance(item, _Record)]
+        records = len(lines)
+        dropped = self._take_dropped()
+        if dropped:
+            lines.append(self._own_line("log_records_dropped", count=dropped))
+        if not lines:
+            return
+        try:
+            self._file.append("".join(line for _, line in lines).encode())
+            self._failing = False
+        except Exception as error:  # a full disk, a directory that went away
+            self._drop(dropped + records)
+            lines = lines[:records]
+            if not self._failing:  # once, not with every record until somebody makes room
+                lines.append(self._own_line("log_write_failed", error=error))
+            self._failing = True
+        self._mirror.show(lines)
+
+    def _own_line(self, msg: str, **fields: Any) -> tuple[str, str]:
+        return "warn", self._line(_Record(self._clock(), "warn", "log", msg, fields))
+
+    def _line(self, record: _Record) -> str:
+        """The record as JSON with its line end. What cannot be shown costs its fields, not its neighbours."""
+        try:
+            fields = redact(record.fields, max_text=self._max_text)
+            head = _head(record.time_s, record.level, record.service, redact(record.msg, max_text=self._max_text))
+            return dump({**head, "fields": fields} if fields else head) + "\n"
+        except Exception as error:  # a mapping of somebody else's that raises
+            head = _head(self._clock(), "error", "log", "unprintable_record")
+            return dump({**head, "fields": {"error": type(error).__name__}}) + "\n"
+
+    def _take_dropped(self) -> int:
+        """How many records were lost, once nothing waits any more; else 0, so that one record tells of all."""
+        with self._lock:
+            if not self._dropped or not self._queue.empty():
+                return 0
+            dropped, self._dropped = self._dropped, 0
+            return dropped
+
+
+class _Mirror:
+    """The terminal's copy of the log."""
+
+    def __init__(self, stream: TextIO | None, *, everything: bool) -> None:
+        self._stream = stream
+        self._everything = everything
+        self._suppressed = 0
+        self._lock = threading.Lock()
+
+    def suppress(self, change: int) -> None:
+        """Waits for a line being shown, but for no longer than a second: a terminal may be stuck."""
+        held = self._lock.acquire(timeout=1.0)
+        self._suppressed += change
+        if held:
+            self._lock.release()
+
+    def show(self, lines: list[tuple[str, str]]) -> None:
+        """Lines as (level, text with its line end)."""
+        text = "".join(line for level, line in lines if self._everything or level in LOUD)
+        if not text:
+            return
+        with self._lock:
+            stream = self._stream or sys.stderr
+            if self._suppressed or stream is None:
+                return
+            with suppress(Exception):  # closed, broken pipe, an encoding that lacks a character
+                stream.write(text)
+                stream.flush()
+
+
+class StdlibLog(NullLog):
+    """Records go to `logging.getLogger("proxy.<service>")`, where the embedding program's handlers decide.
+
+    Failed answers are not kept: the embedding program owns the disk.
+    """
+
+    def __init__(self, *, verbose: bool = False) -> None:
+        self._max_text = None if verbose else MAX_TEXT_BYTES
+
+    def write(self, level: str, service: str, msg: str, **fields: Any) -> None:
+        """One record; its text is the message and the redacted fields as JSON."""
+        with suppress(Exception):  # a value or a handler that raises is not the request's trouble
+            logger = logging.getLogger(f"proxy.{service}")
+            number = STDLIB_LEVELS.get(level, logging.INFO)
+            if not logger.isEnabledFor(number):
+                return
+            text = redact(msg, max_text=self._max_text)
+            if fields:
+                text = f"{text} {dump(redact(fields, max_text=self._max_text))}"
+            logger.log(number, "%s", text)
+
+
+def _head(time_s: float, level: str, service: str, msg: str) -> dict[str, Any]:
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time_s))
+    return {"t": stamp, "level": level, "service": service, "msg": msg}
+
+
+def _without_long_text(record: dict[str, Any]) -> dict[str, Any]:
+    """A copy that does not keep the rest of a long answer in memory while it waits."""
+    response = record.get("response")
+    if not isinstance(response, dict):
+        return dict(record)
+    text = response.get("text")
+    if not isinstance(text, str) or len(text) <= MAX_RESPONSE_BYTES:
+        return dict(record)
+    kept = cut_text(text, MAX_RESPONSE_BYTES - NOTE_BYTES)
+    return {**record, "response": {**response, "text": kept}}

@@ -1,0 +1,1 @@
+"""What the accounts of providers share on the command line."""

@@ -1,0 +1,229 @@
+"""What a provider is, the Call it is given, and the services it may use.
+
+The server knows only this module: it never names a provider, no provider sees a client's HTTP request, and no handler
+sees an upstream's answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+import uuid
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from proxy.config import Config, is_loopback
+from proxy.core.identity import Owner
+from proxy.core.ingress import Ingress, IngressRules
+from proxy.core.messages import Event
+from proxy.core.routing import Catalog
+from proxy.core.token_usage import Usage
+from proxy.errors import UpstreamError
+from proxy.observe.lifecycle import Event as LifecycleEvent
+from proxy.observe.lifecycle import Log, NullLog, NullRecorder, Recorder
+from proxy.providers.upstream.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a requested name comes to: decided by the provider before anything is sent.
+
+    model   upstream model id
+    tier    service tier, None for the ordinary one
+    effort  reasoning effort, None when nobody asked for one
+    """
+
+    model: str
+    tier: str | None = None
+    effort: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, ready for a provider.
+
+    request      the hub request: a checked Messages dict; never changed. For `NativeResponses`, the Responses body
+    model        the name asked for, without `[1m]`; answers carry it
+    target       what the provider made of the name
+    request_id   ours: in the answer's headers, the log and the monitor
+    session      session id for caches and affinity, None when the client named none
+    owner        key of conversation state, None for a request that must leave none behind
+    auto_review  the safety classifier, sent to a model of our choice
+    """
+
+    request: Mapping[str, Any]
+    model: str
+    target: Target
+    request_id: str
+    session: str | None = None
+    owner: Owner | None = None
+    auto_review: bool = False
+    recorder: Recorder = field(default_factory=NullRecorder)
+
+    def record(self, event: LifecycleEvent) -> None:
+        """Tells whoever watches what became of this request."""
+        self.recorder.record(self.request_id, event)
+
+
+class Provider(Protocol):
+    """A model service."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def ingress(self) -> IngressRules:
+        """In what the provider differs on the OpenAI-style routes, as far as it has no ways of its own there."""
+        ...
+
+    def catalog(self) -> Catalog: ...
+
+    def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
+        """Aliases, suffixes, forced settings. Raises RequestError when the result is not served."""
+        ...
+
+    async def count_tokens(self, call: Call) -> int:
+        """Input tokens of the request, estimated locally: no upstream call, no sign-in."""
+        ...
+
+    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+        """The answer as batches of Messages events, a batch for each piece of upstream data.
+
+        Closing the generator releases the upstream at once. A failure is raised as a ProxyError, whatever was yielded
+        before; the last batch then has closed the blocks that may be closed, and the server turns the error into a
+        status (nothing visible was sent yet) or an `error` event. A batch before the first content block is not
+        visible: the server keeps it until there is content or the client has waited long enough.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Ends background work. Called once, at shutdown."""
+        ...
+
+
+@runtime_checkable
+class OwnChat(Protocol):
+    """A provider whose chat route has a list of fields of its own."""
+
+    def chat_request(self, body: Mapping[str, Any], model: str) -> Ingress:
+        """A chat body, whose `model` is checked, as a hub request. Raises InvalidRequest and RequestError."""
+        ...
+
+
+@dataclass(slots=True)
+class NativeEnd:
+    """What is known once the body was read.
+
+    usage    Messages counters
+    failure  why the answer is no success although it is whole
+    """
+
+    usage: Usage | None = None
+    failure: UpstreamError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NativeAnswer:
+    """An answer that is passed on as it is.
+
+    status, headers  what the client gets; only headers that are safe to pass on
+    chunks           the body as it comes. Raises UpstreamError when the upstream breaks off
+    end              filled while the body is read
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    chunks: AsyncGenerator[bytes, None]
+    end: NativeEnd
+
+
+@runtime_checkable
+class NativeResponses(Protocol):
+    """A provider that speaks the Responses API itself: bodies pass through."""
+
+    def native_target(self, model: str, body: Mapping[str, Any]) -> Target:
+        """What a requested name comes to on the native route, where no settings are forced. Raises RequestError."""
+        ...
+
+    def native(self, call: Call) -> AbstractAsyncContextManager[NativeAnswer]:
+        """Sends `call.request`. Leaving the context releases the upstream at once. Raises ProxyError on entering."""
+        ...
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A provider that keeps state of conversations beyond a request."""
+
+    def served_elsewhere(self, owner: Owner, request: Mapping[str, Any], request_id: str) -> None:
+        """A request of this owner is answered by another provider. `request_id` is for the log."""
+        ...
+
+
+#: Prints one line for the user.
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class AccountContext:
+    """What the command line lends an account.
+
+    source   tells where a setting comes from: a variable, or the file
+    connect  opens the client for calls to the service; raises ProxyError when an outgoing proxy is set wrongly. Given
+             URLs that all lead to this machine, it goes there directly
+    """
+
+    config_root: Path
+    config: Config
+    source: Callable[[str], str | None]
+    connect: Callable[..., AbstractAsyncContextManager[aiohttp.ClientSession]]
+
+
+class Account(Protocol):
+    """What a user can do with the account of a provider. Failures are ProxyErrors with a message for the terminal."""
+
+    async def login(self, *, device: bool, say: Say) -> None: ...
+
+    def status(self, *, say: Say) -> bool:
+        """Prints what is known without asking anybody; False when there is no credential."""
+        ...
+
+    async def logout(self, *, say: Say) -> None: ...
+
+    async def usage(self, *, as_json: bool, say: Say) -> None:
+        """Prints what is left of the allowance."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the application lends its providers. Time, chance and sleep are arguments so that tests own them.
+
+    config      the settings as they are now: re-read for each request
+    config_dir  where credentials live
+    http        the client for calls, HTTP and WebSocket; it knows the outgoing proxies
+    near        the same without proxies, see `client_for`
+    clock       epoch seconds
+    """
+
+    config: Callable[[], Config]
+    config_dir: Path
+    http: aiohttp.ClientSession
+    near: aiohttp.ClientSession
+    tokenizer: Tokenizer
+    log: Log = field(default_factory=NullLog)
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    random: Callable[[], float] = random.random
+    new_id: Callable[[], str] = lambda: uuid.uuid4().hex
+
+    def client_for(self, url: str) -> aiohttp.ClientSession:
+        """The client for a service that is reached directly when it is on this machine, whatever the environment says:
+        so the vendors' own clients do it."""
+        return self.near if is_loopback(urlsplit(url).hostname or "") else self.http

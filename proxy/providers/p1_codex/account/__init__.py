@@ -1,0 +1,1 @@
+"""Sign-in, usage and rate limits of p1."""

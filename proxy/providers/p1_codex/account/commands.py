@@ -1,0 +1,36 @@
+"""What the command line can do with a P1 account."""
+
+from __future__ import annotations
+
+from proxy.providers.contract import AccountContext, Say
+from proxy.providers.p1_codex.account import signin
+from proxy.providers.p1_codex.account import usage_windows as usage
+from proxy.providers.p1_codex.request import PRODUCT
+
+
+class CodexAccount:
+    """Sign-in with a browser or a code."""
+
+    def __init__(self, context: AccountContext) -> None:
+        self._root = context.config_root
+        self._config = context.config
+        self._connect = context.connect
+
+    async def login(self, *, device: bool, say: Say) -> None:
+        issuer = self._config.p1_issuer
+        async with self._connect() as http:
+            if device:
+                await signin.login_device(self._root, issuer, say=say, session=http)
+            else:
+                originator = self._config.p1_originator or PRODUCT
+                await signin.login(self._root, issuer, say=say, session=http, originator=originator)
+
+    def status(self, *, say: Say) -> bool:
+        return signin.status(self._root, say=say)
+
+    async def logout(self, *, say: Say) -> None:
+        await signin.logout(self._root, say=say)
+
+    async def usage(self, *, as_json: bool, say: Say) -> None:
+        async with self._connect() as http:
+            await usage.show(self._root, self._config, say=say, session=http, as_json=as_json)

@@ -1,0 +1,228 @@
+"""How much of P1's allowance is used, as the backend tells it on the side: in headers, in events, and when asked.
+
+It is kept for whoever wants to see it. It never stops a request: the backend knows better, and credits may pay.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
+
+from proxy.auth.grant import number
+from proxy.auth.text import printable
+from proxy.core.allowance import FULL, Allowance, Credits, Window
+from proxy.errors import UpstreamError
+from proxy.observe.lifecycle import Log
+from proxy.providers.p1_codex.catalog import LABEL
+from proxy.providers.p1_codex.failures import final_error
+
+#: The limit behind every model that has none of its own.
+MAIN = "codex"
+#: Accounts and limits beyond this are not those of one user; the oldest go.
+MAX_ACCOUNTS = 16
+MAX_LIMITS = 16
+MAX_WORD = 60
+
+#: The log tells of a window when its use passes one of these steps, in per cent.
+LOG_STEP = 10
+
+#: Positions, not durations: how long a window is stands beside it.
+POSITIONS = ("primary", "secondary")
+_USED = re.compile(rf"x-(.{{1,{MAX_WORD}}})-(?:{'|'.join(POSITIONS)})-used-percent")
+_YES = frozenset({"true", "1"})
+
+
+def of_headers(headers: Mapping[str, str], now: float) -> Allowance | None:
+    """What the headers of an answer tell; None when that is nothing. `headers`: whatever their spelling."""
+    known = {str(name).lower(): str(value) for name, value in headers.items()}
+    limits: dict[str, tuple[Window, ...]] = {}
+    for name in known:
+        found = _USED.fullmatch(name)
+        if found is not None and found[1] not in limits and len(limits) < MAX_LIMITS:
+            windows = (_of_position(known, f"x-{found[1]}-{position}-", now) for position in POSITIONS)
+            limits[found[1]] = tuple(window for window in windows if window is not None)
+    active = known.get("x-codex-active-limit")
+    if not limits and active is None:
+        return None
+    return Allowance(limits, _credits_of_headers(known), active=_limit_id(active) if active else None)
+
+
+def _of_position(headers: Mapping[str, str], prefix: str, now: float) -> Window | None:
+    return window_of(
+        used=headers.get(f"{prefix}used-percent"),
+        minutes=headers.get(f"{prefix}window-minutes"),
+        resets_at=headers.get(f"{prefix}reset-at"),
+        resets_after=headers.get(f"{prefix}reset-after-seconds"),
+        now=now,
+    )
+
+
+def _credits_of_headers(headers: Mapping[str, str]) -> Credits | None:
+    has, unlimited = headers.get("x-codex-credits-has-credits"), headers.get("x-codex-credits-unlimited")
+    if has is None and unlimited is None:
+        return None
+    balance = headers.get("x-codex-credits-balance")
+    return Credits(_is_yes(has), _is_yes(unlimited), printable(balance, MAX_WORD) if balance else None)
+
+
+def _is_yes(value: str | None) -> bool:
+    return value is not None and value.strip().lower() in _YES
+
+
+def of_event(event: Mapping[str, Any], now: float) -> Allowance:
+    """What a `codex.rate_limits` event tells."""
+    limit = event.get("metered_limit_name")
+    name = _limit_id(limit) if isinstance(limit, str) and limit else MAIN
+    windows = _windows(event.get("rate_limits"), POSITIONS, now)
+    limits = {name: windows} if windows else {}
+    return Allowance(limits, credits_of(event.get("credits")), _plan(event))
+
+
+def of_usage(answer: Mapping[str, Any], now: float) -> Allowance:
+    """What the usage endpoint answers. Limits beside the main one are called as the backend calls them for people."""
+    members = tuple(f"{position}_window" for position in POSITIONS)
+    limits = {MAIN: _windows(answer.get("rate_limit"), members, now)}
+    more = answer.get("additional_rate_limits")
+    for row in more[:MAX_LIMITS] if isinstance(more, list) else ():
+        if isinstance(row, Mapping):
+            name = row.get("limit_name") or row.get("metered_feature")
+            windows = _windows(row.get("rate_limit"), members, now)
+            limits |= {printable(name, MAX_WORD): windows} if isinstance(name, str) and windows else {}
+    return Allowance(limits, credits_of(answer.get("credits")), _plan(answer))
+
+
+def _windows(holder: Any, members: tuple[str, ...], now: float) -> tuple[Window, ...]:
+    rows = [holder.get(member) for member in members] if isinstance(holder, Mapping) else []
+    windows = [
+        window_of(
+            used=row.get("used_percent"),
+            minutes=row.get("window_minutes", _minutes(row.get("limit_window_seconds"))),
+            resets_at=row.get("reset_at"),
+            resets_after=row.get("reset_after_seconds"),
+            now=now,
+        )
+        for row in rows
+        if isinstance(row, Mapping)
+    ]
+    return tuple(window for window in windows if window is not None)
+
+
+def _minutes(seconds: Any) -> float | None:
+    found = number(seconds)
+    return None if found is None else found / 60
+
+
+def window_of(*, used: Any, minutes: Any, resets_at: Any, resets_after: Any, now: float) -> Window | None:
+    """A window out of numbers or texts; None without a share that is used. A wait is taken before a moment: it holds
+    whatever this machine's clock says."""
+    share, length, moment, wait = (_amount(value) for value in (used, minutes, resets_at, resets_after))
+    if share is None:
+        return None
+    return Window(share, None if length is None else int(length), moment if wait is None else now + wait)
+
+
+def _amount(value: Any) -> float | None:
+    """A number that can be one: not below nothing, and not so large that a date overflows."""
+    found = number(value)
+    return found if found is not None and 0 <= found < 1e11 else None
+
+
+def credits_of(value: Any) -> Credits | None:
+    """Credits as events and the usage endpoint have them."""
+    if not isinstance(value, Mapping):
+        return None
+    balance = value.get("balance")
+    shown = printable(str(balance), MAX_WORD) if isinstance(balance, str | int | float) else None
+    return Credits(value.get("has_credits") is True, value.get("unlimited") is True, shown or None)
+
+
+def _plan(holder: Mapping[str, Any]) -> str | None:
+    plan = holder.get("plan_type")
+    return printable(plan, MAX_WORD) if isinstance(plan, str) and plan else None
+
+
+def _limit_id(name: str) -> str:
+    """A limit's name as it stands in headers."""
+    return name[:MAX_WORD].lower().replace("_", "-")
+
+
+def utc_text(seconds: float) -> str:
+    """
+    >>> utc_text(1795189371.5)
+    '2026-11-20T15:42:51Z'
+    """
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Allowances:
+    """The newest of all that, account by account."""
+
+    def __init__(self, log: Log, clock: Callable[[], float]) -> None:
+        self._log = log
+        self._clock = clock
+        self._known: OrderedDict[str | None, Allowance] = OrderedDict()
+
+    @property
+    def known(self) -> Mapping[str | None, Allowance]:
+        """Account -> what is known of it, the one heard of last at the end."""
+        return MappingProxyType(self._known)
+
+    def heed_headers(self, account: str | None, headers: Mapping[str, str]) -> None:
+        """Takes note of the headers of an answer."""
+        found = of_headers(headers, self._clock())
+        if found is not None:
+            self._heed(account, found)
+
+    def heed_event(self, account: str | None, event: Mapping[str, Any]) -> None:
+        """Takes note of a `codex.rate_limits` event."""
+        self._heed(account, of_event(event, self._clock()))
+
+    def final(self, account: str | None, error: UpstreamError) -> UpstreamError:
+        """The error as the client gets it; that of a spent allowance tells when it is really back. The backend's own
+        number may be that of another window: with the week used up it has named the end of the five hours."""
+        known, now = self._known.get(account), self._clock()
+        if error.kind == "usage_limit" and known is not None:
+            moment = known.spent_until(known.active or MAIN, now)
+            if moment is not None:
+                error.retry_after = max(moment - now, error.retry_after or 0.0)
+        return final_error(error)
+
+    def _heed(self, account: str | None, fresh: Allowance) -> None:
+        old = self._known.pop(account, Allowance())
+        limits = {**{name: old.limits[name] for name in old.limits if name not in fresh.limits}, **fresh.limits}
+        kept = dict(list(limits.items())[-MAX_LIMITS:])
+        self._known[account] = replace(
+            fresh,
+            limits=kept,
+            credits=fresh.credits or old.credits,
+            plan=fresh.plan or old.plan,
+        )
+        if len(self._known) > MAX_ACCOUNTS:
+            self._known.popitem(last=False)
+        for limit, windows in fresh.limits.items():
+            before = old.limits.get(limit, ())
+            for place, window in enumerate(windows):
+                if place >= len(before) or _step(before[place]) != _step(window):
+                    self._tell(limit, window)
+
+    def _tell(self, limit: str, window: Window) -> None:
+        """One line, when the use of a window passed a step or fell back."""
+        self._log.write(
+            "warn" if window.used >= FULL else "info",
+            LABEL,
+            "codex_allowance",
+            limit=limit,
+            window=window.title,
+            usedPercent=window.used,
+            resetsAt=None if window.resets_at is None else utc_text(window.resets_at),
+        )
+
+
+def _step(window: Window) -> int:
+    return math.floor(min(window.used, FULL) / LOG_STEP)

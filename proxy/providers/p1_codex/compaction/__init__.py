@@ -1,0 +1,1 @@
+"""The backend's own compaction around an ordinary turn."""

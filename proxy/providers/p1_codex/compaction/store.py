@@ -1,0 +1,175 @@
+"""What is remembered of P1's compactions: one state for each owner, with bounds. Pure; the time is an argument.
+
+    (none) ── begin ──▶ preparing ── store ──▶ unconfirmed ── activate ──▶ anchored ── replay ──▶ anchored
+
+Whatever does not fit ends in (none), and then the client's own summary is all there is. Two compactions of one owner
+may overlap: `begin` counts, and only the newest attempt is listened to.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from proxy.core.identity import Owner
+from proxy.core.sizes import json_size
+from proxy.providers.p1_codex.compaction.items import Item, replayed, split, summary_of, why_not_anchored
+
+
+class Phase(Enum):
+    """How far a compaction is."""
+
+    PREPARING = auto()  # the upstream is asked
+    UNCONFIRMED = auto()  # the encrypted item is here; the summary is being written
+    ANCHORED = auto()  # both are; the summary tells where the item belongs
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """states: owners; state_bytes: of one state, and of an input that it goes into; idle_s: without a replay."""
+
+    states: int = 1000
+    state_bytes: int = 4 * 1024 * 1024
+    total_bytes: int = 20_000_000
+    idle_s: float = 30 * 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    attempt: int
+    model: str
+    seen: float
+    phase: Phase = Phase.PREPARING
+    history: tuple[Item, ...] = ()
+    summary: str = ""
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The input to send in place of the translated one."""
+
+    attempt: int
+    items: list[Item]
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The state did not fit the request and is gone."""
+
+    reason: str
+
+
+class Anchors:
+    """The states of all owners, the least recently used first."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        self._states: OrderedDict[Owner, _State] = OrderedDict()
+        self._attempts = 0
+        self.size = 0  # bytes held
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def begin(self, owner: Owner, model: str, now: float) -> int:
+        """A new attempt, in the place of whatever there was; its number."""
+        self._attempts += 1
+        self._put(owner, _State(self._attempts, model, now))
+        self._evict(now)
+        return self._attempts
+
+    def store(self, owner: Owner, attempt: int, history: Sequence[Item], now: float) -> str | None:
+        """The native history arrived. Why it is not kept, or None when it is."""
+        state = self._current(owner, attempt, Phase.PREPARING, now)
+        if state is None:
+            return "superseded"
+        size = json_size(history, self._limits.state_bytes)
+        if size > self._limits.state_bytes:
+            self.discard(owner)
+            return "too_large"
+        self._put(owner, replace(state, phase=Phase.UNCONFIRMED, history=tuple(history), size=size, seen=now))
+        self._evict(now)
+        return None
+
+    def activate(self, owner: Owner, attempt: int, answer: str, now: float) -> str | None:
+        """The client's summary was written; `answer` is all the model said. Why it anchors nothing, or None."""
+        state = self._current(owner, attempt, Phase.UNCONFIRMED, now)
+        if state is None:
+            return "superseded"
+        summary = summary_of(answer)
+        size = state.size + len((summary or "").encode("utf-8", "replace"))
+        if summary is None or size > self._limits.state_bytes:
+            self.discard(owner)
+            return "too_large" if summary else "summary_too_short"
+        self._put(owner, replace(state, phase=Phase.ANCHORED, summary=summary, size=size, seen=now))
+        self._evict(now)
+        return None
+
+    def abort(self, owner: Owner, attempt: int) -> bool:
+        """Forgets this attempt; False when another took its place, or there is none."""
+        state = self._states.get(owner)
+        if state is None or state.attempt != attempt:
+            return False
+        self.discard(owner)
+        return True
+
+    def discard(self, owner: Owner) -> bool:
+        """Forgets the owner; False when nothing was known."""
+        state = self._states.pop(owner, None)
+        if state is None:
+            return False
+        self.size -= state.size
+        return True
+
+    def replay(self, owner: Owner, model: str, items: Sequence[Item], now: float) -> Replayed | Dropped | None:
+        """What to send instead of these items; None when there is nothing to replay.
+
+        A conversation of one item says nothing about the state: so look the small requests that a client makes on the
+        side, with a model and a prompt of their own.
+        """
+        state = self._alive(owner, now)
+        if state is None or state.phase is not Phase.ANCHORED:
+            return None
+        _, conversation = split(items)
+        if len(conversation) < 2:
+            return None
+        reason = "other_model" if model != state.model else why_not_anchored(conversation, state.summary)
+        if reason is None:
+            whole = replayed(items, state.history, state.summary)
+            if json_size(whole, self._limits.state_bytes) <= self._limits.state_bytes:
+                self._put(owner, replace(state, seen=now))
+                return Replayed(state.attempt, whole)
+            reason = "too_large"
+        self.discard(owner)
+        return Dropped(reason)
+
+    # -- the table
+
+    def _alive(self, owner: Owner, now: float) -> _State | None:
+        state = self._states.get(owner)
+        if state is not None and now - state.seen > self._limits.idle_s:
+            self.discard(owner)
+            return None
+        return state
+
+    def _current(self, owner: Owner, attempt: int, phase: Phase, now: float) -> _State | None:
+        state = self._alive(owner, now)
+        return state if state is not None and (state.attempt, state.phase) == (attempt, phase) else None
+
+    def _put(self, owner: Owner, state: _State) -> None:
+        self.discard(owner)
+        self._states[owner] = state
+        self.size += state.size
+
+    def _evict(self, now: float) -> None:
+        """Drops what is over, and then the least recently used until all bounds hold."""
+        limits = self._limits
+        while self._states:
+            owner, oldest = next(iter(self._states.items()))
+            full = len(self._states) > limits.states or self.size > limits.total_bytes
+            if not full and now - oldest.seen <= limits.idle_s:
+                return
+            self.discard(owner)

@@ -1,0 +1,206 @@
+"""Opens sockets: at a distance from each other that the backend bears, within a time, by the rules of the upgrade."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import math
+from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
+
+import aiohttp
+from aiohttp import hdrs
+
+from proxy.errors import UpstreamError
+from proxy.providers.contract import Services
+from proxy.providers.p1_codex.catalog import LABEL
+from proxy.providers.p1_codex.socket.backoff import Spacing
+from proxy.providers.p1_codex.socket.connection import Socket, Upgraded
+from proxy.providers.p1_codex.socket.frames import MAX_FRAME_BYTES
+from proxy.providers.p1_codex.socket.handshake import (
+    FORBIDDEN,
+    MAX_BODY_BYTES,
+    Answer,
+    HandshakeFailed,
+    Refused,
+    failed,
+    not_now,
+    timed_out,
+)
+from proxy.providers.p1_codex.socket.keepalive import Timers
+from proxy.providers.upstream.client import client_beside, read_error
+from proxy.providers.upstream.transport import Heed
+
+#: A 403 may be the edge's answer to too many upgrades at a time: one more attempt, after about this long.
+FORBIDDEN_WAIT_S = 3.0
+FORBIDDEN_SPREAD = 0.2
+
+_SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
+
+
+def socket_url(base_url: str) -> str:
+    """The address of the upgrade. Raises HandshakeFailed.
+
+    >>> socket_url("https://h/x/responses")
+    'wss://h/x/responses'
+    """
+    scheme, separator, rest = base_url.partition("://")
+    if not separator or scheme not in _SCHEMES:
+        message = f"{LABEL}: there is no WebSocket behind a URL of this kind"
+        raise HandshakeFailed(UpstreamError(message, kind="transport", provider=LABEL, repeatable=False))
+    return f"{_SCHEMES[scheme]}://{rest}"
+
+
+def opening_of(url: str, headers: dict[str, str]) -> bytes:
+    """A digest of where a socket leads and who opened it: after a new token or sign-in an open one is of no use."""
+    return hashlib.blake2b("\n".join((url, headers.get("authorization", ""))).encode(), digest_size=16).digest()
+
+
+class Gate:
+    """Lets upgrades start one after another, `spacing` apart. `clear_out` runs before each of them."""
+
+    def __init__(
+        self,
+        floor_s: float,
+        *,
+        now: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+        clear_out: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.spacing = Spacing(floor_s)
+        self._now = now
+        self._sleep = sleep
+        self._clear_out = clear_out
+        self._lock = asyncio.Lock()
+        self._last = -math.inf
+        self._ahead = 0  # how many are waiting
+
+    async def pass_through(self, patience_s: float = math.inf) -> None:
+        """Raises HandshakeFailed when it would take longer than that; at once, as far as that can be foreseen."""
+        latest = self._now() + patience_s
+        self._start(self._ahead, latest)
+        self._ahead += 1
+        try:
+            async with self._lock:
+                wait = self._start(0, latest) - self._now()
+                if wait > 0:
+                    await self._sleep(wait)
+                await self._clear_out()
+                self._last = self._now()
+        finally:
+            self._ahead -= 1
+
+    def _start(self, ahead: int, latest: float) -> float:
+        """When an upgrade may start that has so many others in front. Raises HandshakeFailed when that is too late."""
+        now, spacing = self._now(), self.spacing.seconds
+        start = max(now, self._last + spacing) + ahead * spacing
+        if start > latest:
+            raise not_now(f"upgrades keep their distance, and the next may start in {start - now:.1f} s")
+        return start
+
+
+class Dialer:
+    """Opens sockets over the connections of the shared client."""
+
+    def __init__(self, services: Services, gate: Gate, timers: Timers, heed: Heed) -> None:
+        self._services = services
+        self._gate = gate
+        self._timers = timers
+        self._heed = heed
+        self._numbers = itertools.count(1)
+        self._session: aiohttp.ClientSession | None = None
+        self._forbidden = False  # whether the last answer that counts was a 403
+
+    async def open(self, url: str, headers: dict[str, str], *, patience_s: float = math.inf) -> Socket:
+        """A fresh socket. Raises HandshakeFailed; UpstreamError when an outgoing proxy fails, since neither another
+        attempt nor another transport would cure that.
+
+        patience_s  how long to wait for the distance; when it ends at all, nothing is waited for that will not help
+        """
+        try:
+            return await self._attempt(url, headers, patience_s)
+        except HandshakeFailed as failure:
+            if failure.status != FORBIDDEN or (failure.lasting and patience_s < math.inf):
+                raise
+        spread = FORBIDDEN_SPREAD * (2 * self._services.random() - 1)
+        await self._services.sleep(FORBIDDEN_WAIT_S * (1 + spread))
+        return await self._attempt(url, headers, patience_s)
+
+    async def _attempt(self, url: str, headers: dict[str, str], patience_s: float) -> Socket:
+        await self._gate.pass_through(patience_s)
+        forbidden = self._forbidden
+        try:
+            socket = await self._upgrade(url, headers)
+        except HandshakeFailed as failure:
+            if failure.status == FORBIDDEN:
+                failure.lasting = forbidden  # it kept its distance and was refused all the same: no burst is to blame
+                self._forbidden = True
+                self._gate.spacing = self._gate.spacing.refused()
+            raise
+        self._forbidden = False
+        self._gate.spacing = self._gate.spacing.succeeded()
+        return socket
+
+    async def _upgrade(self, url: str, headers: dict[str, str]) -> Socket:
+        host = urlsplit(url).hostname or ""
+        try:
+            async with asyncio.timeout(self._timers.connect):
+                connection = await self._client().ws_connect(
+                    socket_url(url),
+                    headers=headers,
+                    autoping=False,
+                    autoclose=False,
+                    max_msg_size=MAX_FRAME_BYTES,
+                    timeout=aiohttp.ClientWSTimeout(ws_close=self._timers.close),
+                )
+        except TimeoutError:
+            raise timed_out(host, self._timers.connect) from None
+        except (aiohttp.ClientError, OSError, Refused) as cause:
+            raise failed(cause, host=host, now=self._services.clock()) from None
+        if not isinstance(connection, Upgraded):
+            raise TypeError(type(connection))
+        return Socket(
+            connection,
+            number=next(self._numbers),
+            born=asyncio.get_running_loop().time(),
+            opening=opening_of(url, headers),
+            close_s=self._timers.close,
+        )
+
+    def _client(self) -> aiohttp.ClientSession:
+        """The shared connections under other rules: no headers of the library's own, and answers judged by us."""
+        if self._session is None:
+            self._session = client_beside(
+                self._services.http,
+                self._judge,
+                skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
+                response_class=Answer,
+                ws_response_class=Upgraded,
+            )
+        return self._session
+
+    async def _judge(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        """Lets a proper 101 pass. Any other answer is a refusal, also one that would lead the credential elsewhere."""
+        response = await handler(request)
+        self._heed(request.headers, response.headers)
+        if response.status == 101 and _is_plain(response):
+            return response
+        try:
+            body = await read_error(response, MAX_BODY_BYTES) if response.status != 101 else b""
+        finally:
+            response.close()
+        raise Refused(0 if response.status == 101 else response.status, response.headers, body)
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+
+def _is_plain(response: aiohttp.ClientResponse) -> bool:
+    """Neither extensions nor subprotocols were offered, so none may be chosen, and the key is answered once."""
+    chosen = (hdrs.SEC_WEBSOCKET_EXTENSIONS, hdrs.SEC_WEBSOCKET_PROTOCOL)
+    accepted = response.headers.getall(hdrs.SEC_WEBSOCKET_ACCEPT, [])
+    return len(accepted) == 1 and not any(name in response.headers for name in chosen)

@@ -1,0 +1,191 @@
+"""One WebSocket to the backend: sends a frame, reads what has arrived in one go, answers pings."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+from aiohttp import WSMessage, WSMsgType
+
+from proxy.core.sse import load_json
+from proxy.providers.p1_codex.socket.frames import MAX_GARBAGE
+
+#: Messages that one look at a socket takes at most.
+MAX_TAKEN = 256
+
+#: What ends a connection, as far as a reader can tell.
+_ENDS = frozenset({WSMsgType.CLOSE, WSMsgType.CLOSING, WSMsgType.CLOSED})
+#: The reader has seen to it that the connection is closed.
+CLOSED = "closed"
+
+
+class Upgraded(aiohttp.ClientWebSocketResponse[Any]):
+    """The library's WebSocket, with what it keeps to itself: the answer to the upgrade, the connection below, and one
+    look at what has arrived already."""
+
+    @property
+    def transport(self) -> asyncio.Transport | None:
+        return self._conn.transport if self._conn is not None else None
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Those of the answer to the upgrade."""
+        return self._response.headers
+
+    @property
+    def lost(self) -> bool:
+        return self.closed or self.transport is None or self.transport.is_closing()
+
+    def receive_nowait(self) -> WSMessage | None:
+        """A message that is here already, None when there is none. The library has no call for that, but its `receive`
+        returns such a message without ever waiting: one step of it is enough to know."""
+        reading = self.receive()
+        try:
+            reading.send(None)
+        except StopIteration as stop:
+            message: WSMessage = stop.value
+            return message
+        try:
+            reading.throw(asyncio.CancelledError())
+        except asyncio.CancelledError:
+            pass
+        return None
+
+
+@dataclass(slots=True)
+class Reading:
+    """What one look at the socket brought.
+
+    events  in their order
+    pings   the payload that wants an answer, if any
+    end     why there will be no more: CLOSED, or a key of `frames.FAULTS`
+    """
+
+    events: list[dict[str, Any]] = field(default_factory=list)
+    pings: list[bytes] = field(default_factory=list)
+    end: str | None = None
+
+
+class Socket:
+    """An open connection. One request at a time; whoever holds it reads it.
+
+    number   unique in the process
+    born     a moment of the loop's clock
+    opening  a digest of how it was opened
+    """
+
+    def __init__(self, connection: Upgraded, *, number: int, born: float, opening: bytes, close_s: float) -> None:
+        self._connection = connection
+        self._close_s = close_s
+        self._garbage = 0
+        self._checks = 0
+        self.number = number
+        self.born = born
+        self.opening = opening
+
+    @property
+    def upstream_id(self) -> str | None:
+        """The upstream's name for the upgrade."""
+        return self._connection.headers.get("x-request-id")
+
+    @property
+    def closed(self) -> bool:
+        return self._connection.lost
+
+    async def send(self, frame: bytes) -> None:
+        """Raises OSError, aiohttp.ClientError."""
+        await self._connection.send_frame(frame, WSMsgType.TEXT)
+
+    async def ping(self, payload: bytes = b"") -> None:
+        """Raises OSError, aiohttp.ClientError."""
+        await self._connection.ping(payload)
+
+    async def pong(self, payload: bytes) -> None:
+        """Answers a ping. Raises OSError, aiohttp.ClientError."""
+        await self._connection.pong(payload)
+
+    async def read(self) -> Reading:
+        """Waits for a message, and takes with it what came together with it, up to MAX_TAKEN."""
+        messages = [await self._connection.receive()]
+        while messages[-1].type not in _ENDS and messages[-1].type is not WSMsgType.ERROR:
+            if len(messages) == MAX_TAKEN:
+                await asyncio.sleep(0)  # so that a flood of small frames does not hold the loop
+                break
+            message = self._connection.receive_nowait()
+            if message is None:
+                break
+            messages.append(message)
+        return self._understand(messages)
+
+    async def is_alive(self, within_s: float) -> bool:
+        """Whether a socket that nobody has read for a while answers a ping of its own, and says nothing else."""
+        self._checks += 1
+        payload = b"%d.%d" % (self.number, self._checks)
+        try:
+            async with asyncio.timeout(within_s):
+                await self.ping(payload)
+                while True:
+                    message = await self._connection.receive()
+                    if message.type is WSMsgType.PONG:
+                        return bool(message.data == payload)
+                    if message.type is not WSMsgType.PING:
+                        return False
+                    await self._connection.pong(message.data)
+        except (TimeoutError, aiohttp.ClientError, OSError):
+            return False
+
+    async def close(self) -> None:
+        """Says goodbye and lets go, soon also when nobody answers, and whatever is still waiting to be sent."""
+        transport = self._connection.transport  # the library forgets it while closing
+        try:
+            async with asyncio.timeout(self._close_s):
+                await self._connection.close()
+        except (TimeoutError, aiohttp.ClientError, OSError):
+            pass
+        finally:
+            if transport is not None:
+                transport.abort()
+
+    def _understand(self, messages: Iterable[WSMessage]) -> Reading:
+        reading = Reading()
+        for message in messages:
+            if message.type is WSMsgType.TEXT:
+                event = _event(message.data)
+                if event is not None:
+                    self._garbage = 0
+                    reading.events.append(event)
+                    continue
+                self._garbage += 1
+                if self._garbage > MAX_GARBAGE:
+                    reading.end = "ws_garbage"
+            elif message.type is WSMsgType.PING:
+                reading.pings = [message.data]  # of several, the newest is the one to answer
+            elif message.type is not WSMsgType.PONG:
+                reading.end = _end_of(message)
+                if reading.end == CLOSED and self._garbage:  # what was cut may have been an event
+                    reading.end = "ws_cut"
+            if reading.end is not None:
+                break
+        return reading
+
+
+def _event(text: str) -> dict[str, Any] | None:
+    try:
+        event = load_json(text)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def _end_of(message: WSMessage) -> str:
+    if message.type in _ENDS:
+        return CLOSED
+    if message.type is WSMsgType.BINARY:
+        return "ws_binary"
+    code = getattr(message.data, "code", None)
+    if code is None:  # an error of the connection, not of what came over it
+        return CLOSED
+    return "ws_too_large" if code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG else "ws_protocol"

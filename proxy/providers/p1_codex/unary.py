@@ -1,0 +1,53 @@
+"""Calls of P1 whose answer is read whole before anything is done with it, so that each may be repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from proxy.auth.refresh import Credentials
+from proxy.auth.store import Credential
+from proxy.errors import UpstreamError
+from proxy.providers.contract import Services
+from proxy.providers.p1_codex.account.rate_limits import Allowances
+from proxy.providers.p1_codex.catalog import LABEL
+from proxy.providers.upstream.retry import GiveUp, Shown, decide
+
+T = TypeVar("T")
+
+#: One attempt: `(credential, number of the attempt from 1)` to the answer. Raises UpstreamError.
+Send = Callable[[Credential, int], Awaitable[T]]
+
+
+class Buffered:
+    """One refresh after a 401, the usual retries for what passes."""
+
+    def __init__(self, services: Services, credentials: Credentials, allowances: Allowances) -> None:
+        self._services = services
+        self._allowances = allowances
+        self._credentials = credentials
+
+    async def ask(self, request_id: str, send: Send[T]) -> T:
+        """The answer. Raises ProxyError."""
+        credential = await self._credentials.get()
+        sent, attempt, renewed = 0, 0, False
+        while True:
+            sent += 1
+            try:
+                return await send(credential, sent)
+            except UpstreamError as error:
+                if error.status == 401 and not renewed:
+                    credential, renewed = await self._credentials.renew(credential.access), True
+                    continue
+                decision = decide(error, attempt=attempt, shown=Shown.NOTHING, chance=self._services.random())
+                if isinstance(decision, GiveUp):
+                    if attempt:
+                        self._log("buffered_transport_retry_exhausted", request_id, sent, error)
+                    raise self._allowances.final(credential.account_id, error) from None
+                self._log("buffered_transport_retry", request_id, sent, error, retryInS=decision.after)
+            attempt += 1
+            await self._services.sleep(decision.after)
+
+    def _log(self, msg: str, request_id: str, sent: int, error: UpstreamError, **fields: float) -> None:
+        known = {"reqId": request_id, "attempt": sent, "kind": error.kind, "status": error.status}
+        self._services.log.write("warn", LABEL, msg, **known, **fields)

@@ -1,0 +1,41 @@
+"""What the command line can do with a P2 account."""
+
+from __future__ import annotations
+
+from proxy.providers.contract import AccountContext, Say
+from proxy.providers.p2_kimi.account import signin
+from proxy.providers.p2_kimi.account import usage_windows as usage
+from proxy.providers.p2_kimi.account.device import user_agent
+
+
+class KimiAccount:
+    """Sign-in is always with a code."""
+
+    def __init__(self, context: AccountContext) -> None:
+        self._root = context.config_root
+        self._config = context.config
+        self._connect = context.connect
+
+    async def login(self, *, device: bool, say: Say) -> None:
+        agent = user_agent(self._config)
+        async with self._connect(self._config.p2_oauth_host, self._config.p2_base_url) as http:
+            await signin.login(self._root, self._config.p2_oauth_host, say=say, session=http, user_agent=agent)
+
+    def status(self, *, say: Say) -> bool:
+        return signin.status(self._root, say=say)
+
+    async def logout(self, *, say: Say) -> None:
+        await signin.logout(self._root, say=say)
+
+    async def usage(self, *, as_json: bool, say: Say) -> None:
+        config = self._config
+        async with self._connect(self._config.p2_oauth_host, self._config.p2_base_url) as http:
+            await usage.show(
+                self._root,
+                config.p2_base_url,
+                config.p2_oauth_host,
+                say=say,
+                session=http,
+                as_json=as_json,
+                user_agent=user_agent(config),
+            )

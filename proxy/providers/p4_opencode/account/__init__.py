@@ -1,0 +1,1 @@
+"""The key and the usage of p4."""

@@ -1,0 +1,99 @@
+"""The shared way to upstreams over HTTP: one client session, and error answers read with bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+
+from proxy.core.outgoing_proxies import OutboundProxies
+from proxy.providers.upstream.outgoing_proxy import OutboundConnector
+
+CONNECT_TIMEOUT_S = 15.0
+#: What to do about TLS that fails.
+TRUST = "if the network has a certificate authority of its own, SSL_CERT_FILE must name a file with its certificate"
+#: An error answer is read up to here, and given up when it pauses.
+MAX_ERROR_BYTES = 64 * 1024
+ERROR_IDLE_S = 5.0
+#: Idle connections are kept a little shorter than the usual minute of load balancers.
+KEEPALIVE_S = 50.0
+#: Upstream connections at one time; admission keeps requests below it, this is the second line.
+MAX_CONNECTIONS = 512
+#: A response head beyond this is not one of an upstream of ours.
+MAX_HEADER_BYTES = 32 * 1024
+
+
+@asynccontextmanager
+async def client_session(
+    proxies: OutboundProxies, *, clock: Callable[[], float] = time.time
+) -> AsyncGenerator[aiohttp.ClientSession, None]:
+    """The client for all calls to upstreams and issuers, HTTP and WebSocket, through these outgoing proxies: no
+    cookies, no redirects by default of its users, no time limit as a whole (each call brings its own timers)."""
+    connector = OutboundConnector(proxies, clock=clock, limit=MAX_CONNECTIONS, keepalive_timeout=KEEPALIVE_S)
+    # each call names its own user agent, or none
+    async with _client(connector, skip_auto_headers=("User-Agent",)) as session:
+        yield session
+
+
+def client_beside(
+    session: aiohttp.ClientSession, *outer: aiohttp.ClientMiddlewareType, **options: Any
+) -> aiohttp.ClientSession:
+    """Another client over the connections of a `client_session`, with middlewares and options of its own. Closing it,
+    which is its user's to do, leaves the connections alone."""
+    connector = session.connector
+    if not isinstance(connector, OutboundConnector):
+        raise TypeError(type(connector))
+    return _client(connector, *outer, connector_owner=False, **options)
+
+
+def _client(
+    connector: OutboundConnector, *outer: aiohttp.ClientMiddlewareType, **options: Any
+) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=connector,
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        middlewares=(*outer, connector.look_at_answer),
+        max_line_size=MAX_HEADER_BYTES,
+        max_field_size=MAX_HEADER_BYTES,
+        **options,
+    )
+
+
+async def read_error(response: aiohttp.ClientResponse, limit: int = MAX_ERROR_BYTES) -> bytes:
+    """The beginning of an error body; what arrived so far when it is long, slow or breaks off."""
+    body = b""
+    try:
+        while len(body) < limit:
+            async with asyncio.timeout(ERROR_IDLE_S):
+                chunk = await response.content.readany()
+            if not chunk:
+                break
+            body += chunk
+    except (TimeoutError, aiohttp.ClientError):
+        pass
+    return body[:limit]
+
+
+def error_object(body: bytes) -> Mapping[str, Any]:
+    """The error members of a body in any of the shapes upstreams use: `{"error": {…}}`, `{"message"}`, `{"detail"}`.
+
+    {} for anything else (an HTML page of some box on the way): foreign markup is never passed on.
+    """
+    try:
+        parsed = json.loads(body)
+    except (ValueError, RecursionError):
+        parsed = None
+    if isinstance(parsed, Mapping):
+        error = parsed.get("error")
+        if isinstance(error, Mapping):
+            return error
+        for key in ("message", "detail", "error"):
+            if isinstance(parsed.get(key), str) and parsed[key].strip():
+                return {**parsed, "message": parsed[key]}
+    return {}

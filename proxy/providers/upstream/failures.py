@@ -1,0 +1,51 @@
+"""Failures of upstreams as errors for the client: what each is called, and what the client should do."""
+
+from __future__ import annotations
+
+from proxy.core.upstream_failures import Failure
+from proxy.errors import UpstreamError
+
+#: How long a client should wait after a failure that usually passes, when the upstream names no time.
+TRANSIENT_WAIT_S = 2.0
+#: Kinds whose status says what the caller should do, whatever the upstream's was.
+_OWN_STATUS = frozenset({"transient", "overloaded", "billing"})
+
+
+def upstream_error(label: str, failure: Failure, upstream_id: str | None = None) -> UpstreamError:
+    """A reported failure as the error to raise."""
+    return UpstreamError(
+        failure.message,
+        kind=failure.kind,
+        status=None if failure.kind in _OWN_STATUS else failure.status,
+        retry_after=failure.retry_after,
+        provider=label,
+        code=failure.code,
+        upstream_id=upstream_id,
+    )
+
+
+def final_error(label: str, error: UpstreamError, *, cure: str) -> UpstreamError:
+    """The error as the client gets it, with a hint where waiting or signing in helps.
+
+    cure  what helps after a 401
+    """
+    if error.kind in ("transient", "overloaded") and error.retry_after is None:
+        error.retry_after = TRANSIENT_WAIT_S
+    if error.kind == "usage_limit" and error.retry_after:
+        error.message = f"{error.message} ({label} is available again in {duration(error.retry_after)})"
+    if error.status == 401:
+        error.message = f"{error.message} ({cure})"
+    return error
+
+
+def duration(seconds: float) -> str:
+    """Words for a wait.
+
+    >>> duration(7200), duration(90)
+    ('2 h 0 min', '2 min')
+    """
+    minutes = -(-int(seconds) // 60)
+    days, hours = minutes // 1440, minutes % 1440 // 60
+    if days:
+        return f"{days} d {hours} h"
+    return f"{hours} h {minutes % 60} min" if hours else f"{minutes} min"

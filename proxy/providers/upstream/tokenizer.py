@@ -1,0 +1,159 @@
+"""Counting tokens with the shipped o200k_base vocabulary: off the event loop, remembered, bounded.
+
+The vocabulary loads on first use, in a worker thread: 0.3 s and some 60 MB that an idle proxy does not need. Handing
+it to the encoder holds the interpreter for about a tenth of a second, once in the life of a process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gzip
+import hashlib
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
+from typing import TYPE_CHECKING, TypeVar
+
+from proxy.core.tokens.counting import Length, pieces, rough_length
+from proxy.errors import BusyError
+
+if TYPE_CHECKING:
+    import tiktoken
+
+VOCABULARY = "o200k_base.tiktoken.gz"
+VOCABULARY_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
+#: How o200k_base splits text into words, from tiktoken's public definition of the encoding.
+_PATTERN = "|".join(
+    (
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+        r"\p{N}{1,3}",
+        r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+        r"\s*[\r\n]+",
+        r"\s+(?!\S)",
+        r"\s+",
+    )
+)
+
+#: Counting is CPU work: more threads than this would only take the cores away from the loop.
+WORKERS = 2
+#: A count that waits longer than this is refused: the client estimates for itself.
+MAX_WAIT_S = 30.0
+#: Counts kept in each of two generations, by text. A client sends the same history every turn.
+MAX_REMEMBERED = 10_000
+#: Text that may be counted on the loop: at the encoder's worst, 3 MB/s, that is a few milliseconds.
+MAX_INLINE_BYTES = 8_192
+#: Shorter texts are encoded faster than looked up.
+MIN_REMEMBERED_CHARS = 64
+
+T = TypeVar("T")
+
+
+class Tokenizer:
+    """`await run(work)` calls `work(length)` in a worker thread, where `length(text)` is the token count of a text."""
+
+    def __init__(self) -> None:
+        self._executor = ThreadPoolExecutor(max_workers=WORKERS, thread_name_prefix="tokens")
+        self._lock = threading.Lock()
+        self._encoding: tiktoken.Encoding | None = None
+        self._broken: str | None = None
+        # Two generations: a count that is asked for moves to the newer one, and the older one goes when that is full.
+        # Reading needs no lock, which matters with a hundred texts a request.
+        self._newer: dict[tuple[int, int], int] = {}
+        self._older: dict[tuple[int, int], int] = {}
+
+    async def run(self, work: Callable[[Length], T], *, size: int | None = None) -> T:
+        """The result of `work(length)`. Raises BusyError when the workers do not get to it in time.
+
+        size  bytes of text in all, when known: a little is counted at once, since going to a thread and back costs more
+        """
+        if size is not None and size <= MAX_INLINE_BYTES and self._encoding is not None:
+            return work(self._length)
+        future = asyncio.get_running_loop().run_in_executor(self._executor, work, self._length)
+        try:
+            return await asyncio.wait_for(future, MAX_WAIT_S)
+        except TimeoutError:
+            raise BusyError(
+                "token counting is busy; try again or estimate locally", kind="unavailable", retry_after=1
+            ) from None
+
+    def truncate(self, text: str, limit: int) -> str:
+        """The longest beginning of at most `limit` tokens that is whole characters. For use inside `run`."""
+        encoding = self._loaded()
+        if encoding is None:
+            return text[: limit * 3]
+        tokens: list[int] = []
+        for piece in pieces(text):
+            tokens += encoding.encode_ordinary(piece)
+            if len(tokens) >= limit:
+                break
+        else:
+            return text
+        return encoding.decode_bytes(tokens[:limit]).decode("utf-8", "ignore")
+
+    def close(self) -> None:
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def problem(self) -> str | None:
+        """Why estimates are used instead of the vocabulary, None when all is well."""
+        return self._broken
+
+    def _length(self, text: str) -> int:
+        encoding = self._loaded()
+        if encoding is None:
+            return rough_length(text)
+        if len(text) < MIN_REMEMBERED_CHARS:
+            return _encode(encoding, text)
+        key = (len(text), hash(text))
+        count = self._newer.get(key)
+        if count is None:
+            count = self._older.get(key)
+            if count is None:
+                count = sum(_encode(encoding, piece) for piece in pieces(text))
+            self._remember(key, count)
+        return count
+
+    def _remember(self, key: tuple[int, int], count: int) -> None:
+        with self._lock:
+            if len(self._newer) >= MAX_REMEMBERED:
+                self._older, self._newer = self._newer, {}
+            self._newer[key] = count
+
+    def _loaded(self) -> tiktoken.Encoding | None:
+        if self._encoding is None and self._broken is None:
+            with self._lock:
+                if self._encoding is None and self._broken is None:
+                    try:
+                        self._encoding = load_encoding()
+                    except Exception as error:  # a missing or damaged file must not fail requests
+                        self._broken = f"{type(error).__name__}: {error}"
+        return self._encoding
+
+
+def _encode(encoding: tiktoken.Encoding, piece: str) -> int:
+    """`encode_ordinary`: texts like `<|endoftext|>` are ordinary text here. Pieces are short, so it should never panic;
+    if it does all the same, its exception derives from BaseException."""
+    try:
+        return len(encoding.encode_ordinary(piece))
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        return rough_length(piece)
+
+
+def load_encoding() -> tiktoken.Encoding:
+    """The shipped vocabulary, checked against its SHA-256. Raises ValueError when the file is not the one we ship."""
+    import tiktoken
+
+    packed = resources.files("proxy.data").joinpath(VOCABULARY).read_bytes()
+    raw = gzip.decompress(packed)
+    if hashlib.sha256(raw).hexdigest() != VOCABULARY_SHA256:
+        raise ValueError(f"{VOCABULARY} is damaged; reinstall the package")
+    ranks = {}
+    for line in raw.splitlines():
+        token, _, rank = line.partition(b" ")
+        ranks[base64.b64decode(token)] = int(rank)
+    return tiktoken.Encoding("o200k_base", pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={})

@@ -1,0 +1,296 @@
+"""The small model behind the simulated upstreams: the same question gives the same answer.
+
+It knows no wire format. A simulator turns a request into an `Ask` and the `Part`s of the reply into its own events.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from proxy.sandbox.model import prompts
+from proxy.sandbox.model.code_mode import script
+from proxy.sandbox.model.schema_examples import arguments_for, example
+from proxy.sandbox.model.web_index import Page, find_pages
+
+#: A summary quotes at most this many earlier prompts.
+MAX_QUOTED_PROMPTS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message. `images` are media types, or "url" for a picture that is only linked."""
+
+    role: str  # user | assistant
+    text: str
+    images: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    call_id: str
+    tool: str
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    call_id: str
+    text: str
+    images: tuple[str, ...] = ()
+
+
+Entry = Said | Called | Returned
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """An offered tool. A `freeform` one takes a text instead of arguments: perhaps a script that may run the functions
+    in `runs`, each of which stands there with its first parameter (None: it takes a text)."""
+
+    name: str
+    schema: Any = None
+    freeform: bool = False
+    namespace: str | None = None
+    runs: Mapping[str, str | None] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """How a prompt may ask for it: with or without the namespace, or by a function that it runs."""
+        return (*self.runs, f"{self.namespace}__{self.name}", self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class HostedSearch:
+    """The upstream's own web search is offered, perhaps within domains."""
+
+    allowed: Sequence[str] = ()
+    blocked: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request, free of its wire format."""
+
+    entries: Sequence[Entry]
+    system: str = ""
+    tools: Sequence[Tool] = ()
+    choice: str = "auto"  # auto | none | required | the name of a tool | web_search
+    parallel: bool = True
+    effort: str | None = None
+    schema: Any = None  # the answer must be JSON of this schema
+    json_object: bool = False  # the answer must be some JSON object
+    search: HostedSearch | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Think:
+    paragraphs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    text: str
+    pages: tuple[Page, ...] = ()  # cited
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`arguments` is a dict, or the text for a freeform tool."""
+
+    tool: Tool
+    arguments: dict[str, Any] | str
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    query: str
+    pages: tuple[Page, ...] = ()
+
+
+Part = Think | Say | Call | Search
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """The ask, with the last real prompt found and what happened since."""
+
+    ask: Ask
+    prompt: str
+    images: tuple[str, ...]  # sent with the prompt
+    calls: int  # made since
+    results: tuple[Returned, ...] = field(default=())  # come back since
+    shown: tuple[str, ...] = ()  # pictures that followed the results in a message of their own
+
+
+def reply(ask: Ask) -> list[Part]:
+    """The parts of the answer: a thought when effort is on, then what the first row of ANSWERS has to say."""
+    scene = _scene(ask)
+    thought: list[Part] = [_think(scene)] if ask.effort not in (None, "none") else []
+    for answer in ANSWERS:
+        parts = answer(scene)
+        if parts is not None:
+            return thought + parts
+    raise AssertionError("the last answer always applies")
+
+
+def _scene(ask: Ask) -> Scene:
+    """The last user message that holds more than reminders is the prompt; pictures may stand beside it."""
+    start = len(ask.entries)
+    prompt = ""
+    while start and not prompt:
+        start -= 1
+        entry = ask.entries[start]
+        if isinstance(entry, Said) and entry.role == "user":
+            prompt = prompts.real_prompt(entry.text)
+    if not prompt:
+        start = 0
+    since = ask.entries[start:]
+    behind = next((place for place, entry in enumerate(since) if isinstance(entry, Returned)), len(since))
+    return Scene(
+        ask=ask,
+        prompt=prompt,
+        images=tuple(kind for entry in since if isinstance(entry, Said) for kind in entry.images),
+        calls=sum(isinstance(entry, Called) for entry in since),
+        results=tuple(entry for entry in since if isinstance(entry, Returned)),
+        shown=tuple(kind for entry in since[behind:] if isinstance(entry, Said) for kind in entry.images),
+    )
+
+
+def last_prompt(ask: Ask) -> str:
+    """What the user asked last, without a client's reminders."""
+    return _scene(ask).prompt
+
+
+def _think(scene: Scene) -> Think:
+    topic = prompts.short(scene.prompt, 60)
+    plan = "Comment on the tool results." if scene.results else "Answer, or call the tool that is asked for."
+    return Think((f"**Reading the request**\n\nThe user writes: {topic}", f"**Planning the answer**\n\n{plan}"))
+
+
+def _monitor(scene: Scene) -> list[Part] | None:
+    return [Say("<block>no</block>")] if prompts.MONITOR in scene.ask.system else None
+
+
+def _summary(scene: Scene) -> list[Part] | None:
+    if prompts.SUMMARY not in scene.prompt:
+        return None
+    said = [prompts.real_prompt(one.text) for one in scene.ask.entries if isinstance(one, Said) and one.role == "user"]
+    earlier = [text for text in said if text and prompts.SUMMARY not in text][-MAX_QUOTED_PROMPTS:]
+    quoted = "\n".join(f"- {prompts.short(text)}" for text in earlier) or "- (nothing before this request)"
+    return [
+        Say(
+            "<analysis>The conversation was read from its beginning to its end. Each message of the user is listed "
+            "below in the order in which it came, shortened where it was long.</analysis>\n"
+            "<summary>1. Primary request and intent: the user worked with the sandbox model, which runs on this "
+            "machine and answers without an account.\n2. All user messages:\n"
+            f"{quoted}\n3. Pending tasks: none are known beyond the messages above.\n4. Current work: the last "
+            "message above was being answered when this summary was asked for. 5. Next step: go on from there."
+            "</summary>"
+        )
+    ]
+
+
+def _tool_calls(scene: Scene) -> list[Part] | None:
+    """The calls the prompt asks for that were not made yet; or one call, because the choice demands one."""
+    ask = scene.ask
+    if ask.choice == "none" or not ask.tools:
+        return None
+    offered = {name: tool for tool in ask.tools for name in tool.names}
+    asked: list[Part] = [
+        _wished(offered[wish.tool], wish) for wish in prompts.wishes(scene.prompt) if wish.tool in offered
+    ]
+    if ask.choice in offered:
+        asked = [call for call in asked if isinstance(call, Call) and call.tool.name == ask.choice]
+    if not asked and (ask.choice in offered or ask.choice == "required"):
+        tool = offered.get(ask.choice, ask.tools[0])
+        asked = [Call(tool, "example" if tool.freeform else example(tool.schema or {"type": "object"}))]
+    pending = asked[scene.calls :]
+    return (pending if ask.parallel else pending[:1]) or None
+
+
+def _wished(tool: Tool, wish: prompts.Wish) -> Call:
+    if wish.tool in tool.runs:
+        parameter = tool.runs[wish.tool]
+        argument = wish.arguments or ({parameter: wish.text} if parameter else wish.text)
+        return Call(tool, script(wish.tool, argument))
+    if tool.freeform:
+        return Call(tool, wish.text)
+    return Call(tool, arguments_for(tool.schema, wish.text) if wish.arguments is None else wish.arguments)
+
+
+def _structured(scene: Scene) -> list[Part] | None:
+    if scene.ask.schema is not None:
+        return [Say(_json(example(scene.ask.schema, {"title": prompts.title_of(scene.prompt)})))]
+    return [Say(_json({"answer": _prose_text(scene)}))] if scene.ask.json_object else None
+
+
+def _web_search(scene: Scene) -> list[Part] | None:
+    search = scene.ask.search
+    query = prompts.search_query(scene.prompt)
+    if search is None or (query is None and scene.ask.choice != "web_search"):
+        return None
+    query = query or prompts.short(scene.prompt)
+    pages = tuple(find_pages(query, search.allowed, search.blocked))
+    named = ", ".join(page.title for page in pages) or "nothing within the domains that were allowed"
+    return [Search(query, pages), Say(f'A search for "{query}" found: {named}.', pages)]
+
+
+def _comment(scene: Scene) -> list[Part] | None:
+    """One sentence a tool result, in the order in which they came."""
+    if not scene.results:
+        return None
+    names = {one.call_id: one.tool for one in scene.ask.entries if isinstance(one, Called)}
+    lines = [_about(result, names.get(result.call_id, "tool")) for result in scene.results]
+    if scene.shown:
+        lines.append(f"Beside that I see {_pictures(scene.shown)}.")
+    return [Say("\n".join(lines))]
+
+
+def _about(result: Returned, tool: str) -> str:
+    text = result.text[: prompts.SHORT_RESULT]
+    quote = f'The tool {tool} returned: "{text}"' if text else f"The tool {tool} returned no text"
+    images = f" and {_pictures(result.images)}" if result.images else ""
+    return f"{quote}{images}."
+
+
+def _counted_words(scene: Scene) -> list[Part] | None:
+    count = prompts.wanted_words(scene.prompt)
+    return [Say(" ".join(f"word{number}" for number in range(1, count + 1)))] if count else None
+
+
+def _prose(scene: Scene) -> list[Part] | None:
+    return [Say(_prose_text(scene))]
+
+
+def _prose_text(scene: Scene) -> str:
+    images = f" I see {_pictures(scene.images)} in your message." if scene.images else ""
+    return (
+        f'You asked: "{prompts.short(scene.prompt)}".{images} I am the sandbox model: I run on this machine, I know '
+        "nothing of the world, and I answer every question with these words. Write `use <Tool>: <text>` and I call it."
+    )
+
+
+def _pictures(images: Sequence[str]) -> str:
+    """`2 images (1 image/jpeg, 1 image/png)`."""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(images).items()))
+    return f"{len(images)} image{'s' if len(images) > 1 else ''} ({kinds})"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+#: Who answers, first come first served. Each gives None when it is not concerned.
+ANSWERS: tuple[Callable[[Scene], list[Part] | None], ...] = (
+    _monitor,
+    _summary,
+    _tool_calls,
+    _structured,
+    _web_search,
+    _comment,
+    _counted_words,
+    _prose,
+)

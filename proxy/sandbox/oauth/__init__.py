@@ -1,0 +1,1 @@
+"""What simulated sign-in services share: their endpoint, its tokens, and JWTs."""

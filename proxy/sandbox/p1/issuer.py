@@ -1,0 +1,179 @@
+"""The simulated sign-in service of P1: browser and device flows, token exchange with rotation, revocation.
+
+Nobody is asked: a browser that opens the authorize page is sent back with a code at once, and a device code is
+approved after a number of polls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+from yarl import URL
+
+from proxy.sandbox.oauth.endpoint import (
+    TokenEndpoint,
+    form_fields,
+    guarded,
+    json_fields,
+    new_user_code,
+    oauth_error,
+    remember_pending,
+    sign_in_page,
+)
+from proxy.sandbox.oauth.jwt import encode_base64url
+from proxy.sandbox.p1.tokens import CLIENT_ID
+from proxy.sandbox.wires.refusal import detail
+
+if TYPE_CHECKING:
+    from proxy.sandbox.p1.simulator import P1
+
+#: The ports and hosts that the real service lists for redirects to a local program.
+REDIRECT_PORTS = (1455, 1457)
+REDIRECT_HOSTS = ("localhost", "127.0.0.1")
+REDIRECT_PATH = "/auth/callback"
+
+
+@dataclass(slots=True)
+class _Code:
+    """An authorization code that waits for its exchange."""
+
+    challenge: str
+    redirect_uri: str
+
+
+@dataclass(slots=True)
+class _Device:
+    user_code: str
+    polls_left: int
+
+
+class Issuer(TokenEndpoint):
+    """Beside the switches of the token endpoint: `deny` makes the authorize page send that error back."""
+
+    def __init__(self, p1: P1) -> None:
+        super().__init__()
+        self._p1 = p1
+        self.deny: str | None = None
+        self.device_enabled = True
+        self.revoked: list[str] = []
+        self._codes: OrderedDict[str, _Code] = OrderedDict()
+        self._devices: OrderedDict[str, _Device] = OrderedDict()
+
+    def recover(self) -> None:
+        super().recover()
+        self.deny = None
+
+    def add_routes(self, app: web.Application) -> None:
+        app.router.add_get("/oauth/authorize", guarded(self._authorize))
+        app.router.add_post("/oauth/token", guarded(self._token))
+        app.router.add_post("/oauth/revoke", guarded(self._revoke))
+        app.router.add_post("/api/accounts/deviceauth/usercode", guarded(self._user_code))
+        app.router.add_post("/api/accounts/deviceauth/token", guarded(self._device_token))
+        app.router.add_get("/codex/device", guarded(self._device_page))
+
+    async def _authorize(self, request: web.Request) -> web.Response:
+        query = request.query
+        redirect = _checked_redirect(query.get("redirect_uri", ""))
+        demands = {
+            "client_id": query.get("client_id") == CLIENT_ID,
+            "response_type": query.get("response_type") == "code",
+            "code_challenge_method": query.get("code_challenge_method") == "S256",
+            "code_challenge": len(query.get("code_challenge", "")) == 43,  # SHA-256 in base64url
+            "scope": {"openid", "offline_access"} <= set(query.get("scope", "").split()),
+            "state": bool(query.get("state")),
+        }
+        for name, met in demands.items():
+            if not met:
+                raise oauth_error("invalid_request", f"{name} is missing or wrong")
+        answer = {"state": query["state"]}
+        if self.deny is not None:
+            answer["error"] = self.deny
+        else:
+            answer["code"] = self._new_code(query["code_challenge"], query["redirect_uri"])
+        return web.Response(status=302, headers={"location": str(redirect.update_query(answer))})
+
+    def _new_code(self, challenge: str, redirect_uri: str) -> str:
+        code = f"ac_{secrets.token_urlsafe(24)}"
+        remember_pending(self._codes, code, _Code(challenge, redirect_uri))
+        return code
+
+    async def _token(self, request: web.Request) -> web.Response:
+        grants = {"authorization_code": self._exchange, "refresh_token": self._refresh}
+        return await self.serve_token(await _fields(request), CLIENT_ID, grants)
+
+    def _exchange(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        code = self._codes.pop(str(fields.get("code")), None)  # gone whatever comes: a code is good once
+        if code is None:
+            raise oauth_error("invalid_grant", "the code is unknown or was used")
+        if fields.get("redirect_uri") != code.redirect_uri:
+            raise oauth_error("invalid_grant", "redirect_uri differs from that of the authorization")
+        if _challenge(str(fields.get("code_verifier", ""))) != code.challenge:
+            raise oauth_error("invalid_grant", "code_verifier does not match the challenge")
+        return self._p1.tokens.issue(self._p1.origin)
+
+    def _refresh(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        tokens = self._p1.tokens.rotate(str(fields.get("refresh_token")), self._p1.origin)
+        self.refreshes += 1
+        return tokens
+
+    async def _revoke(self, request: web.Request) -> web.Response:
+        fields = await _fields(request)
+        token = fields.get("token")
+        if not isinstance(token, str) or fields.get("client_id") != CLIENT_ID:
+            raise oauth_error("invalid_request", "token and client_id are needed")
+        self.revoked.append(token)
+        self._p1.tokens.revoke(token)
+        return web.json_response({})
+
+    async def _user_code(self, request: web.Request) -> web.Response:
+        fields = await json_fields(request)
+        if not self.device_enabled:
+            raise detail("Not Found", 404)
+        if fields.get("client_id") != CLIENT_ID:
+            raise oauth_error("invalid_client", "unknown client_id")
+        user_code, device_id = new_user_code(), f"deviceauth_{secrets.token_hex(12)}"
+        remember_pending(self._devices, device_id, _Device(user_code, self._p1.options.device_pending_polls))
+        interval = str(self._p1.options.device_interval_s)  # a text, as the real service has it
+        return web.json_response({"device_auth_id": device_id, "user_code": user_code, "interval": interval})
+
+    async def _device_token(self, request: web.Request) -> web.Response:
+        fields = await json_fields(request)
+        device = self._devices.get(str(fields.get("device_auth_id")))
+        if device is None or fields.get("user_code") != device.user_code:
+            raise oauth_error("invalid_request", "unknown device_auth_id or user_code")
+        if device.polls_left > 0:
+            device.polls_left -= 1
+            raise oauth_error("authorization_pending", "not approved yet", 403)
+        del self._devices[fields["device_auth_id"]]
+        verifier = secrets.token_urlsafe(32)
+        code = self._new_code(_challenge(verifier), f"{self._p1.origin}/deviceauth/callback")
+        return web.json_response(
+            {"authorization_code": code, "code_challenge": _challenge(verifier), "code_verifier": verifier}
+        )
+
+    async def _device_page(self, _request: web.Request) -> web.Response:
+        return sign_in_page()
+
+
+def _checked_redirect(text: str) -> URL:
+    """The redirect address, if it is one of the few that are listed."""
+    url = URL(text)
+    listed = url.scheme == "http" and url.host in REDIRECT_HOSTS and url.explicit_port in REDIRECT_PORTS
+    if not listed or url.path != REDIRECT_PATH:
+        raise oauth_error("invalid_request", "redirect_uri is not listed for this client")
+    return url
+
+
+def _challenge(verifier: str) -> str:
+    return encode_base64url(hashlib.sha256(verifier.encode()).digest())
+
+
+async def _fields(request: web.Request) -> dict[str, Any]:
+    """Form fields, or the members of a JSON body: the service takes both."""
+    return await (json_fields if request.content_type == "application/json" else form_fields)(request)

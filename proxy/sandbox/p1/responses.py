@@ -1,0 +1,64 @@
+"""`POST …/responses`: the checks, and the model's normal answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from proxy.sandbox.p1.checks import Seen, check_body
+from proxy.sandbox.p1.failures import HTTP_FAULTS
+from proxy.sandbox.p1.headers import check_account, check_format, is_lite
+from proxy.sandbox.play.script import Place
+from proxy.sandbox.upstream import Prepared, Wire
+from proxy.sandbox.wires.refusal import detail
+from proxy.sandbox.wires.responses.answer import ResponsesAnswer
+from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
+from proxy.sandbox.wires.responses.write import write_answer
+
+if TYPE_CHECKING:
+    from proxy.sandbox.p1.simulator import P1
+
+WIRE = Wire(Place("p1", "responses"), HTTP_FAULTS, RESPONSES_FAULTS)
+
+#: How an overflow of the context is told -> the fault that tells it.
+_OVERFLOWS: dict[str, tuple[str, dict[str, Any]]] = {
+    "failed": ("failed", {"after": "nothing", "code": "context_length_exceeded"}),
+    "error": ("error_event", {"status": 400, "code": "context_length_exceeded"}),
+    "http": ("context_http", {}),
+}
+
+
+async def serve_responses(p1: P1, request: web.Request) -> web.StreamResponse:
+    """One request for an answer."""
+    return await p1.serve(request, lambda asked, body: _prepare(p1, asked, body))
+
+
+def _prepare(p1: P1, request: web.Request, body: Any) -> Prepared:
+    check_account(request.headers, p1.tokens)
+    check_format(request.headers, "text/event-stream")
+    if not isinstance(body, dict):
+        raise detail("Invalid JSON body")
+    answer, instead = checked_answer(p1, request.headers, body, lite=is_lite(request.headers))
+    return Prepared(WIRE, answer, {"openai-model": body["model"], **account_headers(p1)}, instead)
+
+
+def checked_answer(
+    p1: P1, headers: Mapping[str, str], body: dict[str, Any], *, lite: bool
+) -> tuple[ResponsesAnswer, tuple[str, dict[str, Any]] | None]:
+    """The answer to a whole body over whatever transport, and the fault that comes instead. Raises Refused."""
+    check_body(Seen(headers, body, lite, p1.options.account_id))
+    answer = write_answer(p1, body, p1.options.account_id, lite=lite)
+    over = answer.input_tokens > p1.options.context_limit
+    return answer, _OVERFLOWS[p1.options.context_form] if over else None
+
+
+def account_headers(p1: P1) -> dict[str, str]:
+    """What a good answer says, and a 101, whatever is asked."""
+    return {
+        "x-codex-turn-state": p1.ids.new("turn"),
+        "x-models-etag": '"sandbox"',
+        "x-reasoning-included": "true",
+        **p1.options.quota.headers(p1.clock()),
+    }

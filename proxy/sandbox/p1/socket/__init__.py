@@ -1,0 +1,1 @@
+"""The WebSockets of the simulated p1."""

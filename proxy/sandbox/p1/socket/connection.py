@@ -1,0 +1,193 @@
+"""One open socket of P1: frames in, one answer at a time out, and the memory that lets a turn go on from the last."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
+
+from proxy.sandbox.p1.responses import account_headers, checked_answer
+from proxy.sandbox.p1.socket.answer import SocketAnswer, error_event
+from proxy.sandbox.p1.socket.faults import WIRE
+from proxy.sandbox.p1.socket.frames import SOCKET
+from proxy.sandbox.p1.socket.memory import Item, Memory
+from proxy.sandbox.p1.socket.sockets import too_old
+from proxy.sandbox.p1.socket.turns import Turn, read_turn
+from proxy.sandbox.play.actions import Move, Pace, Player, Reply, drain
+from proxy.sandbox.recorder import Received, Socket, read_json
+from proxy.sandbox.upstream import MAX_BODY_BYTES, Prepared
+from proxy.sandbox.wires.answer import Event
+from proxy.sandbox.wires.refusal import Refused, invalid
+
+if TYPE_CHECKING:
+    from proxy.sandbox.p1.simulator import P1
+
+#: How long a client may take to answer a close frame.
+CLOSE_S = 1.0
+
+#: Bytes that may wait to be sent before the next are made.
+MAX_WAITING_BYTES = 256 * 1024
+
+#: Behind one of these the next request may come.
+TERMINALS = ("response.completed", "response.incomplete", "response.failed", "error")
+
+
+class Session:
+    """From the 101 to the end. Requests are counted at the upstream like those over HTTP."""
+
+    def __init__(self, p1: P1, request: web.Request, seen: Socket) -> None:
+        self.p1 = p1
+        self.request = request
+        self.seen = seen
+        self.memory = Memory()
+        self._socket = web.WebSocketResponse(
+            timeout=CLOSE_S, autoping=False, compress=False, max_msg_size=MAX_BODY_BYTES, decode_text=False
+        )
+        self._opened = p1.clock()
+        self._turn: Turn | None = None  # being answered
+        self._items: list[Item] = []  # told in this turn
+        self._playing: asyncio.Task[None] | None = None
+        self._closing = False
+        self._deaf = False
+
+    async def run(self) -> web.StreamResponse:
+        socket = self._socket
+        socket.headers.update({**self.p1.trace_headers(), **account_headers(self.p1)})
+        with self.p1.sockets.inside():
+            await socket.prepare(self.request)
+            self.seen.status = socket.status
+            try:
+                async with asyncio.TaskGroup() as answers:
+                    async for message in socket:
+                        await self._take(message, answers)
+                    if self._playing is not None and not self._closing:
+                        self._playing.cancel()
+            finally:
+                if self.seen.close_code is None:
+                    self.seen.close_code = socket.close_code or WSCloseCode.ABNORMAL_CLOSURE
+        return socket
+
+    async def _take(self, message: WSMessage, answers: asyncio.TaskGroup) -> None:
+        if message.type is WSMsgType.TEXT:
+            await self._answer(self._note(message.data), answers)
+        elif message.type is WSMsgType.BINARY:
+            self._note(message.data)
+            await self._close(WSCloseCode.UNSUPPORTED_DATA, "text frames only")
+        elif message.type is WSMsgType.PONG:
+            self.seen.pongs += 1
+        elif message.type is WSMsgType.PING:
+            self.seen.pings += 1
+            if not self._deaf:
+                with suppress(ConnectionError):
+                    await self._socket.pong(message.data)
+
+    def _note(self, data: bytes) -> Received:
+        """Keeps a frame."""
+        seen = Received(
+            self.request.path, self.request.headers, read_json(data), size=len(data), socket=self.seen.number
+        )
+        self.seen.frames.append(seen)
+        return seen
+
+    async def _answer(self, seen: Received, answers: asyncio.TaskGroup) -> None:
+        """Begins the answer to a frame, or refuses it."""
+        self.p1.note(seen)
+        try:
+            self._check_free()
+            turn = read_turn(seen.body, self.request.headers, self.memory)
+            answer, moves, pace = self._prepare(turn, seen)
+        except Refused as refused:
+            seen.status = refused.status
+            # past `_told`: this is not the end of the answer that may be going on
+            await _FramePlayer(self.request).send([error_event(refused.status, refused.body)])
+            if self._is_old():
+                await self._close(WSCloseCode.OK)
+            return
+        if self._playing is not None:
+            self._playing.cancel()  # what a fault says behind its end
+        self._turn, self._items, self._deaf = turn, [], answer.deaf
+        self._playing = answers.create_task(self._play(answer, moves, pace))
+
+    def _check_free(self) -> None:
+        """One request at a time, and none on a socket that is too old."""
+        if self._turn is not None:
+            raise invalid(
+                "A response is already being made on this connection.",
+                code="conversation_already_has_active_response",
+            )
+        if self._is_old():
+            raise too_old()
+
+    def _is_old(self) -> bool:
+        return self._turn is None and self.p1.clock() - self._opened > self.p1.options.socket_age_s
+
+    def _prepare(self, turn: Turn, seen: Received) -> tuple[SocketAnswer, list[Move], Pace]:
+        """The answer and what is played of it."""
+        plain, instead = checked_answer(self.p1, self.request.headers, turn.body, lite=turn.lite)
+        answer = SocketAnswer.of(plain, self._news(), announced=self.p1.options.announced)
+        answer.envelope["previous_response_id"] = turn.previous
+        seen.status = 200
+        if turn.warm_up:
+            answer.clear(message=False)
+            return answer, answer.finished(answer.stream()), Pace()
+        outcome, pace = self.p1.decide(Prepared(WIRE, answer, instead=instead), seen.body)
+        if isinstance(outcome, Reply):
+            seen.status = outcome.status
+            outcome = [error_event(outcome.status, outcome.body, outcome.headers)]
+        return answer, outcome, pace
+
+    def _news(self) -> list[Event]:
+        metadata = {"type": "codex.response.metadata", "metadata": {"request_id": self.p1.ids.new("req")}}
+        return [self.p1.options.quota.event(self.p1.clock()), metadata]
+
+    async def _play(self, answer: SocketAnswer, moves: list[Move], pace: Pace) -> None:
+        with self.p1.at_work():
+            if not await _FramePlayer(self.request, self._told).perform(moves, pace):
+                return
+            if answer.close is not None:
+                await self._close(*answer.close)
+            elif self._turn is not None:
+                await self._close(WSCloseCode.OK)  # the answer has no end, so there is nothing to wait for
+
+    def _told(self, event: Event) -> None:
+        """Hears every event before it goes out, since the next request may come right behind the last of them."""
+        if self._turn is None:
+            return
+        if event["type"] == "response.output_item.done":
+            self._items.append(event.get("item", {}))
+        elif event["type"] in TERMINALS:
+            self._remember(event, self._turn)
+            self._turn = None
+
+    def _remember(self, end: Event, turn: Turn) -> None:
+        """Only an answer that completed can be gone on from."""
+        response = end.get("response") or {}
+        if response.get("status") == "completed" and response.get("error") is None and "id" in response:
+            self.memory.remember(response["id"], [*turn.conversation, *(response.get("output") or self._items)])
+
+    async def _close(self, code: int, reason: str = "") -> None:
+        self._closing, self.seen.close_code = True, code
+        await self._socket.close(code=code, message=reason.encode())
+
+
+class _FramePlayer(Player):
+    """Writes frames past the socket object, which sends good ones only. `told` hears of each event."""
+
+    def __init__(self, request: web.Request, told: Callable[[Event], None] | None = None) -> None:
+        super().__init__(request, SOCKET)
+        self._told = told
+
+    async def send(self, batch: list[Event]) -> None:
+        if self._told is not None:
+            for event in batch:
+                self._told(event)
+        await super().send(batch)
+
+    async def write(self, data: bytes) -> None:
+        transport = self.request.transport
+        if isinstance(transport, asyncio.WriteTransport) and not transport.is_closing():
+            transport.write(data)
+            await drain(transport, MAX_WAITING_BYTES)

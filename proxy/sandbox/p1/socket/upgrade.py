@@ -1,0 +1,83 @@
+"""The way to a socket of P1: who may have one, and the answer to who may not."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from aiohttp import hdrs, web
+
+from proxy.sandbox.p1.headers import check_account, check_upgrade
+from proxy.sandbox.p1.socket.connection import Session
+from proxy.sandbox.p1.socket.sockets import Limits
+from proxy.sandbox.p1.socket.upgrade_faults import CROWDED, UPGRADE_FAULTS
+from proxy.sandbox.play.actions import Move, Pace, Reply, play
+from proxy.sandbox.play.script import Place
+from proxy.sandbox.recorder import Socket
+from proxy.sandbox.wires.refusal import Refused, detail, plain_reply
+
+if TYPE_CHECKING:
+    from proxy.sandbox.p1.simulator import P1
+
+UPGRADE = Place("p1", "upgrade", stream=False)
+
+#: What the key of an upgrade is hashed with.
+_ACCEPT_SALT = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+
+async def serve_upgrade(p1: P1, request: web.Request) -> web.StreamResponse:
+    """One GET; returns when the socket is closed."""
+    seen = p1.sockets.knock(request.headers)
+    outcome = _decide(p1, request)
+    if outcome is None:
+        return await Session(p1, request, seen).run()
+    if isinstance(outcome, Reply):
+        return await _answer(p1, request, seen, outcome)
+    return await play(request, {}, outcome, Pace())
+
+
+def _decide(p1: P1, request: web.Request) -> Reply | list[Move] | None:
+    """None: come in. The edge comes first, and does not look at who knocks."""
+    if p1.sockets.crowded(p1.options.limits):
+        return CROWDED
+    try:
+        _check(p1, request)
+    except Refused as refused:
+        return Reply(refused.status, refused.body, refused.headers)
+    step = p1.script.take(UPGRADE, {}, "")
+    if step is None or step.fault is None:
+        return None if step is None else step.reply
+    outcome = UPGRADE_FAULTS[step.fault](**step.params)
+    if isinstance(outcome, Limits):
+        return CROWDED if p1.sockets.crowded(outcome) else None
+    return outcome
+
+
+def _check(p1: P1, request: web.Request) -> None:
+    upgrade = request.headers.get(hdrs.UPGRADE, "").strip().lower()
+    if not p1.options.accept_sockets or upgrade != "websocket":
+        raise detail("Upgrade Required", 426)
+    check_account(request.headers, p1.tokens)
+    check_upgrade(request.headers)
+
+
+async def _answer(p1: P1, request: web.Request, seen: Socket, reply: Reply) -> web.StreamResponse:
+    seen.status = reply.status
+    if reply.status != HTTPStatus.SWITCHING_PROTOCOLS:
+        return plain_reply(reply.status, reply.body, {**p1.trace_headers(), **(reply.headers or {})})
+    good = {"upgrade": "websocket", "connection": "upgrade", "sec-websocket-accept": accept(request)}
+    headers = {name: value for name, value in {**good, **(reply.headers or {})}.items() if value}
+    response = web.StreamResponse(status=reply.status, headers=headers)
+    await response.prepare(request)
+    # who trusts such a socket waits for ever
+    await asyncio.Event().wait()
+    return response
+
+
+def accept(request: web.Request) -> str:
+    """The `sec-websocket-accept` that proves that the key was read."""
+    key = request.headers.get(hdrs.SEC_WEBSOCKET_KEY, "").encode()
+    return base64.b64encode(hashlib.sha1(key + _ACCEPT_SALT, usedforsecurity=False).digest()).decode()

@@ -1,0 +1,45 @@
+"""What can go wrong when a socket to P1 is opened: a status, a bad 101, no answer.
+
+A fault is a function of the parameters of its script step. It gives the answer (a 101 is the good one, altered by these
+headers; an empty one is left out), or moves, or limits that refuse this upgrade only if it is one too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from proxy.sandbox.p1.failures import HTTP_FAULTS
+from proxy.sandbox.p1.socket.sockets import Limits
+from proxy.sandbox.play.actions import Cut, Move, Reply, Stall
+
+UpgradeFault = Callable[..., Reply | list[Move] | Limits]
+
+#: What the edge says to a burst: nothing.
+CROWDED = Reply(403, "")
+
+
+def _bad(header: str, value: str) -> UpgradeFault:
+    """A 101 with this header."""
+    return lambda: Reply(101, "", {header: value})
+
+
+UPGRADE_FAULTS: dict[str, UpgradeFault] = {
+    "upgrade_unauthorized": lambda: HTTP_FAULTS["unauthorized"](),
+    "upgrade_forbidden": lambda: CROWDED,
+    "upgrade_limits": Limits,
+    "upgrade_not_found": lambda: Reply(404, {"detail": "Not Found"}),
+    "upgrade_required": lambda: Reply(426, {"detail": "Upgrade Required"}),
+    "upgrade_rate_limit": lambda seconds=1: HTTP_FAULTS["rate_limit"](seconds),
+    "upgrade_usage_limit": lambda seconds=3600: HTTP_FAULTS["usage_limit"](seconds),
+    "upgrade_server_error": lambda status=500: HTTP_FAULTS["server_error"](status),
+    "upgrade_overloaded": lambda status=503, retry_after=None: HTTP_FAULTS["overloaded"](status, retry_after),
+    "upgrade_html": lambda status=502: HTTP_FAULTS["html_error"](status),
+    "upgrade_redirect": lambda location="/elsewhere": HTTP_FAULTS["redirect"](location),
+    "upgrade_hang": lambda: [Stall()],
+    "upgrade_cut": lambda reset=False: [Cut(reset)],
+    "upgrade_wrong_accept": _bad("sec-websocket-accept", "AAAAAAAAAAAAAAAAAAAAAAAAAAA="),
+    "upgrade_no_accept": _bad("sec-websocket-accept", ""),
+    "upgrade_other_protocol": _bad("upgrade", "h2c"),
+    "upgrade_extension": _bad("sec-websocket-extensions", "permessage-deflate"),
+    "upgrade_subprotocol": _bad("sec-websocket-protocol", "unasked"),
+}

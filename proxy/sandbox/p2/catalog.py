@@ -1,0 +1,81 @@
+"""The models of the simulated P2, as its own list has them, and what each demands of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from proxy.sandbox.wires.chat.checks import ChatRules
+
+_ALL_MEDIA = ("image_url", "video_url")
+
+
+class Model(NamedTuple):
+    """`always_thinks`: a request cannot switch it off. `third`: of the third generation, which has no system role."""
+
+    title: str
+    context: int
+    efforts: tuple[str, ...]
+    default_effort: str
+    always_thinks: bool = False
+    third: bool = False
+    media: tuple[str, ...] = _ALL_MEDIA
+
+
+_CODE_EFFORTS = ("low", "medium", "high")
+_K3_EFFORTS = ("low", "high", "max")
+
+MODELS = {
+    "kimi-for-coding": Model("Kimi For Coding", 262_144, _CODE_EFFORTS, "medium"),
+    "kimi-for-coding-highspeed": Model("Kimi For Coding Highspeed", 262_144, _CODE_EFFORTS, "medium"),
+    "k3": Model("Kimi K3", 1_048_576, _K3_EFFORTS, "high", always_thinks=True, third=True),
+    "k3-256k": Model(
+        "Kimi K3 256K", 262_144, _K3_EFFORTS, "high", always_thinks=True, third=True, media=("image_url",)
+    ),
+}
+
+
+def thinks(model: Model, body: Mapping[str, Any]) -> bool:
+    """On unless it is switched off, where it can be: also when the request does not speak of it."""
+    return model.always_thinks or (body.get("thinking") or {}).get("type") != "disabled"
+
+
+def rules_for(model: Model, *, thinking: bool, one_effort: bool) -> ChatRules:
+    """What the model demands of a request that makes it think, or not."""
+    forcible = ("required",) if model.third else ()
+    return ChatRules(
+        thinking=thinking,
+        recalls_thoughts="calls",
+        forcible=forcible,
+        system_role=not model.third,
+        typed_schemas=True,
+        filled_texts=True,
+        filled_content=True,
+        efforts=model.efforts,
+        one_effort=one_effort,
+        temperatures=(1.0,) if thinking else (0.6,),
+        media=model.media,
+    )
+
+
+def listed_models() -> dict[str, Any]:
+    """The body of the model list."""
+    return {"object": "list", "data": [_entry(name, model) for name, model in MODELS.items()]}
+
+
+def _entry(name: str, model: Model) -> dict[str, Any]:
+    return {
+        "id": name,
+        "object": "model",
+        "context_length": model.context,
+        "supports_reasoning": True,
+        "supports_image_in": "image_url" in model.media,
+        "supports_video_in": "video_url" in model.media,
+        "display_name": model.title,
+        "supports_thinking_type": "only" if model.always_thinks else "both",
+        "think_efforts": {
+            "support": True,
+            "valid_efforts": list(model.efforts),
+            "default_effort": model.default_effort,
+        },
+    }

@@ -1,0 +1,1 @@
+"""The simulated OpenCode Go (p4)."""

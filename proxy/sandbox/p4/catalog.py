@@ -1,0 +1,109 @@
+"""The models of the simulated P4: which wire each is served on, and what it demands of a chat request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from proxy.sandbox.wires.chat.checks import ChatRules
+
+
+class Model(NamedTuple):
+    """`wires` it is served on, `inputs` it takes beside text; errors come from its `vendor`."""
+
+    vendor: str
+    wires: tuple[str, ...]
+    context: int
+    inputs: tuple[str, ...] = ()
+
+
+_VISUAL = ("image", "video")
+
+MODELS = {
+    "glm-5.3-flash": Model("Z.AI", ("chat",), 1_000_000, (*_VISUAL, "pdf")),
+    "glm-5.3": Model("Z.AI", ("chat",), 1_000_000),
+    "glm-5.2": Model("Z.AI", ("chat",), 1_000_000),
+    "glm-5.1": Model("Z.AI", ("chat",), 202_752),
+    "glm-5": Model("Z.AI", ("chat",), 202_752),
+    "kimi-k3": Model("Moonshot AI", ("chat",), 1_048_576, _VISUAL),
+    "kimi-k2.7-code": Model("Moonshot AI", ("chat",), 262_144, _VISUAL),
+    "kimi-k2.6": Model("Moonshot AI", ("chat",), 262_144, _VISUAL),
+    "kimi-k2.5": Model("Moonshot AI", ("chat",), 262_144, _VISUAL),
+    "deepseek-v4-pro": Model("DeepSeek", ("chat",), 1_000_000),
+    "deepseek-v4-flash": Model("DeepSeek", ("chat",), 1_000_000),
+    "deepseek-v4-flash-vision-exp": Model("DeepSeek", ("chat",), 1_000_000, ("image",)),
+    "deepseek-flash": Model("DeepSeek", ("chat",), 1_000_000),
+    "mimo-v2.5": Model("Xiaomi", ("chat",), 1_000_000, ("audio", *_VISUAL)),
+    "mimo-v2.5-pro": Model("Xiaomi", ("chat",), 1_048_576),
+    "mimo-v2-pro": Model("Xiaomi", ("chat",), 1_048_576),
+    "mimo-v2-omni": Model("Xiaomi", ("chat",), 262_144, ("image", "audio", "pdf")),
+    "hy3": Model("Tencent", ("chat",), 256_000),
+    "hy3-preview": Model("Tencent", ("chat",), 256_000),
+    "hy4-preview": Model("Tencent", ("chat",), 1_024_000),
+    "longcat-2.0": Model("Meituan", ("chat",), 1_000_000),
+    "omen-alpha": Model("Console Go", ("chat",), 500_000, ("image",)),
+    "grok-4.5": Model("xAI", ("chat", "responses"), 500_000, ("image",)),
+    "grok-4.6": Model("xAI", ("responses",), 500_000, ("image",)),
+    "gpt-5.6-luna": Model("OpenAI", ("responses",), 1_050_000, ("image", "pdf")),
+    "muse-spark-1.3-contributor": Model("Meta", ("responses",), 1_048_576, ("audio", "pdf", *_VISUAL)),
+    "muse-spark-1.2-contributor": Model("Meta", ("responses",), 1_048_576, ("audio", "pdf", *_VISUAL)),
+    "minimax-m3": Model("MiniMax", ("messages",), 1_000_000, _VISUAL),
+    "minimax-m2.7": Model("MiniMax", ("messages",), 204_800),
+    "minimax-m2.5": Model("MiniMax", ("messages",), 204_800),
+    "qwen3.8-max": Model("Alibaba", ("messages",), 1_000_000, _VISUAL),
+    "qwen3.8-flash": Model("Alibaba", ("messages",), 1_000_000, _VISUAL),
+    "qwen3.7-max": Model("Alibaba", ("messages",), 1_000_000),
+    "qwen3.7-plus": Model("Alibaba", ("messages",), 1_000_000, _VISUAL),
+    "qwen3.6-plus": Model("Alibaba", ("messages",), 1_000_000, _VISUAL),
+    "qwen3.5-plus": Model("Alibaba", ("messages",), 262_144, _VISUAL),
+}
+
+#: Part of a model's name -> the efforts that it takes; other chat models ignore the member.
+_EFFORTS = {
+    "glm-5.2": ("high", "max"),
+    "deepseek-v4": ("low", "medium", "high", "max"),
+    "mimo": ("low", "medium", "high"),
+}
+
+
+def efforts_of(name: str) -> tuple[str, ...] | None:
+    """The efforts that a chat model takes; None: it ignores them."""
+    return next((efforts for part, efforts in _EFFORTS.items() if part in name), None)
+
+
+def thinks_unasked(name: str) -> bool:
+    """Whether the model reasons without being told to."""
+    return name.startswith("kimi-") or "deepseek" in name
+
+
+def thinks(name: str, body: Mapping[str, Any]) -> bool:
+    """Whether this chat request makes the model think."""
+    mode = (body.get("thinking") or {}).get("type")
+    if mode is not None:
+        return bool(mode == "enabled")
+    return thinks_unasked(name) or (efforts_of(name) is not None and body.get("reasoning_effort") is not None)
+
+
+def chat_rules(name: str, *, thinking: bool, refuse_images: bool) -> ChatRules:
+    """What the model demands of a chat request that makes it think, or not."""
+    inputs = MODELS[name].inputs
+    media = tuple(f"{kind}_url" for kind in _VISUAL if kind in inputs) if refuse_images else None
+    if name.startswith("kimi-"):
+        return ChatRules(
+            thinking=thinking,
+            recalls_thoughts="calls",
+            forcible=("required",) if name == "kimi-k3" else (),
+            typed_schemas=True,
+            filled_texts=True,
+            one_effort=True,
+            temperatures=(1.0,) if thinking else (0.6,),
+            media=media,
+        )
+    recalls = "all" if "deepseek" in name else None
+    return ChatRules(thinking=thinking, recalls_thoughts=recalls, efforts=efforts_of(name), media=media)
+
+
+def listed_models(now: float) -> dict[str, Any]:
+    """The body of the model list: it does not say which wire a model is served on."""
+    data = [{"id": name, "object": "model", "created": int(now), "owned_by": "opencode"} for name in MODELS]
+    return {"object": "list", "data": data}

@@ -1,0 +1,111 @@
+"""What the gateway of P4 demands before a request reaches a model: key, session, a model of this wire, a tidy client.
+
+The rules of a tidy client are what the gateway itself would let pass: no second key, no header of another wire, a
+user agent of its own, no chat member that one of its models is known to refuse. `options.tidy_client` switches them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from proxy.sandbox.p4.catalog import MODELS
+from proxy.sandbox.wires.checking import extra
+from proxy.sandbox.wires.refusal import Refused, invalid
+
+if TYPE_CHECKING:
+    from proxy.sandbox.p4.simulator import P4Options
+
+SESSION = "x-opencode-session"
+
+#: How the user agents of HTTP libraries begin.
+_LIBRARIES = ("aiohttp", "axios", "curl/", "go-http-client", "node", "okhttp", "python", "reqwest", "undici", "wget")
+
+#: Members of a chat body that a client of this gateway never sends.
+_UNTIDY = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "stop",
+    "stop_sequences",
+    "metadata",
+    "user",
+    "thinking",
+    "prompt_cache_key",
+    "context_management",
+)
+
+
+def gateway_error(status: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> Refused:
+    """`{"type":"error","error":{"type","message"}}`"""
+    return Refused(status, {"type": "error", "error": {"type": kind, "message": message}}, headers)
+
+
+def provider_error(vendor: str, message: str, *, status: int = 400, kind: str = "invalid_request_error") -> Refused:
+    """An error that came from behind the gateway, which says so. It turns a 404 into a 400."""
+    return gateway_error(400 if status == 404 else status, kind, f"Error from provider ({vendor}): {message}")
+
+
+def check_key(headers: Mapping[str, str], wire: str, key: str) -> None:
+    """The key stands in a header of its own on the messages wire, and in `authorization` everywhere else."""
+    if wire == "messages":
+        given = headers.get("x-api-key", "")
+    else:
+        given = "".join(headers.get("authorization", "").split()[1:2])
+    if not given:
+        raise gateway_error(401, "AuthError", "Missing API key.")
+    if given != key:
+        raise gateway_error(401, "AuthError", "Invalid API key.")
+
+
+def checked_model(body: Any, wire: str) -> str:
+    """The name of a model that is served on the wire. Raises Refused."""
+    if not isinstance(body, dict):
+        raise gateway_error(400, "invalid_request_error", "Invalid JSON body")
+    name = body.get("model")
+    if not isinstance(name, str) or name not in MODELS:
+        raise gateway_error(401, "ModelError", f"Model {name} is not supported")
+    if wire not in MODELS[name].wires:
+        raise gateway_error(401, "ModelError", f"Model {name} is not supported for format {wire}")
+    return name
+
+
+def check_session(headers: Mapping[str, str]) -> None:
+    if not headers.get(SESSION, "").strip():
+        message = f"Missing {SESSION} header: the request cannot be routed efficiently without a session id."
+        raise provider_error("Console Go", message, kind="MissingSessionID")
+
+
+def check_account(name: str, options: P4Options) -> None:
+    """The account may use the model here and now."""
+    if not options.subscribed:
+        raise gateway_error(403, "EntitlementError", "OpenCode Go subscription required.")
+    if name in options.blocked_models:
+        raise gateway_error(403, "RegionError", f"Model {name} is not available in your region.")
+
+
+def check_tidiness(headers: Mapping[str, str], wire: str, *, stream: bool) -> None:
+    """The header rules of a tidy client."""
+    faults = {
+        "the key stands in two headers": "authorization" in headers and "x-api-key" in headers,
+        "anthropic-version is missing": wire == "messages" and "anthropic-version" not in headers,
+        "anthropic-version belongs to /messages": wire != "messages" and "anthropic-version" in headers,
+        "the user agent is that of an HTTP library": headers.get("user-agent", "python").lower().startswith(_LIBRARIES),
+        "content-type is not application/json": not headers.get("content-type", "").startswith("application/json"),
+        "accept does not fit": ("text/event-stream" if stream else "application/json") not in headers.get("accept", ""),
+    }
+    for fault, present in faults.items():
+        if present:
+            raise gateway_error(400, "invalid_request_error", f"Untidy client: {fault}")
+
+
+def check_chat_tidiness(body: Mapping[str, Any]) -> None:
+    """The rules for a chat body that is fit otherwise: no odd members, a system message in front only."""
+    for name in _UNTIDY:
+        if name in body:
+            raise extra(name)
+    for number, message in enumerate(body["messages"]):
+        if "cache_control" in message:
+            raise extra(f"messages[{number}].cache_control")
+        if number and message["role"] in ("system", "developer"):
+            raise invalid(f"messages[{number}]: a system message must be the first")

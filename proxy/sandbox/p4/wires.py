@@ -1,0 +1,182 @@
+"""The three wires of P4: the checks, and the model's normal answer on each, with the cost behind its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from proxy.core.sse import encode_events
+from proxy.sandbox.model.reply import reply
+from proxy.sandbox.p1.checks import TOP_LEVEL as P1_MEMBERS
+from proxy.sandbox.p4.catalog import MODELS, chat_rules, thinks
+from proxy.sandbox.p4.failures import HTTP_FAULTS
+from proxy.sandbox.p4.gateway import (
+    SESSION,
+    check_account,
+    check_chat_tidiness,
+    check_key,
+    check_session,
+    check_tidiness,
+    checked_model,
+    provider_error,
+)
+from proxy.sandbox.play.actions import BARE, Move
+from proxy.sandbox.play.script import Place
+from proxy.sandbox.play.stream_faults import WHOLE_FAULTS, Fault
+from proxy.sandbox.upstream import Prepared, Wire
+from proxy.sandbox.wires.answer import Answer
+from proxy.sandbox.wires.chat.answer import ChatAnswer
+from proxy.sandbox.wires.chat.checks import check_chat
+from proxy.sandbox.wires.chat.faults import CHAT_FAULTS
+from proxy.sandbox.wires.chat.read import prompt_tokens as chat_tokens
+from proxy.sandbox.wires.chat.read import read_chat
+from proxy.sandbox.wires.encrypted_content import is_sealed
+from proxy.sandbox.wires.messages.answer import MessagesAnswer
+from proxy.sandbox.wires.messages.checks import check_messages
+from proxy.sandbox.wires.messages.faults import MESSAGES_FAULTS
+from proxy.sandbox.wires.messages.read import prompt_tokens as messages_tokens
+from proxy.sandbox.wires.messages.read import read_messages
+from proxy.sandbox.wires.refusal import Refused, invalid
+from proxy.sandbox.wires.responses.checks import check_plain_members, check_rest
+from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
+from proxy.sandbox.wires.responses.write import write_answer
+
+if TYPE_CHECKING:
+    from proxy.sandbox.p4.simulator import P4
+
+#: What the gateway adds to an answer without a stream. On a subscription nothing is charged.
+COST = {"cost": "0"}
+
+_PING = encode_events([{"type": "ping", **COST}])
+
+#: What a Responses body may have at its top level, besides what P1 takes.
+_RESPONSES_MEMBERS = P1_MEMBERS | {
+    "max_output_tokens",
+    "max_tool_calls",
+    "metadata",
+    "previous_response_id",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "stream_options",
+    "temperature",
+    "top_logprobs",
+    "top_p",
+    "truncation",
+    "user",
+}
+
+_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+
+def _tail(answer: Answer, comes: str) -> list[Move]:
+    answer.tail_comes = comes
+    return answer.stream()
+
+
+_TAIL_FAULTS: dict[str, Fault] = {
+    "cost_together": lambda answer: _tail(answer, "together"),
+    "cost_later": lambda answer: _tail(answer, "later"),
+    "no_cost": lambda answer: _tail(answer, "none"),
+}
+
+_STREAM_FAULTS = {"chat": CHAT_FAULTS, "messages": MESSAGES_FAULTS, "responses": RESPONSES_FAULTS}
+
+STREAMS = {
+    wire: Wire(Place("p4", wire), HTTP_FAULTS, {**faults, **_TAIL_FAULTS}) for wire, faults in _STREAM_FAULTS.items()
+}
+WHOLES = {wire: Wire(Place("p4", wire, stream=False), HTTP_FAULTS, WHOLE_FAULTS) for wire in _STREAM_FAULTS}
+
+
+async def serve_wire(p4: P4, wire: str, request: web.Request) -> web.StreamResponse:
+    """One request for an answer."""
+    return await p4.serve(request, lambda asked, body: _prepare(p4, wire, asked, body))
+
+
+def _prepare(p4: P4, wire: str, request: web.Request, body: Any) -> Prepared:
+    """The gateway's checks, then those of the provider behind it, whose words get its name in front."""
+    options = p4.options
+    check_key(request.headers, wire, options.api_key)
+    name = checked_model(body, wire)
+    check_account(name, options)
+    if options.needs_session:
+        check_session(request.headers)
+    stream = body.get("stream") is True
+    if options.tidy_client:
+        check_tidiness(request.headers, wire, stream=stream)
+    session = request.headers.get(SESSION, "")
+    try:
+        answer = _ANSWERS[wire](p4, name, body, session)
+    except Refused as refused:
+        raise provider_error(MODELS[name].vendor, refused.message, status=refused.status) from None
+    answer.tail_comes = options.cost_comes
+    limit = options.context_limit or MODELS[name].context
+    instead: tuple[str, Mapping[str, Any]] | None = ("context_http", {}) if answer.input_tokens > limit else None
+    return Prepared((STREAMS if stream else WHOLES)[wire], answer, instead=instead)
+
+
+def _chat(p4: P4, name: str, body: dict[str, Any], session: str) -> ChatAnswer:
+    thinking = thinks(name, body) if isinstance(body.get("thinking"), dict | None) else False
+    check_chat(body, chat_rules(name, thinking=thinking, refuse_images=p4.options.refuse_images))
+    if p4.options.tidy_client:
+        check_chat_tidiness(body)
+    ask = read_chat(body, effort=(body.get("reasoning_effort") or "high") if thinking else None)
+    tokens = chat_tokens(body)
+    head = {
+        "id": p4.ids.new("chatcmpl"),
+        "object": "chat.completion.chunk",
+        "created": int(p4.clock()),
+        "model": name,
+    }
+    answer = ChatAnswer(
+        ask=ask,
+        head=head,
+        new_id=lambda _tool, _number: p4.ids.new("call"),
+        input_tokens=tokens,
+        cached_tokens=p4.cached_tokens(session, tokens),
+        usage_places=p4.options.usage_places,
+        asked_usage=bool((body.get("stream_options") or {}).get("include_usage")),
+        tail=BARE.encode([{**head, "choices": [], **COST}]),
+        extra=COST,
+    )
+    answer.say(reply(ask))
+    return answer
+
+
+def _messages(p4: P4, name: str, body: dict[str, Any], session: str) -> MessagesAnswer:
+    account = p4.options.account_id
+    signed = (lambda signature: is_sealed(signature, account)) if p4.options.check_signatures else None
+    check_messages(body, signed)
+    ask = read_messages(body)
+    tokens = messages_tokens(body)
+    answer = MessagesAnswer(
+        ask=ask,
+        model=name,
+        ids=p4.ids,
+        account_id=account,
+        input_tokens=tokens,
+        cached_tokens=p4.cached_tokens(session, tokens),
+        tail=_PING,
+        extra=COST,
+    )
+    answer.say(reply(ask))
+    return answer
+
+
+def _responses(p4: P4, name: str, body: dict[str, Any], _session: str) -> Answer:
+    for member in body:
+        if member not in _RESPONSES_MEMBERS:
+            raise invalid(f"Unknown parameter: '{member}'.", code="unknown_parameter", param=member)
+    check_plain_members(body)
+    check_rest(body, _EFFORTS, p4.options.account_id)
+    answer = write_answer(p4, {**body, "model": name}, p4.options.account_id)
+    answer.tail, answer.extra = _PING, COST
+    return answer
+
+
+_ANSWERS: dict[str, Callable[[P4, str, dict[str, Any], str], Answer]] = {
+    "chat": _chat,
+    "messages": _messages,
+    "responses": _responses,
+}

@@ -1,0 +1,84 @@
+"""A chat completions body, once it passed the checks, as an `Ask` for the model; and its size in tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from proxy.sandbox.model.pieces import estimate_tokens, media_type
+from proxy.sandbox.model.reply import Ask, Called, Entry, Returned, Said, Tool
+
+_MEDIA = ("image_url", "video_url")
+
+
+def read_chat(body: Mapping[str, Any], *, effort: str | None, system_role: bool = True) -> Ask:
+    """The request in the model's own terms.
+
+    A model without system role is told everything in user messages: what stands together there is one prompt.
+    """
+    entries: list[Entry] = []
+    system: list[str] = []
+    for message in body["messages"]:
+        if message["role"] in ("system", "developer"):
+            system.append(_content(message.get("content"))[0])
+        else:
+            entries += _entries(message)
+    if not system_role:
+        entries = _joined(entries)
+        system = [entry.text for entry in entries[:1] if isinstance(entry, Said)]
+    wanted = body.get("response_format") or {}
+    return Ask(
+        entries=entries,
+        system="\n".join(system),
+        tools=[_tool(tool["function"]) for tool in body.get("tools") or () if tool["type"] == "function"],
+        choice=_choice(body.get("tool_choice")),
+        parallel=body.get("parallel_tool_calls") is not False,
+        effort=effort,
+        schema=(wanted.get("json_schema") or {}).get("schema"),
+        json_object=wanted.get("type") == "json_object",
+    )
+
+
+def prompt_tokens(body: Mapping[str, Any]) -> int:
+    """What the request counts, roughly."""
+    return estimate_tokens(body.get("messages"), body.get("tools"))
+
+
+def _entries(message: Mapping[str, Any]) -> list[Entry]:
+    text, media = _content(message.get("content"))
+    if message["role"] == "tool":
+        return [Returned(message["tool_call_id"], text, media)]
+    calls = message.get("tool_calls") or ()
+    said: list[Entry] = [Said(message["role"], text, media)] if text or media or not calls else []
+    return [*said, *(Called(call["id"], call["function"]["name"]) for call in calls)]
+
+
+def _content(content: Any) -> tuple[str, tuple[str, ...]]:
+    """The texts joined by line ends, and the kind of each picture or film."""
+    if not isinstance(content, list):
+        return content or "", ()
+    texts = [part["text"] for part in content if part["type"] == "text"]
+    media = [media_type(part[part["type"]]["url"]) for part in content if part["type"] in _MEDIA]
+    return "\n".join(texts), tuple(media)
+
+
+def _joined(entries: list[Entry]) -> list[Entry]:
+    """The entries with user messages that follow each other as one."""
+    joined: list[Entry] = []
+    for entry in entries:
+        last = joined[-1] if joined else None
+        if isinstance(entry, Said) and isinstance(last, Said) and entry.role == last.role == "user":
+            joined[-1] = Said("user", f"{last.text}\n\n{entry.text}", last.images + entry.images)
+        else:
+            joined.append(entry)
+    return joined
+
+
+def _tool(function: Mapping[str, Any]) -> Tool:
+    return Tool(function["name"], function.get("parameters"))
+
+
+def _choice(choice: Any) -> str:
+    if isinstance(choice, dict):
+        return str(choice["function"]["name"])
+    return choice or "auto"

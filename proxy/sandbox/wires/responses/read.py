@@ -1,0 +1,105 @@
+"""A Responses body, once it passed the checks, as an `Ask` for the model; and its size in tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from proxy.sandbox.model.code_mode import declared
+from proxy.sandbox.model.pieces import estimate_tokens, media_type
+from proxy.sandbox.model.reply import Ask, Called, Entry, HostedSearch, Returned, Said, Tool
+from proxy.sandbox.wires.responses.tool_checks import flat_tools
+
+_SEARCHES = ("web_search", "web_search_preview")
+
+
+def read_ask(body: Mapping[str, Any], *, lite: bool) -> Ask:
+    """The request in the model's own terms."""
+    entries: list[Entry] = []
+    system = [body.get("instructions") or ""]
+    groups: list[Any] = [body.get("tools") or []]
+    for item in body["input"]:
+        if item.get("type") == "additional_tools":
+            groups.append(item["tools"])
+        elif item.get("role") == "developer":
+            system.append(_said(item).text)
+        else:
+            entries += _entry(item)
+    tools, search = _read_tools(groups)
+    choice, allowed = _read_choice(body.get("tool_choice"))
+    wanted = (body.get("text") or {}).get("format") or {}
+    return Ask(
+        entries=entries,
+        system="\n".join(system),
+        tools=[tool for tool in tools if allowed is None or tool.name in allowed],
+        choice=choice,
+        parallel=not lite and body.get("parallel_tool_calls") is not False,
+        effort=(body.get("reasoning") or {}).get("effort"),
+        schema=wanted.get("schema"),
+        json_object=wanted.get("type") == "json_object",
+        search=search,
+    )
+
+
+def _entry(item: Mapping[str, Any]) -> list[Entry]:
+    kind = item.get("type", "message")
+    if kind == "message":
+        return [_said(item)]
+    if kind in ("function_call", "custom_tool_call"):
+        return [Called(item["call_id"], item["name"])]
+    if kind in ("function_call_output", "custom_tool_call_output"):
+        text, images = _content(item["output"])
+        return [Returned(item["call_id"], text, images)]
+    return []
+
+
+def _said(item: Mapping[str, Any]) -> Said:
+    text, images = _content(item["content"])
+    return Said(item["role"], text, images)
+
+
+def _content(content: str | Iterable[Mapping[str, Any]]) -> tuple[str, tuple[str, ...]]:
+    """The texts joined by line ends, and the kind of each picture."""
+    if isinstance(content, str):
+        return content, ()
+    texts, images = [], []
+    for part in content:
+        if part["type"] == "input_image":
+            images.append(media_type(part.get("image_url") or ""))
+        else:
+            texts.append(part.get("text") or part.get("refusal") or "")
+    return "\n".join(texts), tuple(images)
+
+
+def _read_tools(groups: Iterable[Any]) -> tuple[list[Tool], HostedSearch | None]:
+    tools, search = [], None
+    for group in groups:
+        for outer in group:
+            namespace = outer["name"] if outer["type"] == "namespace" else None
+            for tool in flat_tools([outer]):
+                if tool["type"] in _SEARCHES:
+                    filters = tool.get("filters") or {}
+                    search = HostedSearch(filters.get("allowed_domains", ()), filters.get("blocked_domains", ()))
+                elif "name" in tool:
+                    runs = declared(tool.get("description") or "") if tool["type"] == "custom" else {}
+                    tools.append(Tool(tool["name"], tool.get("parameters"), tool["type"] == "custom", namespace, runs))
+    return tools, search
+
+
+def _read_choice(choice: Any) -> tuple[str, set[str] | None]:
+    """The choice in one word or name, and the names it narrows the tools to (None: all)."""
+    if choice is None or isinstance(choice, str):
+        return choice or "auto", None
+    if choice["type"] == "allowed_tools":
+        names = {one["name"] for one in choice["tools"] if "name" in one}
+        if choice["mode"] == "required" and any(one["type"] in _SEARCHES for one in choice["tools"]):
+            return "web_search", names
+        return choice["mode"], names
+    if choice["type"] in _SEARCHES:
+        return "web_search", None
+    return choice.get("name", "auto"), None
+
+
+def prompt_tokens(body: Mapping[str, Any]) -> int:
+    """What the request counts, roughly: all texts that the model reads, and its pictures."""
+    return estimate_tokens(*(body.get(name) for name in ("instructions", "input", "tools", "text")))

@@ -1,0 +1,59 @@
+"""The model's normal answer to a Responses body that passed the checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proxy.sandbox.model.reply import reply
+from proxy.sandbox.upstream import Upstream
+from proxy.sandbox.wires.responses.answer import ResponsesAnswer
+from proxy.sandbox.wires.responses.items import Writer
+from proxy.sandbox.wires.responses.read import prompt_tokens, read_ask
+
+
+def write_answer(upstream: Upstream, body: dict[str, Any], account_id: str, *, lite: bool = False) -> ResponsesAnswer:
+    """What the model says, sealed for the account."""
+    ask = read_ask(body, lite=lite)
+    reasoning = body.get("reasoning") or {}
+    include = body.get("include") or ()
+    writer = Writer(
+        upstream.ids,
+        account_id,
+        summary=reasoning.get("summary") is not None,
+        sealed="reasoning.encrypted_content" in include,
+        sources="web_search_call.action.sources" in include,
+    )
+    tokens = prompt_tokens(body)
+    compacting = body["input"][-1].get("type") == "compaction_trigger"
+    items = [writer.compaction()] if compacting else writer.items(reply(ask))
+    cached = upstream.cached_tokens(body.get("prompt_cache_key"), tokens)
+    return ResponsesAnswer(ask, _envelope(upstream, body), items, writer, tokens, cached)
+
+
+def _envelope(upstream: Upstream, body: dict[str, Any]) -> dict[str, Any]:
+    """The response object without what is known at the end only. Tools and instructions are not repeated."""
+    reasoning = body.get("reasoning") or {}
+    return {
+        "id": upstream.ids.new("resp"),
+        "object": "response",
+        "created_at": int(upstream.clock()),
+        "model": body["model"],
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "max_output_tokens": None,
+        "metadata": {},
+        "parallel_tool_calls": body.get("parallel_tool_calls") is not False,
+        "previous_response_id": None,
+        "prompt_cache_key": body.get("prompt_cache_key"),
+        "reasoning": {"effort": reasoning.get("effort"), "summary": reasoning.get("summary")},
+        "service_tier": body.get("service_tier") or "default",
+        "store": False,
+        "temperature": 1.0,
+        "text": body.get("text") or {"format": {"type": "text"}, "verbosity": "medium"},
+        "tool_choice": body.get("tool_choice") or "auto",
+        "tools": [],
+        "top_p": 1.0,
+        "truncation": "disabled",
+        "user": None,
+    }

@@ -1,0 +1,271 @@
+"""What upstream events mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from core.strategies import events, json_values
+from proxy.core.convert.responses_to_messages import ResponsesToMessages
+from proxy.core.messages import MessageStream
+from proxy.core.reducer import AnswerPolicy
+from proxy.core.token_usage import responses_usage
+from proxy.core.upstream_failures import Failure, failure_of, incomplete_reason, retry_after_of, spent_window
+from proxy.errors import KINDS
+from proxy.providers.upstream.failures import upstream_error
+from proxy.providers.upstream.retry import Again, Shown, decide
+
+
+def failed(**error: Any) -> dict[str, Any]:
+    return {"type": "response.failed", "response": {"status": "failed", "error": error}}
+
+
+def follows(event: dict[str, Any]) -> str:
+    """What the program makes of an event: a failure, the end, output, or nothing yet."""
+    if failure_of(event) is not None:
+        return "failure"
+    reducer = ResponsesToMessages(MessageStream("m", "x"), AnswerPolicy({}))
+    reducer.feed(event)
+    return "success" if reducer.finished else "output" if reducer.produced else "waiting"
+
+
+def is_repeated(failure: Failure) -> bool:
+    """Whether the program sends the same request again."""
+    return isinstance(decide(upstream_error("p1", failure), attempt=0, shown=Shown.NOTHING, chance=0.0), Again)
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (
+            {"type": "codex.rate_limits", "rate_limits": {"limit_reached": True}, "credits": {"has_credits": False}},
+            "waiting",
+        ),
+        ({"type": "codex.rate_limits", "error": {"message": "x"}}, "waiting"),
+        ({"type": "response.completed", "error": None, "response": {"status": "completed", "error": None}}, "success"),
+        ({"type": "response.done", "response": {}}, "success"),
+        (
+            {"type": "response.incomplete", "response": {"incomplete_details": {"reason": "max_output_tokens"}}},
+            "success",
+        ),
+        ({"type": "response.completed", "response": {"incomplete_details": {"reason": "content_filter"}}}, "success"),
+        ({"type": "response.incomplete", "response": {}}, "failure"),
+        ({"type": "response.completed", "response": {"status": "incomplete"}}, "failure"),
+        ({"type": "response.output_text.delta", "delta": ""}, "waiting"),
+        ({"type": "response.output_text.delta", "delta": "x"}, "output"),
+        ({"type": "response.output_item.done", "item": {"type": "function_call", "name": "f"}}, "output"),
+        ({"type": "response.output_item.done", "item": {"type": "web_search_call"}}, "output"),
+        ({"type": "response.output_item.done", "item": {"type": "message"}}, "waiting"),
+        ({"type": "response.output_item.done", "item": {"type": ["function_call"]}}, "waiting"),
+        ({"type": "response.output_item.done", "item": None}, "waiting"),
+        ({"type": "some.future.event"}, "waiting"),
+        ({"type": "keepalive"}, "waiting"),
+        ({"type": ["error"]}, "waiting"),
+        ({}, "waiting"),
+        ({"error": {"message": "without a type"}}, "waiting"),
+        ({"type": "response.output_item.added", "error": ""}, "waiting"),
+    ],
+)
+def test_what_follows_from_an_event(event: dict[str, Any], expected: str) -> None:
+    assert follows(event) == expected
+
+
+CONTEXT = "Your input exceeds the context window of this model."
+
+
+@pytest.mark.parametrize(
+    ("event", "kind", "status", "retryable"),
+    [
+        (
+            {
+                "type": "response.completed",
+                "error": None,
+                "response": {"error": {"status": 502, "code": "server_error", "message": "late"}},
+            },
+            "transient",
+            502,
+            True,
+        ),
+        ({"type": "error", "error": {"status": 400, "message": "bad request"}}, "invalid_request", 400, False),
+        ({"type": "error", "code": "invalid_prompt", "message": "no"}, "invalid_request", 400, False),
+        ({"type": "error"}, "upstream", 500, False),
+        ({"type": "error", "status": 418, "error": {}}, "invalid_request", 418, False),
+        ({"type": "error", "status": 429, "error": {"message": "too many tokens per minute"}}, "rate_limit", 429, True),
+        ({"type": "error", "status": 403, "error": {"message": "context window"}}, "permission", 403, False),
+        (
+            {"type": "error", "status": 400, "error": {"message": "bad property timeout"}},
+            "invalid_request",
+            400,
+            False,
+        ),
+        ({"type": "error", "status": 401, "error": {"message": "login timed out"}}, "sign_in", 401, False),
+        (
+            {"type": "error", "status": 400, "error": {"message": "bad tool 'recharge': no usage limit given"}},
+            "invalid_request",
+            400,
+            False,
+        ),
+        ({"type": "error", "status": 500, "error": {"message": "usage limit reached"}}, "usage_limit", 500, False),
+        (
+            {"type": "error", "status": 400, "error": {"message": "over the context length"}},
+            "context",
+            413,
+            False,
+        ),
+        ({"type": "error", "status": 413, "error": {"message": "too much"}}, "context", 413, False),
+        ({"type": "error", "status": 401, "error": {"message": "who"}}, "sign_in", 401, False),
+        ({"type": "error", "error": "plain words"}, "upstream", 500, False),
+        (failed(code="context_length_exceeded", message="too long"), "context", 413, False),
+        (failed(message=CONTEXT), "context", 413, False),
+        (failed(type="overloaded_error", message="busy"), "overloaded", 529, True),
+        (failed(code="server_is_overloaded"), "overloaded", 529, True),
+        (failed(code="slow_down"), "overloaded", 529, True),
+        (failed(code="websocket_connection_limit_reached"), "transient", 503, True),
+        (failed(message="The model is at capacity"), "overloaded", 529, True),
+        (failed(code="rate_limit_exceeded", message="Rate limit reached, try again in 1.3s"), "rate_limit", 429, True),
+        (failed(code="insufficient_quota"), "usage_limit", 429, False),
+        (failed(code="usage_not_included"), "permission", 403, False),
+        (failed(code="cyber_policy"), "invalid_request", 400, False),
+        (failed(code="bio_policy"), "invalid_request", 400, False),
+        (failed(type="server_error"), "transient", 503, True),
+        (failed(message="Socket connection was closed unexpectedly"), "transient", 503, True),
+        ({"type": "response.failed", "response": {}}, "transient", 503, True),
+        ({"type": "response.failed"}, "transient", 503, True),
+        (
+            {"type": "response.incomplete", "response": {"incomplete_details": {"reason": "other"}}},
+            "transient",
+            503,
+            True,
+        ),
+    ],
+)
+def test_failures(event: dict[str, Any], kind: str, status: int, retryable: bool) -> None:
+    failure = failure_of(event)
+    assert failure is not None
+    assert (failure.kind, failure.status, is_repeated(failure)) == (kind, status, retryable)
+    assert failure.kind in KINDS
+    assert failure.message
+
+
+def test_a_context_failure_always_says_so() -> None:
+    known = failure_of(failed(code="context_length_exceeded", message="Input too long"))
+    assert known is not None and known.message == "context window exceeded: Input too long"
+    kept = failure_of(failed(code="context_length_exceeded", message=CONTEXT))
+    assert kept is not None and kept.message == CONTEXT
+
+
+def test_a_usage_limit_names_its_time() -> None:
+    error = {"type": "usage_limit_reached", "message": "The usage limit has been reached", "resets_in_seconds": 3600}
+    failure = failure_of({"type": "error", "status": 429, "error": error})
+    assert failure is not None
+    assert (failure.kind, failure.status, is_repeated(failure), failure.retry_after) == (
+        "usage_limit",
+        429,
+        False,
+        3600,
+    )
+
+
+def test_the_end_of_a_spent_window_counts_and_not_the_next_try() -> None:
+    error = {"type": "usage_limit_reached", "message": "spent", "resets_in_seconds": 3600}
+    event = {"type": "error", "status": 429, "error": error, "headers": {"retry-after": "30"}}
+    failure = failure_of(event)
+    assert failure is not None and failure.retry_after == 3600
+    slow = failure_of({**event, "error": {"message": "slow", "resets_in_seconds": 3600}})
+    assert slow is not None and (slow.kind, slow.retry_after) == ("rate_limit", 30)
+
+
+@pytest.mark.parametrize(
+    ("event", "error", "expected"),
+    [
+        ({}, {"retry_after": 2}, 2.0),
+        ({}, {"retry_after": "2.5"}, 2.5),
+        ({}, {"retry_after_seconds": 3}, 3.0),
+        ({"retry_after_seconds": 4}, {}, 4.0),
+        ({"headers": {"Retry-After": "5"}}, {}, 5.0),
+        ({"headers": {"retry-after": 6}}, {}, 6.0),
+        ({}, {"resets_in_seconds": 7}, 7.0),
+        ({}, {"resets_at": 1010}, 10.0),
+        ({}, {"resets_at": 990}, 0.0),
+        ({}, {"message": "Please try again in 1.3s."}, 1.3),
+        ({}, {"message": "try again in 28ms"}, 0.028),
+        ({}, {"message": "Try again in 5 seconds"}, 5.0),
+        ({}, {"retry_after": -1, "message": 3}, None),
+        ({}, {"retry_after": "soon"}, None),
+        ({}, {"retry_after": True}, None),
+        ({}, {"retry_after": 10**400}, None),
+        ({}, {"retry_after": "nan"}, None),
+        ({"headers": []}, {}, None),
+        ({}, {}, None),
+    ],
+)
+def test_waits(event: dict[str, Any], error: dict[str, Any], expected: float | None) -> None:
+    assert retry_after_of(event, error, now=1000) == expected
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        ({"rate_limits": {"limit_reached": False}}, None),
+        ({"rate_limits": {"limit_reached": True}, "credits": {"has_credits": True}}, None),
+        ({"rate_limits": {"limit_reached": True}, "credits": {"unlimited": True}}, None),
+        ({"rate_limits": {"limit_reached": True}}, 0.0),
+        ({"rate_limits": {"limit_reached": True, "primary": {"used_percent": 100, "reset_after_seconds": 9}}}, 9.0),
+        (
+            {
+                "rate_limits": {
+                    "limit_reached": True,
+                    "primary": {"used_percent": 20, "reset_after_seconds": 9},
+                    "secondary": {"used_percent": 100, "reset_after_seconds": 99},
+                }
+            },
+            99.0,
+        ),
+        ({"rate_limits": []}, None),
+        ({}, None),
+    ],
+)
+def test_a_spent_allowance_is_a_hint(event: dict[str, Any], expected: float | None) -> None:
+    assert spent_window(event) == expected
+
+
+@given(events)
+def test_any_event_is_survived(event: dict[str, Any]) -> None:
+    failure = failure_of(event, now=1.0)
+    assert failure is None or (failure.kind in KINDS and failure.message and 400 <= failure.status <= 599)
+    spent_window(event)
+
+
+@given(json_values, json_values, json_values)
+def test_any_shape_is_survived(kind: Any, response: Any, item: Any) -> None:
+    event = {"type": kind, "response": response, "item": item, "error": response, "rate_limits": item, "headers": kind}
+    failure_of(event)
+    incomplete_reason(event)
+    incomplete_reason({**event, "type": "response.completed"})
+    spent_window(event)
+    responses_usage(response)
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        (None, (0, 0, 0, 0)),
+        ({"input_tokens": 100, "input_tokens_details": {"cached_tokens": 20}, "output_tokens": 5}, (80, 20, 0, 5)),
+        (
+            {"input_tokens": 1000, "input_tokens_details": {"cached_tokens": 800}, "output_tokens": 50},
+            (200, 800, 0, 50),
+        ),
+        ({"input_tokens": 10, "input_tokens_details": {"cached_tokens": 20}}, (0, 20, 0, 0)),
+        ({"input_tokens": 10, "input_tokens_details": {"cached_tokens": 2, "cache_write_tokens": 3}}, (5, 2, 3, 0)),
+        ({"input_tokens": 10, "input_tokens_details": {"cache_write_tokens": 30}}, (0, 0, 10, 0)),
+        ({"input_tokens": True, "output_tokens": -3, "input_tokens_details": []}, (0, 0, 0, 0)),
+    ],
+)
+def test_usage_is_never_counted_twice(usage: Any, expected: tuple[int, ...]) -> None:
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+    found = responses_usage(usage)
+    assert tuple(found[name] for name in names) == expected
+    assert "server_tool_use" not in found
+    assert responses_usage(usage, searches=2)["server_tool_use"] == {"web_search_requests": 2, "web_fetch_requests": 0}

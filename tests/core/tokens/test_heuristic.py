@@ -1,0 +1,98 @@
+"""The count for upstreams without a known vocabulary."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.strategies import requests
+from proxy.core.tokens.heuristic import count_words, words
+
+#: A request whose count is known.
+SYSTEM = [{"type": "text", "text": "x-anthropic-billing-header: a"}, {"type": "text", "text": "Be brief."}]
+MESSAGES = [
+    {"role": "user", "content": [{"type": "text", "text": "hello world"}, {"type": "image", "source": {}}]},
+    {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": "a", "name": "Bash", "input": {"command": "ls -la"}}],
+    },
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "a b"}]},
+]
+TOOLS = [{"name": "Bash", "description": "Run a command.", "input_schema": {"type": "object"}}]
+
+
+def test_the_document_example() -> None:
+    request: dict[str, Any] = {"system": SYSTEM, "messages": MESSAGES, "tools": TOOLS}
+    assert count_words(request) == 2044
+    assert count_words({"messages": MESSAGES}) == 2044 - 3 - 14
+    assert count_words({"messages": MESSAGES[1:2]}) == 11 + 4
+    assert count_words({"tools": TOOLS}) == 1 + 4 + 9
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", 0),
+        (" \n", 1),
+        ("foo_bar-baz, qux!", 4),
+        ('{"q":"rust"}', 9),
+        ("x" * 10_000, 1),
+        ("日本語のテキスト", 8),
+        ("日本語、テキスト。", 9),
+        ("naïve word", 2),
+        ("für Übung", 2),
+        ("a\u3000b", 2),
+        ("名前_x y", 3),
+        ("—", 1),
+        ("a\x1cb", 3),
+        ("é\x1cb", 3),
+        ("😀", 1),
+    ],
+)
+def test_words(text: str, expected: int) -> None:
+    assert words(text) == expected
+
+
+def slowly(text: str) -> int:
+    """The formula of the document, character by character."""
+    total, inside = 0, False
+    for char in text:
+        part = char.isalnum() or char in "-_"
+        total += (part and not inside) or (not part and char not in " \t\n\v\f\r")
+        inside = part
+    return max(1, total) if text else 0
+
+
+@given(st.text(st.characters(max_codepoint=127)) | st.text("ab-_ \n.\x1c"))
+def test_ascii_is_counted_by_the_formula(text: str) -> None:
+    assert words(text) == slowly(text)
+    assert words(text + " é") == slowly(text) * bool(text.strip(" \t\n\v\f\r")) + 1
+
+
+@given(requests)
+def test_any_request_is_counted(request: dict[str, Any]) -> None:
+    assert count_words(request) >= 0
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"messages": [{"role": "x", "content": None}], "tools": "x", "system": 3},
+        {"messages": [{"role": "x", "content": [3, {"type": []}, {"type": "text", "text": 3}]}], "tools": [3]},
+    ],
+)
+def test_what_is_no_text_counts_nothing(request_: dict[str, Any]) -> None:
+    assert count_words(request_) == 4
+
+
+@pytest.mark.parametrize(
+    "text", ["word, " * 300_000, "x" * 2_000_000, "x" * 2_000_000 + "é", "日本語 テキスト" * 100_000]
+)
+def test_a_large_text_takes_no_time(text: str) -> None:
+    start = time.perf_counter()
+    words(text)
+    assert time.perf_counter() - start < 1

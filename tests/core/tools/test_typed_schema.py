@@ -1,0 +1,99 @@
+"""Schemas for the validator that wants a type everywhere. Whole tools stand in vectors/messages_to_chat/schema-*."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from core.strategies import schemas
+from proxy.core.tools.typed_schema import typed_schema
+
+
+def typed(child: Any, **root: Any) -> Any:
+    return typed_schema({"type": "object", "properties": {"p": child}, **root})["properties"]["p"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind"),
+    [
+        ({}, "string"),
+        ({"description": "x"}, "string"),
+        ({"enum": ["a", "b"]}, "string"),
+        ({"enum": ["a", None]}, "string"),
+        ({"enum": [None]}, "null"),
+        ({"enum": [1, 2]}, "integer"),
+        ({"enum": [1, 2.5]}, "number"),
+        ({"enum": [1, "a"]}, "string"),
+        ({"enum": []}, "string"),
+        ({"const": True}, "boolean"),
+        ({"const": {}}, "object"),
+        ({"required": []}, "object"),
+        ({"maxProperties": 1}, "object"),
+        ({"uniqueItems": True}, "array"),
+        ({"pattern": "a"}, "string"),
+        ({"exclusiveMinimum": 1}, "number"),
+    ],
+)
+def test_a_missing_type_is_found(schema: dict[str, Any], kind: str) -> None:
+    assert typed(schema) == {**schema, "type": kind}
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": ["string", "null"]}, {"not": {"type": "string"}}, {"$ref": "http://e.x"}, {"$ref": "#"}, True]
+)
+def test_what_speaks_for_itself_stays(schema: Any) -> None:
+    assert typed(schema) == schema
+
+
+def test_a_root_without_type_stays() -> None:
+    assert typed_schema({}) == {}
+
+
+def test_references_are_found_by_escaped_and_numbered_steps() -> None:
+    root = {"$defs": {"a/b~ c": {"anyOf": [{"type": "null"}, {"minLength": 1}]}}}
+    assert typed({"$ref": "#/$defs/a~1b~0%20c/anyOf/1"}, **root) == {"minLength": 1, "type": "string"}
+    for nowhere in ("#/$defs/x", "#/$defs/a~1b~0 c/anyOf/9", "#/$defs/a~1b~0 c/anyOf/x", "#/type/x"):
+        assert typed({"$ref": nowhere}, **root) == {"$ref": nowhere}
+
+
+def test_recursive_definitions_stay_and_are_typed() -> None:
+    root = {"$defs": {"T": {"properties": {"v": {}, "next": {"$ref": "#/$defs/T"}}}}}
+    result = typed_schema({"type": "object", "properties": {"t": {"$ref": "#/$defs/T"}}, **root})
+    assert result["properties"]["t"]["properties"]["v"] == {"type": "string"}
+    assert result["$defs"]["T"]["type"] == "object"
+
+
+def test_definitions_that_double_are_not_written_out_for_ever() -> None:
+    defs: dict[str, Any] = {
+        f"d{n}": {"properties": {side: {"$ref": f"#/$defs/d{n + 1}"} for side in "ab"}} for n in range(40)
+    }
+    start = time.perf_counter()
+    result = typed_schema({"properties": {"p": {"$ref": "#/$defs/d0"}}, "$defs": {**defs, "d40": {}}})
+    assert time.perf_counter() - start < 2
+    assert "$defs" in result
+
+
+def everywhere_typed(schema: Any) -> bool:
+    """For properties and items of ordinary schemas."""
+    if not isinstance(schema, dict):
+        return True
+    children = [*schema["properties"].values()] if isinstance(schema.get("properties"), dict) else []
+    children += [schema["items"]] if "items" in schema else []
+    speaks = {"type", "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "$ref"}
+    return all(
+        not isinstance(child, dict) or (bool(child.keys() & speaks) and everywhere_typed(child)) for child in children
+    )
+
+
+@settings(max_examples=300)
+@given(schemas)
+def test_any_schema_is_typed_and_unchanged_itself(schema: dict[str, Any]) -> None:
+    before = json.dumps(schema)
+    result = typed_schema(schema)
+    assert json.dumps(schema) == before
+    json.dumps(result)
+    assert everywhere_typed(result)

@@ -1,0 +1,429 @@
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from proxy.core.secret import Secret
+from proxy.observe.lifecycle import Log
+from proxy.observe.log import file_log as log_module
+from proxy.observe.log import files
+from proxy.observe.log.file_log import MAX_PENDING_CAPTURES, MAX_QUEUED, FileLog, StdlibLog
+
+from ..conftest import NOON, Clock, records
+
+MakeLog = Callable[..., FileLog]
+
+
+class Gate(io.StringIO):
+    """A terminal that stands still until it is opened; holds the writer thread where a test wants it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached = threading.Event()
+        self.open = threading.Event()
+
+    def write(self, text: str) -> int:
+        self.reached.set()
+        assert self.open.wait(5)
+        return super().write(text)
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
+
+
+def block(log: FileLog, gate: Gate) -> None:
+    """Brings the writer thread to the gate."""
+    log.write("warn", "server", "held")
+    assert gate.reached.wait(5)
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+class TestRecords:
+    def test_the_form_of_a_line(self, log: FileLog, root: Path) -> None:
+        log.write("info", "server", "request", reqId="r1", status=200)
+        assert log.close()
+        assert (root / "proxy.log").read_text() == (
+            '{"t":"2026-08-19T12:00:00Z","level":"info","service":"server","msg":"request",'
+            '"fields":{"reqId":"r1","status":200}}\n'
+        )
+
+    def test_no_fields_no_key(self, log: FileLog, root: Path) -> None:
+        log.write("debug", "p1", "x")
+        assert log.close()
+        assert set(records(root)[0]) == {"t", "level", "service", "msg"}
+
+    def test_the_time_is_that_of_the_call(self, log: FileLog, root: Path, clock: Clock) -> None:
+        log.write("info", "server", "a")
+        clock.now += 61.9
+        log.write("info", "server", "b")
+        assert log.close()
+        assert [record["t"] for record in records(root)] == ["2026-08-19T12:00:00Z", "2026-08-19T12:01:01Z"]
+
+    def test_redaction(self, log: FileLog, root: Path) -> None:
+        log.write("info", "server", "x", Authorization="Bearer abc", set_cookie=Secret("abcd"), long="é" * 2_001)
+        assert log.close()
+        fields = records(root)[0]["fields"]
+        assert fields["Authorization"] == "[redacted len=10]"
+        assert fields["set_cookie"] == "[redacted len=4]"
+        assert fields["long"] == "é" * 2_000 + "… [+2 bytes]"
+
+    def test_verbose(self, make_log: MakeLog, root: Path) -> None:
+        log = make_log(verbose=True)
+        log.write("info", "server", "x", long="é" * 9_000, code="abc")
+        assert log.close()
+        assert records(root)[0]["fields"] == {"long": "é" * 9_000, "code": "[redacted len=3]"}
+
+    def test_a_value_that_cannot_be_read_costs_only_its_record(self, log: FileLog, root: Path) -> None:
+        class Broken(dict[str, int]):
+            def items(self) -> None:  # type: ignore[override]
+                raise RuntimeError
+
+        log.write("info", "server", "a", broken=Broken())
+        log.write("info", "server", "b", text="\ud800")
+        assert log.close()
+        assert [record["msg"] for record in records(root)] == ["unprintable_record", "b"]
+
+    def test_lines_are_appended_to_what_is_there(self, make_log: MakeLog, root: Path) -> None:
+        for msg in ("a", "b"):
+            log = make_log()
+            log.write("info", "server", msg)
+            assert log.close()
+        assert [record["msg"] for record in records(root)] == ["a", "b"]
+
+    def test_it_is_a_log(self, log: FileLog) -> None:
+        as_protocol: Log = log
+        assert as_protocol.capture_error("r", {}) is not None
+
+
+class TestFiles:
+    def test_permissions(self, log: FileLog, root: Path) -> None:
+        mask = os.umask(0)
+        try:
+            log.write("info", "server", "x")
+            path = Path(log.capture_error("r1", {"message": "m"}) or "")
+            assert log.close()
+        finally:
+            os.umask(mask)
+        assert [mode(p) for p in (root / "proxy.log", path)] == [0o600, 0o600]
+        assert [mode(p) for p in (root.parent, root, root / "errors")] == [0o700, 0o700, 0o700]
+
+    def test_an_older_file_is_made_private(self, log: FileLog, root: Path) -> None:
+        root.mkdir(parents=True)
+        (root / "proxy.log").write_text("")
+        (root / "proxy.log").chmod(0o644)
+        log.write("info", "server", "x")
+        assert log.close()
+        assert mode(root / "proxy.log") == 0o600
+
+    def test_rotation(self, log: FileLog, root: Path) -> None:
+        root.mkdir(parents=True)
+        (root / "proxy.log").touch()
+        os.truncate(root / "proxy.log", files.MAX_LOG_BYTES)
+        log.write("info", "server", "still fits")
+        assert log.flush()
+        log.write("info", "server", "starts anew")
+        assert log.close()
+        assert sorted(p.name for p in root.iterdir()) == [f"proxy.{int(NOON * 1000)}", "proxy.log"]
+        assert [record["msg"] for record in records(root)] == ["starts anew"]
+        assert (root / f"proxy.{int(NOON * 1000)}").stat().st_size > files.MAX_LOG_BYTES
+
+    def test_rotation_never_overwrites(self, log: FileLog, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(files, "MAX_LOG_BYTES", 10)
+        for msg in ("a", "b", "c"):
+            log.write("info", "server", msg)
+            assert log.flush()
+        stamp = int(NOON * 1000)
+        assert sorted(p.name for p in root.iterdir()) == [f"proxy.{stamp}", f"proxy.{stamp + 1}", "proxy.log"]
+
+
+class TestThread:
+    def test_it_starts_with_the_first_record(self, log: FileLog, root: Path) -> None:
+        assert log.flush()
+        assert log._thread is None
+        assert not root.exists()
+        log.write("info", "server", "x")
+        assert log._thread is not None
+        assert log._thread.daemon
+
+    def test_close_writes_what_waits(self, make_log: MakeLog, gate: Gate, root: Path) -> None:
+        log = make_log(stream=gate)
+        block(log, gate)
+        for number in range(1_000):
+            log.write("info", "server", "x", n=number)
+        gate.open.set()
+        assert log.close()
+        assert [record["fields"]["n"] for record in records(root)[1:]] == list(range(1_000))
+
+    def test_close_waits_no_longer_than_told(self, make_log: MakeLog, gate: Gate) -> None:
+        log = make_log(stream=gate)
+        block(log, gate)
+        assert not log.close(timeout=0.01)
+        assert not log.flush(timeout=0.01)
+        gate.open.set()
+        assert log.close()
+
+    def test_after_close_nothing_happens(self, log: FileLog, root: Path) -> None:
+        assert log.close()
+        log.write("error", "server", "late")
+        assert log.capture_error("r1", {}) is None
+        assert log.flush()
+        assert log.close()
+        assert not root.exists()
+
+    def test_overflow_is_counted_and_told_once(self, make_log: MakeLog, gate: Gate, root: Path) -> None:
+        log = make_log(stream=gate)
+        block(log, gate)
+        for number in range(MAX_QUEUED + 7):
+            log.write("info", "server", "x", n=number)
+        gate.open.set()
+        assert log.close()
+        found = records(root)
+        assert len(found) == 1 + MAX_QUEUED + 1
+        assert found[-1]["msg"] == "log_records_dropped"
+        assert found[-1]["level"] == "warn"
+        assert found[-1]["fields"] == {"count": 7}
+
+    def test_the_interpreter_writes_what_waits_at_exit(self, root: Path) -> None:
+        code = (
+            "import sys; from pathlib import Path; from proxy.observe.log.file_log import FileLog\n"
+            "FileLog(Path(sys.argv[1])).write('info', 'server', 'last words')"
+        )
+        subprocess.run([sys.executable, "-c", code, str(root)], check=True, timeout=10)
+        assert [record["msg"] for record in records(root)] == ["last words"]
+
+
+class TestFailures:
+    def test_a_directory_that_vanished_is_made_again(self, log: FileLog, root: Path) -> None:
+        log.write("info", "server", "a")
+        assert log.flush()
+        (root / "proxy.log").unlink()
+        root.rmdir()
+        log.write("info", "server", "b")
+        assert log.flush()
+        assert [record["msg"] for record in records(root)] == ["b"]
+
+    def test_a_place_that_cannot_be_written(self, log: FileLog, root: Path, terminal: io.StringIO) -> None:
+        root.parent.mkdir()
+        root.write_text("a file, not a directory")
+        for number in range(3):
+            log.write("info", "server", "lost", n=number)
+            assert log.capture_error(f"r{number}", {"status": 500}) is not None
+            assert log.flush()
+        assert terminal.getvalue().count("log_write_failed") == 1
+
+        root.unlink()
+        log.write("info", "server", "back")
+        assert log.close()
+        assert [(r["msg"], r.get("fields")) for r in records(root)] == [
+            ("back", None),
+            ("log_records_dropped", {"count": 3}),
+        ]
+
+    def test_a_write_that_breaks_off(self, log: FileLog, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        real, full = os.fdopen, [True]
+
+        class Disk(io.FileIO):
+            def write(self, data: bytes) -> int:  # type: ignore[override]
+                if not full:
+                    return super().write(data)
+                super().write(data[:10])
+                raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(files.os, "fdopen", lambda fd, how: Disk(fd, how))
+        log.write("info", "server", "lost")
+        path = Path(log.capture_error("r1", {"status": 500}) or "")
+        assert log.flush()
+        assert not path.exists()
+
+        full.clear()
+        log.write("info", "server", "back")
+        assert log.flush()
+        monkeypatch.setattr(files.os, "fdopen", real)
+        *torn, back, dropped = (root / "proxy.log").read_text().splitlines()
+        assert {part[:9] for part in torn} == {'{"t":"202'}  # several: the count of the lost was tried in vain too
+        assert json.loads(back)["msg"] == "back"
+        assert json.loads(dropped)["fields"] == {"count": 1}
+
+    def test_no_thread_to_be_had(self, log: FileLog, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(thread: threading.Thread) -> None:
+            raise RuntimeError("can't start new thread")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(log_module.threading.Thread, "start", refuse)
+            log.write("info", "server", "a")
+        log.write("info", "server", "b")
+        assert log.close()
+        assert [record["msg"] for record in records(root)] == ["a", "b"]
+
+
+class TestMirror:
+    def test_only_warnings_and_errors(self, log: FileLog, terminal: io.StringIO) -> None:
+        for level in ("debug", "info", "warn", "error"):
+            log.write(level, "server", level)
+        assert log.close()
+        assert [json.loads(line)["msg"] for line in terminal.getvalue().splitlines()] == ["warn", "error"]
+
+    def test_everything_when_asked(self, make_log: MakeLog, terminal: io.StringIO, root: Path) -> None:
+        log = make_log(stderr=True)
+        log.write("debug", "server", "x", code="abc")
+        assert log.close()
+        assert terminal.getvalue() == (root / "proxy.log").read_text()
+
+    def test_nothing_while_quiet_and_quiet_nests(self, log: FileLog, terminal: io.StringIO, root: Path) -> None:
+        log.write("error", "server", "before")
+        assert log.flush()
+        with log.quiet():
+            with log.quiet():
+                log.write("error", "server", "inner")
+                assert log.flush()
+            log.write("error", "server", "outer")
+            assert log.flush()
+        log.write("error", "server", "after")
+        assert log.close()
+        assert [json.loads(line)["msg"] for line in terminal.getvalue().splitlines()] == ["before", "after"]
+        assert len(records(root)) == 4
+
+    def test_quiet_ends_with_an_error_inside(self, log: FileLog, terminal: io.StringIO) -> None:
+        with pytest.raises(KeyError), log.quiet():
+            raise KeyError
+        log.write("error", "server", "x")
+        assert log.close()
+        assert terminal.getvalue()
+
+    def test_what_was_written_before_does_not_spoil_the_screen(self, make_log: MakeLog, gate: Gate) -> None:
+        log = make_log(stream=gate)
+        block(log, gate)
+        log.write("error", "server", "waits")
+        gate.open.set()
+        with log.quiet():
+            shown = gate.getvalue()  # "held", and "waits" if the thread was quick
+            log.write("error", "server", "inside")
+            assert log.flush()
+            assert gate.getvalue() == shown
+
+    def test_a_closed_terminal(self, make_log: MakeLog, root: Path) -> None:
+        closed = io.StringIO()
+        closed.close()
+        log = make_log(stream=closed)
+        log.write("error", "server", "x")
+        assert log.close()
+        assert len(records(root)) == 1
+
+    def test_no_terminal_at_all(self, make_log: MakeLog, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "stderr", None)
+        log = make_log(stream=None)
+        log.write("error", "server", "x")
+        assert log.close()
+        assert len(records(root)) == 1
+
+
+class TestCaptures:
+    def test_a_failed_answer(self, log: FileLog, root: Path) -> None:
+        body = {"error": {"message": "größer", "access_token": "abc"}}
+        path = log.capture_error("req/1", {"reqId": "req/1", "status": 500, "response": {"json": body}})
+        assert path == str(root / "errors" / f"{int(NOON * 1000)}-req_1.json")
+        assert log.close()
+        text = Path(path).read_text()
+        assert text.startswith('{\n  "reqId": "req/1",\n  "status": 500,\n')
+        assert "größer" in text
+        assert json.loads(text)["response"]["json"]["error"]["access_token"] == "[redacted len=3]"
+
+    def test_the_file_is_there_when_the_line_is(self, log: FileLog, root: Path) -> None:
+        path = log.capture_error("r1", {"status": 500})
+        log.write("warn", "server", "request_failed", errorFile=path)
+        assert log.flush()
+        assert Path(records(root)[0]["fields"]["errorFile"]).exists()
+
+    def test_switched_off(self, make_log: MakeLog, root: Path) -> None:
+        log = make_log(captures=False)
+        assert log.capture_error("r1", {"status": 500}) is None
+        assert log.close()
+        assert not root.exists()
+
+    @pytest.mark.parametrize("text", ["x" * 70_000, "é" * 70_000, "é" * 40_000])
+    def test_a_long_text(self, log: FileLog, text: str) -> None:
+        record = {"status": 500, "response": {"text": text}}
+        path = Path(log.capture_error("r1", record) or "")
+        assert log.close()
+        kept = json.loads(path.read_text())["response"]["text"]
+        assert 65_000 < len(kept.encode()) <= files.MAX_RESPONSE_BYTES + 20
+        assert kept.count("… [+") == 1
+        assert record["response"] == {"text": text}
+
+    def test_a_long_json_becomes_the_start_of_its_text(self, log: FileLog) -> None:
+        path = Path(log.capture_error("r1", {"status": 500, "response": {"json": ["y" * 1_000] * 100}}) or "")
+        assert log.close()
+        kept = json.loads(path.read_text())["response"]["text"]
+        assert kept.startswith('{"json":["yyy')
+        assert len(kept) < files.MAX_RESPONSE_BYTES + 20
+
+    def test_at_most_128_files_the_newest(self, log: FileLog, root: Path, clock: Clock) -> None:
+        for number in range(140):
+            clock.now = NOON + number
+            assert log.capture_error(f"r{number}", {"status": 500})
+            if number % 20 == 0:
+                assert log.flush()
+        assert log.close()
+        names = sorted(p.name for p in (root / "errors").iterdir())
+        assert len(names) == 128
+        assert names[0].endswith("-r12.json")
+        assert names[-1].endswith("-r139.json")
+
+    def test_foreign_files_stay(self, log: FileLog, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(files, "MAX_ERROR_FILES", 1)
+        (root / "errors").mkdir(parents=True)
+        (root / "errors" / "notes.txt").write_text("mine")
+        for number in range(3):
+            assert log.capture_error(f"r{number}", {"status": 500})
+        assert log.close()
+        assert sorted(p.name.split("-")[-1] for p in (root / "errors").iterdir()) == ["notes.txt", "r2.json"]
+
+    def test_a_storm_of_failures_is_bounded(self, make_log: MakeLog, gate: Gate, root: Path) -> None:
+        log = make_log(stream=gate)
+        block(log, gate)
+        paths = [log.capture_error(f"r{number}", {"status": 500}) for number in range(MAX_PENDING_CAPTURES + 3)]
+        assert paths[-3:] == [None] * 3
+        gate.open.set()
+        assert log.flush()
+        assert log.capture_error("later", {"status": 500})
+        assert log.close()
+        assert len(list((root / "errors").iterdir())) == MAX_PENDING_CAPTURES + 1
+
+
+class TestStdlibLog:
+    def test_records_go_to_logging(self, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.DEBUG, logger="proxy")
+        log: Log = StdlibLog()
+        for level in ("debug", "info", "warn", "error"):
+            log.write(level, "p1", "50% done", code="abc")
+        assert [record.levelname for record in caplog.records] == ["DEBUG", "INFO", "WARNING", "ERROR"]
+        assert {record.name for record in caplog.records} == {"proxy.p1"}
+        assert caplog.messages[0] == '50% done {"code":"[redacted len=3]"}'
+
+    def test_no_fields(self, caplog: pytest.LogCaptureFixture) -> None:
+        StdlibLog().write("warn", "server", "x")
+        assert caplog.messages == ["x"]
+
+    def test_nothing_is_kept(self) -> None:
+        assert StdlibLog().capture_error("r1", {"status": 500}) is None
+
+    def test_a_handler_that_raises(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def broken(*args: object) -> None:
+            raise OSError
+
+        monkeypatch.setattr(logging.Logger, "log", broken)
+        StdlibLog(verbose=True).write("error", "server", "x")

@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+
+from proxy.core.secret import Secret
+from proxy.observe.log.redact import (
+    MAX_VALUES,
+    SECRET_KEYS,
+    cut_text,
+    dump,
+    is_secret_key,
+    redact,
+    redact_text,
+    safe_name,
+)
+
+KEYS = [
+    "authorization",
+    "proxy-authorization",
+    "access",
+    "access_token",
+    "refresh",
+    "refresh_token",
+    "id_token",
+    "code",
+    "code_verifier",
+    "chatgpt-account-id",
+    "cookie",
+    "set-cookie",
+    "x-api-key",
+    "apikey",
+    "api_key",
+]
+
+
+def nested(depth: int, value: Any) -> Any:
+    """The value at this depth below the outermost dict."""
+    for _ in range(depth):
+        value = {"in": value}
+    return value
+
+
+class TestKeys:
+    @pytest.mark.parametrize("key", KEYS)
+    @pytest.mark.parametrize("spell", [str.lower, str.upper, str.title, lambda key: key.replace("-", "_")])
+    def test_every_listed_name_in_any_spelling(self, key: str, spell: Any) -> None:
+        assert redact({spell(key): "Bearer abc"}) == {spell(key): "[redacted len=10]"}
+
+    def test_the_list_is_exactly_that(self) -> None:
+        assert {key.replace("-", "_") for key in KEYS} == SECRET_KEYS
+
+    @pytest.mark.parametrize("key", ["status_code", "encode", "accesses", "input_tokens", "message"])
+    def test_names_that_merely_look_alike_stay(self, key: str) -> None:
+        assert not is_secret_key(key)
+
+    @pytest.mark.parametrize("value", [7, None, True, b"abc", ["a"], {"a": "b"}])
+    def test_other_types_show_not_even_a_length(self, value: Any) -> None:
+        assert redact({"code": value}) == {"code": "[redacted]"}
+
+    def test_at_any_depth_and_in_lists(self) -> None:
+        assert redact({"a": [{"b": {"Cookie": "xyz"}}]}) == {"a": [{"b": {"Cookie": "[redacted len=3]"}}]}
+
+    def test_a_header_given_as_a_pair(self) -> None:
+        headers = [("X-Api-Key", "abc"), ("Accept", "text/plain")]
+        assert redact(headers) == [["X-Api-Key", "[redacted len=3]"], ["Accept", "text/plain"]]
+
+
+class TestTypes:
+    def test_secrets_wherever_they_are(self) -> None:
+        secret = Secret("hunter2")
+        value = {"a": secret, "b": [secret], "c": {"access": secret}, "d": (1, {secret}), secret: 1}
+        shown = redact(value)
+        assert "hunter2" not in repr(shown)
+        assert shown["a"] == shown["b"][0] == shown["c"]["access"] == "[redacted len=7]"
+        assert shown["[redacted len=7]"] == 1
+
+    @pytest.mark.parametrize("data", [b"1234", bytearray(b"1234"), memoryview(b"1234")])
+    def test_bytes_are_a_length(self, data: Any) -> None:
+        assert redact(data) == "[bytes len=4]"
+
+    def test_an_exception_is_its_type_and_first_line(self) -> None:
+        assert redact(ValueError("first\nsecond")) == "ValueError: first"
+        assert redact(KeyError()) == "KeyError"
+
+    def test_an_exception_with_a_long_message_is_cut(self) -> None:
+        assert redact(ValueError("x" * 5_000)).endswith("… [+1012 bytes]")
+
+    def test_an_exception_that_cannot_be_printed(self) -> None:
+        class Broken(Exception):
+            def __str__(self) -> str:
+                raise RuntimeError
+
+        assert redact(Broken()) == "Broken"
+
+    def test_a_dataclass_is_its_fields(self) -> None:
+        @dataclass
+        class Token:
+            access_token: str
+            seconds: int
+
+        assert redact(Token("abc", 3)) == {"access_token": "[redacted len=3]", "seconds": 3}
+
+    def test_an_unknown_object_is_its_type(self) -> None:
+        class Response:
+            def __repr__(self) -> str:
+                return "<Authorization: Bearer abc>"
+
+        assert redact({"r": Response()}) == {"r": "[Response]"}
+
+    def test_harmless_objects_are_their_text(self) -> None:
+        noon = datetime(2026, 8, 19, 12, tzinfo=UTC)
+        assert redact([PurePosixPath("/a"), noon]) == ["/a", "2026-08-19 12:00:00+00:00"]
+
+    def test_everything_fits_into_json(self) -> None:
+        values = [float("nan"), float("inf"), 1 << 20_000, 1.5, True, None, object(), {1: 2}, "\ud800"]
+        assert json.loads(dump(redact(values)))[:3] == ["nan", "inf", "[int bits=20001]"]
+
+    def test_the_input_stays_as_it_was(self) -> None:
+        value = {"code": "abc", "list": [1, {"cookie": "x"}]}
+        redact(value)
+        assert value == {"code": "abc", "list": [1, {"cookie": "x"}]}
+
+
+class TestBounds:
+    def test_depth(self) -> None:
+        assert redact(nested(6, "x")) == nested(6, "x")
+        assert redact(nested(7, "x")) == nested(7, "[depth-limit]")
+
+    def test_a_structure_that_holds_itself(self) -> None:
+        value: dict[str, Any] = {}
+        value["in"] = value
+        assert redact(value) == nested(7, "[depth-limit]")
+
+    def test_many_values(self) -> None:
+        shown = redact([0] * (MAX_VALUES * 2))
+        assert len(shown) == MAX_VALUES
+        assert shown[-1] == "[size-limit]"
+        assert redact(dict.fromkeys(range(MAX_VALUES * 2), 0))["…"] == "[size-limit]"
+
+    def test_a_text_at_the_limit_stays(self) -> None:
+        assert redact("é" * 2_000) == "é" * 2_000
+
+    def test_a_cut_falls_between_characters(self) -> None:
+        assert redact("a" * 3_999 + "é") == "a" * 3_999 + "… [+2 bytes]"
+        assert redact("a" * 3_998 + "😀b") == "a" * 3_998 + "… [+5 bytes]"
+
+    def test_verbose_keeps_texts_whole(self) -> None:
+        assert redact({"a": "é" * 9_000}, max_text=None) == {"a": "é" * 9_000}
+
+    def test_a_lone_surrogate_is_cut_without_error(self) -> None:
+        assert cut_text("\ud800" * 3, 2) == "??… [+1 bytes]"
+
+    def test_keys_are_cut_as_well(self) -> None:
+        assert [len(key) for key in redact({"k" * 9_000: 1})] == [4_000 + len("… [+5000 bytes]")]
+
+
+class TestQueries:
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            ("code=abc&state=1", "code=[redacted len=3]&state=1"),
+            ("?a=1&Access_Token=abc", "?a=1&Access_Token=[redacted len=3]"),
+            ("https://host/x?api_key=abc#top", "https://host/x?api_key=[redacted len=3]#top"),
+            ("https://host/x#id_token=abc", "https://host/x#id_token=[redacted len=3]"),
+            ("/x?c%6Fde=abc", "/x?c%6Fde=[redacted len=3]"),
+            ("/x?next=/y?code=abc&x=1", "/x?next=/y?code=[redacted len=3]&x=1"),
+            ("/x?code=a?b;c=d", "/x?code=[redacted len=7]"),
+            ("GET /x?code=abc HTTP/1.1", "GET /x?code=[redacted len=3] HTTP/1.1"),
+            ("/x?code=", "/x?code=[redacted len=0]"),
+            ("status_code=200&encode=1", "status_code=200&encode=1"),
+            ("the code is abc", "the code is abc"),
+            ("http://me:pass@proxy:8080/", "http://[redacted]@proxy:8080/"),
+        ],
+    )
+    def test_values_of_secret_parameters(self, text: str, shown: str) -> None:
+        assert redact_text(text) == shown
+        assert redact({"query": text}) == {"query": shown}
+
+    def test_a_cut_text_keeps_no_start_of_a_secret(self) -> None:
+        assert "sss" not in redact("/x?" + "a" * 3_980 + "&code=" + "s" * 100)
+
+    @pytest.mark.parametrize("text", ["?" * 200_000, "&a=" * 70_000, "?" + "a" * 200_000, "://" * 70_000 + "@="])
+    def test_time_grows_with_the_length_alone(self, text: str) -> None:
+        start = time.perf_counter()
+        redact_text(text)
+        assert time.perf_counter() - start < 1.0  # quadratic would be minutes
+
+
+class TestDump:
+    def test_one_readable_line(self) -> None:
+        assert dump({"a": "größe\n"}) == '{"a":"größe\\n"}'
+
+    def test_nothing_a_terminal_obeys(self) -> None:
+        text = "\x1b[2J\x9b\x7f\u2028\u202e\ud800"
+        shown = dump(text)
+        assert shown == r'"\u001b[2J\u009b\u007f\u2028\u202e\ud800"'
+        assert json.loads(shown) == text
+
+
+class TestSafeName:
+    @pytest.mark.parametrize(
+        ("part", "name"),
+        [
+            ("req_1-A.b", "req_1-A.b"),
+            ("a/b", "a_b"),
+            ("..", "_.."),
+            (".", "_."),
+            ("", "unknown"),
+            ("../../etc", ".._.._etc"),
+            ("é\n\0", "___"),
+            ("x" * 200, "x" * 160),
+            ("." * 200, "_" + "." * 159),
+        ],
+    )
+    def test_parts(self, part: str, name: str) -> None:
+        assert safe_name(part) == name

@@ -1,0 +1,327 @@
+"""How much of the allowance is used: what is read, what is kept, and what a spent one is answered with."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from core.strategies import json_objects, json_values
+from harness import Live, Notes, ask
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.core.allowance import Allowance, Credits, Window
+from proxy.errors import UpstreamError
+from proxy.providers.p1_codex.account.rate_limits import (
+    MAX_ACCOUNTS,
+    MAX_LIMITS,
+    Allowances,
+    of_event,
+    of_headers,
+    of_usage,
+    utc_text,
+)
+from proxy.sandbox import Sandbox
+from proxy.server.state import STATE
+
+NOW = 1_800_000_000.0
+
+
+def heads(limit: str, position: str, used: object, **members: object) -> dict[str, str]:
+    prefix = f"x-{limit}-{position}-"
+    found = {f"{prefix}{name.replace('_', '-')}": str(value) for name, value in members.items()}
+    return {f"{prefix}used-percent": str(used), **found}
+
+
+FIVE_HOURS = heads("codex", "primary", "12.0", window_minutes=300, reset_at=1_800_000_600)
+WEEK = heads("codex", "secondary", 3, window_minutes=10_080, reset_after_seconds=900)
+CREDITS = {
+    "x-codex-credits-has-credits": "True",
+    "x-codex-credits-unlimited": "0",
+    "x-codex-credits-balance": "4.2",
+}
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        (
+            {**FIVE_HOURS, **WEEK, **CREDITS},
+            Allowance(
+                {"codex": (Window(12, 300, NOW + 600), Window(3, 10_080, NOW + 900))}, Credits(True, False, "4.2")
+            ),
+        ),
+        ({name.title(): value for name, value in WEEK.items()}, Allowance({"codex": (Window(3, 10_080, NOW + 900),)})),
+        (
+            heads("codex-bengalfox", "primary", 100, window_minutes=300),
+            Allowance({"codex-bengalfox": (Window(100, 300),)}),
+        ),
+        ({"x-codex-active-limit": "codex_bengalfox"}, Allowance(active="codex-bengalfox")),
+        (heads("codex", "primary", "soon", window_minutes=300), Allowance({"codex": ()})),
+        (heads("codex", "primary", 5, window_minutes="nan", reset_at="1e99"), Allowance({"codex": (Window(5),)})),
+        (CREDITS, None),
+        ({"content-type": "text/event-stream"}, None),
+        ({}, None),
+    ],
+)
+def test_headers(headers: dict[str, str], expected: Allowance | None) -> None:
+    assert of_headers(headers, NOW) == expected
+
+
+EVENT = {
+    "type": "codex.rate_limits",
+    "plan_type": "plus",
+    "metered_limit_name": "codex",
+    "rate_limits": {
+        "limit_reached": False,
+        "primary": {"used_percent": 16, "window_minutes": 300, "reset_after_seconds": 600, "reset_at": 1},
+        "secondary": None,
+    },
+    "credits": {"has_credits": True, "unlimited": False, "balance": "4.2"},
+}
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (EVENT, Allowance({"codex": (Window(16, 300, NOW + 600),)}, Credits(True, False, "4.2"), "plus")),
+        (
+            {"metered_limit_name": "codex_bengalfox", "rate_limits": {"primary": {"used_percent": 1}}},
+            Allowance({"codex-bengalfox": (Window(1),)}),
+        ),
+        ({"rate_limits": {"primary": {"used_percent": True}}, "credits": []}, Allowance()),
+        ({}, Allowance()),
+    ],
+)
+def test_events(event: dict[str, Any], expected: Allowance) -> None:
+    assert of_event(event, NOW) == expected
+
+
+def test_the_usage_endpoint() -> None:
+    window = {"used_percent": 12, "limit_window_seconds": 18_000, "reset_after_seconds": 600, "reset_at": 5}
+    answer = {
+        "plan_type": "pro",
+        "rate_limit": {"primary_window": window, "secondary_window": None},
+        "additional_rate_limits": [
+            {"limit_name": "Spark\x1b", "metered_feature": "x", "rate_limit": {"primary_window": window}},
+            {"limit_name": None, "rate_limit": {"primary_window": window}},
+            7,
+        ],
+        "credits": {"has_credits": False, "unlimited": False, "balance": "0"},
+    }
+    shown = (Window(12, 300, NOW + 600),)
+    assert of_usage(answer, NOW) == Allowance({"codex": shown, "Spark": shown}, Credits(balance="0"), "pro")
+
+
+@given(json_objects, json_values, json_values)
+def test_any_shape_is_survived(holder: dict[str, Any], limits: Any, window: Any) -> None:
+    allowances = Allowances(Notes(), lambda: NOW)
+    for value in (limits, {"primary": window, "secondary": limits}):
+        allowances.heed_event("a", {**holder, "rate_limits": value, "credits": window, "metered_limit_name": limits})
+    of_usage({**holder, "rate_limit": {"primary_window": window}, "additional_rate_limits": limits}, NOW)
+    of_usage({"additional_rate_limits": [window, {"limit_name": limits, "rate_limit": window}]}, NOW)
+    allowances.heed_headers("a", {str(name): str(value) for name, value in holder.items()})
+
+
+@given(st.dictionaries(st.sampled_from([*FIVE_HOURS, *WEEK, *CREDITS]), st.text(max_size=8)))
+def test_any_value_of_a_header_is_survived(headers: dict[str, str]) -> None:
+    found = of_headers(headers, NOW)
+    for window in found.limits.get("codex", ()) if found else ():
+        assert window.used >= 0 and window.title and (window.resets_at is None or utc_text(window.resets_at))
+
+
+def test_a_moment_in_words() -> None:
+    assert utc_text(NOW) == "2027-01-15T08:00:00Z"
+
+
+# -- what is kept
+
+
+def kept() -> tuple[Allowances, Notes]:
+    notes = Notes()
+    return Allowances(notes, lambda: NOW), notes
+
+
+def test_the_newest_is_kept_account_by_account() -> None:
+    allowances, _ = kept()
+    allowances.heed_headers("a", {**FIVE_HOURS, **CREDITS})
+    allowances.heed_headers("a", heads("codex-x", "primary", 7))
+    allowances.heed_event("a", {**EVENT, "credits": None})
+    allowances.heed_headers(None, WEEK)
+    assert allowances.known.get("a") == Allowance(
+        {"codex-x": (Window(7),), "codex": (Window(16, 300, NOW + 600),)}, Credits(True, False, "4.2"), "plus"
+    )
+    assert allowances.known.get(None) == Allowance({"codex": (Window(3, 10_080, NOW + 900),)})
+    allowances.heed_headers("a", {"content-type": "x"})
+    assert list(allowances.known) == ["a", None]
+
+
+def test_accounts_and_limits_are_bounded() -> None:
+    allowances, _ = kept()
+    for number in range(MAX_ACCOUNTS + 5):
+        allowances.heed_headers(str(number), WEEK)
+        allowances.heed_headers("one", heads(f"limit{number}", "primary", 1))
+    assert allowances.known.get("0") is None and allowances.known.get(str(MAX_ACCOUNTS + 4)) is not None
+    known = allowances.known.get("one")
+    assert known is not None and len(known.limits) == MAX_LIMITS and f"limit{MAX_ACCOUNTS + 4}" in known.limits
+    many = {name: value for number in range(99) for name, value in heads(f"l{number}", "primary", 1).items()}
+    found = of_headers(many, NOW)
+    assert found is not None and len(found.limits) == MAX_LIMITS
+
+
+def test_the_log_tells_of_steps_and_not_of_every_answer() -> None:
+    allowances, notes = kept()
+    for used in (3, 4, 9.9, 10, 12, 12, 99, 100, 104, 0):
+        allowances.heed_headers("a", heads("codex", "primary", used, window_minutes=300, reset_at=NOW))
+    assert [fields["usedPercent"] for fields in notes.all("codex_allowance")] == [3, 10, 99, 100, 0]
+    assert [level for level, *_ in notes.records] == ["info", "info", "info", "warn", "info"]
+    first = {"limit": "codex", "window": "5 hours", "usedPercent": 3.0, "resetsAt": "2027-01-15T08:00:00Z"}
+    assert notes.all("codex_allowance")[0] == first
+
+
+# -- a spent allowance
+
+
+def spent(retry_after: float | None = 3600) -> UpstreamError:
+    return UpstreamError("spent", kind="usage_limit", retry_after=retry_after, provider="p1")
+
+
+FOX = heads("codex-fox", "primary", 100, reset_after_seconds=9999)
+FULL_WEEK = heads("codex", "secondary", 100, window_minutes=10_080, reset_after_seconds=300_000)
+
+
+@pytest.mark.parametrize(
+    ("headers", "retry_after", "wait"),
+    [
+        ({**FIVE_HOURS, **FULL_WEEK}, 3600, 300_000),
+        ({**FIVE_HOURS, **FULL_WEEK}, None, 300_000),
+        ({**FIVE_HOURS, **WEEK}, 3600, 3600),
+        (heads("codex", "primary", 100, reset_after_seconds=20), 3600, 3600),
+        ({**FULL_WEEK, **FOX, "x-codex-active-limit": "codex_fox"}, 5, 9999),
+        ({}, 3600, 3600),
+        ({}, None, None),
+    ],
+)
+def test_a_spent_allowance_tells_when_it_is_really_back(
+    headers: dict[str, str], retry_after: float | None, wait: float | None
+) -> None:
+    allowances, _ = kept()
+    allowances.heed_headers("a", headers)
+    assert allowances.final("a", spent(retry_after)).retry_after == wait
+    assert allowances.final("b", spent(retry_after)).retry_after == retry_after
+
+
+def test_a_limit_that_refused_an_earlier_request_is_not_blamed_for_this_one() -> None:
+    allowances, _ = kept()
+    allowances.heed_headers("a", {**FOX, "x-codex-active-limit": "codex_fox"})
+    allowances.heed_headers("a", FIVE_HOURS)
+    assert allowances.final("a", spent(5)).retry_after == 5
+
+
+def test_other_failures_keep_their_time() -> None:
+    allowances, _ = kept()
+    allowances.heed_headers("a", FULL_WEEK)
+    slow = UpstreamError("slow", kind="rate_limit", retry_after=2, provider="p1")
+    assert allowances.final("a", slow).retry_after == 2
+
+
+# -- end to end
+
+
+@pytest.fixture
+async def over_sockets(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
+    async with Live(sandbox, tmp_path, p1_transport="websocket") as running:
+        yield running
+
+
+def refusal(live: Live, headers: dict[str, str], **error: Any) -> None:
+    body = {"error": {"type": "usage_limit_reached", "message": "The usage limit has been reached", **error}}
+    live.sandbox.p1.script.extend([{"status": 429, "headers": headers, "body": body}])
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_refusal_names_the_week_when_the_week_is_used_up(live: Live, stream: bool) -> None:
+    refusal(live, {**FIVE_HOURS, **FULL_WEEK, "retry-after": "30"}, resets_in_seconds=3600)
+    answer = await live.post(ask(stream=stream))
+    assert answer.status == 429 and answer.headers["x-should-retry"] == "false"
+    assert 299_990 <= int(answer.headers["Retry-After"]) <= 300_000
+    assert "p1 is available again in 3 d 11 h" in answer.error["message"]
+    assert live.upstream == 1 and not live.sleeps
+
+
+async def test_without_windows_the_body_is_believed_and_not_the_header(live: Live) -> None:
+    refusal(live, {"retry-after": "30"}, resets_in_seconds=3600)
+    assert (await live.post(ask())).headers["Retry-After"] == "3600"
+
+
+async def test_a_search_is_refused_with_the_same_time(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    provider: Any = live.app[STATE].providers["p1"]
+    await live.post(ask())
+
+    async def refused(outgoing: Any) -> Any:
+        provider._heed(outgoing.headers, FULL_WEEK)
+        raise spent()
+
+    monkeypatch.setattr(provider._transport, "json", refused)
+    search = {"type": "web_search_20250305", "name": "web_search"}
+    choice = {"type": "tool", "name": "web_search"}
+    answer = await live.post(ask("Perform a web search for the query: x", tools=[search], tool_choice=choice))
+    assert answer.status == 429 and int(answer.headers["Retry-After"]) > 299_000
+
+
+async def test_what_the_backend_tells_on_the_side_is_known(live: Live) -> None:
+    allowances: Allowances = live.app[STATE].providers["p1"].allowances  # type: ignore[attr-defined]
+    await live.post(ask())
+    known = allowances.known.get("acct-sandbox")
+    assert known is not None and [window.title for window in known.limits["codex"]] == ["5 hours", "Weekly"]
+    live.sandbox.p1.script.extend([{"fault": "rate_limits"}])
+    await live.stream(ask())
+    known = allowances.known.get("acct-sandbox")
+    assert known is not None and known.limits["codex"][0].used >= 100  # and the request went on
+
+
+async def test_headers_inside_an_error_event_count(live: Live) -> None:
+    error = {"type": "usage_limit_reached", "message": "The usage limit has been reached", "resets_in_seconds": 60}
+    event = {"type": "error", "status": 429, "error": error, "headers": FULL_WEEK}
+    live.sandbox.p1.script.extend([{"events": [event]}])
+    answer = await live.stream(ask())
+    assert answer.status == 429 and int(answer.headers["Retry-After"]) > 299_000
+
+
+# -- over sockets
+
+
+def known_windows(live: Live) -> list[str]:
+    allowances: Allowances = live.app[STATE].providers["p1"].allowances  # type: ignore[attr-defined]
+    known = allowances.known.get("acct-sandbox")
+    return [] if known is None else [window.title for window in known.limits["codex"]]
+
+
+async def test_what_an_upgrade_tells_on_the_side_is_known(over_sockets: Live) -> None:
+    """Without the events that say the same."""
+    over_sockets.sandbox.p1.options.announced = False
+    assert (await over_sockets.post(ask())).status == 200
+    assert known_windows(over_sockets) == ["5 hours", "Weekly"]
+
+
+async def test_what_a_refused_upgrade_tells_counts(over_sockets: Live) -> None:
+    body = {"error": {"type": "usage_limit_reached", "message": "The usage limit has been reached"}}
+    step = {"status": 429, "headers": {**FIVE_HOURS, **FULL_WEEK}, "body": body, "match": {"wire": "upgrade"}}
+    over_sockets.sandbox.p1.script.extend([step])
+    answer = await over_sockets.post(ask())
+    assert answer.status == 429 and answer.headers["x-should-retry"] == "false"
+    assert 299_990 <= int(answer.headers["Retry-After"]) <= 300_000
+    assert known_windows(over_sockets) == ["5 hours", "Weekly"]
+    assert over_sockets.sandbox.p1.sockets.total == 1 and not over_sockets.upstream and not over_sockets.sleeps
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_spent_allowance_over_a_socket_is_final_and_names_its_end(over_sockets: Live, stream: bool) -> None:
+    over_sockets.sandbox.p1.script.extend([{"fault": "usage_limit", "seconds": 7200}])
+    answer = await over_sockets.post(ask(stream=stream))
+    assert answer.status == 429 and answer.headers["x-should-retry"] == "false"
+    assert 7195 <= int(answer.headers["Retry-After"]) <= 7200
+    assert "(p1 is available again in 2 h 0 min)" in answer.error["message"]
+    assert over_sockets.upstream == over_sockets.sandbox.p1.sockets.total == 1 and not over_sockets.sleeps

@@ -1,0 +1,310 @@
+"""The rules of sockets as values: distance, timers, frames, the pool."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from typing import Any
+
+import pytest
+from aiohttp import WSCloseCode, WSMessage, WSMsgType
+from aiohttp.http import WebSocketError
+
+from proxy.core.identity import Owner
+from proxy.errors import PROTOCOL_ERROR
+from proxy.providers.p1_codex.socket import frames, pool
+from proxy.providers.p1_codex.socket.backoff import SUCCESSES, Spacing
+from proxy.providers.p1_codex.socket.connect import Gate, socket_url
+from proxy.providers.p1_codex.socket.connection import CLOSED, _end_of
+from proxy.providers.p1_codex.socket.handshake import HandshakeFailed
+from proxy.providers.p1_codex.socket.keepalive import PING, Timers, Vitals
+from proxy.providers.p1_codex.socket.pool import Pool
+from proxy.providers.p1_codex.socket.selection import is_complete
+
+# -- distance
+
+
+def test_the_distance_grows_with_refusals_and_shrinks_with_successes() -> None:
+    spacing, seen = Spacing(), []
+    for _ in range(5):
+        spacing = spacing.refused()
+        seen.append(spacing.seconds)
+    assert seen == [1, 2, 4, 8, 8]
+    for expected in (4, 2, 1, 0):
+        for _ in range(SUCCESSES):
+            assert spacing.seconds > expected
+            spacing = spacing.succeeded()
+        assert spacing.seconds == expected
+
+
+def test_a_refusal_starts_the_count_again() -> None:
+    spacing = Spacing().refused()
+    for _ in range(SUCCESSES - 1):
+        spacing = spacing.succeeded()
+    assert spacing.refused().successes == 0 and spacing.succeeded().seconds == 0
+
+
+@pytest.mark.parametrize(("floor", "refused", "back"), [(0.5, 1.0, 0.5), (3.0, 6.0, 3.0), (10.0, 10.0, 10.0)])
+def test_the_configured_distance_is_never_undercut(floor: float, refused: float, back: float) -> None:
+    spacing = Spacing(floor).refused()
+    assert spacing.seconds == refused
+    for _ in range(SUCCESSES * 3):
+        spacing = spacing.succeeded()
+    assert spacing.seconds == back and Spacing(floor).succeeded() == Spacing(floor)
+
+
+class Time:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0)
+        self.now += seconds
+
+
+async def started(count: int, floor: float = 0.0, *, refused: bool = False, patience: float = math.inf) -> list[float]:
+    """When so many upgrades start that are asked for at the same moment; at once or never with such patience."""
+    time, starts, cleared = Time(), [], 0
+
+    async def clear_out() -> None:
+        nonlocal cleared
+        cleared += 1
+
+    gate = Gate(floor, now=lambda: time.now, sleep=time.sleep, clear_out=clear_out)
+    if refused:
+        gate.spacing = gate.spacing.refused()
+
+    async def one() -> None:
+        asked = time.now
+        try:
+            await gate.pass_through(patience)
+        except HandshakeFailed:
+            assert time.now == asked
+            return
+        starts.append(time.now - 100)
+
+    await asyncio.gather(*(one() for _ in range(count)))
+    assert cleared == len(starts)
+    return starts
+
+
+async def test_upgrades_start_at_once_until_one_is_refused() -> None:
+    assert await started(8) == [0.0] * 8
+    assert await started(3, 0.25) == [0.0, 0.25, 0.5]
+    assert await started(3, refused=True) == [0.0, 1.0, 2.0]
+
+
+async def test_who_is_in_a_hurry_does_not_wait_long() -> None:
+    assert await started(5, patience=0.0) == [0.0] * 5
+    assert await started(5, refused=True, patience=2.0) == [0.0, 1.0, 2.0]
+
+
+async def test_a_distance_that_grew_meanwhile_ends_the_wait() -> None:
+    time = Time()
+
+    async def clear_out() -> None:
+        gate.spacing = gate.spacing.refused()  # as by the answer to an earlier upgrade
+
+    gate = Gate(1.0, now=lambda: time.now, sleep=time.sleep, clear_out=clear_out)
+    passed = await asyncio.gather(*(gate.pass_through(2.0) for _ in range(3)), return_exceptions=True)
+    assert [isinstance(one, HandshakeFailed) for one in passed] == [False, False, True]
+    await gate.pass_through()  # nobody is left in front
+    assert time.now == 100 + 2 + 4
+
+
+# -- timers
+
+
+T = Timers()
+
+
+def alive_until(vitals: Vitals, end: float, *, every: float = 10.0, progress: bool = False) -> list[tuple[float, str]]:
+    """What is due while a frame comes every so many seconds."""
+    due, now = [], 0.0
+    while now <= end:
+        now += every
+        verdict = vitals.due(now)
+        if verdict is not None:
+            due.append((now, verdict))
+        if verdict not in (None, PING):
+            return due
+        vitals.heard(now, progress=progress)
+    return due
+
+
+def test_frames_that_are_no_answer_do_not_prolong_the_wait() -> None:
+    assert alive_until(Vitals(T, 0.0), 400) == [(300.0, "ws_start_timeout")]
+
+
+def test_an_answer_that_pauses_is_given_up_whatever_else_comes() -> None:
+    vitals = Vitals(T, 0.0)
+    vitals.heard(5.0, progress=True)
+    assert alive_until(vitals, 400) == [(310.0, "ws_idle_timeout")]
+
+
+def test_an_answer_that_goes_on_may_take_hours() -> None:
+    assert alive_until(Vitals(T, 0.0), 10_000, progress=True) == []
+
+
+def test_silence_is_pinged_and_ends_after_two_pings_without_an_answer() -> None:
+    vitals = Vitals(T, 0.0)
+    for now in (30.0, 60.0):
+        assert vitals.next == now and vitals.due(now - 0.1) is None and vitals.due(now) == PING
+        vitals.pinged(now)
+    assert vitals.next == 90.0 and vitals.due(90.0) == "ws_keepalive"
+
+
+def test_a_pong_keeps_a_silent_connection() -> None:
+    vitals = Vitals(T, 0.0)
+    for now in range(30, 300, 30):
+        assert vitals.due(float(now)) == PING
+        vitals.pinged(float(now))
+        vitals.heard(float(now), progress=False)
+    assert vitals.due(300.0) == "ws_start_timeout"
+
+
+# -- frames
+
+
+BODY = {"model": "gpt-5.5", "stream": True, "store": False, "input": ["I1", "I2"], "instructions": '"stream":true,'}
+
+
+def test_both_transports_say_the_same() -> None:
+    shared = frames.shared_json(BODY)
+    assert json.loads(frames.http_body(shared)) == BODY
+    frame = json.loads(frames.full_frame(shared))
+    assert frame == {"type": "response.create", **{key: BODY[key] for key in BODY if key != "stream"}}
+    delta = json.loads(frames.delta_frame(BODY, "resp_1", 1))
+    assert delta == {**frame, "previous_response_id": "resp_1", "input": ["I2"]}
+    assert BODY["input"] == ["I1", "I2"]
+
+
+@pytest.mark.parametrize("code", frames.FAULTS)
+def test_every_fault_is_an_error_in_words(code: str) -> None:
+    error = frames.fault_error(code, seconds=1.5)
+    assert error.kind == "transport" and error.code == (PROTOCOL_ERROR if frames.FAULTS[code].unreadable else code)
+    assert "{" not in error.message
+    assert ("1500 ms" in error.message) == code.endswith("timeout")
+    assert frames.fault_error(code, continued=True).repeatable == (
+        frames.FAULTS[code].repeatable or code == "ws_start_timeout"
+    )
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        ({"type": "response.created"}, True),
+        ({"type": "error"}, True),
+        ({"type": "codex.rate_limits"}, False),
+        ({"type": "codex.response.metadata"}, False),
+        ({"type": "keepalive"}, False),
+        ({"type": 7}, False),
+        ({}, False),
+    ],
+)
+def test_only_the_answer_is_progress(event: dict[str, Any], expected: bool) -> None:
+    assert frames.is_progress(event) == expected
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        ({"type": "response.completed", "response": {"id": "r"}}, True),
+        ({"type": "response.completed", "error": None, "response": {"status": "completed", "error": None}}, True),
+        ({"type": "response.completed", "response": {"error": {"code": "server_error"}}}, False),
+        ({"type": "response.completed", "response": {"status": "incomplete"}}, False),
+        ({"type": "response.done", "response": {}}, False),
+        ({"type": "response.incomplete", "response": {}}, False),
+        ({"type": "error"}, False),
+    ],
+)
+def test_only_one_end_is_complete(event: dict[str, Any], expected: bool) -> None:
+    assert is_complete(event) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "end"),
+    [
+        (WSMessage(WSMsgType.CLOSE, 1000, ""), CLOSED),
+        (WSMessage(WSMsgType.CLOSED, None, None), CLOSED),
+        (WSMessage(WSMsgType.BINARY, b"", None), "ws_binary"),
+        (WSMessage(WSMsgType.ERROR, WebSocketError(WSCloseCode.MESSAGE_TOO_BIG, "x"), None), "ws_too_large"),
+        (WSMessage(WSMsgType.ERROR, WebSocketError(WSCloseCode.PROTOCOL_ERROR, "x"), None), "ws_protocol"),
+        (WSMessage(WSMsgType.ERROR, OSError("x"), None), CLOSED),
+    ],
+)
+def test_ends_have_names(message: WSMessage, end: str) -> None:
+    assert _end_of(message) == end
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://h/x/responses", "wss://h/x/responses"),
+        ("http://127.0.0.1:1/x", "ws://127.0.0.1:1/x"),
+        ("wss://h/x", "wss://h/x"),
+        ("ws://h/x", "ws://h/x"),
+    ],
+)
+def test_the_upgrade_has_an_address_of_its_own(url: str, expected: str) -> None:
+    assert socket_url(url) == expected
+
+
+@pytest.mark.parametrize("url", ["ftp://h", "h/x", ""])
+def test_other_addresses_have_no_socket(url: str) -> None:
+    with pytest.raises(HandshakeFailed) as caught:
+        socket_url(url)
+    assert not caught.value.error.repeatable
+
+
+# -- the pool
+
+
+class Thing:
+    closed = False
+
+    def __init__(self, number: int, born: float = 0.0) -> None:
+        self.number, self.born = number, born
+
+
+ME = Owner("s")
+
+
+def test_a_socket_is_lent_to_one_at_a_time() -> None:
+    things: Pool[Thing] = Pool()
+    thing = Thing(1)
+    assert things.put(ME, thing, 0.0) and not things.put(ME, Thing(2), 0.0)
+    assert things.take(Owner("s", "a")) is None
+    assert things.take(ME) is thing and things.take(ME) is None
+
+
+def test_old_and_closed_sockets_are_not_kept() -> None:
+    things: Pool[Thing] = Pool()
+    closed = Thing(1)
+    closed.closed = True
+    assert not things.put(ME, closed, 0.0) and not things.put(ME, Thing(1), pool.MAX_AGE_S + 1)
+    assert things.put(ME, Thing(1), pool.MAX_AGE_S)
+
+
+def test_what_waited_too_long_is_taken_out() -> None:
+    things: Pool[Thing] = Pool()
+    idle, old, dead, good = Thing(1, 1700.0), Thing(2), Thing(3, 1700.0), Thing(4, 1700.0)
+    for number, (thing, since) in enumerate([(idle, 1700.0), (old, 3200.0), (dead, 3400.0), (good, 3400.0)]):
+        assert things.put(Owner(str(number)), thing, since)
+    dead.closed = True
+    assert things.take_old(3501.0) == [idle, old, dead] and things.take_all() == [good] and len(things) == 0
+
+
+def test_a_crowd_loses_those_that_waited_longest() -> None:
+    things: Pool[Thing] = Pool()
+    crowd = [Thing(number) for number in range(pool.CROWD + 1)]
+    for thing in crowd[:-1]:
+        things.put(Owner(str(thing.number)), thing, 0.0)
+    assert things.take_crowd() == []
+    things.take(Owner("0"))
+    things.put(Owner("0"), crowd[0], 1.0)
+    things.put(Owner("last"), crowd[-1], 1.0)
+    assert things.take_crowd() == crowd[1:12] and len(things) == pool.CROWD_TARGET

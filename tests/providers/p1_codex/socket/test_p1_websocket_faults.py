@@ -1,0 +1,232 @@
+"""Every fault that the sandbox knows for P1's sockets and their upgrades, and what becomes of it: what the client sees,
+how often the upstream was asked over which transport, and that nothing is left open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checks import check_message_stream
+from harness import Live, ask, texts
+from outcomes import Broken, Good, Outcome, Refused
+from p1_faults import AGAIN, CALL, FINAL, SHARED, Row, asked_for, case_name, comes_out
+from ws_upstream import leaving_nothing
+
+from proxy.providers.p1_codex.socket import turn_continuation as sockets
+from proxy.providers.p1_codex.socket.keepalive import Timers
+from proxy.sandbox import FAULTS, Place, Sandbox
+from proxy.sandbox.p1.socket.sockets import Limits
+
+THOUGHT_AGAIN = Good(2, blocks=("thinking", "text"), waits=(1.5,))
+SPENT = Refused(429, "rate_limit_error", headers={"Retry-After": "600", **FINAL})
+FORGOTTEN = Refused(400, "invalid_request_error", headers=FINAL, words="not found")
+
+#: What only sockets have, or take differently than HTTP.
+SOCKET: list[Row] = [
+    ("cut_at_once", {}, AGAIN),
+    ("cut_at_once", {"reset": True}, AGAIN),
+    ("cut_at_once", {"times": 9}, Refused(502, "api_error", 4)),
+    ("cut_after_control", {}, AGAIN),
+    ("cut_after_call", {}, CALL),
+    ("cut_after_limit", {}, SPENT),
+    ("close_at_once", {}, AGAIN),
+    ("close_at_once", {"times": 9}, Refused(502, "api_error", 4)),
+    ("close_after_control", {}, AGAIN),
+    ("close_before_output", {}, AGAIN),
+    ("close_before_output", {"code": 1000}, AGAIN),
+    ("close_thinking", {}, THOUGHT_AGAIN),
+    ("close_thinking", {"times": 2}, Broken(attempts=2)),
+    ("close_text", {}, Broken()),
+    ("close_text", {"code": 1000, "reason": "bye"}, Broken()),
+    ("close_arguments", {}, Broken(open="tool_use")),
+    ("close_after_call", {}, CALL),
+    ("close_after_limit", {}, SPENT),
+    ("close_after_terminal", {}, Good()),
+    ("pings", {}, Good()),
+    ("pings_only", {}, Refused(502, "api_error", words="150 ms")),
+    ("pings_only", {"after": "nothing"}, Refused(502, "api_error", words="150 ms")),
+    ("pings_only", {"after": "text"}, Broken(words="150 ms")),
+    ("pings_only", {"count": 3, "every_s": 0.005}, Good()),
+    ("control_only", {}, Refused(502, "api_error", words="150 ms")),
+    ("control_only", {"count": 3, "every_s": 0.005}, Good()),
+    ("pongs_withheld", {}, AGAIN),
+    ("pongs_withheld", {"after": "nothing"}, AGAIN),
+    ("pongs_withheld", {"after": "text"}, Broken(words="pings")),
+    ("pongs_withheld", {"after": "call"}, Broken(open="tool_use", words="pings")),
+    ("pongs_withheld", {"times": 9}, Refused(502, "api_error", 4, words="pings")),
+    ("binary_frame", {}, Broken(words="binary")),
+    ("binary_frame", {"after": "nothing"}, Refused(502, "api_error", words="binary")),
+    ("malformed_json", {}, Good()),
+    ("malformed_json", {"count": 16}, Good()),
+    ("malformed_json", {"count": 17}, Broken(words="not JSON")),
+    ("malformed_json", {"count": 17, "after": "nothing"}, Refused(502, "api_error", words="not JSON")),
+    ("invalid_utf8", {}, Broken(words="protocol")),
+    ("invalid_utf8", {"after": "nothing"}, Refused(502, "api_error", words="protocol")),
+    ("huge_frame", {}, Good()),
+    ("oversized_frame", {}, Broken(words="67108864 bytes")),
+    ("oversized_frame", {"after": "nothing"}, Refused(502, "api_error", words="67108864 bytes")),
+    ("fragments", {}, Good()),
+    ("previous_response_not_found", {}, FORGOTTEN),
+    ("connection_limit", {}, Good(2)),
+    ("connection_limit", {"times": 9}, Refused(529, "overloaded_error", 5, {"Retry-After": "2"})),
+    ("silence_before_head", {"seconds": 9}, Refused(502, "api_error", words="150 ms")),
+    ("silence_mid_text", {"seconds": 9}, Broken(words="150 ms")),
+]
+
+Start = Callable[[str, dict[str, float]], Live]
+
+#: For the cases that are about time; the others must not hang on how busy the machine is.
+PAUSE = {"start": 0.15, "idle": 0.15}
+TIMERS = {"pings_only": PAUSE, "control_only": PAUSE, "pongs_withheld": {"ping": 0.02}}
+
+
+def timers_of(fault: str, params: dict[str, Any], outcome: Outcome) -> dict[str, float]:
+    if params.get("seconds") == 9:
+        return PAUSE
+    return {} if outcome == Good() else TIMERS.get(fault, {})
+
+
+@pytest.fixture
+def start(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
+    def begin(mode: str, timers: dict[str, float]) -> Live:
+        monkeypatch.setattr(sockets, "Timers", partial(Timers, **timers))
+        return Live(sandbox, tmp_path, p1_transport=mode)
+
+    return begin
+
+
+def posts(live: Live) -> int:
+    return sum(seen.socket is None for seen in live.sandbox.p1.requests)
+
+
+def test_every_fault_of_an_answer_has_an_outcome() -> None:
+    assert {name for name, _, _ in [*SHARED, *SOCKET]} == set(FAULTS[Place("p1", "websocket")])
+
+
+@pytest.mark.parametrize(("fault", "params", "outcome"), [*SHARED, *SOCKET], ids=case_name)
+async def test_a_fault_of_an_answer_comes_out_as_the_table_says(
+    start: Start, fault: str, params: dict[str, Any], outcome: Outcome
+) -> None:
+    """What was handed to a socket never goes over HTTP, in either mode, and no socket is used twice."""
+    async with start("websocket", timers_of(fault, params, outcome)) as live, leaving_nothing(live.sandbox.p1.sockets):
+        p1, asked, upgrades = live.sandbox.p1, 0, 0
+        for mode in ("websocket", "auto"):
+            live.config = replace(live.config, p1_transport=mode)
+            for stream in (True, False):
+                live.sleeps.clear()
+                p1.script.replace([{"fault": fault, "match": {"wire": "websocket"}, **params}])
+                answer = await live.post(asked_for(fault, params, stream=stream))
+                comes_out(live, answer, outcome, stream=stream)
+                asked, upgrades = asked + outcome.attempts, upgrades + outcome.attempts
+                assert (live.upstream, p1.sockets.total, posts(live)) == (asked, upgrades, 0)
+
+
+# -- the upgrade
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a request ends in one mode, and how many upgrades it took. An answer came over a socket, or by a POST."""
+
+    outcome: Outcome
+    upgrades: int = 1
+    post: bool = False
+
+
+OVER_HTTP = Way(Good(), post=True)
+TWICE = Way(AGAIN, 2)
+BUSY = Way(Refused(529, "overloaded_error", headers={"Retry-After": "2"}), 4)
+
+#: fault -> what becomes of it in the mode websocket, and in the mode auto
+UPGRADES: list[tuple[str, dict[str, Any], Way, Way]] = [
+    ("upgrade_unauthorized", {}, Way(Good(), 2), Way(Good(), 2)),
+    (
+        "upgrade_unauthorized",
+        {"times": 9},
+        Way(Refused(401, "authentication_error", headers=FINAL), 2),
+        Way(Good(), 2, post=True),
+    ),
+    ("upgrade_forbidden", {}, Way(Good(waits=(3.0, 1.0)), 2), Way(Good(waits=(3.0, 1.0)), 2)),
+    (
+        "upgrade_forbidden",
+        {"times": 9},
+        Way(Refused(403, "permission_error", headers=FINAL), 2),
+        Way(Good(waits=(3.0, 1.0)), 2, post=True),
+    ),
+    ("upgrade_limits", {"per_second": 9}, Way(Good()), Way(Good())),
+    ("upgrade_limits", {"per_second": 0}, Way(Good(waits=(3.0, 1.0)), 2), Way(Good(waits=(3.0, 1.0)), 2)),
+    ("upgrade_limits", {"most_open": 0}, Way(Good(waits=(3.0, 1.0)), 2), Way(Good(waits=(3.0, 1.0)), 2)),
+    ("upgrade_not_found", {}, Way(Refused(404, "not_found_error", headers=FINAL)), OVER_HTTP),
+    ("upgrade_required", {}, Way(Refused(426, "invalid_request_error", headers=FINAL)), OVER_HTTP),
+    ("upgrade_rate_limit", {"seconds": 2}, Way(Good(waits=(2.0,)), 2), OVER_HTTP),
+    (
+        "upgrade_rate_limit",
+        {"seconds": 31},
+        Way(Refused(429, "rate_limit_error", headers={"Retry-After": "31"})),
+        OVER_HTTP,
+    ),
+    (
+        "upgrade_usage_limit",
+        {},
+        Way(Refused(429, "rate_limit_error", headers={"Retry-After": "3600", **FINAL})),
+        OVER_HTTP,
+    ),
+    ("upgrade_server_error", {}, TWICE, OVER_HTTP),
+    ("upgrade_server_error", {"times": 9}, BUSY, OVER_HTTP),
+    ("upgrade_overloaded", {"retry_after": 2}, Way(Good(waits=(2.0,)), 2), OVER_HTTP),
+    ("upgrade_html", {}, TWICE, OVER_HTTP),
+    ("upgrade_redirect", {}, TWICE, OVER_HTTP),
+    ("upgrade_hang", {}, TWICE, OVER_HTTP),
+    ("upgrade_hang", {"times": 9}, Way(Refused(502, "api_error", words="400 ms"), 4), OVER_HTTP),
+    # the HTTP library asks once more by itself: the connection may have been an old one
+    ("upgrade_cut", {}, Way(Good(), 2), Way(Good(), 2)),
+    ("upgrade_cut", {"times": 2}, Way(AGAIN, 3), Way(Good(), 2, post=True)),
+    ("upgrade_cut", {"times": 9}, Way(Refused(502, "api_error", words="cannot reach"), 8), Way(Good(), 2, post=True)),
+    ("upgrade_wrong_accept", {}, TWICE, OVER_HTTP),
+    ("upgrade_no_accept", {}, TWICE, OVER_HTTP),
+    ("upgrade_other_protocol", {}, TWICE, OVER_HTTP),
+    ("upgrade_extension", {}, TWICE, OVER_HTTP),
+    ("upgrade_extension", {"times": 9}, Way(Refused(502, "api_error", words="rules of WebSocket"), 4), OVER_HTTP),
+    ("upgrade_subprotocol", {}, TWICE, OVER_HTTP),
+]
+
+
+def test_every_fault_of_an_upgrade_has_an_outcome() -> None:
+    assert {name for name, *_ in UPGRADES} == set(FAULTS[Place("p1", "upgrade", stream=False)])
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("mode", ["websocket", "auto"])
+@pytest.mark.parametrize(("fault", "params", "websocket", "auto"), UPGRADES, ids=case_name)
+async def test_a_fault_of_an_upgrade_comes_out_as_the_table_says(
+    start: Start, fault: str, params: dict[str, Any], websocket: Way, auto: Way, mode: str, stream: bool
+) -> None:
+    """Nothing was asked yet, so it may go over HTTP where the mode allows it; once, and not over both."""
+    way = websocket if mode == "websocket" else auto
+    # long enough for a busy machine: an upgrade that is given up before it arrived would not be counted
+    timers = {"connect": 0.4} if fault == "upgrade_hang" else {}
+    async with start(mode, timers) as live, leaving_nothing(live.sandbox.p1.sockets):
+        live.sandbox.p1.script.extend([{"fault": fault, **params}])
+        answer = await live.post(asked_for(fault, params, stream=stream))
+        comes_out(live, answer, way.outcome, stream=stream)
+        good = isinstance(way.outcome, Good)
+        assert (live.sandbox.p1.sockets.total, live.upstream, posts(live)) == (way.upgrades, good, way.post)
+
+
+async def test_a_burst_that_the_edge_refuses_is_answered_whole(start: Start) -> None:
+    """More at a time than it lets in: each is asked once, over a socket or over HTTP."""
+    async with start("auto", {}) as live, leaving_nothing(live.sandbox.p1.sockets):
+        live.sandbox.p1.options.limits = Limits(per_second=3)
+        live.sandbox.p1.sockets.clock = lambda: 0.0  # the second does not end
+        answers = await asyncio.gather(*(live.stream(ask(f"question {number}")) for number in range(12)))
+        for number, answer in enumerate(answers):
+            check_message_stream(answer.events)
+            assert f"question {number}" in texts(answer.events)
+        refused = [seen for seen in live.sandbox.p1.sockets.seen if seen.status == 403]
+        assert refused and (live.upstream, posts(live)) == (12, 12 - 3)
+        assert 1 <= live.sleeps.count(3.0) <= 9  # who comes when that is known does not wait

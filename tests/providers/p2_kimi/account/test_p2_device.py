@@ -1,0 +1,123 @@
+"""The device id and its headers."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import sys
+from pathlib import Path
+
+import pytest
+
+from proxy.errors import ProxyError
+from proxy.providers.p2_kimi.account import device
+from proxy.providers.p2_kimi.account.device import client_of, device_headers, device_id, device_path, header_text
+
+REPO = Path(__file__).parents[4]
+
+CHILD = """
+import asyncio, sys
+from pathlib import Path
+from proxy.providers.p2_kimi.account.device import device_id
+print("ready", flush=True)
+sys.stdin.readline()
+print(asyncio.run(device_id(Path(sys.argv[1]))), flush=True)
+"""
+
+
+async def test_made_once_and_kept(tmp_path: Path) -> None:
+    first = await device_id(tmp_path)
+    assert len(first) == 32 and first.isalnum() and first == first.lower()
+    assert await device_id(tmp_path) == first == device_path(tmp_path).read_text()
+    assert device_path(tmp_path).stat().st_mode & 0o777 == 0o600
+    assert device_path(tmp_path).parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [(b" abc \n", "abc"), (b"6f1b-dashed", "6f1b-dashed"), (b"", "new"), (b" \n", "new"), (b"\xff\xfe\x00", "new")],
+)
+async def test_stored_content(tmp_path: Path, content: bytes, found: str) -> None:
+    path = device_path(tmp_path)
+    path.parent.mkdir()
+    path.write_bytes(content)
+    assert await device_id(tmp_path, new_id=lambda: "new") == found
+    assert path.read_bytes() == (content if found != "new" else b"new")
+
+
+async def test_tasks_agree(tmp_path: Path) -> None:
+    assert len(set(await asyncio.gather(*(device_id(tmp_path) for _ in range(10))))) == 1
+
+
+async def test_processes_agree(tmp_path: Path) -> None:
+    pipe = asyncio.subprocess.PIPE
+    children = [
+        await asyncio.create_subprocess_exec(
+            sys.executable, "-c", CHILD, str(tmp_path), stdin=pipe, stdout=pipe, cwd=REPO
+        )
+        for _ in range(4)
+    ]
+    for child in children:
+        assert child.stdout is not None and await child.stdout.readline() == b"ready\n"
+    answers = await asyncio.gather(*(child.communicate(b"go\n") for child in children))
+    assert {out for out, _ in answers} == {f"{device_path(tmp_path).read_text()}\n".encode()}
+
+
+async def test_folder_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "p2").write_text("")
+    with pytest.raises(ProxyError, match=r"device id in .* cannot be used"):
+        await device_id(tmp_path)
+
+
+async def test_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "node", lambda: "电脑")
+    monkeypatch.setattr(platform, "version", lambda: "#1 SMP\x07 é\n")
+    monkeypatch.setattr(device, "device_model", lambda: "Linux 6.8.0 x86_64")
+    assert await device_headers(tmp_path) == {
+        "User-Agent": "KimiCLI/1.37.0",
+        "X-Msh-Platform": "kimi_cli",
+        "X-Msh-Version": "1.37.0",
+        "X-Msh-Device-Name": "unknown",
+        "X-Msh-Device-Model": "Linux 6.8.0 x86_64",
+        "X-Msh-Os-Version": "#1 SMP",
+        "X-Msh-Device-Id": device_path(tmp_path).read_text(),
+    }
+    newer = await device_headers(tmp_path, "KimiCLI/1.52.0")
+    assert (newer["User-Agent"], newer["X-Msh-Version"]) == ("KimiCLI/1.52.0", "1.52.0")
+
+
+@pytest.mark.parametrize(
+    ("user_agent", "client"),
+    [
+        ("KimiCLI/1.52.0", ("kimi_cli", "1.52.0")),
+        ("kimi-code-cli/2.1.0 (linux)", ("kimi_code_cli", "2.1.0")),
+        ("claude-cli/2.0", ("kimi_cli", "1.37.0")),
+        ("", ("kimi_cli", "1.37.0")),
+    ],
+)
+def test_version_goes_with_the_user_agent(user_agent: str, client: tuple[str, str]) -> None:
+    assert client_of(user_agent) == client
+
+
+@pytest.mark.parametrize(
+    ("system", "release", "version", "machine", "model"),
+    [
+        ("Linux", "6.8.0", "#1 SMP", "x86_64", "Linux 6.8.0 x86_64"),
+        ("Darwin", "24.1.0", "Darwin Kernel", "arm64", "macOS 15.1.1 arm64"),
+        ("Windows", "10", "10.0.22631", "AMD64", "Windows 11 AMD64"),
+        ("Windows", "10", "10.0.19045", "AMD64", "Windows 10 AMD64"),
+        ("", "", "", "", ""),
+    ],
+)
+def test_device_model(
+    monkeypatch: pytest.MonkeyPatch, system: str, release: str, version: str, machine: str, model: str
+) -> None:
+    for name, value in (("system", system), ("release", release), ("version", version), ("machine", machine)):
+        monkeypatch.setattr(platform, name, lambda value=value: value)
+    monkeypatch.setattr(platform, "mac_ver", lambda: ("15.1.1", ("", "", ""), ""))
+    assert device.device_model.__wrapped__() == model
+
+
+@pytest.mark.parametrize(("text", "shown"), [("a\r\nb", "ab"), ("  ~ ", "~"), ("", "unknown"), ("é", "unknown")])
+def test_header_text(text: str, shown: str) -> None:
+    assert header_text(text) == shown

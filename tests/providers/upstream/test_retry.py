@@ -1,0 +1,153 @@
+"""When an upstream is asked again."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.errors import KINDS, RequestError, SignInError, UpstreamError
+from proxy.providers.upstream.retry import (
+    CAP_S,
+    COMMIT,
+    MAX_EMPTY_RETRIES,
+    MAX_RETRIES,
+    MAX_THINKING_RETRIES,
+    RETRYABLE,
+    Again,
+    GiveUp,
+    Shown,
+    backoff,
+    decide,
+    decide_empty,
+    parse_retry_after,
+)
+
+NOW = 1_800_000_000.0
+
+
+def failed(kind: str = "transient", retry_after: float | None = None, *, repeatable: bool = True) -> UpstreamError:
+    return UpstreamError("x", kind=kind, retry_after=retry_after, repeatable=repeatable)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_what_passes_by_itself_is_tried_again(kind: str) -> None:
+    decision = decide(failed(kind), attempt=0, shown=Shown.NOTHING, chance=0.5)
+    assert isinstance(decision, Again) == (kind in RETRYABLE)
+
+
+@pytest.mark.parametrize(
+    ("shown", "retries"), [(Shown.NOTHING, MAX_RETRIES), (Shown.THINKING, MAX_THINKING_RETRIES), (Shown.CONTENT, 0)]
+)
+def test_the_more_was_shown_the_less_is_repeated(shown: Shown, retries: int) -> None:
+    decisions = [decide(failed(), attempt=attempt, shown=shown, chance=0.5) for attempt in range(6)]
+    assert [isinstance(decision, Again) for decision in decisions] == [attempt < retries for attempt in range(6)]
+
+
+#: What went wrong -> how often it is tried again when nothing, thinking or content was shown.
+RULE = {
+    "transient": (3, 1, 0),
+    "overloaded": (3, 1, 0),
+    "rate_limit": (3, 1, 0),
+    "transport": (3, 1, 0),
+    "empty": (2, 0, 0),
+    "empty after a tool result": (1, 0, 0),
+    "maybe at work": (0, 0, 0),
+    "usage_limit": (0, 0, 0),
+    "context": (0, 0, 0),
+    "invalid_request": (0, 0, 0),
+    "sign_in": (0, 0, 0),
+    "permission": (0, 0, 0),
+    "bad_answer": (0, 0, 0),
+}
+
+
+@pytest.mark.parametrize("problem", RULE)
+@pytest.mark.parametrize("shown", Shown)
+def test_the_commit_rule(problem: str, shown: Shown) -> None:
+    def again(attempt: int) -> bool:
+        if problem.startswith("empty"):
+            tool = problem != "empty"
+            return decide_empty(attempt=attempt, shown=shown, after_tool_result=tool, chance=0) != GiveUp()
+        error = failed("transport", repeatable=False) if problem == "maybe at work" else failed(problem)
+        return decide(error, attempt=attempt, shown=shown, chance=0) != GiveUp()
+
+    assert [again(attempt) for attempt in range(6)] == [attempt < RULE[problem][shown] for attempt in range(6)]
+
+
+def test_causes_are_removed_only_before_anything_was_shown() -> None:
+    assert [COMMIT[shown].cures for shown in Shown] == [True, False, False]
+
+
+def test_what_may_be_at_work_already_is_not_repeated() -> None:
+    error = failed("transport", repeatable=False)
+    assert decide(error, attempt=0, shown=Shown.NOTHING, chance=0) == GiveUp()
+
+
+@pytest.mark.parametrize("error", [RequestError("x"), SignInError("x")])
+def test_what_is_not_the_upstreams_fault_is_not_repeated(error: RequestError | SignInError) -> None:
+    assert decide(error, attempt=0, shown=Shown.NOTHING, chance=0) == GiveUp()
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "expected"),
+    [
+        (2.0, Again(2.0)),
+        (0.5, Again(0.5)),
+        (0.0, Again(0.1)),
+        (30.0, Again(30.0)),
+        (30.1, GiveUp()),
+        (3600.0, GiveUp()),
+    ],
+)
+def test_a_named_wait_is_kept_or_left_to_the_client(retry_after: float, expected: Again | GiveUp) -> None:
+    assert decide(failed("rate_limit", retry_after), attempt=0, shown=Shown.NOTHING, chance=0.5) == expected
+
+
+@given(st.integers(0, 50), st.floats(0, 1))
+def test_waits_grow_and_are_bounded(attempt: int, chance: float) -> None:
+    step = min(CAP_S, 2.0 * 2**attempt)
+    assert step / 2 <= backoff(attempt, chance) <= step
+
+
+def test_waits_without_a_name() -> None:
+    assert [backoff(attempt, 0.5) for attempt in range(6)] == [1.5, 3.0, 6.0, 12.0, 22.5, 22.5]
+
+
+@pytest.mark.parametrize(("after_tool_result", "retries"), [(False, MAX_EMPTY_RETRIES), (True, 1)])
+def test_empty_answers_are_asked_again_a_little(after_tool_result: bool, retries: int) -> None:
+    decisions = [
+        decide_empty(attempt=attempt, shown=Shown.NOTHING, after_tool_result=after_tool_result, chance=0)
+        for attempt in range(4)
+    ]
+    assert [isinstance(decision, Again) for decision in decisions] == [attempt < retries for attempt in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        ("2", 2.0),
+        ("1.5", 1.5),
+        ("0", 0.0),
+        (" 31 ", 31.0),
+        ("-1", None),
+        ("soon", None),
+        ("", None),
+        ("nan", None),
+        ("inf", None),
+        ("1e99", None),
+        ("Fri, 15 Jan 2027 08:00:30 GMT", 30.0),
+        ("Fri, 15 Jan 2027 07:59:30 GMT", None),
+        ("Fri, 15 Jan 2027 09:00:30 +0100", 30.0),
+        ("Fri, 99 Jan 2027", None),
+    ],
+)
+def test_retry_after_is_a_number_or_a_date(value: str | None, expected: float | None) -> None:
+    assert parse_retry_after(value, now=NOW) == expected
+
+
+def test_a_far_date_is_kept_and_left_to_the_client() -> None:
+    seconds = parse_retry_after("Fri, 01 Jan 2038 00:00:00 GMT", now=NOW)
+    assert seconds is not None and seconds > 300_000_000
+    assert decide(failed("rate_limit", seconds), attempt=0, shown=Shown.NOTHING, chance=0) == GiveUp()

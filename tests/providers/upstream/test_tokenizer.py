@@ -1,0 +1,123 @@
+"""Counting: the right numbers, remembered within bounds, off the loop, and never a reason to fail."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from proxy.core.tokens.counting import rough_length
+from proxy.errors import BusyError
+from proxy.providers.upstream import tokenizer as module
+from proxy.providers.upstream.tokenizer import Tokenizer
+
+
+@pytest.fixture
+def tokenizer() -> Iterator[Tokenizer]:
+    made = Tokenizer()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("", 0),
+        ("a" * 4096, 512),
+        ("汉字测试上下文压缩" * 384, 2688),
+        (base64.b64encode(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ").decode()[:32] * 112, 2240),
+        ("function f(a){return a===0?1:a*f(a-1)};" * 96, 1632),
+        ("gpt-5.5", 6),
+        ("gpt-5.6-sol", 7),
+        ("gpt-5.6-luna", 8),
+        ("<|endoftext|>", 7),
+    ],
+)
+async def test_texts_have_the_known_number_of_tokens(tokenizer: Tokenizer, text: str, count: int) -> None:
+    if text.startswith("QUJD"):
+        text = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo" * 112
+    assert await tokenizer.run(lambda length: length(text)) == count
+    assert await tokenizer.run(lambda length: length(text)) == count
+
+
+@pytest.mark.parametrize("text", [" " * 3_000_000, "\t" * 2_000_000, "\n" * 2_000_000, "x" * 1_000_000, "\ud800" * 10])
+async def test_texts_that_break_encoders_are_counted(tokenizer: Tokenizer, text: str) -> None:
+    started = time.monotonic()
+    assert await tokenizer.run(lambda length: length(text)) > 0
+    assert time.monotonic() - started < 5
+
+
+async def test_the_loop_goes_on_while_a_count_runs(tokenizer: Tokenizer) -> None:
+    main = threading.get_ident()
+    gate = threading.Event()
+    counting = asyncio.ensure_future(tokenizer.run(lambda _: (gate.wait(5), threading.get_ident())[1]))
+    await asyncio.sleep(0.01)
+    assert not counting.done()
+    gate.set()
+    assert await counting != main
+
+
+async def test_counts_that_do_not_get_their_turn_are_refused(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_WAIT_S", 0.05)
+    gate = threading.Event()
+    busy = [asyncio.ensure_future(tokenizer.run(lambda _: gate.wait(5))) for _ in range(module.WORKERS)]
+    await asyncio.sleep(0)
+    with pytest.raises(BusyError) as raised:
+        await tokenizer.run(lambda length: length("x"))
+    assert raised.value.status == 503 and raised.value.retry_after == 1
+    gate.set()
+    await asyncio.gather(*busy, return_exceptions=True)
+
+
+async def test_a_vocabulary_that_cannot_be_read_costs_accuracy_only(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise ValueError("damaged")
+
+    monkeypatch.setattr(module, "load_encoding", broken)
+    text = "some text " * 100
+    assert await tokenizer.run(lambda length: length(text)) == rough_length(text)
+    assert tokenizer.problem == "ValueError: damaged"
+    assert await tokenizer.run(lambda _: tokenizer.truncate("x" * 100, 10)) == "x" * 30
+
+
+async def test_a_panic_of_the_encoder_costs_accuracy_only(tokenizer: Tokenizer) -> None:
+    class PanicException(BaseException):
+        pass
+
+    class Encoder:
+        def encode_ordinary(self, text: str) -> list[int]:
+            raise PanicException
+
+    tokenizer._encoding = Encoder()  # type: ignore[assignment]
+    assert await tokenizer.run(lambda length: length("short")) == rough_length("short")
+    assert await tokenizer.run(lambda length: length("x" * 1000)) == rough_length("x" * 1000)
+
+
+async def test_what_is_remembered_is_bounded(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_REMEMBERED", 3)
+    for number in range(10):
+        await tokenizer.run(lambda length, number=number: length(f"{number} " * 100))
+    assert len(tokenizer._newer) <= 3 and len(tokenizer._older) <= 3
+
+
+async def test_a_text_is_cut_at_whole_characters(tokenizer: Tokenizer) -> None:
+    for text in ("hello world " * 100, "汉字测试" * 100, "😀" * 100):
+        cut = await tokenizer.run(lambda _, text=text: tokenizer.truncate(text, 7))
+        assert text.startswith(cut) and 0 < len(cut) < len(text)
+        assert await tokenizer.run(lambda length, cut=cut: length(cut)) <= 8
+    assert await tokenizer.run(lambda _: tokenizer.truncate("short", 7)) == "short"
+
+
+def test_a_damaged_vocabulary_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "VOCABULARY_SHA256", "0" * 64)
+    load = getattr(module.load_encoding, "__wrapped__", module.load_encoding)
+    with pytest.raises(ValueError, match="damaged"):
+        load()

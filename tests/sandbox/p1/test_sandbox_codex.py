@@ -1,0 +1,158 @@
+"""What Codex CLI sends to the backend natively, reduced to one example of each kind, and its tool turns."""
+
+import json
+from typing import Any
+
+import pytest
+from p1_sandbox_client import LITE, MARKER, Client, developer, tool, user
+
+from proxy.sandbox.model.code_mode import declared
+
+PLACE = user("<environment_context>\n  <cwd>/work</cwd>\n</environment_context>")
+
+FUNCTIONS = """Run JavaScript code to orchestrate/compose tool calls
+
+### `apply_patch`
+declare const tools: { apply_patch(input: string): Promise<unknown>; };
+
+### `exec_command`
+declare const tools: { exec_command(args: {
+  // Shell command to execute.
+  cmd: string;
+  tty?: boolean;
+}): Promise<{ output: string; }>; };
+
+### `get_goal`
+declare const tools: { get_goal(args: {}): Promise<unknown>; };
+"""
+
+GRAMMAR = {"type": "grammar", "syntax": "lark", "definition": "start: /[\\s\\S]+/"}
+EXEC = {"type": "custom", "name": "exec", "description": FUNCTIONS, "format": GRAMMAR}
+SEARCHER = {"type": "tool_search", "execution": "client", "description": "d", "parameters": {"type": "object"}}
+
+
+def namespace(name: str, *tools: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "namespace", "name": name, "description": "", "tools": list(tools)}
+
+
+def body(*items: dict[str, Any], **members: Any) -> dict[str, Any]:
+    """What both shapes have in common."""
+    return {
+        "stream": True,
+        "input": [developer("You are Codex."), PLACE, *items],
+        "tool_choice": "auto",
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "prompt_cache_key": "thread",
+        "client_metadata": {"thread_id": "thread", "x-codex-turn-metadata": '{"turn_id":"1"}'},
+        **members,
+    }
+
+
+def known(*items: dict[str, Any], **members: Any) -> dict[str, Any]:
+    """The request for a model that Codex knows: on the lite lane, with one tool for scripts."""
+    tools = [namespace("functions", EXEC, tool("wait", "cell_id")), namespace("collaboration", tool("send", "text"))]
+    offered = {"type": "additional_tools", "id": "at_1", "role": "developer", "tools": tools}
+    lite = {
+        "model": "gpt-5.6-sol",
+        "parallel_tool_calls": False,
+        "reasoning": {"effort": "low", "context": "all_turns"},
+        "text": {"verbosity": "low"},
+    }
+    common = body(*items)
+    return {**common, **lite, "input": [offered, *common["input"]], **members}
+
+
+def unknown(*items: dict[str, Any], **members: Any) -> dict[str, Any]:
+    """The request for a model that it does not know, or knows to be on the full lane."""
+    tools = [
+        tool("exec_command", "cmd"),
+        namespace("multi_agent_v1", tool("close_agent", "target")),
+        {"type": "custom", "name": "apply_patch", "description": "Edits files.", "format": GRAMMAR},
+        SEARCHER,
+        {"type": "web_search", "external_web_access": False, "search_content_types": ["text", "image"]},
+    ]
+    full = {"model": "gpt-5.5", "tools": tools, "parallel_tool_calls": True, "reasoning": {"summary": "auto"}}
+    return {**body(*items), **full, **members}
+
+
+def lane(sent: dict[str, Any]) -> dict[str, str]:
+    return {LITE: "true"} if sent["input"][0]["type"] == "additional_tools" else {}
+
+
+@pytest.mark.parametrize("shape", [known, unknown])
+async def test_a_plain_turn(client: Client, shape: Any) -> None:
+    sent = shape(user("hello there"))
+    assert '"hello there"' in (await client.ask(sent, lane(sent))).text
+
+
+def runs(call: str) -> dict[str, str]:
+    """The call of `exec` with a script that runs this."""
+    return {"name": "exec", "input": f"const result = await tools.{call}; text(result?.output ?? result);"}
+
+
+CALLS: list[tuple[Any, str, dict[str, Any]]] = [
+    (known, 'use exec_command: {"cmd": "ls", "tty": true}', runs('exec_command({"cmd":"ls","tty":true})')),
+    (known, "use exec_command: ls -la", runs('exec_command({"cmd":"ls -la"})')),
+    (known, "use apply_patch: *** Begin", runs('apply_patch("*** Begin")')),
+    (known, "use exec: text(1)", {"name": "exec", "input": "text(1)"}),
+    (known, "use send: hi", {"name": "send", "namespace": "collaboration", "arguments": '{"text":"hi"}'}),
+    (unknown, "use exec_command: ls", {"name": "exec_command", "arguments": '{"cmd":"ls"}'}),
+    (unknown, "use apply_patch: *** Begin", {"name": "apply_patch", "input": "*** Begin"}),
+    (unknown, "use multi_agent_v1__close_agent: a", {"name": "close_agent", "namespace": "multi_agent_v1"}),
+]
+
+
+@pytest.mark.parametrize(("shape", "prompt", "expected"), CALLS, ids=[row[1] for row in CALLS])
+async def test_a_tool_turn(client: Client, shape: Any, prompt: str, expected: dict[str, Any]) -> None:
+    """The call is made in the form in which the tool was offered, and its result, as Codex sends it, is understood."""
+    sent = shape(user(prompt))
+    *_, item = (await client.ask(sent, lane(sent))).items
+    assert {name: item.get(name) for name in expected} == expected
+    result = {
+        "type": f"{item['type']}_output",
+        "id": "fco_1",
+        "call_id": item["call_id"],
+        "output": [{"type": "input_text", "text": "Script completed"}, {"type": "input_text", "text": "from-codex"}],
+    }
+    again = shape(user(prompt), item, result)
+    assert "from-codex" in (await client.ask(again, lane(again))).text
+
+
+def spoilt(sent: dict[str, Any], *path: Any) -> dict[str, Any]:
+    """A copy with an unknown member at the path."""
+    copy: dict[str, Any] = json.loads(json.dumps(sent))
+    place: Any = copy
+    for step in path:
+        place = place[step]
+    place["surprise"] = {}
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        (spoilt(known()), "Unsupported parameter: surprise"),
+        (spoilt(known(), "input", 0), "input[0].surprise"),
+        (spoilt(known(), "input", 0, "tools", 0), "tools.surprise"),
+        (spoilt(known(), "input", 0, "tools", 0, "tools", 0), "tools.surprise"),
+        (spoilt(known(), "input", 0, "tools", 0, "tools", 0, "format"), "format"),
+        (spoilt(known(), "reasoning"), "reasoning.surprise"),
+        (spoilt(known(), "text"), "text.surprise"),
+        (spoilt(known(), "client_metadata"), "client_metadata"),
+        (spoilt(unknown(), "tools", 3), "tools.surprise"),
+        (spoilt(unknown(), "tools", 4), "tools.surprise"),
+        (unknown(tools=[namespace("n", {"type": "web_search"})]), "Unsupported tool type: web_search"),
+        (unknown(tools=[{**EXEC, "format": {"type": "json"}}]), "format"),
+        (unknown(tools=[{**EXEC, "format": {**GRAMMAR, "syntax": "peg"}}]), "format.syntax"),
+        (known(client_metadata={**MARKER, "n": 1}), "client_metadata"),
+    ],
+)
+async def test_what_is_refused(client: Client, sent: dict[str, Any], words: str) -> None:
+    reply = await client.ask(sent, lane(sent))
+    assert (reply.status, words in reply.data.decode()) == (400, True), reply.data
+
+
+def test_functions_of_a_script() -> None:
+    assert declared(FUNCTIONS) == {"apply_patch": None, "exec_command": "cmd", "get_goal": None}
+    assert declared("Edits files.") == {}

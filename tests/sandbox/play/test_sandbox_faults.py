@@ -1,0 +1,354 @@
+"""Scripts and every named fault, seen by a raw client."""
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import aiohttp
+import pytest
+from p1_sandbox_client import BASH, READ, THINKING, Client, Reply, full, user
+
+from proxy.sandbox import FAULTS, Place, Sandbox, ScriptError
+from proxy.sandbox.wires.encrypted_content import check_seal
+from proxy.sandbox.wires.responses.failures import FAILURES
+
+ADDED = "response.output_item.added"
+DONE = "response.output_item.done"
+TEXT = "response.output_text.delta"
+ARGUMENTS = "response.function_call_arguments.delta"
+
+
+async def played(client: Client, fault: str, body: dict[str, Any] | None = None, **params: Any) -> Reply:
+    client.sandbox.p1.script.replace([{"fault": fault, **params}])
+    return await client.ask(full() if body is None else body)
+
+
+HTTP: list[tuple[str, dict[str, Any], int, str]] = [
+    ("rate_limit", {"seconds": 2}, 429, "rate_limit_exceeded"),
+    ("huge_retry_after", {}, 429, "rate_limit_exceeded"),
+    ("usage_limit", {"seconds": 60}, 429, '"resets_in_seconds":60'),
+    ("overloaded", {"status": 529, "retry_after": 1}, 529, "server_is_overloaded"),
+    ("server_error", {}, 500, "server_error"),
+    ("html_error", {}, 502, "<html>"),
+    ("redirect", {}, 302, ""),
+    ("unauthorized", {}, 401, "token_expired"),
+    ("forbidden", {}, 403, "Access denied"),
+    ("context_http", {}, 400, "context window"),
+    ("unsealable", {}, 400, "could not be verified"),
+]
+
+
+@pytest.mark.parametrize(("fault", "params", "status", "words"), HTTP, ids=[row[0] for row in HTTP])
+async def test_http_faults(client: Client, fault: str, params: dict[str, Any], status: int, words: str) -> None:
+    reply = await played(client, fault, **params)
+    assert (reply.status, words in reply.data.decode()) == (status, True), reply.data
+    assert reply.headers["x-request-id"]
+    assert client.sandbox.p1.requests[-1].status == status
+    assert (await client.ask(full())).status == 200, "a step is used once"
+
+
+async def test_retry_after_and_content_types(client: Client) -> None:
+    assert (await played(client, "rate_limit", seconds=2)).headers["retry-after"] == "2"
+    assert (await played(client, "huge_retry_after")).headers["retry-after"] == "86400"
+    assert (await played(client, "html_error")).headers["content-type"].startswith("text/html")
+    assert (await played(client, "redirect")).headers["location"] == "/elsewhere"
+
+
+#: Fault -> the last event that arrives, and whether the connection broke.
+ENDINGS: list[tuple[str, dict[str, Any], str | None, bool]] = [
+    ("cut_before_output", {}, "response.in_progress", True),
+    ("cut_text", {}, TEXT, True),
+    ("cut_text", {"reset": True}, TEXT, True),
+    ("cut_thinking", {}, "response.reasoning_summary_text.delta", True),
+    ("cut_arguments", {}, ARGUMENTS, True),
+    ("cut_frame", {}, TEXT, True),
+    ("cut_after_terminal", {}, "response.completed", True),
+    ("end_without_terminal", {}, DONE, False),
+    ("end_before_output", {}, "response.in_progress", False),
+    ("completed_with_error", {}, "response.completed", False),
+    ("failed", {}, "response.failed", False),
+    ("error_event", {}, "error", False),
+    ("incomplete", {}, "response.incomplete", False),
+    ("incomplete", {"event": "response.completed"}, "response.completed", False),
+    ("late_events", {}, "response.failed", False),
+    ("rate_limits", {"then_end": True}, "codex.rate_limits", False),
+]
+
+
+@pytest.mark.parametrize(("fault", "params", "last", "broken"), ENDINGS)
+async def test_endings(client: Client, fault: str, params: dict[str, Any], last: str, broken: bool) -> None:
+    reply = await played(client, fault, full(**THINKING), **params)
+    assert reply.status == 200
+    assert (reply.types[-1], reply.broken is not None) == (last, broken)
+    await client.sandbox.p1.idle()
+
+
+#: Faults whose answer is still a whole, good one for a patient reader.
+HARMLESS = [
+    "keepalives", "unknown_events", "comments", "comments_only", "done_sentinel", "rate_limits", "tiny_writes", "crlf",
+    "bare_terminal", "no_deltas", "arguments_in_done", "arguments_in_item", "no_arguments", "interleaved",
+    "sealed_only_added", "sealed_only_done", "sealed_differs", "fixed_call_ids", "read_pages_empty",
+    "read_huge_offset", "read_spaces", "empty", "refusal",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", HARMLESS)
+async def test_whole_answers(client: Client, fault: str) -> None:
+    reply = await played(client, fault, full(user("use Bash: ls"), tools=[BASH, READ], **THINKING))
+    assert reply.broken is None
+    assert reply.types[-1] == "response.completed"
+    numbers = [event["sequence_number"] for event in reply.events]
+    assert numbers == sorted(set(numbers))
+
+
+async def test_bytes_that_no_reader_likes(client: Client) -> None:
+    assert b'{"type":"response.outp\n\n' in (await played(client, "malformed_json")).data
+    assert b"\xff\xfe" in (await played(client, "invalid_utf8")).data
+    assert len((await played(client, "huge_frame")).data) > 9 * 1024 * 1024
+    assert (await played(client, "comments")).data.startswith(b": keepalive\n\n")
+    assert b"\r\n\r\n" in (await played(client, "crlf")).data
+    assert (await played(client, "done_sentinel")).data.endswith(b"data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize("fault", ["silence_before_head", "silence_after_created", "silence_mid_text"])
+async def test_silence(client: Client, fault: str) -> None:
+    client.sandbox.p1.script.extend([{"fault": fault, "seconds": 0.15}])
+    start = time.monotonic()
+    async with client.post(full()) as response:
+        head = time.monotonic() - start
+        await response.content.readany()
+        first = time.monotonic() - start
+        await response.read()
+        whole = time.monotonic() - start
+    assert whole >= 0.15
+    assert (head >= 0.15) is (fault == "silence_before_head")
+    assert (first >= 0.15) is (fault == "silence_before_head")
+
+
+async def test_endless_silence_ends_when_the_client_leaves(client: Client) -> None:
+    client.sandbox.p1.script.extend([{"fault": "silence_mid_arguments", "seconds": None}])
+    async with client.post(full()) as response:
+        assert ARGUMENTS.encode() in await response.content.readany()
+        assert client.sandbox.p1.active == 1
+        response.close()
+    await client.sandbox.p1.idle()
+
+
+async def test_a_client_that_leaves_a_slow_answer_releases_it(client: Client) -> None:
+    client.sandbox.p1.options.word_delay_s = 0.01
+    async with client.post(full(user("stream 10000 words"))) as response:
+        for _ in range(5):
+            await response.content.readany()
+        response.close()
+    await client.sandbox.p1.idle()
+
+
+@pytest.mark.parametrize("code", FAILURES)
+async def test_failed_with_each_code(client: Client, code: str) -> None:
+    reply = await played(client, "failed", code=code)
+    response = reply.final
+    assert response["status"] == "failed"
+    assert response["error"] is None if code == "unexplained" else response["error"]["code"] == code
+
+
+async def test_where_and_how_failures_come(client: Client) -> None:
+    reply = await played(client, "failed", code="slow_down", status=503, message="m", after="text")
+    assert (reply.types[-2], reply.events[-1]["status"], reply.final["error"]["message"]) == (TEXT, 503, "m")
+    nested = await played(client, "error_event", code="server_error", status=500, headers={"retry-after": "3"})
+    assert nested.events == [
+        {
+            "type": "error",
+            "error": {"code": "server_error", "message": FAILURES["server_error"]["message"]},
+            "status": 500,
+            "headers": {"retry-after": "3"},
+            "sequence_number": 0,
+        }
+    ]
+    flat = await played(client, "error_event", code="server_error", message="m", flat=True)
+    assert flat.events == [
+        {"type": "error", "code": "server_error", "message": "m", "param": None, "sequence_number": 0}
+    ]
+
+
+@pytest.mark.parametrize("reason", ["max_output_tokens", "content_filter", None])
+async def test_incomplete_with_each_reason(client: Client, reason: str | None) -> None:
+    final = (await played(client, "incomplete", reason=reason)).final
+    assert final["status"] == "incomplete"
+    assert final["incomplete_details"] == (None if reason is None else {"reason": reason})
+
+
+async def test_empty_completions(client: Client) -> None:
+    assert (await played(client, "empty")).types == ["response.created", "response.in_progress", "response.completed"]
+    reply = await played(client, "empty", message=True)
+    assert reply.items[0]["content"][0]["text"] == "" and reply.text == ""
+    assert (await played(client, "completed_with_error")).final["error"]["code"] == "server_error"
+
+
+async def test_refusal_parts(client: Client) -> None:
+    reply = await played(client, "refusal", text="No, sorry.")
+    assert "".join(event["delta"] for event in reply.of("response.refusal.delta")) == "No, sorry."
+    assert reply.items[0]["content"] == [{"type": "refusal", "refusal": "No, sorry."}]
+
+
+async def test_where_arguments_come(client: Client) -> None:
+    body = full(user("use Bash: ls"), tools=[BASH])
+    in_done = await played(client, "arguments_in_done", body)
+    assert ARGUMENTS not in in_done.types
+    assert in_done.of("response.function_call_arguments.done")[0]["arguments"] == '{"command":"ls"}'
+    in_item = await played(client, "arguments_in_item", body)
+    assert "response.function_call_arguments.done" not in in_item.types
+    assert in_item.items[0]["arguments"] == '{"command":"ls"}'
+    assert (await played(client, "no_arguments", body)).items[0]["arguments"] == ""
+
+
+async def test_text_without_deltas(client: Client) -> None:
+    in_done = await played(client, "no_deltas")
+    assert TEXT not in in_done.types and in_done.of("response.output_text.done")[0]["text"]
+    in_item = await played(client, "no_deltas", whole="item")
+    assert "response.output_text.done" not in in_item.types and in_item.items[0]["content"][0]["text"]
+
+
+async def test_what_goes_wrong_in_read(client: Client) -> None:
+    body = full(user("use Read: /a"), tools=[READ])
+    assert json.loads((await played(client, "read_pages_empty", body)).items[-1]["arguments"])["pages"] == ""
+    assert json.loads((await played(client, "read_huge_offset", body)).items[-1]["arguments"])["offset"] == 1_300_000
+    spaces = await played(client, "read_spaces", body)
+    text = "".join(event["delta"] for event in spaces.of(ARGUMENTS))
+    assert " " * 1024 in text and json.loads(text)["pages"] == ""
+    assert not (await played(client, "read_spaces", body, closed=False)).items[-1]["arguments"].endswith("}")
+    client.sandbox.p1.script.extend([{"fault": "read_spaces", "stall": True}])
+    async with client.post(body) as response:
+        assert b" " * 1024 in await response.content.readany()
+    await client.sandbox.p1.idle()
+
+
+async def test_calls_interleave(client: Client) -> None:
+    reply = await played(client, "interleaved", full(user("use Bash: abc and use Read: def"), tools=[BASH, READ]))
+    order = [event["output_index"] for event in reply.of(ARGUMENTS)]
+    assert order[:4] == [0, 1, 0, 1]
+    whole = {
+        index: "".join(event["delta"] for event in reply.of(ARGUMENTS) if event["output_index"] == index)
+        for index in (0, 1)
+    }
+    assert [json.loads(text) for text in whole.values()] == [{"command": "abc"}, {"file_path": "def"}]
+    assert len((await played(client, "interleaved")).of(ADDED)) == 3
+
+
+@pytest.mark.parametrize(
+    ("fault", "early", "late"),
+    [("sealed_only_added", True, False), ("sealed_only_done", False, True), ("sealed_differs", True, True)],
+)
+async def test_where_the_seal_comes(client: Client, fault: str, early: bool, late: bool) -> None:
+    reply = await played(client, fault)
+    first, last = (reply.of(kind)[0]["item"].get("encrypted_content") for kind in (ADDED, DONE))
+    assert (first is not None, last is not None) == (early, late)
+    assert first != last
+    for content in filter(None, (first, last)):
+        check_seal(content, "acct-sandbox", reply.items[0]["id"])
+
+
+async def test_fixed_call_ids_repeat(client: Client) -> None:
+    body = full(user("use Bash: a and use Bash: b"), tools=[BASH])
+    replies = [await played(client, "fixed_call_ids", body) for _ in range(2)]
+    assert [[item["call_id"] for item in reply.items] for reply in replies] == [["call_0", "call_1"]] * 2
+
+
+def test_every_fault_has_a_test() -> None:
+    silences = {"silence_before_head", "silence_after_created", "silence_mid_text", "silence_mid_arguments"}
+    seen = {row[0] for row in HTTP} | {row[0] for row in ENDINGS} | set(HARMLESS) | silences
+    assert set(FAULTS[Place("p1", "responses")]) - seen == {"malformed_json", "invalid_utf8", "huge_frame"}
+
+
+async def test_steps_wait_for_the_request_they_match(client: Client) -> None:
+    script = client.sandbox.p1.script
+    script.extend(
+        [
+            {"match": {"contains": 'say "two"'}, "status": 500},
+            {"match": {"prompt": "three", "model": "gpt-5.5"}, "status": 503, "times": 2},
+            {"match": {"prompt": "ever"}, "times": None, "fault": "empty"},
+        ]
+    )
+    statuses = [(await client.ask(full(user(text)))).status for text in ("one", 'say "two"', "three", "three", "three")]
+    assert statuses == [200, 500, 503, 503, 200]
+    for _ in range(3):
+        assert (await client.ask(full(user("for ever")))).items == []
+    assert script.left == 1
+    script.replace([])
+    assert script.left == 0
+
+
+async def test_a_refused_request_uses_no_step(client: Client) -> None:
+    client.sandbox.p1.script.extend([{"status": 500}])
+    assert (await client.ask(full(store=True))).status == 400
+    assert (await client.ask(full())).status == 500
+
+
+async def test_raw_events(client: Client) -> None:
+    events = [
+        {"type": "response.created", "response": {"id": "r"}},
+        {"raw": "data: {oops\n\n"},
+        {"raw_base64": "Og=="},
+        {"pause_s": 0.01},
+        {"type": "keepalive"},
+    ]
+    client.sandbox.p1.script.extend(
+        [{"events": events, "delay_s": 0.01, "then": end} for end in ("end", "cut", "reset")]
+    )
+    whole, cut, reset = [await client.ask(full()) for _ in range(3)]
+    frame = b'event: response.created\ndata: {"type":"response.created","response":{"id":"r"}}\n\n'
+    assert whole.data == frame + b'data: {oops\n\n:event: keepalive\ndata: {"type":"keepalive"}\n\n'
+    assert whole.broken is None and cut.broken is not None and reset.broken is not None
+    client.sandbox.p1.script.extend([{"events": events[:1], "then": "stall"}])
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(client.ask(full()), 0.1)
+    await client.sandbox.p1.idle()
+
+
+async def test_pace(client: Client) -> None:
+    client.sandbox.p1.script.extend([{"word_delay_s": 0.005}, {"events_per_write": 1}, {}])
+    chunks = []
+    for _ in range(3):
+        start, count = time.monotonic(), 0
+        async with client.post(full(user("stream 20 words"))) as response:
+            async for _data, end in response.content.iter_chunks():
+                count += end
+        chunks.append((count, time.monotonic() - start >= 0.1))
+    (slow, took), (single, _), (batched, _) = chunks
+    assert took and slow >= 20 and single == 28 and batched == 4
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ({"fault": "nothing_like_it"}, "unknown fault"),
+        ({"fault": "cut_text", "seconds": 1}, "takes reset"),
+        ({"status": 500, "events": []}, "exclude"),
+        ({"status": 500, "code": 1}, "unknown member 'code'"),
+        ({"match": {"text": "x"}}, "match knows"),
+        ({"times": 0}, "times"),
+        ({"events": [{}], "provider": "p1"}, "type"),
+        ({"provider": "p9"}, "no such provider"),
+        ({"match": {"wire": "messages"}, "provider": "p2"}, "no such provider or wire"),
+        ({"fault": "usage", "provider": "p1"}, "unknown fault"),
+        ({"events": [], "then": "explode"}, "explode"),
+    ],
+)
+def test_steps_that_make_no_sense(step: dict[str, Any], words: str) -> None:
+    with pytest.raises(ScriptError, match=words):
+        Sandbox(script=[step])
+
+
+async def test_stop_does_not_wait_for_open_answers() -> None:
+    sandbox = Sandbox(script=[{"fault": "silence_mid_text", "seconds": None, "times": None}])
+    await sandbox.start()
+    async with aiohttp.ClientSession() as session:
+        client = Client(sandbox, session)
+        async with client.post(full()) as response:
+            await response.content.readany()
+            start = time.monotonic()
+            await sandbox.stop()
+            assert time.monotonic() - start < 1
+            with pytest.raises(aiohttp.ClientError):
+                await response.read()
+    assert sandbox.p1.active == 0
