@@ -375,7 +375,7 @@ class Config:
         _integer(0, 60_000),
         "Least time between two WebSockets being opened to p1; more when p1 refuses them.",
     )
-    p1_responses_api: bool = _row(
+    openai_routes: bool = _row(
         "p1.responsesApi",
         "PROXY_P1_RESPONSES_API",
         False,
