@@ -7,7 +7,7 @@ program may pass what it likes.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
@@ -168,8 +168,7 @@ class Config:
         """The settings of a provider, given the class that has their rows; `Config` is the general section."""
         if isinstance(self, kind):
             return self
-        name: type[Any] = kind
-        found: Section = self.sections.get(name) or _default(name)
+        found: Section = self.sections.get(kind) or _default(kind)
         return found
 
     def changed(self, kind: type[Section], **values: Any) -> Config:
@@ -180,6 +179,5 @@ class Config:
         return dataclasses.replace(self, sections={**self.sections, kind: fresh})
 
 
-@cache
-def _default(kind: Any) -> Any:
-    return kind()
+#: A section that nothing was said about; it is asked for with every request.
+_default: Callable[[type[Any]], Any] = cache(lambda kind: kind())
