@@ -7,9 +7,8 @@ program may pass what it likes.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, TypeVar
 
 from proxy.core.secret import Secret
@@ -19,6 +18,17 @@ from proxy.settings import address, boolean, hosts, integer, present, provider, 
 Section = TypeVar("Section")
 
 _MIB = 1024 * 1024
+
+
+class _Defaults(dict[type[Any], Any]):
+    """Sections that nothing was said about, each made once: they are asked for with every request."""
+
+    def __missing__(self, kind: type[Any]) -> Any:
+        made = self[kind] = kind()
+        return made
+
+
+_DEFAULTS = _Defaults()
 
 
 class ConfigError(ProxyError):
@@ -168,7 +178,7 @@ class Config:
         """The settings of a provider, given the class that has their rows; `Config` is the general section."""
         if isinstance(self, kind):
             return self
-        found: Section = self.sections.get(kind) or _default(kind)
+        found: Section = self.sections.get(kind) or _DEFAULTS[kind]
         return found
 
     def changed(self, kind: type[Section], **values: Any) -> Config:
@@ -177,7 +187,3 @@ class Config:
             return dataclasses.replace(self, **values)
         fresh: Any = dataclasses.replace(self.section(kind), **values)  # type: ignore[type-var]
         return dataclasses.replace(self, sections={**self.sections, kind: fresh})
-
-
-#: A section that nothing was said about; it is asked for with every request.
-_default: Callable[[type[Any]], Any] = cache(lambda kind: kind())
