@@ -22,6 +22,7 @@ from proxy.errors import RequestError, UpstreamError
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p4_opencode import request as p4_request
 from proxy.providers.p4_opencode.catalog import CATALOG, LABEL, WIRE_PATHS, Model, model_for
+from proxy.providers.p4_opencode.settings import OpenCodeSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import Turn
 from proxy.providers.upstream.chat_turn import HEADER_TIMEOUT_S, ChatTurn, chat_wire, estimate_words
@@ -50,11 +51,11 @@ class _Gateway:
 
     @property
     def url(self) -> str:
-        return self.services.config().p4_base_url + WIRE_PATHS[self.row.wire]
+        return self.services.config().section(OpenCodeSettings).base_url + WIRE_PATHS[self.row.wire]
 
     def headers(self) -> dict[str, str]:
         """All headers. Raises SignInError when there is no key."""
-        key = p4_request.key_of(self.services.config().p4_api_key)
+        key = p4_request.key_of(self.services.config().section(OpenCodeSettings).api_key)
         return p4_request.headers(self.row, key, self.session)
 
     def send(self, body: bytes, call: Call, number: int) -> AsyncGenerator[Batch, None]:
@@ -177,7 +178,7 @@ class OpenCodeProvider:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._offsets = ReadOffsets()
-        http = services.client_for(services.config().p4_base_url)
+        http = services.client_for(services.config().section(OpenCodeSettings).base_url)
         self._transports = {
             name: HttpTransport(wire, http, services.log, services.clock).stream for name, wire in WIRES.items()
         }

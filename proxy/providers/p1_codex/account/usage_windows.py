@@ -19,6 +19,7 @@ from proxy.providers.p1_codex.account.rate_limits import MAIN, of_usage, utc_tex
 from proxy.providers.p1_codex.account.signin import p1_credentials
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.request import account_headers, with_credential
+from proxy.providers.p1_codex.settings import CodexSettings
 
 SERVICE = "Codex"
 
@@ -33,11 +34,12 @@ async def show(
     clock: Callable[[], float] = time.time,
 ) -> None:
     """The command `usage p1`: asks and prints. Raises ProxyError with a message for the terminal."""
-    credentials = p1_credentials(config_root, config.p1_issuer, session, clock)
+    codex = config.section(CodexSettings)
+    credentials = p1_credentials(config_root, codex.issuer, session, clock)
 
     async def ask(credential: Credential) -> Answer:
         headers = with_credential(account_headers(config), credential)
-        return await TokenClient(LABEL, session, headers).get(usage_url(config.p1_base_url))
+        return await TokenClient(LABEL, session, headers).get(usage_url(codex.base_url))
 
     try:
         usage = await ask_usage(LABEL, SERVICE, credentials, ask)

@@ -28,6 +28,7 @@ from proxy.providers.p1_codex.compaction.items import compaction_body, encrypted
 from proxy.providers.p1_codex.compaction.store import Anchors, Dropped
 from proxy.providers.p1_codex.failures import WIRE
 from proxy.providers.p1_codex.request import Prepared
+from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p1_codex.turn import CodexTurn
 from proxy.providers.p1_codex.unary import Buffered
 from proxy.providers.upstream.transport import Outgoing, Transport
@@ -92,7 +93,7 @@ class Compacting:
         self, call: Call, prepared: Prepared, turn: Callable[[Prepared], CodexTurn]
     ) -> AsyncGenerator[list[Event], None]:
         """The answer of `turn` to the call, in batches. Raises ProxyError as the turn does."""
-        if call.owner is not None and self._services.config().p1_server_compaction:
+        if call.owner is not None and self._services.config().section(CodexSettings).server_compaction:
             return self._run(call, call.owner, prepared, turn)
         if call.owner is not None:
             self.discard(call.owner, call.request_id, "off")
