@@ -12,7 +12,7 @@ import contextlib
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,12 +22,13 @@ import pytest
 from aiohttp import web
 
 from proxy import create_app
-from proxy.config import load
+from proxy.config import Config
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import MessageStream
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.core.routing import Catalog
 from proxy.core.token_usage import usage_of
+from proxy.loading import load
 from proxy.observe.lifecycle import Event, Progress
 from proxy.providers.contract import Call, Target
 from proxy.providers.registry import PROVIDERS, Entry
@@ -135,9 +136,19 @@ class Notes:
         return [fields for _, _, found, fields in self.records if found == msg]
 
 
+def configured(config: Config, **values: Any) -> Config:
+    """Other settings: `p1_transport` is the field `transport` of P1's section, other names are general ones."""
+    sections = {entry.catalog.label: entry.settings for entry in PROVIDERS if entry.settings is not None}
+    for name, value in values.items():
+        label, _, field = name.partition("_")
+        section: type[Any] | None = sections.get(label)
+        config = config.changed(section, **{field: value}) if section else config.changed(Config, **{name: value})
+    return config
+
+
 class Live:
-    """A running proxy. `config` members replace those that lead to the sandbox. P1 is asked over HTTP unless a test
-    says otherwise."""
+    """A running proxy. `config` members replace those that lead to the sandbox, see `configured`. P1 is asked over
+    HTTP unless a test says otherwise."""
 
     def __init__(
         self,
@@ -152,6 +163,7 @@ class Live:
         clock: Callable[[], float] = time.time,
         timers: StreamTimers = TIMERS,
         entries: Sequence[Entry] = PROVIDERS,
+        settings: Mapping[str, str] | None = None,
         **config: Any,
     ) -> None:
         self.sandbox = sandbox
@@ -160,7 +172,7 @@ class Live:
         self.sleeps: list[float] = []
         self.url = ""
         self.mount = mount
-        self.config = replace(load(sandbox.settings())[0], **{"p1_transport": "http", **config})
+        self.config = configured(load(settings or sandbox.settings())[0], **{"p1_transport": "http", **config})
         if signed_in:
             sandbox.write_credentials(root)
         self.app = create_app(

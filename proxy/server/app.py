@@ -65,7 +65,7 @@ def create_app(
         log=log or NullLog(),
         recorder=recorder or NullRecorder(),
         known=tuple(entry.catalog for entry in entries),
-        sessions=Sessions(clock),
+        sessions=Sessions(clock, frozenset(entry.catalog.label for entry in entries if entry.catalog.aliases)),
         admission=Admission(current),
         clock=clock,
         timers=timers,

@@ -145,7 +145,7 @@ async def test_concurrent_requests_of_a_session_get_numbers_of_their_own(routed:
 
 
 async def test_the_table_of_sessions_is_bounded(clock: Clock) -> None:
-    table = Sessions(clock, max_sessions=2)
+    table = Sessions(clock, {"p1", "p2"}, max_sessions=2)
     for session in ("a", "b", "c"):
         table.routed(session, "p2", explicit=True)
     assert [table.affinity(session) for session in ("a", "b", "c")] == [None, "p2", "p2"]
