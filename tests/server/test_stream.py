@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 from checks import check_message_stream
@@ -17,6 +18,7 @@ from harness import Fake, Live, ask, kinds, parse_events, texts, until, use, wat
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import Abandoned, Completed, Failed, GenerationStarted, Progress, UsageUpdated
 from proxy.sandbox import Sandbox
+from proxy.server.renderers import MessagesRenderer
 
 Batch = list[dict[str, Any]]
 START = whole_message("gpt-5.5", "fine")[0]
@@ -218,6 +220,45 @@ async def test_a_reader_that_takes_nothing_for_long_is_gone(live: Live) -> None:
     await until(lambda: provider.closed, 3)
     await until(lambda: isinstance(live.watcher.last[-1], Abandoned))
     writer.close()
+
+
+def breaks(error: Exception) -> Callable[..., bytes]:
+    def method(*_: Any) -> bytes:
+        raise error
+
+    return method
+
+
+@with_live(stream_grace_ms=10, timers=watch_often(keepalive=0.03))
+@pytest.mark.parametrize("kind", [RuntimeError, FileNotFoundError, ConnectionResetError, TimeoutError, KeyError])
+@pytest.mark.parametrize("begun", [True, False])
+async def test_a_bug_while_a_silence_is_filled_is_an_error_and_no_client_that_left(
+    live: Live, monkeypatch: pytest.MonkeyPatch, kind: type[Exception], begun: bool
+) -> None:
+    monkeypatch.setattr(MessagesRenderer, "keepalive" if begun else "encode", breaks(kind("the secret prompt")))
+    if begun:
+        provider = serve(live, [START, opened(), word("a")], asyncio.Event())
+    else:
+        provider = serve(live, [START], asyncio.Event())
+    answer = await live.stream(ask())
+    error = answer.events[-1]["error"] if begun else answer.error
+    assert answer.status == (200 if begun else 500) and error["type"] == "api_error"
+    assert kind.__name__ in error["message"] and b"secret" not in answer.raw
+    (note,) = live.notes.all("internal_error")
+    assert note["error"] == kind.__name__ and any("server/stream.py" in place for place in note["places"])
+    assert provider.closed == 1
+    assert isinstance(live.watcher.last[-1], Failed) and "Abandoned" not in live.watcher.names
+
+
+@with_live(timers=watch_often(keepalive=0.03))
+async def test_a_bug_in_the_error_event_too_breaks_the_stream_off(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MessagesRenderer, "keepalive", breaks(KeyError("keepalive")))
+    monkeypatch.setattr(MessagesRenderer, "failure", breaks(ValueError("failure")))
+    serve(live, [START, opened(), word("a")], asyncio.Event())
+    with pytest.raises(aiohttp.ClientPayloadError):
+        await live.stream(ask())
+    assert [note["error"] for note in live.notes.all("internal_error")] == ["KeyError", "ValueError"]
+    assert isinstance(live.watcher.last[-1], Failed)
 
 
 # -- ends
