@@ -318,6 +318,23 @@ class Fake:
         return None
 
 
+def played(*steps: Any) -> Callable[[Call], AsyncGenerator[list[Any], None]]:
+    """A provider that yields these batches, raises these errors, waits for these events and sleeps these seconds."""
+
+    async def stream(_call: Call) -> AsyncGenerator[list[Any], None]:
+        for step in steps:
+            if isinstance(step, BaseException):
+                raise step
+            if isinstance(step, asyncio.Event):
+                await step.wait()
+            elif isinstance(step, float):
+                await asyncio.sleep(step)
+            else:
+                yield step
+
+    return stream
+
+
 async def said(call: Call, text: str = "fine") -> AsyncGenerator[list[Any], None]:
     """A whole answer in one batch."""
     yield whole_message(call.model, text)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 
 import aiohttp
 import pytest
-from harness import Answer, Fake, Live, kinds, until, use, watch_often, whole_message, with_live
+from harness import Answer, Fake, Live, kinds, played, until, use, watch_often, whole_message, with_live
 from openai_live import BOTH, CHAT, P1, P2, RESPONSES, ask_both, body_for, chunks_of, error_of, function
 from openai_streams import check_chat_chunks, check_response_events
 
 from proxy.errors import KINDS, CallCutError, UpstreamError
 from proxy.observe.lifecycle import Abandoned, Completed, Failed, ProviderSelected, Sequenced, Started
-from proxy.providers.contract import Call
 
 both = pytest.mark.parametrize("path", BOTH)
 streamed = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -212,28 +210,13 @@ async def test_effort_reaches_the_upstream(live: Live, path: str) -> None:
 async def test_a_failure_before_the_first_word_keeps_its_status(
     live: Live, path: str, stream: bool, kind: str, status: int, type_: str, code: str | None
 ) -> None:
-    use(live, Fake("p2", steps(UpstreamError("x", kind=kind, retry_after=17))))
+    use(live, Fake("p2", played(UpstreamError("x", kind=kind, retry_after=17))))
     answer = await ask_both(live, path, stream=stream)
     told = error_of(answer)
     assert (answer.status, told["type"], told["code"]) == (status, type_, code)
     assert answer.headers["Retry-After"] == "17"
     assert (answer.headers.get("x-should-retry") == "false") is KINDS[kind].final
     assert live.watcher.last[-1] == Failed(status, "x")
-
-
-def steps(*parts: Any) -> Callable[[Call], Any]:
-    """A provider that yields these batches, raises these errors, waits for these events."""
-
-    async def stream(_call: Call) -> Any:
-        for part in parts:
-            if isinstance(part, Exception):
-                raise part
-            if isinstance(part, asyncio.Event):
-                await part.wait()
-            else:
-                yield part
-
-    return stream
 
 
 WHOLE = whole_message(P2, "fine")
@@ -259,7 +242,7 @@ CALL: Batch = [
 )
 async def test_a_responses_stream_that_breaks_ends_as_failed(live: Live, kind: str, code: str, words: str) -> None:
     error = UpstreamError("it broke", kind=kind, retry_after=7, code="server_is_overloaded")
-    use(live, Fake("p2", steps(BEGUN, error)))
+    use(live, Fake("p2", played(BEGUN, error)))
     events = (await ask_both(live, RESPONSES, stream=True)).events
     check_response_events(events)
     last = events[-1]["response"]
@@ -269,7 +252,7 @@ async def test_a_responses_stream_that_breaks_ends_as_failed(live: Live, kind: s
 
 
 async def test_a_chat_stream_that_breaks_ends_with_an_error_chunk(live: Live) -> None:
-    use(live, Fake("p2", steps(BEGUN, UpstreamError("it broke", kind="overloaded", provider="p2"))))
+    use(live, Fake("p2", played(BEGUN, UpstreamError("it broke", kind="overloaded", provider="p2"))))
     answer = await ask_both(live, CHAT, stream=True)
     *chunks, last = chunks_of(answer)
     assert chunks[1]["choices"][0]["delta"] == {"content": "fine"}
@@ -282,7 +265,7 @@ async def test_a_chat_stream_that_breaks_ends_with_an_error_chunk(live: Live) ->
 @both
 @streamed
 async def test_an_answer_without_an_end_is_never_a_whole_one(live: Live, path: str, stream: bool) -> None:
-    use(live, Fake("p2", steps(BEGUN)))
+    use(live, Fake("p2", played(BEGUN)))
     answer = await ask_both(live, path, stream=stream)
     if not stream:
         assert answer.status == 502 and error_of(answer)["code"] == "upstream_protocol_error"
@@ -296,7 +279,7 @@ async def test_an_answer_without_an_end_is_never_a_whole_one(live: Live, path: s
 @streamed
 async def test_a_call_that_the_token_limit_cut_is_an_incomplete_answer(live: Live, path: str, stream: bool) -> None:
     usage = {"input_tokens": 3, "output_tokens": 9}
-    use(live, Fake("p2", steps(CALL, CallCutError("cut", usage=usage))))
+    use(live, Fake("p2", played(CALL, CallCutError("cut", usage=usage))))
     answer = await ask_both(live, path, stream=stream)
     assert answer.status == 200 and live.watcher.last[-1] == Completed(200)
     if path == CHAT:
@@ -315,7 +298,7 @@ async def test_a_call_that_the_token_limit_cut_is_an_incomplete_answer(live: Liv
 async def test_a_silence_is_filled_in_the_form_of_the_route(live: Live) -> None:
     for path, sign in ((CHAT, b": keepalive\n\n"), (RESPONSES, b'event: keepalive\ndata: {"type":"keepalive"')):
         more = asyncio.Event()
-        use(live, Fake("p2", steps(BEGUN, more, WHOLE[3:])))
+        use(live, Fake("p2", played(BEGUN, more, WHOLE[3:])))
         asyncio.get_running_loop().call_later(0.1, more.set)
         answer = await ask_both(live, path, stream=True)
         assert answer.raw.count(sign) >= 2
@@ -328,7 +311,7 @@ async def test_a_silence_is_filled_in_the_form_of_the_route(live: Live) -> None:
 @with_live(openai_routes=True, stream_grace_ms=10, timers=watch_often())
 async def test_after_the_grace_a_response_is_announced(live: Live) -> None:
     more = asyncio.Event()
-    use(live, Fake("p2", steps(WHOLE[:1], more, WHOLE[1:])))
+    use(live, Fake("p2", played(WHOLE[:1], more, WHOLE[1:])))
     async with live.client.post(live.url + RESPONSES, json=body_for(RESPONSES, stream=True)) as response:
         first = await response.content.readany()
         assert b"response.created" in first and b"response.in_progress" in first
@@ -339,7 +322,7 @@ async def test_after_the_grace_a_response_is_announced(live: Live) -> None:
 @both
 @streamed
 async def test_a_client_that_leaves_ends_the_upstream(live: Live, path: str, stream: bool) -> None:
-    fake = use(live, Fake("p2", steps(BEGUN, asyncio.Event())))
+    fake = use(live, Fake("p2", played(BEGUN, asyncio.Event())))
     with pytest.raises(TimeoutError):
         async with live.client.post(
             live.url + path, json=body_for(path, stream=stream), timeout=aiohttp.ClientTimeout(total=0.2)
