@@ -13,8 +13,9 @@ from aiohttp import web
 
 from proxy.sandbox.ids import Ids
 from proxy.sandbox.model.reply import last_prompt
-from proxy.sandbox.play.actions import EVENT_STREAM, Move, Pace, Reply, play
+from proxy.sandbox.play.actions import Action, Pace, Reply
 from proxy.sandbox.play.http_faults import HttpFault
+from proxy.sandbox.play.player import EVENT_STREAM, play
 from proxy.sandbox.play.script import Place, Script, Step, Tables
 from proxy.sandbox.play.stream_faults import Fault
 from proxy.sandbox.recorder import KEPT_REQUESTS, Received, receive
@@ -51,7 +52,7 @@ class Wire:
     def table(self) -> dict[str, Callable[..., Any]]:
         return {**self.http_faults, **self.faults}
 
-    def play(self, answer: Answer, fault: str, params: Mapping[str, Any]) -> Reply | list[Move]:
+    def play(self, answer: Answer, fault: str, params: Mapping[str, Any]) -> Reply | list[Action]:
         """What the fault makes of the answer."""
         if fault in self.http_faults:
             return self.http_faults[fault](**params)
@@ -153,17 +154,17 @@ class Upstream:
         self.total_requests += 1
         self.requests.append(seen)
 
-    def decide(self, prepared: Prepared, body: Mapping[str, Any]) -> tuple[Reply | list[Move], Pace]:
+    def decide(self, prepared: Prepared, body: Mapping[str, Any]) -> tuple[Reply | list[Action], Pace]:
         """What to do and how fast, by the script's step for this request if there is one."""
         step = self.script.take(prepared.wire.place, body, last_prompt(prepared.answer.ask))
         return self._outcome(prepared, step), self._pace(step)
 
-    def _outcome(self, prepared: Prepared, step: Step | None) -> Reply | list[Move]:
+    def _outcome(self, prepared: Prepared, step: Step | None) -> Reply | list[Action]:
         wire, answer = prepared.wire, prepared.answer
         if step is not None and step.reply is not None:
             return step.reply
-        if step is not None and step.moves is not None:
-            return step.moves
+        if step is not None and step.actions is not None:
+            return step.actions
         if step is not None and step.fault is not None:
             return wire.play(answer, step.fault, step.params)
         if prepared.instead is not None:

@@ -22,7 +22,7 @@ from proxy.sandbox.p4.gateway import (
     checked_model,
     provider_error,
 )
-from proxy.sandbox.play.actions import BARE, Move
+from proxy.sandbox.play.actions import BARE, Action
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.play.stream_faults import WHOLE_FAULTS, Fault
 from proxy.sandbox.upstream import Prepared, Wire
@@ -70,7 +70,7 @@ _RESPONSES_MEMBERS = P1_MEMBERS | {
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
-def _tail(answer: Answer, comes: str) -> list[Move]:
+def _tail(answer: Answer, comes: str) -> list[Action]:
     answer.tail_comes = comes
     return answer.stream()
 

@@ -14,7 +14,8 @@ from proxy.sandbox.p1.headers import check_account, check_upgrade
 from proxy.sandbox.p1.socket.connection import Session
 from proxy.sandbox.p1.socket.sockets import Limits
 from proxy.sandbox.p1.socket.upgrade_faults import CROWDED, UPGRADE_FAULTS
-from proxy.sandbox.play.actions import Move, Pace, Reply, play
+from proxy.sandbox.play.actions import Action, Pace, Reply
+from proxy.sandbox.play.player import play
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.recorder import Socket
 from proxy.sandbox.wires.refusal import Refused, detail, plain_reply
@@ -39,7 +40,7 @@ async def serve_upgrade(p1: P1, request: web.Request) -> web.StreamResponse:
     return await play(request, {}, outcome, Pace())
 
 
-def _decide(p1: P1, request: web.Request) -> Reply | list[Move] | None:
+def _decide(p1: P1, request: web.Request) -> Reply | list[Action] | None:
     """None: come in. The edge comes first, and does not look at who knocks."""
     if p1.sockets.crowded(p1.options.limits):
         return CROWDED
