@@ -92,8 +92,7 @@ class Step:
     match: Mapping[str, str] = field(default_factory=dict)
     word_delay_s: float | None = None
     events_per_write: int | None = None
-    reply: Reply | None = None
-    actions: list[Action] | None = None
+    outcome: Reply | list[Action] | None = None
     fault: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
 
@@ -199,10 +198,10 @@ def _read_step(step: Mapping[str, Any], tables: Tables) -> Step:
     if unknown:
         raise ValueError(f"unknown member {sorted(unknown)[0]!r}")
     if kind == "status":
-        read.reply = Reply(int(step["status"]), step.get("body", ""), step.get("headers"))
+        read.outcome = Reply(int(step["status"]), step.get("body", ""), step.get("headers"))
     elif kind == "events":
-        read.actions = _read_actions(step)
-        read.places = _places_of_events(read.actions, places)
+        read.outcome = actions = _read_actions(step)
+        read.places = _places_of_events(actions, places)
     return read
 
 

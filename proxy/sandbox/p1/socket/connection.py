@@ -5,26 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
-from proxy.sandbox.p1.responses import account_headers, checked_answer
+from proxy.sandbox.p1.responses import checked_answer
 from proxy.sandbox.p1.socket.answer import SocketAnswer, error_event
-from proxy.sandbox.p1.socket.faults import WIRE
+from proxy.sandbox.p1.socket.faults import SOCKET_WIRE
 from proxy.sandbox.p1.socket.frames import SOCKET
 from proxy.sandbox.p1.socket.memory import Item, Memory
 from proxy.sandbox.p1.socket.sockets import too_old
 from proxy.sandbox.p1.socket.turns import Turn, read_turn
+from proxy.sandbox.p1.state import P1
 from proxy.sandbox.play.actions import Action, Pace, Reply
 from proxy.sandbox.play.player import Player, drain
 from proxy.sandbox.recorder import Received, Socket, read_json
 from proxy.sandbox.upstream import MAX_BODY_BYTES, Prepared
 from proxy.sandbox.wires.answer import Event
 from proxy.sandbox.wires.refusal import Refused, invalid
-
-if TYPE_CHECKING:
-    from proxy.sandbox.p1.simulator import P1
 
 #: How long a client may take to answer a close frame.
 CLOSE_S = 1.0
@@ -36,7 +33,7 @@ MAX_WAITING_BYTES = 256 * 1024
 TERMINALS = ("response.completed", "response.incomplete", "response.failed", "error")
 
 
-class Session:
+class SocketSession:
     """From the 101 to the end. Requests are counted at the upstream like those over HTTP."""
 
     def __init__(self, p1: P1, request: web.Request, seen: Socket) -> None:
@@ -56,7 +53,7 @@ class Session:
 
     async def run(self) -> web.StreamResponse:
         socket = self._socket
-        socket.headers.update({**self.p1.trace_headers(), **account_headers(self.p1)})
+        socket.headers.update({**self.p1.trace_headers(), **self.p1.account_headers()})
         with self.p1.sockets.inside():
             await socket.prepare(self.request)
             self.seen.status = socket.status
@@ -134,7 +131,7 @@ class Session:
         if turn.warm_up:
             answer.clear(message=False)
             return answer, answer.finished(answer.stream()), Pace()
-        outcome, pace = self.p1.decide(Prepared(WIRE, answer, instead=instead), seen.body)
+        outcome, pace = self.p1.decide(Prepared(SOCKET_WIRE, answer, instead=instead), seen.body)
         if isinstance(outcome, Reply):
             seen.status = outcome.status
             outcome = [error_event(outcome.status, outcome.body, outcome.headers)]

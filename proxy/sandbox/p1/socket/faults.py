@@ -20,7 +20,7 @@ from proxy.sandbox.play.actions import Action, Cut, Pause, Raw, Stall
 from proxy.sandbox.play.http_faults import FRONT_FAULTS
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.play.stream_faults import Fault, between, break_off, insert, prepared
-from proxy.sandbox.upstream import Wire
+from proxy.sandbox.upstream import ServedWire
 from proxy.sandbox.wires.answer import Event
 from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
 
@@ -163,4 +163,4 @@ SOCKET_FAULTS: dict[str, Fault] = {
     "connection_limit": _connection_limit,
 }
 
-WIRE = Wire(Place("p1", "websocket"), _STATUSES, SOCKET_FAULTS)
+SOCKET_WIRE = ServedWire(Place("p1", "websocket"), _STATUSES, SOCKET_FAULTS)
