@@ -10,12 +10,7 @@ from typing import Any
 from proxy.auth.refresh import Credentials
 from proxy.auth.store import Credential
 from proxy.config import Config
-from proxy.core.identity import Owner
-from proxy.core.ingress import Ingress, IngressRules
-from proxy.core.messages import Event, MessageStream
-from proxy.core.reducer import BadAnswer
-from proxy.core.routing import Catalog
-from proxy.core.search import (
+from proxy.core.convert.messages_to_search import (
     count_search_input,
     count_search_output,
     forced_search,
@@ -23,6 +18,11 @@ from proxy.core.search import (
     search_events,
     search_query,
 )
+from proxy.core.identity import Owner
+from proxy.core.ingress import Ingress, IngressRules
+from proxy.core.messages import Event, MessageStream
+from proxy.core.reducer import BadAnswer
+from proxy.core.routing import Catalog
 from proxy.core.sse import dump_json
 from proxy.core.tokens.counting import Length, count_responses
 from proxy.core.tools.read_tool import ReadOffsets

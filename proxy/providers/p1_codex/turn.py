@@ -11,8 +11,8 @@ from proxy.auth.store import Credential
 from proxy.config import Config
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Event, Fold
+from proxy.core.responses_events import spent_window
 from proxy.core.tools.read_tool import ReadOffsets
-from proxy.core.upstream_failures import spent_window
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.p1_codex import request as p1_request

@@ -13,6 +13,7 @@ from proxy.core.convert.messages_to_messages import MessagesToMessages, without_
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy
+from proxy.core.responses_events import is_last
 from proxy.core.routing import Catalog
 from proxy.core.sse import dump_json
 from proxy.core.tokens.counting import rough_length
@@ -26,7 +27,7 @@ from proxy.providers.p4_opencode.settings import OpenCodeSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import Turn
 from proxy.providers.upstream.chat_turn import HEADER_TIMEOUT_S, ChatTurn, chat_wire, estimate_words
-from proxy.providers.upstream.responses_turn import ResponsesTurn, is_last
+from proxy.providers.upstream.responses_turn import ResponsesTurn
 from proxy.providers.upstream.transport import Batch, HttpTransport, Outgoing, Transport, Wire
 
 SERVICE = "opencode"
@@ -140,9 +141,7 @@ class _Native(Turn):
     def look(self, event: Mapping[str, Any]) -> None:
         if event.get("type") != "error":
             return
-        failure = failure_of(event, now=self._services.clock())
-        if failure is not None:
-            raise upstream_error(failure)
+        raise upstream_error(failure_of(event, now=self._services.clock()))
 
     def final(self, error: UpstreamError) -> UpstreamError:
         return final_error(error)

@@ -12,7 +12,7 @@ import aiohttp
 from proxy.auth.http import Answer, TokenClient
 from proxy.auth.store import Credential
 from proxy.config import Config
-from proxy.core.allowance import Allowance, Credits, Window
+from proxy.core.rate_limits import Credits, RateLimitStatus, Window
 from proxy.providers.accounts.usage_report import ask_usage, print_usage
 from proxy.providers.contract import Say
 from proxy.providers.p1_codex.account.rate_limits import MAIN, of_usage, utc_text
@@ -65,7 +65,7 @@ def lines(answer: Mapping[str, Any], now: float) -> list[str]:
     return [title, *(found or ["  nothing that this version understands; --json prints the answer"])]
 
 
-def _found(known: Allowance) -> Iterator[str]:
+def _found(known: RateLimitStatus) -> Iterator[str]:
     for limit, windows in known.limits.items():
         for window in windows:
             title = window.title if limit == MAIN else f"{limit}, {window.title}"

@@ -18,8 +18,8 @@ from proxy.config import Config
 from proxy.core.compaction import is_compaction
 from proxy.core.identity import Owner
 from proxy.core.messages import Event
+from proxy.core.responses_events import incomplete_reason, responses_failure
 from proxy.core.sse import encode_json
-from proxy.core.upstream_failures import failure_of, incomplete_reason
 from proxy.errors import ProxyError
 from proxy.providers.contract import Call, Services
 from proxy.providers.p1_codex import request as p1_request
@@ -185,7 +185,7 @@ class Compacting:
         async with aclosing(self._transport(outgoing)) as batches:
             async for batch in batches:
                 for event in batch:
-                    failure = failure_of(event, now=self._services.clock())
+                    failure = responses_failure(event, now=self._services.clock())
                     if failure is not None:
                         raise WIRE.refusal(failure, None)
                     content = encrypted_content(event)
