@@ -32,7 +32,7 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
     changed = file.overrides({} if sandbox else context.environment)
     if changed:
         lines.append("settings: " + ", ".join(changed))
-    lines += [f"outgoing proxy for {kind}: {address}" for kind, address in proxies.addresses.items()]
+    lines += [f"outgoing proxy for {kind}: {place}" for kind, place in proxies.addresses.items()]
     lines += [f"warning: {warning}" for warning in file.warnings]
     lines += ["models:", *(f"  {line}" for line in model_lines(context.providers))]
     return "\n".join([*lines, *_claude_code(url, config)])
