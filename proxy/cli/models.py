@@ -16,7 +16,7 @@ def model_lines(providers: Iterable[Entry], shown: int | None = SHORT) -> list[s
     """The models of the providers that are served."""
     lines = []
     for entry in providers:
-        if entry.provider is None:
+        if entry.build is None:
             continue
         ids = sorted(entry.catalog.models)
         hidden = len(ids) - shown if shown is not None else 0

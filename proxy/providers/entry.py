@@ -22,7 +22,7 @@ class Entry:
 
     product   the subscription, as its vendor calls it
     state     what is served, in words
-    provider  makes the provider; None while it is not served: its names are known, and answered with the catalogue
+    build     makes the provider; None while it is not served: its names are known, and answered with the catalogue
     settings  the frozen dataclass of its rows, see `proxy.settings`
     account   makes its account, for the command line
     sign_in   how a user signs in, in words
@@ -32,7 +32,7 @@ class Entry:
     catalog: Catalog
     product: str
     state: str = "names are known, not served yet"
-    provider: Callable[[Services], Provider] | None = None
+    build: Callable[[Services], Provider] | None = None
     settings: type[Any] | None = None
     account: Callable[[AccountContext], Account] | None = None
     sign_in: str = ""

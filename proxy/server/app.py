@@ -97,7 +97,7 @@ def create_app(
 async def _running(state: State, services: Services) -> AsyncIterator[None]:
     """All providers, from the start of the application to its end."""
     state.providers.update(
-        {entry.catalog.label: entry.provider(services) for entry in PROVIDERS if entry.provider is not None}
+        {entry.catalog.label: entry.build(services) for entry in PROVIDERS if entry.build is not None}
     )
     yield
     for provider in state.providers.values():

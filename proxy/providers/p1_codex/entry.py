@@ -28,7 +28,7 @@ CODEX = Entry(
     CATALOG,
     product="ChatGPT (Codex)",
     state="served: tools, images, thinking, web search, structured output; Responses pass through natively",
-    provider=_provider,
+    build=_provider,
     settings=CodexSettings,
     account=_account,
     sign_in="with a browser, or with a code on another device: `--device`",

@@ -28,7 +28,7 @@ KIMI = Entry(
     CATALOG,
     product="Kimi Code",
     state="served: tools, images, thinking",
-    provider=_provider,
+    build=_provider,
     settings=KimiSettings,
     account=_account,
     sign_in="with a code",

@@ -28,7 +28,7 @@ OPENCODE = Entry(
     CATALOG,
     product="OpenCode Go",
     state="served over chat completions, Messages and Responses, by model",
-    provider=_provider,
+    build=_provider,
     settings=OpenCodeSettings,
     account=_account,
     sign_in="no sign-in: an API key, `PROXY_P4_API_KEY`",
