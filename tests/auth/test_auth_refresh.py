@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from proxy.auth.http import Answer, IssuerFailure
+from proxy.auth.http import IssuerFailure, TokenResponse
 from proxy.auth.refresh import MARGIN_MS, Credentials, Renewal, is_refused
 from proxy.auth.store import Credential, CredentialFile, Fields, render_record, write_private
 from proxy.core.secret import Secret
@@ -31,12 +31,12 @@ OLD = record("old", "r1", -1, account_id="acct", extra={"scope": "s"})
 NEW = record("new", "r2", account_id="acct", extra={"scope": "s"})
 
 
-def granted(access: str = "new", refresh: str = "r2") -> Answer:
-    return Answer(200, "", {"access": access, "refresh": refresh})
+def granted(access: str = "new", refresh: str = "r2") -> TokenResponse:
+    return TokenResponse(200, "", {"access": access, "refresh": refresh})
 
 
-def refused(code: str = "refresh_token_reused", status: int = 401) -> Answer:
-    return Answer(status, "", {"error": {"code": code, "message": "used before"}})
+def refused(code: str = "refresh_token_reused", status: int = 401) -> TokenResponse:
+    return TokenResponse(status, "", {"error": {"code": code, "message": "used before"}})
 
 
 def parse(body: Mapping[str, Any], old: Credential, now_ms: int) -> Credential:
@@ -48,20 +48,20 @@ def parse(body: Mapping[str, Any], old: Credential, now_ms: int) -> Credential:
 class Issuer:
     """Counts calls and gives the answers in turn. `hold` keeps them back until it is set."""
 
-    def __init__(self, *answers: Answer | Exception | Callable[[], Answer]) -> None:
+    def __init__(self, *answers: TokenResponse | Exception | Callable[[], TokenResponse]) -> None:
         self.answers = list(answers)
         self.tokens: list[str] = []
         self.called, self.hold = asyncio.Event(), asyncio.Event()
         self.hold.set()
 
-    async def send(self, credential: Credential) -> Answer:
+    async def send(self, credential: Credential) -> TokenResponse:
         self.tokens.append(credential.refresh.reveal())
         self.called.set()
         await self.hold.wait()
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return answer if isinstance(answer, Answer) else answer()
+        return answer if isinstance(answer, TokenResponse) else answer()
 
 
 class World:
@@ -196,20 +196,20 @@ async def test_issuer_that_repeats_the_rejected_token_is_asked_once(tmp_path: Pa
 # Trouble that passes
 
 PASSING = [
-    Answer(500, "oops", {}),
-    Answer(503, "", {}, retry_after=9.0),
-    Answer(429, "", {}),
-    Answer(400, "", {"error": "invalid_request"}),
-    Answer(302, "", {}),
-    Answer(403, "<html>", {}, content_type="text/html"),
-    Answer(200, "<html>", {}),
+    TokenResponse(500, "oops", {}),
+    TokenResponse(503, "", {}, retry_after=9.0),
+    TokenResponse(429, "", {}),
+    TokenResponse(400, "", {"error": "invalid_request"}),
+    TokenResponse(302, "", {}),
+    TokenResponse(403, "<html>", {}, content_type="text/html"),
+    TokenResponse(200, "<html>", {}),
     IssuerFailure("p1", "refused", sent=False),
     IssuerFailure("p1", "reset", sent=True),
 ]
 
 
 @pytest.mark.parametrize("trouble", PASSING, ids=str)
-async def test_passing_trouble_costs_nothing(tmp_path: Path, trouble: Answer | Exception) -> None:
+async def test_passing_trouble_costs_nothing(tmp_path: Path, trouble: TokenResponse | Exception) -> None:
     world = World(tmp_path, trouble, granted())
     with pytest.raises(UpstreamError) as caught:
         await world.credentials.get()
@@ -221,14 +221,14 @@ async def test_passing_trouble_costs_nothing(tmp_path: Path, trouble: Answer | E
 
 
 async def test_passing_trouble_is_shared_by_all_who_wait(tmp_path: Path) -> None:
-    world = World(tmp_path, Answer(503, "", {}))
+    world = World(tmp_path, TokenResponse(503, "", {}))
     got = await asyncio.gather(*(world.credentials.get() for _ in range(20)), return_exceptions=True)
     assert {type(one) for one in got} == {UpstreamError} and len(world.issuer.tokens) == 1
 
 
 async def test_tokens_never_show_in_the_message(tmp_path: Path) -> None:
     stored = record("ACCESS-TOKEN", "REFRESH-TOKEN", -1)
-    world = World(tmp_path, Answer(500, "got REFRESH-TOKEN and ACCESS-TOKEN", {}), stored=stored)
+    world = World(tmp_path, TokenResponse(500, "got REFRESH-TOKEN and ACCESS-TOKEN", {}), stored=stored)
     with pytest.raises(UpstreamError) as caught:
         await world.credentials.get()
     assert "[redacted]" in caught.value.message and "-TOKEN" not in caught.value.message
@@ -243,12 +243,12 @@ async def test_tokens_never_show_in_the_message(tmp_path: Path) -> None:
         refused("refresh_token_reused"),
         refused("refresh_token_expired", 400),
         refused("anything", 403),
-        Answer(401, "plain words", {}, content_type="text/html"),
-        Answer(400, "", {"error": "invalid_grant", "error_description": "gone"}),
+        TokenResponse(401, "plain words", {}, content_type="text/html"),
+        TokenResponse(400, "", {"error": "invalid_grant", "error_description": "gone"}),
     ],
     ids=lambda answer: f"{answer.status}-{answer.code}",
 )
-async def test_refusal_deletes_and_is_remembered(tmp_path: Path, answer: Answer) -> None:
+async def test_refusal_deletes_and_is_remembered(tmp_path: Path, answer: TokenResponse) -> None:
     world = World(tmp_path, answer)
     got = await asyncio.gather(*(world.credentials.get() for _ in range(5)), return_exceptions=True)
     for error in (*got, *[await _error(world) for _ in range(3)]):
@@ -297,7 +297,7 @@ async def test_refused_but_a_peer_won(tmp_path: Path) -> None:
     world = World(tmp_path)
     peer = record("peer", "r9")
 
-    def lose() -> Answer:
+    def lose() -> TokenResponse:
         world.write(peer)
         return refused()
 
@@ -314,16 +314,16 @@ async def test_no_refresh_token_means_sign_in(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "final"),
     [
-        (Answer(401, "", {}), True),
-        (Answer(403, "no", {}, content_type="text/plain"), True),
-        (Answer(403, "<html>", {}, content_type="text/html"), False),
-        (Answer(400, "", {"error": "invalid_client"}), False),
-        (Answer(400, "", {"error": {"code": "refresh_token_invalidated"}}), True),
-        (Answer(429, "", {"error": "invalid_grant"}), False),
-        (Answer(500, "", {"error": "invalid_grant"}), False),
+        (TokenResponse(401, "", {}), True),
+        (TokenResponse(403, "no", {}, content_type="text/plain"), True),
+        (TokenResponse(403, "<html>", {}, content_type="text/html"), False),
+        (TokenResponse(400, "", {"error": "invalid_client"}), False),
+        (TokenResponse(400, "", {"error": {"code": "refresh_token_invalidated"}}), True),
+        (TokenResponse(429, "", {"error": "invalid_grant"}), False),
+        (TokenResponse(500, "", {"error": "invalid_grant"}), False),
     ],
 )
-def test_is_refused(answer: Answer, final: bool) -> None:
+def test_is_refused(answer: TokenResponse, final: bool) -> None:
     assert is_refused(answer) is final
 
 
@@ -359,7 +359,7 @@ async def test_flight_without_any_waiter_still_saves_and_close_waits_for_it(tmp_
 
 
 async def test_failure_without_any_waiter_is_silent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    world = World(tmp_path, Answer(500, "", {}))
+    world = World(tmp_path, TokenResponse(500, "", {}))
     world.issuer.hold.clear()
     only = asyncio.create_task(world.credentials.get())
     await world.issuer.called.wait()
@@ -499,7 +499,7 @@ async def test_marker_is_there_while_the_outcome_is_open(tmp_path: Path) -> None
     world = World(tmp_path)
     seen: list[Any] = []
 
-    def look() -> Answer:
+    def look() -> TokenResponse:
         seen.append(json.loads(world.file.pending_path.read_text()))
         return granted()
 
