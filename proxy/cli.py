@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from proxy.config import Config, ConfigError, is_loopback, load, overrides, read_file, source_of
+from proxy.config import Config, ConfigError
 from proxy.core.outgoing_proxies import OutboundProxies, UnusableProxy
 from proxy.errors import ProxyError
+from proxy.loading import kept, load, overrides, read_file, source_of
+from proxy.settings import is_loopback
 from proxy.version import __version__
 
 if TYPE_CHECKING:
@@ -35,8 +37,6 @@ CUT_S = 1.0
 LOG_FLUSH_S = 2.0
 #: The settings file is looked at again after this long.
 RELOAD_S = 1.0
-#: Fixed at start: the listener stands, sign-in objects exist.
-_FIXED = ("bind_address", "port", "alias_provider", "p1_issuer", "api_key")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -163,7 +163,7 @@ class ConfigFile:
         for warning in warnings + more:
             self.warn(warning)
         self.content = content
-        self.config = replace(fresh, **{name: getattr(self.config, name) for name in _FIXED})
+        self.config = kept(fresh, self.config)
 
     def _stat(self) -> tuple[int, int] | None:
         try:

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,12 +20,13 @@ import aiohttp
 from aiohttp import web
 
 from proxy import create_app
-from proxy.config import load
+from proxy.config import Config
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import MessageStream
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.core.routing import Catalog
 from proxy.core.token_usage import usage_of
+from proxy.loading import load
 from proxy.observe.lifecycle import Event, Progress
 from proxy.providers.contract import Call, Target
 from proxy.providers.registry import PROVIDERS
@@ -133,9 +134,19 @@ class Notes:
         return [fields for _, _, found, fields in self.records if found == msg]
 
 
+def configured(config: Config, **values: Any) -> Config:
+    """Other settings: `p1_transport` is the field `transport` of P1's section, other names are general ones."""
+    sections = {entry.catalog.label: entry.settings for entry in PROVIDERS if entry.settings is not None}
+    for name, value in values.items():
+        label, _, field = name.partition("_")
+        section: type[Any] | None = sections.get(label)
+        config = config.changed(section, **{field: value}) if section else config.changed(Config, **{name: value})
+    return config
+
+
 class Live:
-    """A running proxy. `config` members replace those that lead to the sandbox. P1 is asked over HTTP unless a test
-    says otherwise."""
+    """A running proxy. `config` members replace those that lead to the sandbox, see `configured`. P1 is asked over
+    HTTP unless a test says otherwise."""
 
     def __init__(
         self,
@@ -148,6 +159,7 @@ class Live:
         proxies: OutboundProxies | None = None,
         sleep: Callable[[float], Any] | None = None,
         clock: Callable[[], float] | None = None,
+        settings: Mapping[str, str] | None = None,
         **config: Any,
     ) -> None:
         self.sandbox = sandbox
@@ -156,7 +168,7 @@ class Live:
         self.sleeps: list[float] = []
         self.url = ""
         self.mount = mount
-        self.config = replace(load(sandbox.settings())[0], **{"p1_transport": "http", **config})
+        self.config = configured(load(settings or sandbox.settings())[0], **{"p1_transport": "http", **config})
         if signed_in:
             sandbox.write_credentials(root)
         times = {} if clock is None else {"clock": clock}

@@ -21,7 +21,7 @@ def test_generated_pages_are_current(name: str) -> None:
 def test_every_route_is_in_the_manual() -> None:
     from proxy import Config, create_app
 
-    app = create_app(Config(p1_responses_api=True), config_dir=Path("/nowhere"))
+    app = create_app(Config(openai_routes=True), config_dir=Path("/nowhere"))
     manual = (ROOT / "docs" / "reference" / "routes.md").read_text()
     for route in app.router.routes():
         if route.method != "HEAD" and route.resource is not None:

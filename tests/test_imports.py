@@ -40,7 +40,10 @@ ROOMS = {
     "core": (),
     "auth": ("proxy.core", "proxy.errors", LIFECYCLE),
     "observe": ("proxy.core", "proxy.errors"),
-    "providers": ("proxy.core", "proxy.auth", "proxy.errors", "proxy.config", "proxy.version", "proxy.data", LIFECYCLE),
+    "providers": (
+        *("proxy.core", "proxy.auth", "proxy.errors", "proxy.config", "proxy.settings", "proxy.version", "proxy.data"),
+        LIFECYCLE,
+    ),
     "sandbox": ("proxy.core.sse",),
 }
 

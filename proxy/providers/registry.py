@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from proxy.core.routing import Catalog
 from proxy.providers import unserved as catalogs
 from proxy.providers.contract import Account, AccountContext, Provider, Services
 from proxy.providers.p1_codex import catalog as p1_catalog
+from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p2_kimi import catalog as p2_catalog
+from proxy.providers.p2_kimi.settings import KimiSettings
 from proxy.providers.p4_opencode import catalog as p4_catalog
+from proxy.providers.p4_opencode.settings import OpenCodeSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,7 @@ class Entry:
     catalog: Catalog
     build: Callable[[Services], Provider] | None
     account: Callable[[AccountContext], Account] | None = None
+    settings: type[Any] | None = None
 
 
 def _p1(services: Services) -> Provider:
@@ -59,10 +64,10 @@ def _p4_account(context: AccountContext) -> Account:
 
 
 PROVIDERS: tuple[Entry, ...] = (
-    Entry(p1_catalog.CATALOG, _p1, _p1_account),
-    Entry(p2_catalog.CATALOG, _p2, _p2_account),
+    Entry(p1_catalog.CATALOG, _p1, _p1_account, CodexSettings),
+    Entry(p2_catalog.CATALOG, _p2, _p2_account, KimiSettings),
     Entry(catalogs.P3, None),
-    Entry(p4_catalog.CATALOG, _p4, _p4_account),
+    Entry(p4_catalog.CATALOG, _p4, _p4_account, OpenCodeSettings),
     Entry(catalogs.P5, None),
 )
 

@@ -67,11 +67,11 @@ def create_app(
         log=log or NullLog(),
         recorder=recorder or NullRecorder(),
         known=tuple(entry.catalog for entry in PROVIDERS),
-        sessions=Sessions(clock),
+        sessions=Sessions(clock, frozenset(entry.catalog.label for entry in PROVIDERS if entry.catalog.aliases)),
         admission=Admission(current),
         clock=clock,
         packed=packed_bodies,
-        openai=current().p1_responses_api,
+        openai=current().openai_routes,
     )
 
     async def providers(_app: web.Application) -> AsyncIterator[None]:

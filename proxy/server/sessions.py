@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-
-from proxy.core.routing import ALIAS_PROVIDERS
 
 IDLE_S = 30 * 60.0
 MAX_SESSIONS = 10_000
@@ -23,11 +21,14 @@ class Sessions:
     """Bounded table: an entry dies 30 minutes after its last request, and the oldest goes when the table is full.
 
     Affinity serves one purpose: a conversation on P2 sends its background requests under names like `haiku`, and
-    those must follow it there. Only explicit models of P1 and P2 set it.
+    those must follow it there. Only explicit models of providers that can serve aliases set it.
+
+    followed  the labels of those providers
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], followed: Collection[str]) -> None:
         self._clock = clock
+        self._followed = followed
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
 
     def affinity(self, session: str | None) -> str | None:
@@ -49,7 +50,7 @@ class Sessions:
                 self._sessions.popitem(last=False)
         entry.seen = self._clock()
         entry.sequence += 1
-        if explicit and label in ALIAS_PROVIDERS:
+        if explicit and label in self._followed:
             entry.affinity = label
         return entry.sequence
 

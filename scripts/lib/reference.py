@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proxy.config import SETTINGS, Setting
 from proxy.errors import KINDS
+from proxy.loading import SETTINGS
+from proxy.settings import Setting
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference"
 

@@ -25,7 +25,7 @@ USER = {"type": "message", "role": "user", "content": [{"type": "input_text", "t
 
 @pytest.fixture
 async def live(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
-    async with Live(sandbox, tmp_path, p1_responses_api=True) as running:
+    async with Live(sandbox, tmp_path, openai_routes=True) as running:
         yield running
 
 
@@ -87,7 +87,7 @@ async def test_model_tier_and_lane(live: Live, asked: dict[str, Any], model: str
 
 async def test_no_setting_replaces_what_a_native_body_says(sandbox: Sandbox, tmp_path: Path) -> None:
     forced = {"p1_model": "gpt-5.4", "p1_effort": "high", "p1_service_tier": "fast"}
-    async with Live(sandbox, tmp_path, p1_responses_api=True, **forced) as live:
+    async with Live(sandbox, tmp_path, openai_routes=True, **forced) as live:
         await ask_both(live, RESPONSES, model="gpt-5.5")
         body = sent(live).body
     assert body["model"] == "gpt-5.5" and "reasoning" not in body and "service_tier" not in body
@@ -184,7 +184,7 @@ async def test_a_refused_token_is_renewed_once(live: Live) -> None:
 
 
 async def test_without_sign_in_the_error_is_ours(sandbox: Sandbox, tmp_path: Path) -> None:
-    async with Live(sandbox, tmp_path, signed_in=False, p1_responses_api=True) as live:
+    async with Live(sandbox, tmp_path, signed_in=False, openai_routes=True) as live:
         answer = await ask_both(live, RESPONSES, model=P1, stream=True)
     error = error_of(answer)
     assert (answer.status, error["type"]) == (401, "authentication_error") and "auth login p1" in error["message"]

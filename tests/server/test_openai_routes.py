@@ -27,7 +27,7 @@ Batch = list[dict[str, Any]]
 
 @pytest.fixture
 async def live(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
-    async with Live(sandbox, tmp_path, p1_responses_api=True) as running:
+    async with Live(sandbox, tmp_path, openai_routes=True) as running:
         yield running
 
 
@@ -98,7 +98,7 @@ async def test_the_first_checks(
 
 @both
 async def test_a_body_over_the_limit(sandbox: Sandbox, tmp_path: Path, path: str) -> None:
-    async with Live(sandbox, tmp_path, p1_responses_api=True, max_body_bytes=1000) as live:
+    async with Live(sandbox, tmp_path, openai_routes=True, max_body_bytes=1000) as live:
         answer = await ask_both(live, path, "x" * 2000)
         assert answer.status == 413 and error_of(answer)["code"] == "request_too_large"
 
@@ -405,13 +405,13 @@ async def test_p1_keeps_the_order_of_instructions(live: Live) -> None:
 
 
 async def test_forced_settings_of_p1_come_first_on_chat(sandbox: Sandbox, tmp_path: Path) -> None:
-    async with Live(sandbox, tmp_path, p1_responses_api=True, p1_effort="high", p1_model="gpt-5.4") as live:
+    async with Live(sandbox, tmp_path, openai_routes=True, p1_effort="high", p1_model="gpt-5.4") as live:
         await ask_both(live, CHAT, model=P1, reasoning_effort="low")
         assert sandbox.p1.requests[-1].body["reasoning"]["effort"] == "high"
         assert sandbox.p1.requests[-1].body["model"] == "gpt-5.4"
 
 
 async def test_a_model_that_p1_does_not_serve(sandbox: Sandbox, tmp_path: Path) -> None:
-    async with Live(sandbox, tmp_path, p1_responses_api=True, p1_model="gpt-1") as live:
+    async with Live(sandbox, tmp_path, openai_routes=True, p1_model="gpt-1") as live:
         error = error_of(await ask_both(live, CHAT, model=P1))
         assert (error["param"], error["code"]) == ("model", "model_not_supported") and '"gpt-1"' in error["message"]

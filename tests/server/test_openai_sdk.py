@@ -24,7 +24,7 @@ Client = openai.AsyncOpenAI
 
 @pytest.fixture
 async def live(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
-    async with Live(sandbox, tmp_path, p1_responses_api=True) as running:
+    async with Live(sandbox, tmp_path, openai_routes=True) as running:
         yield running
 
 

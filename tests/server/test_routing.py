@@ -146,7 +146,7 @@ async def test_concurrent_requests_of_a_session_get_numbers_of_their_own(routed:
 
 async def test_the_table_of_sessions_is_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "MAX_SESSIONS", 2)
-    table = sessions.Sessions(clock)
+    table = sessions.Sessions(clock, {"p1", "p2"})
     for session in ("a", "b", "c"):
         table.routed(session, "p2", explicit=True)
     assert [table.affinity(session) for session in ("a", "b", "c")] == [None, "p2", "p2"]

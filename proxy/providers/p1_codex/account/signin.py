@@ -34,8 +34,8 @@ from proxy.providers.accounts.browser_sign_in import BrowserSignIn
 from proxy.providers.accounts.device_sign_in import DEVICE_LIMIT_S
 from proxy.providers.accounts.token_endpoint import TokenEndpoint
 from proxy.providers.contract import Say
+from proxy.providers.p1_codex.catalog import LABEL
 
-LABEL = "p1"
 
 #: Public client id of the vendor's command-line client; it has no secret.
 CLIENT_ID = "app_EMoamEEZ73f0CkXaXp7hrann"

@@ -18,6 +18,7 @@ from proxy.auth.store import private_folder, write_private
 from proxy.config import Config
 from proxy.errors import ProxyError
 from proxy.providers.p2_kimi.catalog import LABEL
+from proxy.providers.p2_kimi.settings import KimiSettings
 
 FILE_NAME = "device_id"
 
@@ -34,7 +35,7 @@ PLATFORMS = {"kimicli": "kimi_cli", "kimi-code-cli": "kimi_code_cli"}
 
 def user_agent(config: Config) -> str:
     """The configured user agent, or that of the vendor's own client."""
-    return config.p2_user_agent or config.user_agent or USER_AGENT
+    return config.section(KimiSettings).user_agent or config.user_agent or USER_AGENT
 
 
 _PRODUCT = re.compile(r"([\w.-]+)/(\S+)")

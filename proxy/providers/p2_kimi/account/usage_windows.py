@@ -17,7 +17,7 @@ from proxy.auth.grant import first_text, number
 from proxy.auth.http import TokenClient, TokenResponse
 from proxy.auth.refresh import Credential
 from proxy.auth.text import printable
-from proxy.core.allowance import length_in_words
+from proxy.core.rate_limits import length_in_words
 from proxy.providers.accounts.usage_report import NOT_UNDERSTOOD, show_usage
 from proxy.providers.contract import Say
 from proxy.providers.p2_kimi.account.device import USER_AGENT, device_headers

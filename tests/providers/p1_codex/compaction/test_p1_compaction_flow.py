@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from checks import check_message_stream
-from harness import Answer, Fake, Live, ask, kinds, parse_events, texts, until, use
+from harness import Answer, Fake, Live, ask, configured, kinds, parse_events, texts, until, use
 
 from proxy.core.compaction import TASK_MARKER, TEXT_ONLY_MARKER
 from proxy.core.messages import Event
@@ -367,11 +367,11 @@ async def test_without_an_owner_there_is_nothing(live: Live) -> None:
 
 async def test_turned_off_nothing_is_asked_for_and_what_was_is_gone(live: Live) -> None:
     await compacted(live)
-    live.config = replace(live.config, p1_server_compaction=False)
+    live.config = configured(live.config, p1_server_compaction=False)
     assert not await follows(live)
     await live.stream(BOUNDARY, headers=SESSION)
     assert len(live.notes.all("server_compaction_triggered")) == 1 and reasons(live, "dropped") == ["off"]
-    live.config = replace(live.config, p1_server_compaction=True)
+    live.config = configured(live.config, p1_server_compaction=True)
     assert not await follows(live)
 
 
