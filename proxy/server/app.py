@@ -16,7 +16,8 @@ from proxy.config import Config
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.observe.lifecycle import Log, NullLog, NullRecorder, Recorder
 from proxy.providers.contract import Provider, Services
-from proxy.providers.registry import PROVIDERS, Entry
+from proxy.providers.entry import Entry
+from proxy.providers.registry import PROVIDERS
 from proxy.providers.upstream.client import client_session
 from proxy.providers.upstream.tokenizer import Tokenizer
 from proxy.server.admission import Admission
