@@ -239,10 +239,30 @@ class Live:
         finally:
             response.close()
 
+    async def raw(self, data: bytes) -> bytes:
+        """What comes back for these bytes, until the server closes."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(data)
+        async with asyncio.timeout(5):
+            answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        return answer
+
     @property
     def upstream(self) -> int:
         """How many requests for an answer reached the upstream."""
         return self.sandbox.p1.total_requests
+
+
+def raw_request(line: str, *headers: str, body: bytes | None = None) -> bytes:
+    """An HTTP/1.1 request as bytes; `body` declares itself JSON."""
+    lines = [f"{line} HTTP/1.1", "Host: 127.0.0.1", *headers]
+    if body is not None:
+        lines += ["Content-Type: application/json"]
+        if not any(header.startswith(("Content-Length", "Transfer-Encoding")) for header in headers):
+            lines += [f"Content-Length: {len(body)}"]
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + (body or b"")
 
 
 def with_live(**options: Any) -> pytest.MarkDecorator:
@@ -296,6 +316,23 @@ class Fake:
 
     async def close(self) -> None:
         return None
+
+
+def played(*steps: Any) -> Callable[[Call], AsyncGenerator[list[Any], None]]:
+    """A provider that yields these batches, raises these errors, waits for these events and sleeps these seconds."""
+
+    async def stream(_call: Call) -> AsyncGenerator[list[Any], None]:
+        for step in steps:
+            if isinstance(step, BaseException):
+                raise step
+            if isinstance(step, asyncio.Event):
+                await step.wait()
+            elif isinstance(step, float):
+                await asyncio.sleep(step)
+            else:
+                yield step
+
+    return stream
 
 
 async def said(call: Call, text: str = "fine") -> AsyncGenerator[list[Any], None]:
