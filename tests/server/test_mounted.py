@@ -19,7 +19,8 @@ from harness import Fake, Live, ask, kinds, until
 from proxy import Config, create_app
 from proxy.observe.lifecycle import Abandoned
 from proxy.providers.contract import Provider, Services
-from proxy.providers.registry import PROVIDERS, Entry
+from proxy.providers.entry import Entry
+from proxy.providers.registry import PROVIDERS
 from proxy.sandbox import Sandbox
 from proxy.server.state import STATE
 
@@ -150,7 +151,7 @@ class Closing(Fake):
 
 
 def entries_of(closed: list[str]) -> list[Entry]:
-    return [Entry(entry.catalog, partial(_closing, entry.catalog.label, closed)) for entry in PROVIDERS]
+    return [replace(entry, build=partial(_closing, entry.label, closed)) for entry in PROVIDERS]
 
 
 def _closing(label: str, closed: list[str], _services: Services) -> Closing:
