@@ -28,7 +28,7 @@ from proxy.core.messages import MessageStream
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.core.routing import Catalog
 from proxy.core.token_usage import usage_of
-from proxy.loading import load
+from proxy.loading import load, settings_of
 from proxy.observe.lifecycle import Event, Progress
 from proxy.providers.contract import Call, Target
 from proxy.providers.entry import Entry
@@ -173,7 +173,8 @@ class Live:
         self.sleeps: list[float] = []
         self.url = ""
         self.mount = mount
-        self.config = configured(load(settings or sandbox.settings())[0], **{"p1_transport": "http", **config})
+        found, _ = load(settings or sandbox.settings(), settings=settings_of(entries))
+        self.config = configured(found, **{"p1_transport": "http", **config})
         if signed_in:
             sandbox.write_credentials(root)
         self.app = create_app(
