@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import fields
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from harness import Live, ask, kinds, texts, tool
+from processes import ROOT, Proxy
 from toy_provider.entry import TOY
 from toy_provider.settings import ToySettings
 from toy_provider.simulator import TOY_SIMULATOR, ToyUpstream
@@ -133,6 +135,25 @@ async def test_a_call_and_its_result_go_through(live: Live, toys: ToyUpstream, s
     said = texts(answer.events) if stream else answer.json["content"][-1]["text"]
     assert answer.status == 200 and "a.txt" in said
     assert [message["role"] for message in toys.requests[-1].body["messages"]] == ["user", "assistant", "tool"]
+
+
+#: `serve` with the toy among its providers.
+SERVE = """
+import os
+from proxy.cli.command import Context
+from proxy.cli.main import main
+from test_sixth_provider import ENTRIES
+raise SystemExit(main(["serve", "--port", "0"], Context(os.environ, ENTRIES)))
+"""
+
+
+async def test_it_is_served_by_the_command(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.write_credentials(tmp_path / "config")
+    path = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
+    async with Proxy(tmp_path, code=SERVE, PYTHONPATH=path, **sandbox.settings()) as proxy:
+        async with proxy.post(ask(model="toy-large")) as response:
+            assert response.status == 200, await response.text()
+        assert b"  p6 (toy): toy-large, toy-small\n" in proxy.out and b"p6.baseUrl (env)" in proxy.out
 
 
 # -- signed in
