@@ -36,7 +36,6 @@ from proxy.providers.accounts.token_endpoint import TokenEndpoint
 from proxy.providers.contract import Say
 from proxy.providers.p1_codex.catalog import LABEL
 
-
 #: Public client id of the vendor's command-line client; it has no secret.
 CLIENT_ID = "app_EMoamEEZ73f0CkXaXp7hrann"
 SCOPE = "openid profile email offline_access"
