@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from proxy.config import Config, ConfigError
-from proxy.providers.registry import PROVIDERS, Entry
+from proxy.providers.entry import Entry
+from proxy.providers.registry import PROVIDERS
 from proxy.settings import Setting, UnfitValue, hosts, label_of, present, provider, rows_of
 
 Values = dict[Setting, Any]

@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import aiohttp
+import pytest
 from aiohttp import web
 
 from proxy import create_app
@@ -29,9 +31,9 @@ from proxy.core.token_usage import usage_of
 from proxy.loading import load
 from proxy.observe.lifecycle import Event, Progress
 from proxy.providers.contract import Call, Target
-from proxy.providers.registry import PROVIDERS
+from proxy.providers.registry import PROVIDERS, Entry
 from proxy.sandbox import Sandbox
-from proxy.server.state import STATE
+from proxy.server.state import STATE, TIMERS, StreamTimers
 
 
 def ask(prompt: str | list[dict[str, Any]] = "hello", **members: Any) -> dict[str, Any]:
@@ -158,7 +160,9 @@ class Live:
         mount: str = "",
         proxies: OutboundProxies | None = None,
         sleep: Callable[[float], Any] | None = None,
-        clock: Callable[[], float] | None = None,
+        clock: Callable[[], float] = time.time,
+        timers: StreamTimers = TIMERS,
+        entries: Sequence[Entry] = PROVIDERS,
         settings: Mapping[str, str] | None = None,
         **config: Any,
     ) -> None:
@@ -171,7 +175,6 @@ class Live:
         self.config = configured(load(settings or sandbox.settings())[0], **{"p1_transport": "http", **config})
         if signed_in:
             sandbox.write_credentials(root)
-        times = {} if clock is None else {"clock": clock}
         self.app = create_app(
             lambda: self.config,
             config_dir=root,
@@ -180,7 +183,9 @@ class Live:
             proxies=proxies,
             sleep=sleep or self._sleep,
             chance=lambda: 0.5,
-            **times,
+            clock=clock,
+            timers=timers,
+            entries=entries,
         )
         self._cancellation = handler_cancellation
 
@@ -238,6 +243,16 @@ class Live:
     def upstream(self) -> int:
         """How many requests for an answer reached the upstream."""
         return self.sandbox.p1.total_requests
+
+
+def with_live(**options: Any) -> pytest.MarkDecorator:
+    """Decorates a test whose `live` is made with these arguments."""
+    return pytest.mark.parametrize("live_options", [options], ids=[""])
+
+
+def watch_often(**seconds: float) -> StreamTimers:
+    """Times of a stream for tests: the watch looks a hundred times a second."""
+    return StreamTimers(**{"tick": 0.01, **seconds})
 
 
 async def until(condition: Callable[[], Any], timeout_s: float = 2.0) -> None:

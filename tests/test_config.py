@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from proxy import cli
-from proxy.cli import ConfigFile
+from proxy.cli.command import Context
+from proxy.cli.config_file import ConfigFile
 from proxy.config import Config, ConfigError
 from proxy.loading import SETTINGS, load, overrides, read_file
 from proxy.providers.p1_codex.settings import CodexSettings
@@ -232,12 +232,11 @@ class Watched:
     """A ConfigFile whose file can be changed, and time with it."""
 
     def __init__(
-        self, root: Path, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], **content: Any
+        self, root: Path, *, reload_s: float = 0.0, variables: dict[str, str] = NOTHING, **content: Any
     ) -> None:
-        monkeypatch.setattr(cli, "RELOAD_S", 0.0)
         self.path = root / "config.json"
         self.path.write_text(json.dumps(content))
-        self.file = ConfigFile(root, environment)
+        self.file = ConfigFile(Context({**variables, "PROXY_CONFIG_DIR": str(root)}), reload_s=reload_s)
         self.warnings: list[str] = []
         self.file.warn = self.warnings.append
 
@@ -248,10 +247,8 @@ class Watched:
         return self.file.current()
 
 
-def test_a_changed_file_counts_at_once_except_for_what_is_fixed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watched = Watched(tmp_path, monkeypatch, {"PROXY_P1_EFFORT": "high"}, port=19000)
+def test_a_changed_file_counts_at_once_except_for_what_is_fixed(tmp_path: Path) -> None:
+    watched = Watched(tmp_path, variables={"PROXY_P1_EFFORT": "high"}, port=19000)
     changes = {
         "port": 1,
         "bindAddress": "0.0.0.0",
@@ -267,10 +264,8 @@ def test_a_changed_file_counts_at_once_except_for_what_is_fixed(
     assert codex(watched.file.current()).model is None
 
 
-def test_a_file_that_breaks_while_running_is_reported_and_stops_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watched = Watched(tmp_path, monkeypatch, {}, p1={"model": "gpt-5.4"})
+def test_a_file_that_breaks_while_running_is_reported_and_stops_nothing(tmp_path: Path) -> None:
+    watched = Watched(tmp_path, p1={"model": "gpt-5.4"})
     assert codex(watched.write('{"bindAddress": "nonsense"}')).model == "gpt-5.4"
     assert len(watched.warnings) == 1 and "invalid proxy bind address" in watched.warnings[0]
     assert codex(watched.write("{")).model is None
@@ -279,15 +274,14 @@ def test_a_file_that_breaks_while_running_is_reported_and_stops_nothing(
     assert len(watched.warnings) == 2
 
 
-def test_flags_outlive_a_change_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = Watched(tmp_path, monkeypatch, {})
+def test_flags_outlive_a_change_of_the_file(tmp_path: Path) -> None:
+    watched = Watched(tmp_path)
     watched.file.override(port=0)
     assert watched.write('{"port": 5}').port == 0
 
 
-def test_the_file_is_not_looked_at_for_every_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = Watched(tmp_path, monkeypatch, {})
-    monkeypatch.setattr(cli, "RELOAD_S", 60.0)
+def test_the_file_is_not_looked_at_for_every_request(tmp_path: Path) -> None:
+    watched = Watched(tmp_path, reload_s=60.0)
     assert codex(watched.write('{"p1": {"model": "gpt-5.4"}}')).model is None
 
 

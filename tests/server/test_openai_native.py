@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-from harness import Live, kinds, until
+from harness import Live, kinds, until, with_live
 from openai_live import P1, RESPONSES, ask_both, body_for, error_of, function
 from openai_streams import check_response_events
 
 from proxy.observe.lifecycle import Abandoned, Completed, Failed, ProviderSelected, UsageUpdated
 from proxy.providers.p1_codex.native import relay as native
 from proxy.sandbox import Sandbox
-from proxy.server import pipeline as serving
+from proxy.server.state import StreamTimers
 
 LITE = "x-openai-internal-codex-responses-lite"
 USER = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
 
 
 @pytest.fixture
-async def live(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
-    async with Live(sandbox, tmp_path, openai_routes=True) as running:
-        yield running
+def live_options() -> dict[str, Any]:
+    return {"openai_routes": True}
 
 
 def sent(live: Live) -> Any:
@@ -254,11 +252,9 @@ async def test_behind_the_last_event_nobody_waits(live: Live, monkeypatch: pytes
     assert live.watcher.last[-1] == Completed(200)
 
 
+@with_live(openai_routes=True, timers=StreamTimers(stall=0.2))
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-async def test_a_client_that_reads_nothing_is_given_up(
-    live: Live, monkeypatch: pytest.MonkeyPatch, stream: bool
-) -> None:
-    monkeypatch.setattr(serving, "STALL_S", 0.2)
+async def test_a_client_that_reads_nothing_is_given_up(live: Live, stream: bool) -> None:
     item = {"type": "response.output_item.done", "item": {"type": "message", "id": "m", "text": "x" * 4_000_000}}
     end = {"type": "response.completed", "response": {"id": "r", "output": []}}
     live.sandbox.p1.script.extend([{"events": [item, item, item, item, end]}])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-from harness import Fake, Live, kinds, until, use, whole_message
+from harness import Fake, Live, kinds, until, use, watch_often, whole_message, with_live
 from openai_live import BOTH, CHAT, P1, P2, RESPONSES, ask_both, body_for, chunks_of, error_of, function
 from openai_streams import check_chat_chunks, check_response_events
 
@@ -18,7 +18,6 @@ from proxy.errors import CallCutError, ProxyError, UpstreamError
 from proxy.observe.lifecycle import Abandoned, Completed, Failed, ProviderSelected, Sequenced, Started
 from proxy.providers.contract import Call
 from proxy.sandbox import Sandbox
-from proxy.server import stream as stream_module
 
 both = pytest.mark.parametrize("path", BOTH)
 streamed = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -26,9 +25,8 @@ Batch = list[dict[str, Any]]
 
 
 @pytest.fixture
-async def live(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
-    async with Live(sandbox, tmp_path, openai_routes=True) as running:
-        yield running
+def live_options() -> dict[str, Any]:
+    return {"openai_routes": True}
 
 
 # -- the gate
@@ -341,9 +339,8 @@ async def test_a_call_that_the_token_limit_cut_is_an_incomplete_answer(live: Liv
 # -- silence and leaving
 
 
-async def test_a_silence_is_filled_in_the_form_of_the_route(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_module, "TICK_S", 0.01)
-    monkeypatch.setattr(stream_module, "KEEPALIVE_S", 0.03)
+@with_live(openai_routes=True, timers=watch_often(keepalive=0.03))
+async def test_a_silence_is_filled_in_the_form_of_the_route(live: Live) -> None:
     for path, sign in ((CHAT, b": keepalive\n\n"), (RESPONSES, b'event: keepalive\ndata: {"type":"keepalive"')):
         more = asyncio.Event()
         use(live, Fake("p2", steps(BEGUN, more, WHOLE[3:])))
@@ -356,11 +353,8 @@ async def test_a_silence_is_filled_in_the_form_of_the_route(live: Live, monkeypa
             check_response_events(answer.events)
 
 
-async def test_after_the_grace_a_response_is_announced(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-
-    live.config = replace(live.config, stream_grace_ms=10)
-    monkeypatch.setattr(stream_module, "TICK_S", 0.01)
+@with_live(openai_routes=True, stream_grace_ms=10, timers=watch_often())
+async def test_after_the_grace_a_response_is_announced(live: Live) -> None:
     more = asyncio.Event()
     use(live, Fake("p2", steps(WHOLE[:1], more, WHOLE[1:])))
     async with live.client.post(live.url + RESPONSES, json=body_for(RESPONSES, stream=True)) as response:
