@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from checks import check_message_stream
-from harness import Answer, Live, ask, kinds
-from outcomes import Broken, CallCut, Good, Outcome, Refused
-from wires import TOOLS, WIRES, Wire, message_of
+from harness import Live, ask
+from outcomes import Broken, CallCut, Good, Outcome, Refused, is_broken, is_call_cut, is_good, is_refused
+from wires import TOOLS, WIRES, Wire
 
 from proxy.sandbox import FAULTS, Place
 
@@ -261,7 +260,7 @@ async def test_a_fault_comes_out_as_the_table_says(
         upstream.script.replace([{"fault": fault, **params}])
         answer = await live.post(ask(model=wire.model, tools=TOOLS, stream=stream, **effort))
         if isinstance(outcome, Good):
-            is_good(answer, outcome, stream)
+            is_good(answer, outcome, stream, thoughts=False)
             assert tuple(live.sleeps) == outcome.waits
         elif isinstance(outcome, Refused):
             is_refused(answer, outcome)
@@ -272,46 +271,3 @@ async def test_a_fault_comes_out_as_the_table_says(
         assert upstream.total_requests - before == outcome.attempts
         await upstream.idle()
     assert not live.notes.all("internal_error")
-
-
-def is_good(answer: Answer, outcome: Good, stream: bool) -> None:
-    assert answer.status == 200, answer.raw
-    if stream and "future_block" not in outcome.blocks:
-        check_message_stream(answer.events)
-    message = message_of(answer)
-    assert message["stop_reason"] == outcome.stop
-    assert tuple(block["type"] for block in message["content"] if block["type"] != "thinking") == outcome.blocks
-    calls = [block for block in message["content"] if block["type"] == "tool_use"]
-    assert len({call["id"] for call in calls}) == len(calls) and all(call["id"] for call in calls)
-    assert all(isinstance(call["input"], dict) for call in calls)
-
-
-def is_refused(answer: Answer, outcome: Refused) -> None:
-    assert (answer.status, answer.error["type"]) == (outcome.status, outcome.type), answer.raw
-    hints = {name: answer.headers[name] for name in ("Retry-After", "x-should-retry") if name in answer.headers}
-    assert hints == outcome.headers
-    assert outcome.words in answer.error["message"] and "<" not in answer.error["message"]
-
-
-def is_call_cut(answer: Answer, outcome: CallCut, stream: bool) -> None:
-    if stream:
-        is_broken(answer, Broken(open="tool_use", words=outcome.words), stream)
-        return
-    message = message_of(answer)
-    assert answer.status == 200 and message["stop_reason"] == "max_tokens"
-    assert not [block for block in message["content"] if block["type"] == "tool_use"]
-
-
-def is_broken(answer: Answer, outcome: Broken, stream: bool) -> None:
-    if not stream:
-        assert (answer.status, answer.error["type"]) == (outcome.status, outcome.type)
-        assert outcome.words in answer.error["message"]
-        return
-    events = answer.events
-    check_message_stream(events)
-    assert answer.status == 200 and kinds(events).count("message_start") == 1
-    assert events[-1]["type"] == "error" and events[-1]["error"]["type"] == outcome.type
-    assert outcome.words in events[-1]["error"]["message"]
-    started = [event["content_block"]["type"] for event in events if event["type"] == "content_block_start"]
-    assert len(started) - kinds(events).count("content_block_stop") == (1 if outcome.open else 0)
-    assert outcome.open is None or started[-1] == outcome.open
