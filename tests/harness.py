@@ -28,10 +28,11 @@ from proxy.core.messages import MessageStream
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.core.routing import Catalog
 from proxy.core.token_usage import usage_of
-from proxy.loading import load
+from proxy.loading import load, settings_of
 from proxy.observe.lifecycle import Event, Progress
 from proxy.providers.contract import Call, Target
-from proxy.providers.registry import PROVIDERS, Entry
+from proxy.providers.entry import Entry
+from proxy.providers.registry import PROVIDERS
 from proxy.sandbox import Sandbox
 from proxy.server.state import STATE, TIMERS, StreamTimers
 
@@ -138,7 +139,7 @@ class Notes:
 
 def configured(config: Config, **values: Any) -> Config:
     """Other settings: `p1_transport` is the field `transport` of P1's section, other names are general ones."""
-    sections = {entry.catalog.label: entry.settings for entry in PROVIDERS if entry.settings is not None}
+    sections = {entry.label: entry.settings for entry in PROVIDERS if entry.settings is not None}
     for name, value in values.items():
         label, _, field = name.partition("_")
         section: type[Any] | None = sections.get(label)
@@ -172,7 +173,8 @@ class Live:
         self.sleeps: list[float] = []
         self.url = ""
         self.mount = mount
-        self.config = configured(load(settings or sandbox.settings())[0], **{"p1_transport": "http", **config})
+        found, _ = load(settings or sandbox.settings(), settings=settings_of(entries))
+        self.config = configured(found, **{"p1_transport": "http", **config})
         if signed_in:
             sandbox.write_credentials(root)
         self.app = create_app(
@@ -296,7 +298,7 @@ class Fake:
         self._stream = stream or said
 
     def catalog(self) -> Catalog:
-        return next(entry.catalog for entry in PROVIDERS if entry.catalog.label == self.label)
+        return next(entry.catalog for entry in PROVIDERS if entry.label == self.label)
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         return Target(model)

@@ -18,7 +18,8 @@ from harness import Fake, Live, ask, kinds, raw_request, until
 from proxy import Config, create_app
 from proxy.observe.lifecycle import Abandoned
 from proxy.providers.contract import Provider, Services
-from proxy.providers.registry import PROVIDERS, Entry
+from proxy.providers.entry import Entry
+from proxy.providers.registry import PROVIDERS
 from proxy.sandbox import Sandbox
 from proxy.server.state import STATE
 
@@ -143,7 +144,7 @@ def entries_of(closed: list[str]) -> list[Entry]:
         fake.close = close  # type: ignore[method-assign]
         return fake
 
-    return [Entry(entry.catalog, partial(built, entry.catalog.label)) for entry in PROVIDERS]
+    return [replace(entry, build=partial(built, entry.label)) for entry in PROVIDERS]
 
 
 async def test_every_provider_is_closed_and_the_first_error_is_reported(sandbox: Sandbox, tmp_path: Path) -> None:
