@@ -27,7 +27,7 @@ from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.core.routing import Catalog
 from proxy.core.token_usage import usage_of
 from proxy.observe.lifecycle import Event, Progress
-from proxy.providers.contract import Call, Target
+from proxy.providers.contract import Call, Target, Tuning
 from proxy.providers.registry import PROVIDERS
 from proxy.sandbox import Sandbox
 from proxy.server.state import STATE
@@ -148,6 +148,7 @@ class Live:
         proxies: OutboundProxies | None = None,
         sleep: Callable[[float], Any] | None = None,
         clock: Callable[[], float] | None = None,
+        tuning: tuple[object, ...] = (),
         **config: Any,
     ) -> None:
         self.sandbox = sandbox
@@ -168,6 +169,7 @@ class Live:
             proxies=proxies,
             sleep=sleep or self._sleep,
             chance=lambda: 0.5,
+            tuning=Tuning(tuning),
             **times,
         )
         self._cancellation = handler_cancellation

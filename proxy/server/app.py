@@ -17,10 +17,11 @@ from proxy.config import Config
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.errors import ProxyError
 from proxy.observe.lifecycle import Log, NullLog, NullRecorder, Recorder
-from proxy.providers.contract import Services
+from proxy.providers.contract import Services, Tuning
 from proxy.providers.registry import PROVIDERS
 from proxy.providers.upstream.client import client_session
-from proxy.providers.upstream.tokenizer import Tokenizer
+from proxy.providers.upstream.outgoing_proxy import TunnelTimers
+from proxy.providers.upstream.tokenizer import Tokenizer, TokenizerLimits
 from proxy.server import guard
 from proxy.server.admission import Admission
 from proxy.server.exchange import Family, as_proxy_error, error_response, id_headers, unforeseen
@@ -46,6 +47,7 @@ def create_app(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     chance: Callable[[], float] = random.random,
     packed_bodies: bool = False,
+    tuning: Tuning | None = None,
 ) -> web.Application:
     """The proxy as an aiohttp application.
 
@@ -57,6 +59,7 @@ def create_app(
                 process; none by default
     clock, sleep, chance  time and randomness, for tests
     packed_bodies  the runner has `auto_decompress=False`, so that bodies are unpacked here, with bounds
+    tuning      timers and limits of providers other than the defaults, for tests
 
     Nothing is opened here: connections and threads begin when the application starts and end when it is cleaned up. It
     reads no environment and installs no signal handler.
@@ -75,12 +78,15 @@ def create_app(
     )
 
     async def providers(_app: web.Application) -> AsyncIterator[None]:
-        tokenizer = Tokenizer()
+        tuned = tuning or Tuning()
+        tokenizer = Tokenizer(tuned.of(TokenizerLimits))
         async with (
-            client_session(proxies or OutboundProxies(), clock=clock) as http,
-            client_session(OutboundProxies()) as near,
+            client_session(proxies or OutboundProxies(), clock=clock, timers=tuned.of(TunnelTimers)) as http,
+            client_session(OutboundProxies()) as direct,
         ):
-            services = Services(current, config_dir, http, near, tokenizer, state.log, clock, sleep, chance)
+            services = Services(
+                current, config_dir, http, direct, tokenizer, state.log, clock, sleep, chance, tuning=tuned
+            )
             async with _running(state, services):
                 yield
         tokenizer.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from harness import Answer, Fake, Live, ask, said, until, use
 
+from proxy.providers.upstream.tokenizer import TokenizerLimits
 from proxy.sandbox import Sandbox
 from proxy.server.state import STATE
 
@@ -125,17 +126,18 @@ async def test_clients_that_leave_give_everything_back(
         await until(lambda: held(live) == (0, 0), 1.0)
 
 
-async def test_counts_that_wait_too_long_are_refused(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    from proxy.providers.upstream import tokenizer
+@pytest.fixture
+async def impatient(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
+    """No count gets its turn in time."""
+    async with Live(sandbox, tmp_path, tuning=(TokenizerLimits(wait_s=0.0),)) as live:
+        yield live
 
-    monkeypatch.setattr(tokenizer, "MAX_WAIT_S", 0.0)
-    answer = await live.post(ask(), "/v1/messages/count_tokens")
+
+async def test_counts_that_wait_too_long_are_refused(impatient: Live) -> None:
+    answer = await impatient.post(ask(), "/v1/messages/count_tokens")
     assert answer.status == 503 and answer.error["type"] == "api_error" and answer.headers["Retry-After"] == "1"
 
 
-async def test_a_message_does_not_fail_because_counting_is_slow(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    from proxy.providers.upstream import tokenizer
-
-    monkeypatch.setattr(tokenizer, "MAX_WAIT_S", 0.0)
-    answer = await live.stream(ask())
+async def test_a_message_does_not_fail_because_counting_is_slow(impatient: Live) -> None:
+    answer = await impatient.stream(ask())
     assert answer.status == 200 and answer.events[0]["message"]["usage"]["input_tokens"] > 0

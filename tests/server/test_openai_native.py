@@ -15,7 +15,7 @@ from openai_live import P1, RESPONSES, ask_both, body_for, error_of, function
 from openai_streams import check_response_events
 
 from proxy.observe.lifecycle import Abandoned, Completed, Failed, ProviderSelected, UsageUpdated
-from proxy.providers.p1_codex.native import relay as native
+from proxy.providers.upstream.transport import HttpTimers
 from proxy.sandbox import Sandbox
 from proxy.server import pipeline as serving
 
@@ -246,12 +246,12 @@ async def test_an_event_of_no_type_disturbs_nobody(live: Live) -> None:
 
 
 @pytest.mark.parametrize("then", ["stall", "cut", "reset"])
-async def test_behind_the_last_event_nobody_waits(live: Live, monkeypatch: pytest.MonkeyPatch, then: str) -> None:
-    monkeypatch.setattr(native, "AFTER_END_S", 0.05)
+async def test_behind_the_last_event_nobody_waits(sandbox: Sandbox, tmp_path: Path, then: str) -> None:
     end = {"type": "response.completed", "response": {"id": "r"}}
-    live.sandbox.p1.script.extend([{"events": [end], "then": then}])
-    assert kinds((await ask_both(live, RESPONSES, model=P1, stream=True)).events) == ["response.completed"]
-    assert live.watcher.last[-1] == Completed(200)
+    async with Live(sandbox, tmp_path, p1_responses_api=True, tuning=(HttpTimers(after_end=0.05),)) as live:
+        sandbox.p1.script.extend([{"events": [end], "then": then}])
+        assert kinds((await ask_both(live, RESPONSES, model=P1, stream=True)).events) == ["response.completed"]
+        assert live.watcher.last[-1] == Completed(200)
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

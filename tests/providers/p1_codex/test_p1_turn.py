@@ -15,7 +15,7 @@ from harness import Live, ask, kinds, parse_events, texts, until
 from outcomes import Outcome
 from p1_faults import HTTP, SHARED, TOOLS, asked_for, case_name, comes_out
 
-from proxy.providers.upstream import transport
+from proxy.providers.upstream.transport import HttpTimers
 from proxy.sandbox import FAULTS, Place, Sandbox
 from proxy.sandbox.wires.responses.failures import CONTEXT_MESSAGE
 from proxy.server import stream as stream_module
@@ -330,19 +330,19 @@ async def test_a_head_that_never_comes_is_not_asked_for_again(sandbox: Sandbox, 
         await sandbox.p1.idle()
 
 
-async def test_a_body_that_pauses_too_long_is_asked_for_again(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "IDLE_TIMEOUT_S", 0.05)
-    play(live, {"fault": "silence_after_created", "seconds": None})
-    answer = await live.stream(ask())
-    check_message_stream(answer.events)
-    assert live.upstream == 2
+async def test_a_body_that_pauses_too_long_is_asked_for_again(sandbox: Sandbox, tmp_path: Path) -> None:
+    async with Live(sandbox, tmp_path, tuning=(HttpTimers(idle=0.05),)) as live:
+        play(live, {"fault": "silence_after_created", "seconds": None})
+        answer = await live.stream(ask())
+        check_message_stream(answer.events)
+        assert live.upstream == 2
 
 
-async def test_a_text_that_pauses_too_long_ends_with_an_error(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "IDLE_TIMEOUT_S", 0.05)
-    play(live, {"fault": "silence_mid_text", "seconds": None})
-    answer = await live.stream(ask())
-    assert "paused for 50 ms" in answer.events[-1]["error"]["message"]
+async def test_a_text_that_pauses_too_long_ends_with_an_error(sandbox: Sandbox, tmp_path: Path) -> None:
+    async with Live(sandbox, tmp_path, tuning=(HttpTimers(idle=0.05),)) as live:
+        play(live, {"fault": "silence_mid_text", "seconds": None})
+        answer = await live.stream(ask())
+        assert "paused for 50 ms" in answer.events[-1]["error"]["message"]
 
 
 async def test_a_silent_start_is_filled_with_pings_and_a_retry_stays_possible(
