@@ -10,27 +10,30 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import aiohttp
+import pytest
 from aiohttp import web
 
 from proxy import create_app
-from proxy.config import load
+from proxy.config import Config
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import MessageStream
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.core.routing import Catalog
 from proxy.core.token_usage import usage_of
+from proxy.loading import load
 from proxy.observe.lifecycle import Event, Progress
 from proxy.providers.contract import Call, Target, Tuning
-from proxy.providers.registry import PROVIDERS
+from proxy.providers.registry import PROVIDERS, Entry
 from proxy.sandbox import Sandbox
-from proxy.server.state import STATE
+from proxy.server.state import STATE, TIMERS, StreamTimers
 
 
 def ask(prompt: str | list[dict[str, Any]] = "hello", **members: Any) -> dict[str, Any]:
@@ -133,9 +136,19 @@ class Notes:
         return [fields for _, _, found, fields in self.records if found == msg]
 
 
+def configured(config: Config, **values: Any) -> Config:
+    """Other settings: `p1_transport` is the field `transport` of P1's section, other names are general ones."""
+    sections = {entry.catalog.label: entry.settings for entry in PROVIDERS if entry.settings is not None}
+    for name, value in values.items():
+        label, _, field = name.partition("_")
+        section: type[Any] | None = sections.get(label)
+        config = config.changed(section, **{field: value}) if section else config.changed(Config, **{name: value})
+    return config
+
+
 class Live:
-    """A running proxy. `config` members replace those that lead to the sandbox. P1 is asked over HTTP unless a test
-    says otherwise."""
+    """A running proxy. `config` members replace those that lead to the sandbox, see `configured`. P1 is asked over
+    HTTP unless a test says otherwise."""
 
     def __init__(
         self,
@@ -147,8 +160,11 @@ class Live:
         mount: str = "",
         proxies: OutboundProxies | None = None,
         sleep: Callable[[float], Any] | None = None,
-        clock: Callable[[], float] | None = None,
+        clock: Callable[[], float] = time.time,
+        timers: StreamTimers = TIMERS,
         tuning: tuple[object, ...] = (),
+        entries: Sequence[Entry] = PROVIDERS,
+        settings: Mapping[str, str] | None = None,
         **config: Any,
     ) -> None:
         self.sandbox = sandbox
@@ -157,10 +173,9 @@ class Live:
         self.sleeps: list[float] = []
         self.url = ""
         self.mount = mount
-        self.config = replace(load(sandbox.settings())[0], **{"p1_transport": "http", **config})
+        self.config = configured(load(settings or sandbox.settings())[0], **{"p1_transport": "http", **config})
         if signed_in:
             sandbox.write_credentials(root)
-        times = {} if clock is None else {"clock": clock}
         self.app = create_app(
             lambda: self.config,
             config_dir=root,
@@ -169,8 +184,10 @@ class Live:
             proxies=proxies,
             sleep=sleep or self._sleep,
             chance=lambda: 0.5,
+            clock=clock,
+            timers=timers,
             tuning=Tuning(tuning),
-            **times,
+            entries=entries,
         )
         self._cancellation = handler_cancellation
 
@@ -228,6 +245,16 @@ class Live:
     def upstream(self) -> int:
         """How many requests for an answer reached the upstream."""
         return self.sandbox.p1.total_requests
+
+
+def with_live(**options: Any) -> pytest.MarkDecorator:
+    """Decorates a test whose `live` is made with these arguments."""
+    return pytest.mark.parametrize("live_options", [options], ids=[""])
+
+
+def watch_often(**seconds: float) -> StreamTimers:
+    """Times of a stream for tests: the watch looks a hundred times a second."""
+    return StreamTimers(**{"tick": 0.01, **seconds})
 
 
 async def until(condition: Callable[[], Any], timeout_s: float = 2.0) -> None:

@@ -26,9 +26,6 @@ ALIASES = frozenset(
     }
 )
 
-#: Who can stand behind the aliases.
-ALIAS_PROVIDERS = ("p1", "p2")
-
 #: Claude Code's auto mode asks a second model whether an action is safe. This is how its prompt begins.
 AUTO_REVIEW_MARKER = "You are a security monitor for autonomous AI coding agents."
 #: Small and quick; used when the request would have gone to its provider and nothing else is configured.
@@ -44,12 +41,14 @@ class Catalog:
     service   the public name of the service, a synonym of the label wherever a user types one
     models    every id that routes here and is listed
     prefixes  name prefixes that route here whatever follows
+    aliases   whether it can stand behind the aliases
     """
 
     label: str
     service: str
     models: tuple[str, ...]
     prefixes: tuple[str, ...] = ()
+    aliases: bool = False
 
 
 @dataclass(frozen=True, slots=True)

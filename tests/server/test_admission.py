@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Answer, Fake, Live, ask, said, until, use
+from harness import Answer, Fake, Live, ask, said, until, use, with_live
 
 from proxy.providers.upstream.tokenizer import TokenizerLimits
 from proxy.sandbox import Sandbox
@@ -126,18 +126,16 @@ async def test_clients_that_leave_give_everything_back(
         await until(lambda: held(live) == (0, 0), 1.0)
 
 
-@pytest.fixture
-async def impatient(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
-    """No count gets its turn in time."""
-    async with Live(sandbox, tmp_path, tuning=(TokenizerLimits(wait_s=0.0),)) as live:
-        yield live
+IMPATIENT = with_live(tuning=(TokenizerLimits(wait_s=0.0),))
 
 
-async def test_counts_that_wait_too_long_are_refused(impatient: Live) -> None:
-    answer = await impatient.post(ask(), "/v1/messages/count_tokens")
+@IMPATIENT
+async def test_counts_that_wait_too_long_are_refused(live: Live) -> None:
+    answer = await live.post(ask(), "/v1/messages/count_tokens")
     assert answer.status == 503 and answer.error["type"] == "api_error" and answer.headers["Retry-After"] == "1"
 
 
-async def test_a_message_does_not_fail_because_counting_is_slow(impatient: Live) -> None:
-    answer = await impatient.stream(ask())
+@IMPATIENT
+async def test_a_message_does_not_fail_because_counting_is_slow(live: Live) -> None:
+    answer = await live.stream(ask())
     assert answer.status == 200 and answer.events[0]["message"]["usage"]["input_tokens"] > 0

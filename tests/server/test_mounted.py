@@ -6,16 +6,20 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 from checks import check_message_stream
-from harness import Live, ask, kinds, until
+from harness import Fake, Live, ask, kinds, until
 
 from proxy import Config, create_app
 from proxy.observe.lifecycle import Abandoned
+from proxy.providers.contract import Provider, Services
+from proxy.providers.registry import PROVIDERS, Entry
 from proxy.sandbox import Sandbox
 from proxy.server.state import STATE
 
@@ -131,3 +135,47 @@ async def test_middlewares_of_the_application_around_see_our_answers(sandbox: Sa
         assert (await live.get("/nope")).status == 404
     await runner.cleanup()
     assert seen == [200, 404]
+
+
+class Closing(Fake):
+    """A provider that notes that it is closed, and fails in it."""
+
+    def __init__(self, label: str, closed: list[str]) -> None:
+        super().__init__(label)
+        self._told = closed
+
+    async def close(self) -> None:
+        self._told.append(self.label)
+        raise OSError(self.label)
+
+
+def entries_of(closed: list[str]) -> list[Entry]:
+    return [Entry(entry.catalog, partial(_closing, entry.catalog.label, closed)) for entry in PROVIDERS]
+
+
+def _closing(label: str, closed: list[str], _services: Services) -> Closing:
+    return Closing(label, closed)
+
+
+async def test_every_provider_is_closed_and_the_first_error_is_reported(sandbox: Sandbox, tmp_path: Path) -> None:
+    closed: list[str] = []
+    live = Live(sandbox, tmp_path, entries=entries_of(closed))
+    with pytest.raises(OSError) as raised:
+        async with live:
+            assert (await live.post(ask())).status == 200
+    assert sorted(closed) == ["p1", "p2", "p3", "p4", "p5"] and str(raised.value) == closed[0]
+    assert [note["provider"] for note in live.notes.all("provider_not_closed")] == closed
+    assert live.app[STATE].providers == {}
+
+
+async def test_a_start_that_fails_closes_what_was_open(sandbox: Sandbox, tmp_path: Path) -> None:
+    def broken(_services: Services) -> Provider:
+        raise ValueError("cannot be built")
+
+    closed: list[str] = []
+    first, second, third, *_ = entries_of(closed)
+    live = Live(sandbox, tmp_path, entries=[first, second, replace(third, build=broken)])
+    with pytest.raises(ValueError, match="cannot be built"):
+        async with live:
+            pass
+    assert sorted(closed) == ["p1", "p2"]

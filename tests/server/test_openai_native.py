@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-from harness import Live, kinds, until
+from harness import Live, kinds, until, with_live
 from openai_live import P1, RESPONSES, ask_both, body_for, error_of, function
 from openai_streams import check_response_events
 
 from proxy.observe.lifecycle import Abandoned, Completed, Failed, ProviderSelected, UsageUpdated
 from proxy.providers.upstream.transport import HttpTimers
 from proxy.sandbox import Sandbox
-from proxy.server import pipeline as serving
+from proxy.server.state import StreamTimers
 
 LITE = "x-openai-internal-codex-responses-lite"
 USER = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
 
 
 @pytest.fixture
-async def live(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
-    async with Live(sandbox, tmp_path, p1_responses_api=True) as running:
-        yield running
+def live_options() -> dict[str, Any]:
+    return {"openai_routes": True}
 
 
 def sent(live: Live) -> Any:
@@ -87,7 +85,7 @@ async def test_model_tier_and_lane(live: Live, asked: dict[str, Any], model: str
 
 async def test_no_setting_replaces_what_a_native_body_says(sandbox: Sandbox, tmp_path: Path) -> None:
     forced = {"p1_model": "gpt-5.4", "p1_effort": "high", "p1_service_tier": "fast"}
-    async with Live(sandbox, tmp_path, p1_responses_api=True, **forced) as live:
+    async with Live(sandbox, tmp_path, openai_routes=True, **forced) as live:
         await ask_both(live, RESPONSES, model="gpt-5.5")
         body = sent(live).body
     assert body["model"] == "gpt-5.5" and "reasoning" not in body and "service_tier" not in body
@@ -184,7 +182,7 @@ async def test_a_refused_token_is_renewed_once(live: Live) -> None:
 
 
 async def test_without_sign_in_the_error_is_ours(sandbox: Sandbox, tmp_path: Path) -> None:
-    async with Live(sandbox, tmp_path, signed_in=False, p1_responses_api=True) as live:
+    async with Live(sandbox, tmp_path, signed_in=False, openai_routes=True) as live:
         answer = await ask_both(live, RESPONSES, model=P1, stream=True)
     error = error_of(answer)
     assert (answer.status, error["type"]) == (401, "authentication_error") and "auth login p1" in error["message"]
@@ -246,19 +244,17 @@ async def test_an_event_of_no_type_disturbs_nobody(live: Live) -> None:
 
 
 @pytest.mark.parametrize("then", ["stall", "cut", "reset"])
-async def test_behind_the_last_event_nobody_waits(sandbox: Sandbox, tmp_path: Path, then: str) -> None:
+@with_live(openai_routes=True, tuning=(HttpTimers(after_end=0.05),))
+async def test_behind_the_last_event_nobody_waits(live: Live, then: str) -> None:
     end = {"type": "response.completed", "response": {"id": "r"}}
-    async with Live(sandbox, tmp_path, p1_responses_api=True, tuning=(HttpTimers(after_end=0.05),)) as live:
-        sandbox.p1.script.extend([{"events": [end], "then": then}])
-        assert kinds((await ask_both(live, RESPONSES, model=P1, stream=True)).events) == ["response.completed"]
-        assert live.watcher.last[-1] == Completed(200)
+    live.sandbox.p1.script.extend([{"events": [end], "then": then}])
+    assert kinds((await ask_both(live, RESPONSES, model=P1, stream=True)).events) == ["response.completed"]
+    assert live.watcher.last[-1] == Completed(200)
 
 
+@with_live(openai_routes=True, timers=StreamTimers(stall=0.2))
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-async def test_a_client_that_reads_nothing_is_given_up(
-    live: Live, monkeypatch: pytest.MonkeyPatch, stream: bool
-) -> None:
-    monkeypatch.setattr(serving, "STALL_S", 0.2)
+async def test_a_client_that_reads_nothing_is_given_up(live: Live, stream: bool) -> None:
     item = {"type": "response.output_item.done", "item": {"type": "message", "id": "m", "text": "x" * 4_000_000}}
     end = {"type": "response.completed", "response": {"id": "r", "output": []}}
     live.sandbox.p1.script.extend([{"events": [item, item, item, item, end]}])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-from harness import Fake, Live, kinds, until, use, whole_message
+from harness import Fake, Live, kinds, until, use, watch_often, whole_message, with_live
 from openai_live import BOTH, CHAT, P1, P2, RESPONSES, ask_both, body_for, chunks_of, error_of, function
 from openai_streams import check_chat_chunks, check_response_events
 
@@ -18,7 +18,6 @@ from proxy.errors import CallCutError, ProxyError, UpstreamError
 from proxy.observe.lifecycle import Abandoned, Completed, Failed, ProviderSelected, Sequenced, Started
 from proxy.providers.contract import Call
 from proxy.sandbox import Sandbox
-from proxy.server import stream as stream_module
 
 both = pytest.mark.parametrize("path", BOTH)
 streamed = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -26,9 +25,8 @@ Batch = list[dict[str, Any]]
 
 
 @pytest.fixture
-async def live(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
-    async with Live(sandbox, tmp_path, p1_responses_api=True) as running:
-        yield running
+def live_options() -> dict[str, Any]:
+    return {"openai_routes": True}
 
 
 # -- the gate
@@ -98,7 +96,7 @@ async def test_the_first_checks(
 
 @both
 async def test_a_body_over_the_limit(sandbox: Sandbox, tmp_path: Path, path: str) -> None:
-    async with Live(sandbox, tmp_path, p1_responses_api=True, max_body_bytes=1000) as live:
+    async with Live(sandbox, tmp_path, openai_routes=True, max_body_bytes=1000) as live:
         answer = await ask_both(live, path, "x" * 2000)
         assert answer.status == 413 and error_of(answer)["code"] == "request_too_large"
 
@@ -341,9 +339,8 @@ async def test_a_call_that_the_token_limit_cut_is_an_incomplete_answer(live: Liv
 # -- silence and leaving
 
 
-async def test_a_silence_is_filled_in_the_form_of_the_route(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_module, "TICK_S", 0.01)
-    monkeypatch.setattr(stream_module, "KEEPALIVE_S", 0.03)
+@with_live(openai_routes=True, timers=watch_often(keepalive=0.03))
+async def test_a_silence_is_filled_in_the_form_of_the_route(live: Live) -> None:
     for path, sign in ((CHAT, b": keepalive\n\n"), (RESPONSES, b'event: keepalive\ndata: {"type":"keepalive"')):
         more = asyncio.Event()
         use(live, Fake("p2", steps(BEGUN, more, WHOLE[3:])))
@@ -356,11 +353,8 @@ async def test_a_silence_is_filled_in_the_form_of_the_route(live: Live, monkeypa
             check_response_events(answer.events)
 
 
-async def test_after_the_grace_a_response_is_announced(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-
-    live.config = replace(live.config, stream_grace_ms=10)
-    monkeypatch.setattr(stream_module, "TICK_S", 0.01)
+@with_live(openai_routes=True, stream_grace_ms=10, timers=watch_often())
+async def test_after_the_grace_a_response_is_announced(live: Live) -> None:
     more = asyncio.Event()
     use(live, Fake("p2", steps(WHOLE[:1], more, WHOLE[1:])))
     async with live.client.post(live.url + RESPONSES, json=body_for(RESPONSES, stream=True)) as response:
@@ -405,13 +399,13 @@ async def test_p1_keeps_the_order_of_instructions(live: Live) -> None:
 
 
 async def test_forced_settings_of_p1_come_first_on_chat(sandbox: Sandbox, tmp_path: Path) -> None:
-    async with Live(sandbox, tmp_path, p1_responses_api=True, p1_effort="high", p1_model="gpt-5.4") as live:
+    async with Live(sandbox, tmp_path, openai_routes=True, p1_effort="high", p1_model="gpt-5.4") as live:
         await ask_both(live, CHAT, model=P1, reasoning_effort="low")
         assert sandbox.p1.requests[-1].body["reasoning"]["effort"] == "high"
         assert sandbox.p1.requests[-1].body["model"] == "gpt-5.4"
 
 
 async def test_a_model_that_p1_does_not_serve(sandbox: Sandbox, tmp_path: Path) -> None:
-    async with Live(sandbox, tmp_path, p1_responses_api=True, p1_model="gpt-1") as live:
+    async with Live(sandbox, tmp_path, openai_routes=True, p1_model="gpt-1") as live:
         error = error_of(await ask_both(live, CHAT, model=P1))
         assert (error["param"], error["code"]) == ("model", "model_not_supported") and '"gpt-1"' in error["message"]

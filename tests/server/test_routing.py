@@ -13,7 +13,7 @@ from harness import Fake, Live, ask, use
 from proxy.core.identity import Owner
 from proxy.observe.lifecycle import ProviderSelected, Sequenced
 from proxy.sandbox import Sandbox
-from proxy.server import sessions
+from proxy.server.sessions import Sessions
 
 MARKER = "You are a security monitor for autonomous AI coding agents."
 
@@ -144,9 +144,8 @@ async def test_concurrent_requests_of_a_session_get_numbers_of_their_own(routed:
     assert sorted(numbers) == list(range(1, 17))
 
 
-async def test_the_table_of_sessions_is_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MAX_SESSIONS", 2)
-    table = sessions.Sessions(clock)
+async def test_the_table_of_sessions_is_bounded(clock: Clock) -> None:
+    table = Sessions(clock, {"p1", "p2"}, max_sessions=2)
     for session in ("a", "b", "c"):
         table.routed(session, "p2", explicit=True)
     assert [table.affinity(session) for session in ("a", "b", "c")] == [None, "p2", "p2"]

@@ -9,7 +9,7 @@ from typing import Any
 from proxy.auth.refresh import Credentials
 from proxy.auth.store import Credential
 from proxy.config import Config
-from proxy.core.upstream_failures import spent_window
+from proxy.core.responses_events import spent_window
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.p1_codex import request as p1_request
@@ -17,6 +17,7 @@ from proxy.providers.p1_codex.account.rate_limits import RateLimits
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.request import Prepared
+from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p1_codex.socket.frames import delta_frame, full_frame, http_body, shared_json
 from proxy.providers.p1_codex.socket.manager import SocketManager
 from proxy.providers.p1_codex.socket.selection import Attempt, TransportSelection
@@ -47,6 +48,7 @@ class CodexAdapter:
         self._call = call
         self._prepared = prepared
         self._config = config
+        self._codex = config.section(CodexSettings)
         self._resources = resources
         self._credential: Credential | None = None
         self._renewed = False
@@ -70,7 +72,7 @@ class CodexAdapter:
         self._continuation = continuation
         resources = self._resources
         self._transport = TransportSelection(
-            self._config.p1_transport, resources.sockets, resources.http, continuation, resources.services.log
+            self._codex.transport, resources.sockets, resources.http, continuation, resources.services.log
         )
 
     async def sign_in(self) -> None:
@@ -85,7 +87,7 @@ class CodexAdapter:
         return self._transport.stream(
             Attempt(
                 post=lambda: self._post(signed, number),
-                url=self._config.p1_base_url,
+                url=self._codex.base_url,
                 headers=p1_request.upgrade_headers(signed),
                 frame=self._frame,
                 request_id=self._call.request_id,

@@ -13,6 +13,7 @@ from proxy.providers.contract import Call
 from proxy.providers.p1_codex import request as p1_request
 from proxy.providers.p1_codex.adapter import CodexAdapter, CodexResources
 from proxy.providers.p1_codex.request import Prepared
+from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p1_codex.socket.selection import HTTP
 from proxy.providers.p1_codex.socket.turn_continuation import TurnContinuation
 from proxy.providers.upstream.attempts import AttemptRunner
@@ -28,7 +29,8 @@ class CodexTurn:
         self._call = call
         self._options = prepared.options
         self._sockets = resources.sockets
-        self._may_continue = config.p1_previous_response_id and config.p1_transport != HTTP
+        codex = config.section(CodexSettings)
+        self._may_continue = codex.previous_response_id and codex.transport != HTTP
         self._adapter = CodexAdapter(call, prepared, config, resources)
         self._runner = AttemptRunner(call, resources.services, self._adapter)
 

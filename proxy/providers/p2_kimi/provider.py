@@ -18,6 +18,7 @@ from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p2_kimi.account.device import device_headers, user_agent
 from proxy.providers.p2_kimi.account.signin import p2_credentials
 from proxy.providers.p2_kimi.catalog import CATALOG, LABEL, model_for
+from proxy.providers.p2_kimi.settings import KimiSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, estimate_words
@@ -148,16 +149,17 @@ class KimiProvider:
     def __init__(self, services: Services) -> None:
         self._services = services
         config = services.config()
+        kimi = config.section(KimiSettings)
         self._credentials = p2_credentials(
             services.config_dir,
-            config.p2_oauth_host,
-            services.client_for(config.p2_oauth_host),
+            kimi.oauth_host,
+            services.client_for(kimi.oauth_host),
             services.clock,
             services.log,
             user_agent=user_agent(config),
             sleep=services.sleep,
         )
-        http, timers = services.client_for(config.p2_base_url), services.tuning.of(HttpTimers)
+        http, timers = services.client_for(kimi.base_url), services.tuning.of(HttpTimers)
         self._transport = HttpTransport(PROFILE, http, services.log, services.clock, timers=timers)
 
     def catalog(self) -> Catalog:
@@ -176,7 +178,7 @@ class KimiProvider:
             call,
             self._services,
             transport=self._transport.stream,
-            url=f"{config.p2_base_url}/chat/completions",
+            url=f"{config.section(KimiSettings).base_url}/chat/completions",
             credentials=self._credentials,
             agent=user_agent(config),
         )

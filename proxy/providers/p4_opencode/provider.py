@@ -9,17 +9,19 @@ from typing import Any
 
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
+from proxy.core.responses_events import is_last
 from proxy.core.routing import Catalog
 from proxy.core.tools.read_tool import OffsetStore, ReadOffsets
 from proxy.errors import RequestError, UpstreamError
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p4_opencode import request as p4_request
 from proxy.providers.p4_opencode.catalog import CATALOG, LABEL, WIRE_PATHS, OpenCodeModel, model_for
+from proxy.providers.p4_opencode.settings import OpenCodeSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, estimate_words
 from proxy.providers.upstream.messages_wire import MessagesWire, is_last_message_event
-from proxy.providers.upstream.responses_wire import ResponsesWire, is_last
+from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.transport import (
     HEADER_TIMEOUT_S,
     Batch,
@@ -90,7 +92,7 @@ class OpenCodeAdapter:
         self._headers()
 
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
-        url = self._services.config().p4_base_url + WIRE_PATHS[self._row.wire]
+        url = self._services.config().section(OpenCodeSettings).base_url + WIRE_PATHS[self._row.wire]
         payload = self.wire.body.payload
         return self._transport(
             UpstreamRequest(url, self._headers(), payload, HEADER_TIMEOUT_S, self._call.request_id, number)
@@ -98,7 +100,7 @@ class OpenCodeAdapter:
 
     def _headers(self) -> dict[str, str]:
         """All headers. Raises SignInError when there is no key."""
-        key = p4_request.key_of(self._services.config().p4_api_key)
+        key = p4_request.key_of(self._services.config().section(OpenCodeSettings).api_key)
         return p4_request.headers(self._row, key, self._session)
 
     def contextualise(self, error: UpstreamError) -> UpstreamError:
@@ -120,7 +122,10 @@ class OpenCodeProvider:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._offsets = OffsetStore()
-        http, timers = services.client_for(services.config().p4_base_url), services.tuning.of(HttpTimers)
+        http, timers = (
+            services.client_for(services.config().section(OpenCodeSettings).base_url),
+            services.tuning.of(HttpTimers),
+        )
         self._transports = {
             wire: HttpTransport(profile, http, services.log, services.clock, timers=timers).stream
             for wire, profile in PROFILES.items()

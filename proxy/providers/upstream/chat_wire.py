@@ -10,7 +10,7 @@ from proxy.core.convert.chat_to_messages import ChatToMessages
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.tokens.counting import rough_length
-from proxy.core.tokens.heuristic import count_words
+from proxy.core.tokens.heuristic import heuristic_count
 from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
@@ -92,9 +92,7 @@ class ChatWire:
     def raise_for_event(self, event: Mapping[str, Any]) -> None:
         if not event.get("error"):
             return
-        failure = failure_of({**event, "type": "error"}, now=self._services.clock())
-        if failure is None:
-            return
+        failure = failure_of(event, now=self._services.clock())
         if failure.kind == "upstream":  # nobody named a status, and a gateway's own is the one for that
             failure = replace(failure, status=502)
         raise self._profile.refusal(failure, None)
@@ -116,4 +114,4 @@ class ChatWire:
 
 async def estimate_words(services: Services, call: Call) -> int:
     """The heuristic count of a request, made in a thread: it knows no vocabulary."""
-    return await services.tokenizer.run(lambda _length: count_words(call.request))
+    return await services.tokenizer.run(lambda _length: heuristic_count(call.request))

@@ -47,9 +47,7 @@ class MessagesWire:
     def raise_for_event(self, event: Mapping[str, Any]) -> None:
         if event.get("type") != "error":
             return
-        failure = failure_of(event, now=self._services.clock())
-        if failure is not None:
-            raise self._profile.refusal(failure, None)
+        raise self._profile.refusal(failure_of(event, now=self._services.clock()), None)
 
     def recover(self, error: UpstreamError) -> bool:
         """No thoughts of other models where their signatures are refused."""

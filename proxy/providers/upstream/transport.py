@@ -268,10 +268,7 @@ def refusal_of(
         " try again later, or look at the service's status page"
     }
     event = {"type": "error", "status": status, "error": error}
-    failure = failure_of(event, now=now)
-    if failure is None:  # not reachable: an error event always is a failure
-        raise AssertionError(event)
-    result = profile.refusal(failure, headers.get("x-request-id"))
+    result = profile.refusal(failure_of(event, now=now), headers.get("x-request-id"))
     header = parse_retry_after(headers.get("retry-after"), now=now)
     if header is None:
         return result

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
 from proxy.sandbox.model.reply import Called, reply
-from proxy.sandbox.p2.catalog import MODELS, Model, rules_for, thinks
+from proxy.sandbox.p2.catalog import MODELS, KimiModel, rules_for, thinks
 from proxy.sandbox.p2.failures import HTTP_FAULTS
 from proxy.sandbox.p2.headers import check_caller
+from proxy.sandbox.p2.state import P2
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.play.stream_faults import WHOLE_FAULTS
-from proxy.sandbox.upstream import Prepared, Wire
+from proxy.sandbox.upstream import Prepared, ServedWire
 from proxy.sandbox.wires.chat.answer import ChatAnswer
 from proxy.sandbox.wires.chat.checks import check_chat
 from proxy.sandbox.wires.chat.faults import CHAT_FAULTS
 from proxy.sandbox.wires.chat.read import prompt_tokens, read_chat
 from proxy.sandbox.wires.refusal import Refused, invalid
 
-if TYPE_CHECKING:
-    from proxy.sandbox.p2.simulator import P2
-
-STREAM = Wire(Place("p2", "chat"), HTTP_FAULTS, CHAT_FAULTS)
-WHOLE = Wire(Place("p2", "chat", stream=False), HTTP_FAULTS, WHOLE_FAULTS)
+STREAM = ServedWire(Place("p2", "chat"), HTTP_FAULTS, CHAT_FAULTS)
+WHOLE = ServedWire(Place("p2", "chat", stream=False), HTTP_FAULTS, WHOLE_FAULTS)
 
 
 async def serve_chat(p2: P2, request: web.Request) -> web.StreamResponse:
@@ -50,7 +48,7 @@ def _prepare(p2: P2, request: web.Request, body: Any) -> Prepared:
     return Prepared(wire, answer, instead=instead)
 
 
-def _model(body: Mapping[str, Any]) -> Model:
+def _model(body: Mapping[str, Any]) -> KimiModel:
     name = body.get("model")
     if not isinstance(name, str) or name not in MODELS:
         raise invalid(f"Not found the model {name} or Permission denied", status=404, kind="resource_not_found_error")
@@ -63,7 +61,7 @@ def _reworded(refused: Refused) -> Refused:
     return Refused(refused.status, {"error": {"message": error["message"], "type": error["type"], "code": None}})
 
 
-def _answer(p2: P2, body: dict[str, Any], model: Model, *, thinking: bool) -> ChatAnswer:
+def _answer(p2: P2, body: dict[str, Any], model: KimiModel, *, thinking: bool) -> ChatAnswer:
     asked = body.get("reasoning_effort") or (body.get("thinking") or {}).get("effort") or model.default_effort
     ask = read_chat(body, effort=asked if thinking else None, system_role=not model.third)
     made = sum(isinstance(entry, Called) for entry in ask.entries)

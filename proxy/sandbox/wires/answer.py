@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 from proxy.sandbox.model.reply import Ask, Tool
-from proxy.sandbox.play.actions import Framing, Move, Pause, Raw
+from proxy.sandbox.play.actions import Action, Framing, Pause, Raw
 
 Event = dict[str, Any]
 
@@ -39,7 +39,7 @@ class Answer(ABC):
     tail_comes: str = "together"
 
     @abstractmethod
-    def stream(self) -> list[Move]:
+    def stream(self) -> list[Action]:
         """The answer as it is now, from its beginning to its terminal event."""
 
     @abstractmethod
@@ -47,7 +47,7 @@ class Answer(ABC):
         """The answer to a request that wants no stream."""
 
     @abstractmethod
-    def is_terminal(self, move: Move) -> bool: ...
+    def is_terminal(self, action: Action) -> bool: ...
 
     @abstractmethod
     def kind_of(self, event: Event) -> str | None:
@@ -82,17 +82,17 @@ class Answer(ABC):
         """An event that tells of a server error."""
 
     @abstractmethod
-    def keepalive(self) -> Move: ...
+    def keepalive(self) -> Action: ...
 
     def encode(self, events: list[Event]) -> bytes:
         return self.framing.encode(events)
 
-    def finished(self, moves: list[Move]) -> list[Move]:
-        """The moves with the tail, if they end as a good answer does."""
-        if not (self.tail and moves and self.is_terminal(moves[-1])) or self.tail_comes == "none":
-            return moves
-        *rest, last = moves
+    def finished(self, actions: list[Action]) -> list[Action]:
+        """The actions with the tail, if they end as a good answer does."""
+        if not (self.tail and actions and self.is_terminal(actions[-1])) or self.tail_comes == "none":
+            return actions
+        *rest, last = actions
         if self.tail_comes == "later":
-            return [*moves, Pause(TAIL_PAUSE_S), Raw(self.tail)]
+            return [*actions, Pause(TAIL_PAUSE_S), Raw(self.tail)]
         end = last.data if isinstance(last, Raw) else self.encode([last]) if isinstance(last, dict) else b""
         return [*rest, Raw(end + self.tail)]

@@ -15,8 +15,10 @@ import pytest
 from proxy.core.secret import Secret
 from proxy.observe.lifecycle import Log
 from proxy.observe.log import file_log as log_module
-from proxy.observe.log import files
-from proxy.observe.log.file_log import MAX_PENDING_CAPTURES, MAX_QUEUED, FileLog, StdlibLog
+from proxy.observe.log import storage
+from proxy.observe.log.file_log import MAX_PENDING_CAPTURES, MAX_QUEUED, FileLog
+from proxy.observe.log.stdlib_log import StdlibLog
+from proxy.observe.log.storage import ErrorFiles, RotatingFile
 
 from ..conftest import NOON, Clock, records
 
@@ -132,21 +134,21 @@ class TestFiles:
     def test_rotation(self, log: FileLog, root: Path) -> None:
         root.mkdir(parents=True)
         (root / "proxy.log").touch()
-        os.truncate(root / "proxy.log", files.MAX_LOG_BYTES)
+        os.truncate(root / "proxy.log", storage.MAX_LOG_BYTES)
         log.write("info", "server", "still fits")
         assert log.flush()
         log.write("info", "server", "starts anew")
         assert log.close()
         assert sorted(p.name for p in root.iterdir()) == [f"proxy.{int(NOON * 1000)}", "proxy.log"]
         assert [record["msg"] for record in records(root)] == ["starts anew"]
-        assert (root / f"proxy.{int(NOON * 1000)}").stat().st_size > files.MAX_LOG_BYTES
+        assert (root / f"proxy.{int(NOON * 1000)}").stat().st_size > storage.MAX_LOG_BYTES
 
-    def test_rotation_never_overwrites(self, log: FileLog, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(files, "MAX_LOG_BYTES", 10)
-        for msg in ("a", "b", "c"):
-            log.write("info", "server", msg)
-            assert log.flush()
+    def test_rotation_never_overwrites(self, root: Path) -> None:
+        file = RotatingFile(root, lambda: NOON, max_bytes=10)
+        for line in (b"a" * 11, b"b" * 11, b"c" * 11):
+            file.append(line)
         stamp = int(NOON * 1000)
+        assert (root / f"proxy.{stamp}").read_bytes() == b"a" * 11
         assert sorted(p.name for p in root.iterdir()) == [f"proxy.{stamp}", f"proxy.{stamp + 1}", "proxy.log"]
 
 
@@ -243,7 +245,7 @@ class TestFailures:
                 super().write(data[:10])
                 raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(files.os, "fdopen", lambda fd, how: Disk(fd, how))
+        monkeypatch.setattr(storage.os, "fdopen", lambda fd, how: Disk(fd, how))
         log.write("info", "server", "lost")
         path = Path(log.capture_error("r1", {"status": 500}) or "")
         assert log.flush()
@@ -252,7 +254,7 @@ class TestFailures:
         full.clear()
         log.write("info", "server", "back")
         assert log.flush()
-        monkeypatch.setattr(files.os, "fdopen", real)
+        monkeypatch.setattr(storage.os, "fdopen", real)
         *torn, back, dropped = (root / "proxy.log").read_text().splitlines()
         assert {part[:9] for part in torn} == {'{"t":"202'}  # several: the count of the lost was tried in vain too
         assert json.loads(back)["msg"] == "back"
@@ -360,7 +362,7 @@ class TestCaptures:
         path = Path(log.capture_error("r1", record) or "")
         assert log.close()
         kept = json.loads(path.read_text())["response"]["text"]
-        assert 65_000 < len(kept.encode()) <= files.MAX_RESPONSE_BYTES + 20
+        assert 65_000 < len(kept.encode()) <= storage.MAX_RESPONSE_BYTES + 20
         assert kept.count("… [+") == 1
         assert record["response"] == {"text": text}
 
@@ -369,7 +371,7 @@ class TestCaptures:
         assert log.close()
         kept = json.loads(path.read_text())["response"]["text"]
         assert kept.startswith('{"json":["yyy')
-        assert len(kept) < files.MAX_RESPONSE_BYTES + 20
+        assert len(kept) < storage.MAX_RESPONSE_BYTES + 20
 
     def test_at_most_128_files_the_newest(self, log: FileLog, root: Path, clock: Clock) -> None:
         for number in range(140):
@@ -383,13 +385,12 @@ class TestCaptures:
         assert names[0].endswith("-r12.json")
         assert names[-1].endswith("-r139.json")
 
-    def test_foreign_files_stay(self, log: FileLog, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(files, "MAX_ERROR_FILES", 1)
+    def test_foreign_files_stay(self, root: Path) -> None:
+        errors = ErrorFiles(root, max_files=1)
         (root / "errors").mkdir(parents=True)
         (root / "errors" / "notes.txt").write_text("mine")
         for number in range(3):
-            assert log.capture_error(f"r{number}", {"status": 500})
-        assert log.close()
+            errors.save(errors.path_for(NOON, f"r{number}"), {"status": 500})
         assert sorted(p.name.split("-")[-1] for p in (root / "errors").iterdir()) == ["notes.txt", "r2.json"]
 
     def test_a_storm_of_failures_is_bounded(self, make_log: MakeLog, gate: Gate, root: Path) -> None:

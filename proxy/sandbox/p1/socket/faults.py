@@ -16,11 +16,11 @@ from proxy.sandbox.p1.socket.answer import NORMAL_CLOSURE, SocketAnswer, error_e
 from proxy.sandbox.p1.socket.frames import fragments, frame
 from proxy.sandbox.p1.socket.memory import not_found
 from proxy.sandbox.p1.socket.sockets import too_old
-from proxy.sandbox.play.actions import Cut, Move, Pause, Raw, Stall
+from proxy.sandbox.play.actions import Action, Cut, Pause, Raw, Stall
 from proxy.sandbox.play.http_faults import FRONT_FAULTS
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.play.stream_faults import Fault, between, break_off, insert, prepared
-from proxy.sandbox.upstream import Wire
+from proxy.sandbox.upstream import ServedWire
 from proxy.sandbox.wires.answer import Event
 from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
 
@@ -36,19 +36,19 @@ _PING = Raw(frame(b"sandbox", WSMsgType.PING))
 _LINES_ONLY = ("comments", "comments_only", "crlf", "done_sentinel")
 
 
-def _after_call(answer: SocketAnswer) -> list[Move]:
+def _after_call(answer: SocketAnswer) -> list[Action]:
     """Up to the end of the first call: its item is done, the answer is not."""
-    moves, place = prepared(answer, "call")
+    actions, place = prepared(answer, "call")
     ends = (
         number
-        for number, move in enumerate(moves)
-        if number >= place and isinstance(move, dict) and move["type"] == "response.output_item.done"
+        for number, action in enumerate(actions)
+        if number >= place and isinstance(action, dict) and action["type"] == "response.output_item.done"
     )
-    return moves[: next(ends) + 1]
+    return actions[: next(ends) + 1]
 
 
 #: Where a socket may end -> what comes before.
-_POINTS: dict[str, Callable[[SocketAnswer], list[Move]]] = {
+_POINTS: dict[str, Callable[[SocketAnswer], list[Action]]] = {
     "at_once": lambda answer: break_off(answer, "nothing"),
     "after_control": lambda answer: [*answer.news],
     "before_output": lambda answer: break_off(answer, "created"),
@@ -61,83 +61,83 @@ _POINTS: dict[str, Callable[[SocketAnswer], list[Move]]] = {
 }
 
 
-def _cut(before: Callable[[SocketAnswer], list[Move]]) -> Fault:
+def _cut(before: Callable[[SocketAnswer], list[Action]]) -> Fault:
     """The connection ends without a close frame."""
 
-    def fault(answer: SocketAnswer, reset: bool = False) -> list[Move]:
+    def fault(answer: SocketAnswer, reset: bool = False) -> list[Action]:
         return [*before(answer), Cut(reset)]
 
     return fault
 
 
-def _close(before: Callable[[SocketAnswer], list[Move]]) -> Fault:
+def _close(before: Callable[[SocketAnswer], list[Action]]) -> Fault:
     """The server closes as it should, at a moment when it should not."""
 
-    def fault(answer: SocketAnswer, code: int = INTERNAL_ERROR, reason: str = "") -> list[Move]:
+    def fault(answer: SocketAnswer, code: int = INTERNAL_ERROR, reason: str = "") -> list[Action]:
         answer.close = (code, reason)
         return before(answer)
 
     return fault
 
 
-def _pings_only(answer: SocketAnswer, after: str = "created", count: int = 1000, every_s: float = 0.05) -> list[Move]:
+def _pings_only(answer: SocketAnswer, after: str = "created", count: int = 1000, every_s: float = 0.05) -> list[Action]:
     """For a while nothing but pings."""
-    pulse: list[Move] = [_PING, Pause(every_s)]
+    pulse: list[Action] = [_PING, Pause(every_s)]
     return insert(answer, after, *(pulse * count))
 
 
-def _control_only(answer: SocketAnswer, count: int = 1000, every_s: float = 0.05) -> list[Move]:
+def _control_only(answer: SocketAnswer, count: int = 1000, every_s: float = 0.05) -> list[Action]:
     """For a while nothing but news of the account, again and again."""
-    news = [move for _ in range(count) for one in answer.news for move in ({**one}, Pause(every_s))]
+    news = [action for _ in range(count) for one in answer.news for action in ({**one}, Pause(every_s))]
     return [*news, *answer.stream()]
 
 
-def _pongs_withheld(answer: SocketAnswer, after: str = "created") -> list[Move]:
+def _pongs_withheld(answer: SocketAnswer, after: str = "created") -> list[Action]:
     """Nothing more comes, and pings stay unanswered: the other end has gone without a word."""
     answer.deaf = True
     return break_off(answer, after, Stall())
 
 
-def _binary_frame(answer: SocketAnswer, after: str = "text") -> list[Move]:
+def _binary_frame(answer: SocketAnswer, after: str = "text") -> list[Action]:
     return insert(answer, after, Raw(frame(dump_json(answer.text_event("x")).encode(), WSMsgType.BINARY)))
 
 
 def _malformed_json(
     answer: SocketAnswer, after: str = "text", count: int = 1, text: str = '{"type":"resp'
-) -> list[Move]:
+) -> list[Action]:
     """Text frames that are no JSON."""
     return insert(answer, after, *[Raw(frame(text.encode()))] * count)
 
 
-def _oversized_frame(answer: SocketAnswer, after: str = "text", size: int = OVERSIZED_BYTES) -> list[Move]:
+def _oversized_frame(answer: SocketAnswer, after: str = "text", size: int = OVERSIZED_BYTES) -> list[Action]:
     return RESPONSES_FAULTS["huge_frame"](answer, after, size)
 
 
-def _but_end(answer: SocketAnswer) -> tuple[list[Event], Move]:
+def _but_end(answer: SocketAnswer) -> tuple[list[Event], Action]:
     """The normal answer and its end apart: the socket must know the end for what it is."""
-    *moves, end = answer.finished(answer.stream())
-    return [move for move in moves if isinstance(move, dict)], end
+    *actions, end = answer.finished(answer.stream())
+    return [action for action in actions if isinstance(action, dict)], end
 
 
-def _tiny_writes(answer: SocketAnswer, size: int = 1) -> list[Move]:
+def _tiny_writes(answer: SocketAnswer, size: int = 1) -> list[Action]:
     events, end = _but_end(answer)
     data = answer.encode(events)
     return [*(Raw(data[start : start + size]) for start in range(0, len(data), size)), end]
 
 
-def _fragments(answer: SocketAnswer, count: int = 3) -> list[Move]:
+def _fragments(answer: SocketAnswer, count: int = 3) -> list[Action]:
     """Every message but the last in several frames, with a ping behind each, as is allowed."""
     events, end = _but_end(answer)
     pieces = (Raw(piece) for event in events for piece in fragments(dump_json(event).encode(), count))
     return [*(one for piece in pieces for one in (piece, _PING)), end]
 
 
-def _previous_response_not_found(answer: SocketAnswer, after: str = "nothing") -> list[Move]:
+def _previous_response_not_found(answer: SocketAnswer, after: str = "nothing") -> list[Action]:
     """With the other name of the status, which occurs as well."""
     return break_off(answer, after, {"type": "error", "status_code": 400, **not_found("resp_0").body})
 
 
-def _connection_limit(answer: SocketAnswer, after: str = "nothing") -> list[Move]:
+def _connection_limit(answer: SocketAnswer, after: str = "nothing") -> list[Action]:
     """The socket is too old, and closed."""
     answer.close = (NORMAL_CLOSURE, "")
     return break_off(answer, after, error_event(400, too_old().body))
@@ -163,4 +163,4 @@ SOCKET_FAULTS: dict[str, Fault] = {
     "connection_limit": _connection_limit,
 }
 
-WIRE = Wire(Place("p1", "websocket"), _STATUSES, SOCKET_FAULTS)
+SOCKET_WIRE = ServedWire(Place("p1", "websocket"), _STATUSES, SOCKET_FAULTS)

@@ -1,7 +1,7 @@
 """What can go wrong when a socket to P1 is opened: a status, a bad 101, no answer.
 
 A fault is a function of the parameters of its script step. It gives the answer (a 101 is the good one, altered by these
-headers; an empty one is left out), or moves, or limits that refuse this upgrade only if it is one too many.
+headers; an empty one is left out), or actions, or limits that refuse this upgrade only if it is one too many.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from proxy.sandbox.p1.failures import HTTP_FAULTS
 from proxy.sandbox.p1.socket.sockets import Limits
-from proxy.sandbox.play.actions import Cut, Move, Reply, Stall
+from proxy.sandbox.play.actions import Action, Cut, Reply, Stall
 
-UpgradeFault = Callable[..., Reply | list[Move] | Limits]
+UpgradeFault = Callable[..., Reply | list[Action] | Limits]
 
 #: What the edge says to a burst: nothing.
 CROWDED = Reply(403, "")

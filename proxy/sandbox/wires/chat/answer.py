@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from proxy.core.sse import dump_json
 from proxy.sandbox.model.pieces import pieces, tokens_of, words
 from proxy.sandbox.model.reply import Ask, Call, Part, Say, Think
-from proxy.sandbox.play.actions import BARE, Framing, Move, Raw
+from proxy.sandbox.play.actions import BARE, Action, Framing, Raw
 from proxy.sandbox.wires.answer import SOME_THOUGHT, Answer, Event, some_call
 
 DONE = Raw(b"data: [DONE]\n\n")
@@ -83,10 +83,10 @@ class ChatAnswer(Answer):
             "completion_tokens_details": {"reasoning_tokens": thought},
         }
 
-    def stream(self) -> list[Move]:
+    def stream(self) -> list[Action]:
         return self.around([chunk for call in self.calls for chunk in self.call_chunks(call)])
 
-    def around(self, calls: Sequence[Event]) -> list[Move]:
+    def around(self, calls: Sequence[Event]) -> list[Action]:
         """The stream with these chunks in place of the normal ones of the calls."""
         return [*self.beginning(), *calls, *self.end(), DONE]
 
@@ -143,8 +143,8 @@ class ChatAnswer(Answer):
         answer = {**self.head, "object": "chat.completion", "choices": [choice], **self.extra}
         return {**answer, "usage": self.usage} if self.usage_places else answer
 
-    def is_terminal(self, move: Move) -> bool:
-        return move == DONE
+    def is_terminal(self, action: Action) -> bool:
+        return action == DONE
 
     def kind_of(self, event: Event) -> str | None:
         delta = event["choices"][0]["delta"] if event.get("choices") else {}
@@ -188,7 +188,7 @@ class ChatAnswer(Answer):
     def failure(self) -> Event:
         return {"error": {"message": "Internal server error", "type": "server_error"}}
 
-    def keepalive(self) -> Move:
+    def keepalive(self) -> Action:
         return {**self.head, "choices": []}
 
     def _call(self, name: str, arguments: dict[str, Any] | str) -> None:

@@ -16,7 +16,7 @@ from proxy.core.sse import dump_json
 from proxy.sandbox.ids import Ids
 from proxy.sandbox.model.pieces import pieces, tokens_of, words
 from proxy.sandbox.model.reply import Ask, Call, Part, Say, Think
-from proxy.sandbox.play.actions import NAMED, Framing, Move
+from proxy.sandbox.play.actions import NAMED, Action, Framing
 from proxy.sandbox.wires.answer import SOME_THOUGHT, Answer, Event, some_call
 from proxy.sandbox.wires.encrypted_content import seal
 
@@ -67,10 +67,10 @@ class MessagesAnswer(Answer):
             "output_tokens": sum(tokens_of(dump_json(block)) for block in self.blocks),
         }
 
-    def stream(self) -> list[Move]:
+    def stream(self) -> list[Action]:
         return self.around([event for index in range(len(self.blocks)) for event in self.block_events(index)])
 
-    def around(self, blocks: Sequence[Event]) -> list[Move]:
+    def around(self, blocks: Sequence[Event]) -> list[Action]:
         """The stream with these events in place of the normal ones of the blocks."""
         return [*self.beginning(), *blocks, *self.end()]
 
@@ -104,8 +104,8 @@ class MessagesAnswer(Answer):
         message = {**self._message(content), "stop_reason": self._stop_reason, "usage": self.usage}
         return {**message, **self.extra}
 
-    def is_terminal(self, move: Move) -> bool:
-        return isinstance(move, dict) and move["type"] == "message_stop"
+    def is_terminal(self, action: Action) -> bool:
+        return isinstance(action, dict) and action["type"] == "message_stop"
 
     def kind_of(self, event: Event) -> str | None:
         return _KINDS.get(event["delta"]["type"]) if event["type"] == "content_block_delta" else None
@@ -146,7 +146,7 @@ class MessagesAnswer(Answer):
     def failure(self) -> Event:
         return {"type": "error", "error": {"type": "api_error", "message": "Internal server error"}}
 
-    def keepalive(self) -> Move:
+    def keepalive(self) -> Action:
         return {"type": "ping"}
 
     @property

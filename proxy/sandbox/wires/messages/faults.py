@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from proxy.core.sse import dump_json
-from proxy.sandbox.play.actions import Move
+from proxy.sandbox.play.actions import Action
 from proxy.sandbox.play.stream_faults import STREAM_FAULTS, Fault, break_off
 from proxy.sandbox.wires.answer import Event
 from proxy.sandbox.wires.messages.answer import MessagesAnswer
 
 
-def _interleaved(answer: MessagesAnswer) -> list[Move]:
+def _interleaved(answer: MessagesAnswer) -> list[Action]:
     """The calls grow at the same time, one event of each in turn."""
     answer.add_calls(2)
     places = range(len(answer.blocks))
@@ -21,23 +21,23 @@ def _interleaved(answer: MessagesAnswer) -> list[Move]:
     return answer.around([*(event for block in others for event in block), *mixed])
 
 
-def _no_arguments(answer: MessagesAnswer) -> list[Move]:
+def _no_arguments(answer: MessagesAnswer) -> list[Action]:
     """A call without any delta of its input."""
     return _with_input(answer, "")
 
 
-def _bad_arguments(answer: MessagesAnswer, arguments: str = "[1]") -> list[Move]:
+def _bad_arguments(answer: MessagesAnswer, arguments: str = "[1]") -> list[Action]:
     """An input that is no JSON object."""
     return _with_input(answer, arguments)
 
 
-def _with_input(answer: MessagesAnswer, text: str) -> list[Move]:
+def _with_input(answer: MessagesAnswer, text: str) -> list[Action]:
     answer.add_call()
     answer.calls[-1]["input"] = text
     return answer.stream()
 
 
-def _truncated_arguments(answer: MessagesAnswer) -> list[Move]:
+def _truncated_arguments(answer: MessagesAnswer) -> list[Action]:
     """The output limit falls into the input of the last call."""
     answer.add_call()
     text = dump_json(answer.calls[-1]["input"])
@@ -45,40 +45,42 @@ def _truncated_arguments(answer: MessagesAnswer) -> list[Move]:
     return _with_input(answer, text[: len(text) // 2])
 
 
-def _whole_arguments(answer: MessagesAnswer) -> list[Move]:
+def _whole_arguments(answer: MessagesAnswer) -> list[Action]:
     """The input is whole in the start of its block, and there are no deltas of it."""
     answer.add_call()
-    moves: list[Move] = []
-    for move in answer.stream():
-        if isinstance(move, dict) and answer.kind_of(move) == "call":
+    actions: list[Action] = []
+    for action in answer.stream():
+        if isinstance(action, dict) and answer.kind_of(action) == "call":
             continue
-        if isinstance(move, dict) and move.get("content_block", {}).get("type") == "tool_use":
-            move["content_block"]["input"] = answer.blocks[move["index"]]["input"]
-        moves.append(move)
-    return moves
+        if isinstance(action, dict) and action.get("content_block", {}).get("type") == "tool_use":
+            action["content_block"]["input"] = answer.blocks[action["index"]]["input"]
+        actions.append(action)
+    return actions
 
 
-def _incomplete(answer: MessagesAnswer, reason: str = "max_tokens", after: str = "text") -> list[Move]:
+def _incomplete(answer: MessagesAnswer, reason: str = "max_tokens", after: str = "text") -> list[Action]:
     """The message ends early but in good form, with that stop reason."""
     answer.stop_reason = reason
-    moves = break_off(answer, after)
-    open_block = next((move["index"] for move in reversed(moves) if isinstance(move, dict) and "index" in move), None)
+    actions = break_off(answer, after)
+    open_block = next(
+        (action["index"] for action in reversed(actions) if isinstance(action, dict) and "index" in action), None
+    )
     stop: list[Event] = [] if open_block is None else [{"type": "content_block_stop", "index": open_block}]
-    return [*moves, *stop, *answer.end()]
+    return [*actions, *stop, *answer.end()]
 
 
-def _usage(answer: MessagesAnswer, where: str = "missing") -> list[Move]:
+def _usage(answer: MessagesAnswer, where: str = "missing") -> list[Action]:
     """The usage in one event only: "start", "delta", or "missing"."""
     keeps = {"start": "message_start", "delta": "message_delta"}.get(where)
-    moves = answer.stream()
-    for move in moves:
-        if isinstance(move, dict) and move["type"] != keeps:
-            move.pop("usage", None)
-            move.get("message", {}).pop("usage", None)
-    return moves
+    actions = answer.stream()
+    for action in actions:
+        if isinstance(action, dict) and action["type"] != keeps:
+            action.pop("usage", None)
+            action.get("message", {}).pop("usage", None)
+    return actions
 
 
-def _strange_block(answer: MessagesAnswer) -> list[Move]:
+def _strange_block(answer: MessagesAnswer) -> list[Action]:
     """A block of a type that no client knows, behind the others."""
     index = len(answer.blocks)
     block = {"type": "future_block", "future": "?"}
@@ -95,7 +97,7 @@ def _strange_block(answer: MessagesAnswer) -> list[Move]:
 
 def _error_event(
     answer: MessagesAnswer, message: str = "Overloaded", kind: str = "overloaded_error", after: str = "nothing"
-) -> list[Move]:
+) -> list[Action]:
     return break_off(answer, after, {"type": "error", "error": {"type": kind, "message": message}})
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proxy.sandbox.model.reply import Ask, Tool
-from proxy.sandbox.play.actions import NAMED, Framing, Move
+from proxy.sandbox.play.actions import NAMED, Action, Framing
 from proxy.sandbox.wires.answer import SOME_THOUGHT, Answer, Event, some_call
 from proxy.sandbox.wires.responses.failures import error_object
 from proxy.sandbox.wires.responses.items import Item, Writer, usage_of
@@ -50,22 +50,22 @@ class ResponsesAnswer(Answer):
             self.items = items
         return answer_events(self.envelope, self.items, self.usage)
 
-    def stream(self) -> list[Move]:
+    def stream(self) -> list[Action]:
         return [*number(self.events())]
 
     def whole(self) -> dict[str, Any]:
         return {**self.response("completed"), **(self.extra or {})}
 
-    def finished(self, moves: list[Move]) -> list[Move]:
+    def finished(self, actions: list[Action]) -> list[Action]:
         """Counted anew when a fault has added events or made its own."""
-        events = [move for move in moves if isinstance(move, dict)]
+        events = [action for action in actions if isinstance(action, dict)]
         if not all("sequence_number" in event for event in events):
             for _ in number(events):
                 pass
-        return super().finished(moves)
+        return super().finished(actions)
 
-    def is_terminal(self, move: Move) -> bool:
-        return isinstance(move, dict) and move["type"] in _TERMINALS
+    def is_terminal(self, action: Action) -> bool:
+        return isinstance(action, dict) and action["type"] in _TERMINALS
 
     def kind_of(self, event: Event) -> str | None:
         return _KINDS.get(event["type"])
@@ -94,7 +94,7 @@ class ResponsesAnswer(Answer):
     def failure(self) -> Event:
         return self.failed("server_error", None, None)
 
-    def keepalive(self) -> Move:
+    def keepalive(self) -> Action:
         return {"type": "keepalive"}
 
     def failed(self, code: str, message: str | None, status: int | None) -> Event:

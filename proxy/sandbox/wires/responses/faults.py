@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proxy.sandbox.play.actions import Move
+from proxy.sandbox.play.actions import Action
 from proxy.sandbox.play.stream_faults import STREAM_FAULTS, Fault, break_off
 from proxy.sandbox.wires.answer import Event
 from proxy.sandbox.wires.responses.answer import ResponsesAnswer
@@ -11,7 +11,7 @@ from proxy.sandbox.wires.responses.item_faults import ITEM_FAULTS
 from proxy.sandbox.wires.responses.stream import terminal
 
 
-def _completed_with_error(answer: ResponsesAnswer, code: str = "server_error") -> list[Move]:
+def _completed_with_error(answer: ResponsesAnswer, code: str = "server_error") -> list[Action]:
     *events, _ = answer.events([])
     return [*events, terminal("response.completed", answer.response("completed", error=error_object(code)))]
 
@@ -22,7 +22,7 @@ def _failed(
     message: str | None = None,
     status: int | None = None,
     after: str = "created",
-) -> list[Move]:
+) -> list[Action]:
     return break_off(answer, after, answer.failed(code, message, status))
 
 
@@ -34,7 +34,7 @@ def _error_event(
     after: str = "nothing",
     flat: bool = False,
     headers: dict[str, str] | None = None,
-) -> list[Move]:
+) -> list[Action]:
     """An event of type `error`; `flat` puts code and message at its top level, else they are under `error`."""
     error = error_object(code, message) or {}
     event: Event = {"type": "error", **({**error, "param": None} if flat else {"error": error})}
@@ -50,17 +50,17 @@ def _incomplete(
     reason: str | None = "max_output_tokens",
     after: str = "text",
     event: str = "response.incomplete",
-) -> list[Move]:
+) -> list[Action]:
     """`event` may be response.completed: then only the status tells."""
     details = None if reason is None else {"reason": reason}
     return break_off(answer, after, terminal(event, answer.response("incomplete", incomplete_details=details)))
 
 
-def _refusal(answer: ResponsesAnswer, text: str = "I cannot help with that.") -> list[Move]:
+def _refusal(answer: ResponsesAnswer, text: str = "I cannot help with that.") -> list[Action]:
     return [*answer.events([answer.writer.refusal(text)])]
 
 
-def _rate_limits(answer: ResponsesAnswer, reached: bool = True, then_end: bool = False) -> list[Move]:
+def _rate_limits(answer: ResponsesAnswer, reached: bool = True, then_end: bool = False) -> list[Action]:
     """A quota snapshot in front. It is news, not a failure: the answer goes on, unless the stream ends right there."""
     percent = 100 if reached else 16
     window = {
@@ -84,7 +84,7 @@ def _rate_limits(answer: ResponsesAnswer, reached: bool = True, then_end: bool =
     return [snapshot] if then_end else [snapshot, *answer.events()]
 
 
-def _bare_terminal(answer: ResponsesAnswer) -> list[Move]:
+def _bare_terminal(answer: ResponsesAnswer) -> list[Action]:
     """The final response repeats none of the items."""
     *events, _ = answer.events()
     return [*events, terminal("response.completed", answer.response("completed", output=[]))]

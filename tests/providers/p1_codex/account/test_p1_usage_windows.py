@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,11 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from harness import configured
 
 from proxy.auth.http import MAX_ANSWER_BYTES
-from proxy.config import load
 from proxy.errors import ProxyError, SignInError
+from proxy.loading import load
 from proxy.providers.p1_codex.account import usage_windows as usage
 from proxy.sandbox import Sandbox
 
@@ -25,7 +25,8 @@ WINDOW = {"used_percent": 12.5, "limit_window_seconds": 18_000, "reset_after_sec
 async def show(root: Path, sandbox: Sandbox, base_url: str = "", **options: Any) -> list[str]:
     said: list[str] = []
     config = load(sandbox.settings())[0]
-    config = replace(config, p1_base_url=base_url or config.p1_base_url)
+    if base_url:
+        config = configured(config, p1_base_url=base_url)
     async with aiohttp.ClientSession() as session:
         await usage.show(root, config, say=said.append, session=session, **options)
     return said

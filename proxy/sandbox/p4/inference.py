@@ -1,9 +1,9 @@
-"""The three wires of P4: the checks, and the model's normal answer on each, with the cost behind its end."""
+"""The inference routes of P4, one a wire: the checks, and the model's normal answer, with the cost behind its end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
@@ -22,10 +22,11 @@ from proxy.sandbox.p4.gateway import (
     checked_model,
     provider_error,
 )
-from proxy.sandbox.play.actions import BARE, Move
+from proxy.sandbox.p4.state import P4
+from proxy.sandbox.play.actions import BARE, Action
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.play.stream_faults import WHOLE_FAULTS, Fault
-from proxy.sandbox.upstream import Prepared, Wire
+from proxy.sandbox.upstream import Prepared, ServedWire
 from proxy.sandbox.wires.answer import Answer
 from proxy.sandbox.wires.chat.answer import ChatAnswer
 from proxy.sandbox.wires.chat.checks import check_chat
@@ -43,8 +44,8 @@ from proxy.sandbox.wires.responses.checks import check_plain_members, check_rest
 from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
 from proxy.sandbox.wires.responses.write import write_answer
 
-if TYPE_CHECKING:
-    from proxy.sandbox.p4.simulator import P4
+#: Path below the base -> the wire that is spoken there.
+PATHS = {"chat/completions": "chat", "messages": "messages", "responses": "responses"}
 
 #: What the gateway adds to an answer without a stream. On a subscription nothing is charged.
 COST = {"cost": "0"}
@@ -70,7 +71,7 @@ _RESPONSES_MEMBERS = P1_MEMBERS | {
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
-def _tail(answer: Answer, comes: str) -> list[Move]:
+def _tail(answer: Answer, comes: str) -> list[Action]:
     answer.tail_comes = comes
     return answer.stream()
 
@@ -84,9 +85,10 @@ _TAIL_FAULTS: dict[str, Fault] = {
 _STREAM_FAULTS = {"chat": CHAT_FAULTS, "messages": MESSAGES_FAULTS, "responses": RESPONSES_FAULTS}
 
 STREAMS = {
-    wire: Wire(Place("p4", wire), HTTP_FAULTS, {**faults, **_TAIL_FAULTS}) for wire, faults in _STREAM_FAULTS.items()
+    wire: ServedWire(Place("p4", wire), HTTP_FAULTS, {**faults, **_TAIL_FAULTS})
+    for wire, faults in _STREAM_FAULTS.items()
 }
-WHOLES = {wire: Wire(Place("p4", wire, stream=False), HTTP_FAULTS, WHOLE_FAULTS) for wire in _STREAM_FAULTS}
+WHOLES = {wire: ServedWire(Place("p4", wire, stream=False), HTTP_FAULTS, WHOLE_FAULTS) for wire in _STREAM_FAULTS}
 
 
 async def serve_wire(p4: P4, wire: str, request: web.Request) -> web.StreamResponse:
