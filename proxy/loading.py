@@ -22,7 +22,7 @@ Values = dict[Setting, Any]
 def settings_of(providers: Iterable[Entry]) -> tuple[Setting, ...]:
     """The table of settings: the general rows, then those of each provider."""
     providers = tuple(providers)
-    services = {entry.catalog.label: entry.catalog.service for entry in providers if entry.catalog.aliases}
+    services = {entry.label: entry.catalog.service for entry in providers if entry.catalog.aliases}
     sections: tuple[type[Any], ...] = (Config, *(entry.settings for entry in providers if entry.settings is not None))
     return tuple(
         replace(setting, parse=label_of(services)) if setting.parse is provider else setting

@@ -28,10 +28,11 @@ from proxy.core.messages import MessageStream
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.core.routing import Catalog
 from proxy.core.token_usage import usage_of
-from proxy.loading import load
+from proxy.loading import load, settings_of
 from proxy.observe.lifecycle import Event, Progress
 from proxy.providers.contract import Call, Target, Tuning
-from proxy.providers.registry import PROVIDERS, Entry
+from proxy.providers.entry import Entry
+from proxy.providers.registry import PROVIDERS
 from proxy.sandbox import Sandbox
 from proxy.server.state import STATE, TIMERS, StreamTimers
 
@@ -138,7 +139,7 @@ class Notes:
 
 def configured(config: Config, **values: Any) -> Config:
     """Other settings: `p1_transport` is the field `transport` of P1's section, other names are general ones."""
-    sections = {entry.catalog.label: entry.settings for entry in PROVIDERS if entry.settings is not None}
+    sections = {entry.label: entry.settings for entry in PROVIDERS if entry.settings is not None}
     for name, value in values.items():
         label, _, field = name.partition("_")
         section: type[Any] | None = sections.get(label)
@@ -173,7 +174,8 @@ class Live:
         self.sleeps: list[float] = []
         self.url = ""
         self.mount = mount
-        self.config = configured(load(settings or sandbox.settings())[0], **{"p1_transport": "http", **config})
+        found, _ = load(settings or sandbox.settings(), settings=settings_of(entries))
+        self.config = configured(found, **{"p1_transport": "http", **config})
         if signed_in:
             sandbox.write_credentials(root)
         self.app = create_app(
@@ -241,10 +243,30 @@ class Live:
         finally:
             response.close()
 
+    async def raw(self, data: bytes) -> bytes:
+        """What comes back for these bytes, until the server closes."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(data)
+        async with asyncio.timeout(5):
+            answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        return answer
+
     @property
     def upstream(self) -> int:
         """How many requests for an answer reached the upstream."""
         return self.sandbox.p1.total_requests
+
+
+def raw_request(line: str, *headers: str, body: bytes | None = None) -> bytes:
+    """An HTTP/1.1 request as bytes; `body` declares itself JSON."""
+    lines = [f"{line} HTTP/1.1", "Host: 127.0.0.1", *headers]
+    if body is not None:
+        lines += ["Content-Type: application/json"]
+        if not any(header.startswith(("Content-Length", "Transfer-Encoding")) for header in headers):
+            lines += [f"Content-Length: {len(body)}"]
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + (body or b"")
 
 
 def with_live(**options: Any) -> pytest.MarkDecorator:
@@ -278,7 +300,7 @@ class Fake:
         self._stream = stream or said
 
     def catalog(self) -> Catalog:
-        return next(entry.catalog for entry in PROVIDERS if entry.catalog.label == self.label)
+        return next(entry.catalog for entry in PROVIDERS if entry.label == self.label)
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         return Target(model)
@@ -298,6 +320,23 @@ class Fake:
 
     async def close(self) -> None:
         return None
+
+
+def played(*steps: Any) -> Callable[[Call], AsyncGenerator[list[Any], None]]:
+    """A provider that yields these batches, raises these errors, waits for these events and sleeps these seconds."""
+
+    async def stream(_call: Call) -> AsyncGenerator[list[Any], None]:
+        for step in steps:
+            if isinstance(step, BaseException):
+                raise step
+            if isinstance(step, asyncio.Event):
+                await step.wait()
+            elif isinstance(step, float):
+                await asyncio.sleep(step)
+            else:
+                yield step
+
+    return stream
 
 
 async def said(call: Call, text: str = "fine") -> AsyncGenerator[list[Any], None]:

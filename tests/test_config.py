@@ -16,6 +16,7 @@ from proxy.cli.config_file import ConfigFile
 from proxy.config import Config, ConfigError
 from proxy.loading import SETTINGS, load, overrides, read_file
 from proxy.providers.p1_codex.settings import CodexSettings
+from proxy.providers.p2_kimi.settings import KimiSettings
 from proxy.settings import is_loopback
 
 NOTHING: dict[str, str] = {}
@@ -45,6 +46,15 @@ def test_the_table_of_settings_is_complete() -> None:
         assert setting.variables and setting.help.endswith(".") and setting.kind
         assert all(name.startswith("PROXY_") or name in ("PORT", "OPENCODE_API_KEY") for name in setting.variables)
         assert getattr(setting.section(), setting.field) == setting.default
+
+
+def test_a_section_is_given_by_its_class_and_a_changed_one_leaves_the_others() -> None:
+    config = Config(port=1)
+    assert config.section(Config) is config and codex(config) == CodexSettings()
+    changed = config.changed(CodexSettings, transport="http").changed(CodexSettings, effort="low")
+    assert codex(changed) == CodexSettings(transport="http", effort="low") and changed.port == 1
+    assert changed.section(KimiSettings) == KimiSettings() and codex(config) == CodexSettings()
+    assert changed.changed(Config, port=2).port == 2
 
 
 def test_a_variable_wins_over_the_file_and_the_file_over_the_default() -> None:

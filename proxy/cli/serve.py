@@ -115,7 +115,14 @@ async def _serve(start: _Start) -> int:
         log.write("warn", "config", warning)
     file.warn = lambda warning: log.write("warn", "config", warning)
     logging.getLogger().addHandler(_LibraryRecords(log))
-    app = create_app(file.current, config_dir=file.root, log=log, proxies=start.proxies, packed_bodies=True)
+    app = create_app(
+        file.current,
+        config_dir=file.root,
+        log=log,
+        proxies=start.proxies,
+        entries=start.context.providers,
+        packed_bodies=True,
+    )
     # Handlers are cancelled when their client leaves; the watch of a request would do it too, half a second later.
     # Bodies are unpacked by us, with bounds.
     runner = web.AppRunner(

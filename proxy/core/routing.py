@@ -28,9 +28,6 @@ ALIASES = frozenset(
 
 #: Claude Code's auto mode asks a second model whether an action is safe. This is how its prompt begins.
 AUTO_REVIEW_MARKER = "You are a security monitor for autonomous AI coding agents."
-#: Small and quick; used when the request would have gone to its provider and nothing else is configured.
-AUTO_REVIEW_MODEL = "gpt-5.6-luna"
-AUTO_REVIEW_PROVIDER = "p1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +39,7 @@ class Catalog:
     models    every id that routes here and is listed
     prefixes  name prefixes that route here whatever follows
     aliases   whether it can stand behind the aliases
+    reviewer  a small and quick model for auto reviews that would go to this provider
     """
 
     label: str
@@ -49,6 +47,7 @@ class Catalog:
     models: tuple[str, ...]
     prefixes: tuple[str, ...] = ()
     aliases: bool = False
+    reviewer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

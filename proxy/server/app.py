@@ -69,7 +69,7 @@ def create_app(
         log=log or NullLog(),
         recorder=recorder or NullRecorder(),
         known=tuple(entry.catalog for entry in entries),
-        sessions=Sessions(clock, frozenset(entry.catalog.label for entry in entries if entry.catalog.aliases)),
+        sessions=Sessions(clock, frozenset(entry.label for entry in entries if entry.catalog.aliases)),
         admission=Admission(current),
         clock=clock,
         timers=timers,
@@ -107,7 +107,7 @@ async def _running(state: AppState, entries: Sequence[Entry], services: Services
         stack.callback(state.providers.clear)
         for entry in entries:
             if entry.build is not None:
-                provider = state.providers[entry.catalog.label] = entry.build(services)
+                provider = state.providers[entry.label] = entry.build(services)
                 stack.push_async_callback(partial(_close, provider, errors, state.log))
         yield
     if errors:

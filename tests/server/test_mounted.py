@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,20 +13,25 @@ from typing import Any
 import pytest
 from aiohttp import web
 from checks import check_message_stream
-from harness import Fake, Live, ask, kinds, until
+from harness import Fake, Live, ask, kinds, raw_request, until
 
 from proxy import Config, create_app
 from proxy.observe.lifecycle import Abandoned
 from proxy.providers.contract import Provider, Services
-from proxy.providers.registry import PROVIDERS, Entry
+from proxy.providers.entry import Entry
+from proxy.providers.registry import PROVIDERS
 from proxy.sandbox import Sandbox
 from proxy.server.state import STATE
 
 
 @pytest.fixture
-async def mounted(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
-    async with Live(sandbox, tmp_path, mount="/models/ai", handler_cancellation=False) as live:
-        yield live
+def live_options() -> dict[str, Any]:
+    return {"mount": "/models/ai", "handler_cancellation": False}
+
+
+@pytest.fixture
+def mounted(live: Live) -> Live:
+    return live
 
 
 async def test_every_route_works_under_the_prefix(mounted: Live) -> None:
@@ -88,9 +92,7 @@ async def test_a_client_that_leaves_during_a_wait_ends_the_retries(sandbox: Sand
 async def test_a_client_that_closes_its_half_of_the_connection_has_left(mounted: Live) -> None:
     mounted.sandbox.p1.script.extend([{"fault": "silence_mid_text", "seconds": None}])
     reader, writer = await asyncio.open_connection("127.0.0.1", mounted.port)
-    body = json.dumps(ask(stream=True)).encode()
-    head = f"POST {mounted.mount}/v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    writer.write(raw_request(f"POST {mounted.mount}/v1/messages", body=json.dumps(ask(stream=True)).encode()))
     await reader.readuntil(b"text_delta")
     writer.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
     await mounted.sandbox.p1.idle(1.0)
@@ -109,8 +111,7 @@ async def test_an_application_that_never_starts_leaves_nothing_open(tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_middlewares_of_the_application_around_see_our_answers(sandbox: Sandbox, tmp_path: Path) -> None:
-    live = Live(sandbox, tmp_path, mount="/x")
+async def test_middlewares_of_the_application_around_see_our_answers(live: Live) -> None:
     seen: list[int] = []
 
     @web.middleware
@@ -119,42 +120,31 @@ async def test_middlewares_of_the_application_around_see_our_answers(sandbox: Sa
         seen.append(response.status)
         return response
 
-    async with live:
-        assert live.mount == "/x"
     parent = web.Application(middlewares=[count])
-    fresh = create_app(live.config, config_dir=tmp_path)
-    parent.add_subapp("/deep/er", fresh)
+    parent.add_subapp("/deep/er", create_app(live.config, config_dir=live.root))
     runner = web.AppRunner(parent, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     live.url = f"http://127.0.0.1:{runner.addresses[0][1]}/deep/er"
-    import aiohttp
-
-    async with aiohttp.ClientSession() as live.client:
-        assert kinds((await live.stream(ask())).events)[-1] == "message_stop"
-        assert (await live.get("/nope")).status == 404
+    assert kinds((await live.stream(ask())).events)[-1] == "message_stop"
+    assert (await live.get("/nope")).status == 404
     await runner.cleanup()
     assert seen == [200, 404]
 
 
-class Closing(Fake):
-    """A provider that notes that it is closed, and fails in it."""
-
-    def __init__(self, label: str, closed: list[str]) -> None:
-        super().__init__(label)
-        self._told = closed
-
-    async def close(self) -> None:
-        self._told.append(self.label)
-        raise OSError(self.label)
-
-
 def entries_of(closed: list[str]) -> list[Entry]:
-    return [Entry(entry.catalog, partial(_closing, entry.catalog.label, closed)) for entry in PROVIDERS]
+    """Providers that note in `closed` that they are closed, and fail in it."""
 
+    def built(label: str, _services: Services) -> Provider:
+        async def close() -> None:
+            closed.append(label)
+            raise OSError(label)
 
-def _closing(label: str, closed: list[str], _services: Services) -> Closing:
-    return Closing(label, closed)
+        fake = Fake(label)
+        fake.close = close  # type: ignore[method-assign]
+        return fake
+
+    return [replace(entry, build=partial(built, entry.label)) for entry in PROVIDERS]
 
 
 async def test_every_provider_is_closed_and_the_first_error_is_reported(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -13,7 +13,21 @@ import aiohttp
 import pytest
 from aiohttp import web
 from checks import check_message_stream
-from harness import Fake, Live, ask, kinds, parse_events, texts, until, use, watch_often, whole_message, with_live
+from harness import (
+    Fake,
+    Live,
+    ask,
+    kinds,
+    parse_events,
+    played,
+    raw_request,
+    texts,
+    until,
+    use,
+    watch_often,
+    whole_message,
+    with_live,
+)
 
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import Abandoned, Completed, Failed, GenerationStarted, Progress, UsageUpdated
@@ -49,26 +63,10 @@ def live_options() -> dict[str, Any]:
     return {"timers": watch_often()}
 
 
-class Steps:
-    """A provider's answer, batch by batch; an exception among the steps is raised, a number is slept."""
-
-    def __init__(self, *steps: Any) -> None:
-        self.steps = steps
-
-    async def stream(self, call: Any) -> AsyncGenerator[Batch, None]:
-        for step in self.steps:
-            if isinstance(step, BaseException):
-                raise step
-            if isinstance(step, asyncio.Event):
-                await step.wait()
-            elif isinstance(step, float):
-                await asyncio.sleep(step)
-            else:
-                yield step
-
-
 def serve(live: Live, *steps: Any) -> Fake:
-    return use(live, Fake("p1", Steps(*steps).stream))
+    """A provider's answer, batch by batch; an exception among the steps is raised, a number is slept, an event waited
+    for."""
+    return use(live, Fake("p1", played(*steps)))
 
 
 async def events_of(response: Any) -> AsyncIterator[dict[str, Any]]:
@@ -207,9 +205,7 @@ async def slow_client(live: Live) -> tuple[asyncio.StreamReader, asyncio.StreamW
     sock.setblocking(False)
     await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", live.port))
     reader, writer = await asyncio.open_connection(sock=sock, limit=1024)
-    body = json.dumps(ask(stream=True)).encode()
-    head = "POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-    writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    writer.write(raw_request("POST /v1/messages", body=json.dumps(ask(stream=True)).encode()))
     return reader, writer
 
 
@@ -372,8 +368,7 @@ async def take(stream: AsyncIterator[dict[str, Any]], count: int) -> AsyncIterat
 
 async def test_a_client_that_leaves_while_its_body_is_read_is_no_error(live: Live) -> None:
     _, writer = await asyncio.open_connection("127.0.0.1", live.port)
-    writer.write(b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
-    writer.write(b"Content-Length: 1000\r\n\r\n{")
+    writer.write(raw_request("POST /v1/messages", "Content-Length: 1000", body=b"{"))
     await until(lambda: live.watcher.told)
     writer.transport.abort()
     await until(lambda: isinstance(live.watcher.last[-1], Abandoned))

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from proxy.sandbox.model.reply import Called, reply
+from proxy.sandbox.model.reply import Called
 from proxy.sandbox.p2.catalog import MODELS, KimiModel, rules_for, thinks
 from proxy.sandbox.p2.failures import HTTP_FAULTS
 from proxy.sandbox.p2.headers import check_caller
@@ -18,7 +18,8 @@ from proxy.sandbox.upstream import Prepared, ServedWire
 from proxy.sandbox.wires.chat.answer import ChatAnswer
 from proxy.sandbox.wires.chat.checks import check_chat
 from proxy.sandbox.wires.chat.faults import CHAT_FAULTS
-from proxy.sandbox.wires.chat.read import prompt_tokens, read_chat
+from proxy.sandbox.wires.chat.read import read_chat
+from proxy.sandbox.wires.chat.write import write_chat
 from proxy.sandbox.wires.refusal import Refused, invalid
 
 STREAM = ServedWire(Place("p2", "chat"), HTTP_FAULTS, CHAT_FAULTS)
@@ -65,21 +66,12 @@ def _answer(p2: P2, body: dict[str, Any], model: KimiModel, *, thinking: bool) -
     asked = body.get("reasoning_effort") or (body.get("thinking") or {}).get("effort") or model.default_effort
     ask = read_chat(body, effort=asked if thinking else None, system_role=not model.third)
     made = sum(isinstance(entry, Called) for entry in ask.entries)
-    tokens = prompt_tokens(body)
-    answer = ChatAnswer(
-        ask=ask,
-        head={
-            "id": p2.ids.new("chatcmpl"),
-            "object": "chat.completion.chunk",
-            "created": int(p2.clock()),
-            "model": body["model"],
-        },
+    return write_chat(
+        p2,
+        body,
+        ask,
         # the vendor's own form: the tool, and its number within the conversation
         new_id=lambda tool, number: f"{tool}:{made + number}",
-        input_tokens=tokens,
-        cached_tokens=p2.cached_tokens(body.get("prompt_cache_key"), tokens),
+        cache_key=body.get("prompt_cache_key"),
         usage_places=p2.options.usage_places,
-        asked_usage=bool((body.get("stream_options") or {}).get("include_usage")),
     )
-    answer.say(reply(ask))
-    return answer

@@ -13,7 +13,7 @@ from proxy.core.compaction import is_compaction
 from proxy.core.identity import owner_of, session_of
 from proxy.core.ingress import Ingress
 from proxy.core.messages import check_request
-from proxy.core.routing import AUTO_REVIEW_MODEL, AUTO_REVIEW_PROVIDER, Route, is_auto_review, normalise_model
+from proxy.core.routing import Route, is_auto_review, normalise_model
 from proxy.errors import RequestError
 from proxy.observe.lifecycle import CompactionStarted
 from proxy.providers.contract import Call, Provider, Remembering
@@ -107,4 +107,5 @@ def _review_model(exchange: Exchange, config: Config, body: Mapping[str, Any], f
         return None
     if config.auto_review_model:
         return normalise_model(config.auto_review_model)
-    return AUTO_REVIEW_MODEL if found is not None and found.label == AUTO_REVIEW_PROVIDER else None
+    known = exchange.state.known
+    return next((catalog.reviewer for catalog in known if found is not None and catalog.label == found.label), None)

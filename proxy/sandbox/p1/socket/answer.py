@@ -15,7 +15,7 @@ from proxy.sandbox.wires.responses.answer import ResponsesAnswer
 NORMAL_CLOSURE = 1000
 
 
-@dataclass
+@dataclass(kw_only=True)
 class SocketAnswer(ResponsesAnswer):
     """`news` are the events about the account; without `announced` they are not told.
 

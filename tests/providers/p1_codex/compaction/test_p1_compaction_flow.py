@@ -13,7 +13,7 @@ from harness import Answer, Fake, Live, ask, configured, kinds, parse_events, te
 from proxy.core.compaction import TASK_MARKER, TEXT_ONLY_MARKER
 from proxy.core.messages import Event
 from proxy.providers.p1_codex.compaction.flow import CompactionFlow, CompactionFlowLimits, _AnswerEnd
-from proxy.sandbox.wires.encrypted_content import seal
+from proxy.sandbox.wires.encrypted_content import encrypt
 from proxy.server.state import STATE
 
 INSTRUCTION = f"{TEXT_ONLY_MARKER}\n\n{TASK_MARKER} the conversation so far."
@@ -21,7 +21,7 @@ SUMMARY = "The user wants a parser for dates; it is half done."
 MODEL = "gpt-5.6-sol"
 SESSION = {"x-claude-code-session-id": "s1"}
 AGENT = {**SESSION, "x-claude-code-agent-id": "a1"}
-ENCRYPTED = seal("acct-sandbox", "cmp_1")
+ENCRYPTED = encrypt("acct-sandbox", "cmp_1")
 COMPACTED = {"type": "compaction", "encrypted_content": ENCRYPTED}
 TRIGGERED = {"contains": "compaction_trigger"}
 
@@ -397,7 +397,7 @@ async def test_a_conversation_that_goes_on_elsewhere_is_forgotten(
 
 async def test_of_two_summaries_at_once_the_newer_counts(live: Live) -> None:
     """The older compaction comes last and is not listened to, nor is its summary."""
-    other = seal("acct-sandbox", "cmp_2")
+    other = encrypt("acct-sandbox", "cmp_2")
     play(live, {**COMPACTS, "events": [{"pause_s": 0.1}, done({**ITEM, "encrypted_content": other}), completed()]})
     older = asyncio.ensure_future(live.stream(BOUNDARY, headers=SESSION))
     await until(lambda: live.sandbox.p1.active)
