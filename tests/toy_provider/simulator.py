@@ -62,7 +62,7 @@ def _prepare(toys: ToyUpstream, request: web.Request, body: Any) -> Prepared:
     check_chat(body, ChatRules())
     ask, tokens = read_chat(body, effort=None), prompt_tokens(body)
     head = {"id": toys.ids.new("toy"), "object": "chat.completion.chunk", "created": 1, "model": body["model"]}
-    answer = ChatAnswer(ask, head, lambda tool, number: f"{tool}:{number}", input_tokens=tokens)
+    answer = ChatAnswer(ask=ask, head=head, new_id=lambda tool, number: f"{tool}:{number}", input_tokens=tokens)
     answer.say(reply(ask))
     return Prepared(STREAM if body.get("stream") else WHOLE, answer)
 
