@@ -30,7 +30,7 @@ from proxy.core.routing import Catalog
 from proxy.core.token_usage import usage_of
 from proxy.loading import load, settings_of
 from proxy.observe.lifecycle import Event, Progress
-from proxy.providers.contract import Call, Target
+from proxy.providers.contract import Call, Target, Tuning
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
 from proxy.sandbox import Sandbox
@@ -163,6 +163,7 @@ class Live:
         sleep: Callable[[float], Any] | None = None,
         clock: Callable[[], float] = time.time,
         timers: StreamTimers = TIMERS,
+        tuning: tuple[object, ...] = (),
         entries: Sequence[Entry] = PROVIDERS,
         settings: Mapping[str, str] | None = None,
         **config: Any,
@@ -187,6 +188,7 @@ class Live:
             chance=lambda: 0.5,
             clock=clock,
             timers=timers,
+            tuning=Tuning(tuning),
             entries=entries,
         )
         self._cancellation = handler_cancellation

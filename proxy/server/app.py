@@ -15,11 +15,12 @@ from aiohttp import web
 from proxy.config import Config
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.observe.lifecycle import Log, NullLog, NullRecorder, Recorder
-from proxy.providers.contract import Provider, Services
+from proxy.providers.contract import Provider, Services, Tuning
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
 from proxy.providers.upstream.client import client_session
-from proxy.providers.upstream.tokenizer import Tokenizer
+from proxy.providers.upstream.outgoing_proxy import TunnelTimers
+from proxy.providers.upstream.tokenizer import Tokenizer, TokenizerLimits
 from proxy.server.admission import Admission
 from proxy.server.edge import edge
 from proxy.server.routes.table import ROUTES
@@ -41,6 +42,7 @@ def create_app(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     chance: Callable[[], float] = random.random,
     timers: StreamTimers = TIMERS,
+    tuning: Tuning | None = None,
     entries: Sequence[Entry] = PROVIDERS,
     packed_bodies: bool = False,
 ) -> web.Application:
@@ -54,6 +56,7 @@ def create_app(
                 process; none by default
     clock, sleep, chance  time and randomness, for tests
     timers      how long a silent answer or a silent client is borne
+    tuning      timers and limits of providers other than the defaults
     entries     the providers, those of the registry by default
     packed_bodies  the runner has `auto_decompress=False`, so that bodies are unpacked here, with bounds
 
@@ -75,11 +78,15 @@ def create_app(
 
     async def providers(_app: web.Application) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            tokenizer = Tokenizer()
+            tuned = tuning or Tuning()
+            tokenizer = Tokenizer(tuned.of(TokenizerLimits))
             stack.callback(tokenizer.close)
-            http = await stack.enter_async_context(client_session(proxies or OutboundProxies(), clock=clock))
-            near = await stack.enter_async_context(client_session(OutboundProxies()))
-            services = Services(current, config_dir, http, near, tokenizer, state.log, clock, sleep, chance)
+            through = client_session(proxies or OutboundProxies(), clock=clock, timers=tuned.of(TunnelTimers))
+            http = await stack.enter_async_context(through)
+            direct = await stack.enter_async_context(client_session(OutboundProxies()))
+            services = Services(
+                current, config_dir, http, direct, tokenizer, state.log, clock, sleep, chance, tuning=tuned
+            )
             await stack.enter_async_context(_running(state, entries, services))
             yield
 

@@ -13,7 +13,7 @@ from harness import Live, ask
 from wires import WIRES, message_of
 
 from proxy.core.outgoing_proxies import OutboundProxies
-from proxy.providers.upstream import outgoing_proxy as outbound
+from proxy.providers.upstream.outgoing_proxy import TunnelTimers
 from proxy.sandbox import Sandbox
 
 MODELS = ("gpt-5.5", *(wire.model for wire in WIRES))
@@ -170,11 +170,10 @@ async def test_wrong_credentials_end_an_upgrade_for_good(
     ids=["refused", "broken", "silent"],
 )
 async def test_a_tunnel_that_fails_is_no_reason_for_http(
-    serve: Serve, office: Company, answer: bytes | None, words: str, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, office: Company, answer: bytes | None, words: str
 ) -> None:
-    monkeypatch.setattr(outbound, "TUNNEL_TIMEOUT_S", 0.05)
     office.proxy.answers = [answer]
-    async with serve(p1_transport="auto") as live:
+    async with serve(p1_transport="auto", tuning=(TunnelTimers(connect=0.05),)) as live:
         told = await live.post(ask())
         assert told.status == 502 and words in told.error["message"]
         assert live.upstream == live.sandbox.p1.sockets.total == 0 and live.sleeps == []

@@ -7,6 +7,8 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any
 
+from proxy.providers.upstream.chat_turn import ChatTurn, chat_wire, estimate_words
+
 from proxy.auth.refresh import Credentials
 from proxy.auth.store import Credential
 from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
@@ -16,7 +18,6 @@ from proxy.core.routing import Catalog
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.upstream import failures
-from proxy.providers.upstream.chat_turn import ChatTurn, chat_wire, estimate_words
 from proxy.providers.upstream.transport import HttpTransport
 from toy_provider.account import toy_credentials
 from toy_provider.entry import CATALOG, LABEL

@@ -15,7 +15,7 @@ from harness import Live, ask, kinds, parse_events, texts, until, watch_often, w
 from outcomes import Outcome
 from p1_faults import HTTP, SHARED, TOOLS, asked_for, case_name, comes_out
 
-from proxy.providers.upstream import transport
+from proxy.providers.upstream.transport import HttpTimers
 from proxy.sandbox import FAULTS, Place, Sandbox
 from proxy.sandbox.wires.responses.failures import CONTEXT_MESSAGE
 
@@ -329,16 +329,16 @@ async def test_a_head_that_never_comes_is_not_asked_for_again(sandbox: Sandbox, 
         await sandbox.p1.idle()
 
 
-async def test_a_body_that_pauses_too_long_is_asked_for_again(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "IDLE_TIMEOUT_S", 0.05)
+@with_live(tuning=(HttpTimers(idle=0.05),))
+async def test_a_body_that_pauses_too_long_is_asked_for_again(live: Live) -> None:
     play(live, {"fault": "silence_after_created", "seconds": None})
     answer = await live.stream(ask())
     check_message_stream(answer.events)
     assert live.upstream == 2
 
 
-async def test_a_text_that_pauses_too_long_ends_with_an_error(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "IDLE_TIMEOUT_S", 0.05)
+@with_live(tuning=(HttpTimers(idle=0.05),))
+async def test_a_text_that_pauses_too_long_ends_with_an_error(live: Live) -> None:
     play(live, {"fault": "silence_mid_text", "seconds": None})
     answer = await live.stream(ask())
     assert "paused for 50 ms" in answer.events[-1]["error"]["message"]

@@ -17,7 +17,7 @@ from ws_upstream import Asking, Backend, failure, leaving_nothing, said, saying
 
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.providers.p1_codex.socket import connect as dial
-from proxy.providers.p1_codex.socket import turn_continuation as sockets
+from proxy.providers.p1_codex.socket.keepalive import SocketTimers
 
 QUICK = {"connect": 0.1}
 
@@ -267,11 +267,10 @@ LASTING: list[tuple[list[Any], int]] = [
 @pytest.mark.parametrize(("steps", "count"), LASTING, ids=["hang", "403", "404", "405", "426", "key", "subprotocol"])
 @pytest.mark.parametrize("rest", [300.0, 0.0])
 async def test_after_a_refusal_that_lasts_nobody_tries_another_upgrade_for_a_while(
-    asking: Asking, backend: Backend, monkeypatch: pytest.MonkeyPatch, steps: list[Any], count: int, rest: float
+    asking: Asking, backend: Backend, steps: list[Any], count: int, rest: float
 ) -> None:
-    monkeypatch.setattr(sockets, "HOPELESS_S", rest)
     backend.upgrades.extend(steps)
-    async with asking("auto", timers=QUICK if hanging in steps else {}) as live:
+    async with asking("auto", timers={**(QUICK if hanging in steps else {}), "refused": rest}) as live:
         for _ in range(2):
             is_good(await live.stream(ask()), Good(), stream=True)
         again = rest == 0.0
@@ -301,7 +300,7 @@ async def test_many_turns_do_not_queue_for_upgrades_that_are_refused(asking: Ask
         for answer in await asyncio.gather(*(live.stream(ask(f"question {number}")) for number in range(10))):
             is_good(answer, Good(), stream=True)
         distances = [seconds for seconds in live.sleeps if seconds != 3.0]
-        assert max(distances) <= sockets.PATIENCE_S and len(live.sleeps) - len(distances) <= 10
+        assert max(distances) <= SocketTimers().patience and len(live.sleeps) - len(distances) <= 10
         await live.stream(ask())  # the first that comes afterwards is sure
         upgrades, waits = len(backend.seen), len(live.sleeps)
         for _ in range(3):
