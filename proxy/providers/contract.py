@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from proxy.config import Config, is_loopback
+from proxy.config import Config
 from proxy.core.identity import Owner
 from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.messages import Event
@@ -29,6 +29,7 @@ from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import Event as LifecycleEvent
 from proxy.observe.lifecycle import Log, NullLog, NullRecorder, Recorder
 from proxy.providers.upstream.tokenizer import Tokenizer
+from proxy.settings import is_loopback
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,7 @@ Say = Callable[[str], None]
 class AccountContext:
     """What the command line lends an account.
 
-    source   tells where a setting comes from: a variable, or the file
+    source   tells where a setting comes from, given its key: a variable, or the file
     connect  opens the client for calls to the service; raises ProxyError when an outgoing proxy is set wrongly. Given
              URLs that all lead to this machine, it goes there directly
     """

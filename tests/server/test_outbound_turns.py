@@ -12,13 +12,11 @@ from connect_proxy import VENDORS, Authority, Company, ConnectProxy, Names, TlsF
 from harness import Live, ask
 from wires import WIRES, message_of
 
-from proxy.config import load
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.providers.upstream import outgoing_proxy as outbound
 from proxy.sandbox import Sandbox
 
 MODELS = ("gpt-5.5", *(wire.model for wire in WIRES))
-VENDOR_FIELDS = ("p1_base_url", "p1_issuer", "p2_base_url", "p2_oauth_host", "p4_base_url")
 Serve = Callable[..., contextlib.AbstractAsyncContextManager[Live]]
 
 
@@ -38,12 +36,12 @@ def serve(sandbox: Sandbox, tmp_path: Path, office: Company) -> Serve:
 
     def start(user: str = "me:p%40ss@", *, lifetime_s: int = 3600, **more: Any) -> Live:
         variables = {"HTTPS_PROXY": f"http://{user}127.0.0.1:{office.proxy.port}"}
-        config = load(office.settings)[0]
         live = Live(
             sandbox,
             tmp_path,
             proxies=OutboundProxies.from_environment(variables),
-            **{**{name: getattr(config, name) for name in VENDOR_FIELDS}, **more},
+            settings=office.settings,
+            **more,
         )
         sandbox.write_credentials(tmp_path, lifetime_s=lifetime_s)
         return live

@@ -49,4 +49,10 @@ ALIAS_TARGETS: dict[str, str] = {
     "claude-opus-5-5": "gpt-6-sol",
 }
 
-CATALOG = Catalog(LABEL, "codex", tuple(name for model in MODELS for name in (model, model + FAST)))
+CATALOG = Catalog(
+    LABEL,
+    "codex",
+    tuple(name for model in MODELS for name in (model, model + FAST)),
+    aliases=True,
+    reviewer="gpt-5.6-luna",
+)

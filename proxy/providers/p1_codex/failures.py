@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from proxy.core.responses_events import is_last
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.upstream import failures
-from proxy.providers.upstream.responses_turn import is_last
 from proxy.providers.upstream.transport import Wire
 
 SERVICE = "codex"

@@ -10,12 +10,7 @@ from typing import Any
 from proxy.auth.refresh import Credentials
 from proxy.auth.store import Credential
 from proxy.config import Config
-from proxy.core.identity import Owner
-from proxy.core.ingress import Ingress, IngressRules
-from proxy.core.messages import Event, MessageStream
-from proxy.core.reducer import BadAnswer
-from proxy.core.routing import Catalog
-from proxy.core.search import (
+from proxy.core.convert.messages_to_search import (
     count_search_input,
     count_search_output,
     forced_search,
@@ -23,6 +18,11 @@ from proxy.core.search import (
     search_events,
     search_query,
 )
+from proxy.core.identity import Owner
+from proxy.core.ingress import Ingress, IngressRules
+from proxy.core.messages import Event, MessageStream
+from proxy.core.reducer import BadAnswer
+from proxy.core.routing import Catalog
 from proxy.core.sse import dump_json
 from proxy.core.tokens.counting import Length, count_responses
 from proxy.core.tools.read_tool import ReadOffsets
@@ -37,6 +37,7 @@ from proxy.providers.p1_codex.chat import chat_request
 from proxy.providers.p1_codex.compaction.flow import Compacting
 from proxy.providers.p1_codex.failures import WIRE
 from proxy.providers.p1_codex.native.route import NativeRoute
+from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p1_codex.socket.turn_continuation import Sockets
 from proxy.providers.p1_codex.turn import CodexTurn
 from proxy.providers.p1_codex.unary import Buffered
@@ -51,15 +52,15 @@ class CodexProvider:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        config = services.config()
+        codex = services.config().section(CodexSettings)
         self._credentials: Credentials = p1_credentials(
-            services.config_dir, config.p1_issuer, services.http, services.clock, services.log
+            services.config_dir, codex.issuer, services.http, services.clock, services.log
         )
         self.allowances = Allowances(services.log, services.clock)
         self._transport = HttpTransport(WIRE, services.http, services.log, services.clock, self._heed)
         self._buffered = Buffered(services, self._credentials, self.allowances)
         self._compacting = Compacting(services, self._buffered, self._transport.stream)
-        self._sockets = Sockets(services, floor_s=config.p1_ws_connect_spacing_ms / 1000, heed=self._heed)
+        self._sockets = Sockets(services, floor_s=codex.ws_connect_spacing_ms / 1000, heed=self._heed)
         self._offsets = ReadOffsets()
         self._native = NativeRoute(services, self._credentials, self._transport)
 
@@ -145,7 +146,8 @@ class CodexProvider:
 
         async def send(credential: Credential, number: int) -> dict[str, Any]:
             call.record(UpstreamStarted(number))
-            signed, url = p1_request.with_credential(headers, credential), p1_request.search_url(config.p1_base_url)
+            signed = p1_request.with_credential(headers, credential)
+            url = p1_request.search_url(config.section(CodexSettings).base_url)
             return await self._transport.json(
                 p1_request.post(config, signed, body, request_id=call.request_id, attempt=number, url=url)
             )

@@ -11,8 +11,8 @@ from proxy.auth.store import Credential
 from proxy.config import Config
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Event, Fold
+from proxy.core.responses_events import spent_window
 from proxy.core.tools.read_tool import ReadOffsets
-from proxy.core.upstream_failures import spent_window
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.p1_codex import request as p1_request
@@ -20,6 +20,7 @@ from proxy.providers.p1_codex.account.rate_limits import Allowances
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.failures import SERVICE, WIRE
 from proxy.providers.p1_codex.request import Prepared
+from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p1_codex.socket.frames import delta_frame, full_frame, http_body, shared_json
 from proxy.providers.p1_codex.socket.selection import HTTP, Line, Sending
 from proxy.providers.p1_codex.socket.turn_continuation import Conversation, Sockets
@@ -50,7 +51,7 @@ class CodexTurn(ResponsesTurn):
         offsets: ReadOffsets,
         allowances: Allowances,
     ) -> None:
-        signatures = config.p1_reasoning_signatures
+        signatures = config.section(CodexSettings).reasoning_signatures
         super().__init__(call, services, wire=WIRE, body=prepared.body, offsets=offsets, signatures=signatures)
         self.plain = prepared.plain
         self._allowances = allowances
@@ -71,7 +72,8 @@ class CodexTurn(ResponsesTurn):
 
     def run(self) -> AsyncGenerator[list[Event], None]:
         """The answer in batches. Raises ProxyError. Before the last batch is out, the next turn can go on from it."""
-        enabled = self._config.p1_previous_response_id and self._config.p1_transport != HTTP
+        codex = self._config.section(CodexSettings)
+        enabled = codex.previous_response_id and codex.transport != HTTP
         if enabled and self._call.owner is not None:
             return self._run_in_conversation()
         self._begin(Conversation(self._sockets, None, self._body, enabled=enabled))
@@ -79,7 +81,7 @@ class CodexTurn(ResponsesTurn):
 
     def _begin(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        mode = self._config.p1_transport
+        mode = self._config.section(CodexSettings).transport
         self._line = Line(mode, self._sockets, self._http, conversation, self._services.log)
 
     async def _run_in_conversation(self) -> AsyncGenerator[list[Event], None]:
@@ -126,7 +128,7 @@ class CodexTurn(ResponsesTurn):
         return self._line.stream(
             Sending(
                 post=lambda: self._post(signed, number),
-                url=self._config.p1_base_url,
+                url=self._config.section(CodexSettings).base_url,
                 headers=p1_request.upgrade_headers(signed),
                 frame=self._frame,
                 request_id=self._call.request_id,

@@ -68,7 +68,7 @@ MODELS: dict[str, Model] = {
     "kimi-k3": K3,
 }
 
-CATALOG = Catalog(LABEL, "kimi", tuple(MODELS))
+CATALOG = Catalog(LABEL, "kimi", tuple(MODELS), aliases=True)
 
 
 def model_for(name: str | None) -> Model:

@@ -19,6 +19,7 @@ from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p2_kimi.account.device import device_headers, user_agent
 from proxy.providers.p2_kimi.account.signin import p2_credentials
 from proxy.providers.p2_kimi.catalog import CATALOG, LABEL, model_for
+from proxy.providers.p2_kimi.settings import KimiSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.chat_turn import ChatTurn, chat_wire, estimate_words
 from proxy.providers.upstream.transport import HttpTransport, Transport
@@ -134,16 +135,17 @@ class KimiProvider:
     def __init__(self, services: Services) -> None:
         self._services = services
         config = services.config()
+        kimi = config.section(KimiSettings)
         self._credentials = p2_credentials(
             services.config_dir,
-            config.p2_oauth_host,
-            services.client_for(config.p2_oauth_host),
+            kimi.oauth_host,
+            services.client_for(kimi.oauth_host),
             services.clock,
             services.log,
             user_agent=user_agent(config),
             sleep=services.sleep,
         )
-        self._transport = HttpTransport(WIRE, services.client_for(config.p2_base_url), services.log, services.clock)
+        self._transport = HttpTransport(WIRE, services.client_for(kimi.base_url), services.log, services.clock)
 
     def catalog(self) -> Catalog:
         return CATALOG
@@ -161,7 +163,7 @@ class KimiProvider:
             call,
             self._services,
             transport=self._transport.stream,
-            url=f"{config.p2_base_url}/chat/completions",
+            url=f"{config.section(KimiSettings).base_url}/chat/completions",
             credentials=self._credentials,
             agent=user_agent(config),
         )

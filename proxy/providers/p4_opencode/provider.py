@@ -13,6 +13,7 @@ from proxy.core.convert.messages_to_messages import MessagesToMessages, without_
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy
+from proxy.core.responses_events import is_last
 from proxy.core.routing import Catalog
 from proxy.core.sse import dump_json
 from proxy.core.tokens.counting import rough_length
@@ -22,10 +23,11 @@ from proxy.errors import RequestError, UpstreamError
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p4_opencode import request as p4_request
 from proxy.providers.p4_opencode.catalog import CATALOG, LABEL, WIRE_PATHS, Model, model_for
+from proxy.providers.p4_opencode.settings import OpenCodeSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import Turn
 from proxy.providers.upstream.chat_turn import HEADER_TIMEOUT_S, ChatTurn, chat_wire, estimate_words
-from proxy.providers.upstream.responses_turn import ResponsesTurn, is_last
+from proxy.providers.upstream.responses_turn import ResponsesTurn
 from proxy.providers.upstream.transport import Batch, HttpTransport, Outgoing, Transport, Wire
 
 SERVICE = "opencode"
@@ -50,11 +52,11 @@ class _Gateway:
 
     @property
     def url(self) -> str:
-        return self.services.config().p4_base_url + WIRE_PATHS[self.row.wire]
+        return self.services.config().section(OpenCodeSettings).base_url + WIRE_PATHS[self.row.wire]
 
     def headers(self) -> dict[str, str]:
         """All headers. Raises SignInError when there is no key."""
-        key = p4_request.key_of(self.services.config().p4_api_key)
+        key = p4_request.key_of(self.services.config().section(OpenCodeSettings).api_key)
         return p4_request.headers(self.row, key, self.session)
 
     def send(self, body: bytes, call: Call, number: int) -> AsyncGenerator[Batch, None]:
@@ -139,9 +141,7 @@ class _Native(Turn):
     def look(self, event: Mapping[str, Any]) -> None:
         if event.get("type") != "error":
             return
-        failure = failure_of(event, now=self._services.clock())
-        if failure is not None:
-            raise upstream_error(failure)
+        raise upstream_error(failure_of(event, now=self._services.clock()))
 
     def final(self, error: UpstreamError) -> UpstreamError:
         return final_error(error)
@@ -177,7 +177,7 @@ class OpenCodeProvider:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._offsets = ReadOffsets()
-        http = services.client_for(services.config().p4_base_url)
+        http = services.client_for(services.config().section(OpenCodeSettings).base_url)
         self._transports = {
             name: HttpTransport(wire, http, services.log, services.clock).stream for name, wire in WIRES.items()
         }

@@ -11,7 +11,7 @@ from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.sse import dump_json
 from proxy.core.tokens.counting import rough_length
-from proxy.core.tokens.heuristic import count_words
+from proxy.core.tokens.heuristic import heuristic_count
 from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
@@ -89,9 +89,7 @@ class ChatTurn(Turn):
     def look(self, event: Mapping[str, Any]) -> None:
         if not event.get("error"):
             return
-        failure = failure_of({**event, "type": "error"}, now=self._services.clock())
-        if failure is None:
-            return
+        failure = failure_of(event, now=self._services.clock())
         if failure.kind == "upstream":  # nobody named a status, and a gateway's own is the one for that
             failure = replace(failure, status=502)
         raise self._wire.refusal(failure, None)
@@ -99,4 +97,4 @@ class ChatTurn(Turn):
 
 async def estimate_words(services: Services, call: Call) -> int:
     """The heuristic count of a request, made in a thread: it knows no vocabulary."""
-    return await services.tokenizer.run(lambda _length: count_words(call.request))
+    return await services.tokenizer.run(lambda _length: heuristic_count(call.request))

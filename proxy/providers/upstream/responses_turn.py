@@ -10,18 +10,16 @@ from typing import Any
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy
+from proxy.core.responses_events import responses_failure
 from proxy.core.sizes import least_size
 from proxy.core.sse import dump_json
 from proxy.core.tokens.counting import count_responses, rough_length
 from proxy.core.tools.read_tool import ReadOffsets
-from proxy.core.upstream_failures import failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.attempts import Turn, text_restorer
 from proxy.providers.upstream.tokenizer import MAX_INLINE_BYTES
 from proxy.providers.upstream.transport import EOF, Wire
-
-LAST_EVENTS = frozenset({"response.completed", "response.done", "response.incomplete", "response.failed", "error"})
 
 #: Never a failure, and by far the most frequent: not looked at twice.
 _DELTAS = frozenset(
@@ -31,13 +29,6 @@ _DELTAS = frozenset(
         "response.function_call_arguments.delta",
     }
 )
-
-
-def is_last(event: Mapping[str, Any]) -> bool:
-    """Whether an event ends the stream."""
-    kind = event.get("type")
-    return isinstance(kind, str) and kind in LAST_EVENTS
-
 
 #: Kinds of failure that lie in the request: another body may be taken.
 _REFUSALS = frozenset({"invalid_request", "unprocessable", "not_found", "context", "too_large"})
@@ -119,7 +110,7 @@ class ResponsesTurn(Turn):
         kind = event.get("type")
         if not isinstance(kind, str) or kind in _DELTAS:
             return
-        failure = failure_of(event, now=self._services.clock())
+        failure = responses_failure(event, now=self._services.clock())
         if failure is None:
             return
         if failure.kind == "upstream" and self.unnamed_status:

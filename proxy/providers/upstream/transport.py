@@ -236,10 +236,7 @@ def refusal_of(wire: Wire, status: int, headers: Mapping[str, str], body: bytes,
         " try again later, or look at the service's status page"
     }
     event = {"type": "error", "status": status, "error": error}
-    failure = failure_of(event, now=now)
-    if failure is None:  # not reachable: an error event always is a failure
-        raise AssertionError(event)
-    result = wire.refusal(failure, headers.get("x-request-id"))
+    result = wire.refusal(failure_of(event, now=now), headers.get("x-request-id"))
     header = parse_retry_after(headers.get("retry-after"), now=now)
     if header is not None:  # of a spent allowance the body knows more: the header is for the next try
         result.retry_after = max(header, result.retry_after or 0.0) if result.kind == "usage_limit" else header

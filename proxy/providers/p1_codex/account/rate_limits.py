@@ -16,7 +16,7 @@ from typing import Any
 
 from proxy.auth.grant import number
 from proxy.auth.text import printable
-from proxy.core.allowance import FULL, Allowance, Credits, Window
+from proxy.core.rate_limits import FULL, Credits, RateLimitStatus, Window
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import Log
 from proxy.providers.p1_codex.catalog import LABEL
@@ -38,7 +38,7 @@ _USED = re.compile(rf"x-(.{{1,{MAX_WORD}}})-(?:{'|'.join(POSITIONS)})-used-perce
 _YES = frozenset({"true", "1"})
 
 
-def of_headers(headers: Mapping[str, str], now: float) -> Allowance | None:
+def of_headers(headers: Mapping[str, str], now: float) -> RateLimitStatus | None:
     """What the headers of an answer tell; None when that is nothing. `headers`: whatever their spelling."""
     known = {str(name).lower(): str(value) for name, value in headers.items()}
     limits: dict[str, tuple[Window, ...]] = {}
@@ -50,7 +50,7 @@ def of_headers(headers: Mapping[str, str], now: float) -> Allowance | None:
     active = known.get("x-codex-active-limit")
     if not limits and active is None:
         return None
-    return Allowance(limits, _credits_of_headers(known), active=_limit_id(active) if active else None)
+    return RateLimitStatus(limits, _credits_of_headers(known), active=_limit_id(active) if active else None)
 
 
 def _of_position(headers: Mapping[str, str], prefix: str, now: float) -> Window | None:
@@ -75,16 +75,16 @@ def _is_yes(value: str | None) -> bool:
     return value is not None and value.strip().lower() in _YES
 
 
-def of_event(event: Mapping[str, Any], now: float) -> Allowance:
+def of_event(event: Mapping[str, Any], now: float) -> RateLimitStatus:
     """What a `codex.rate_limits` event tells."""
     limit = event.get("metered_limit_name")
     name = _limit_id(limit) if isinstance(limit, str) and limit else MAIN
     windows = _windows(event.get("rate_limits"), POSITIONS, now)
     limits = {name: windows} if windows else {}
-    return Allowance(limits, credits_of(event.get("credits")), _plan(event))
+    return RateLimitStatus(limits, credits_of(event.get("credits")), _plan(event))
 
 
-def of_usage(answer: Mapping[str, Any], now: float) -> Allowance:
+def of_usage(answer: Mapping[str, Any], now: float) -> RateLimitStatus:
     """What the usage endpoint answers. Limits beside the main one are called as the backend calls them for people."""
     members = tuple(f"{position}_window" for position in POSITIONS)
     limits = {MAIN: _windows(answer.get("rate_limit"), members, now)}
@@ -94,7 +94,7 @@ def of_usage(answer: Mapping[str, Any], now: float) -> Allowance:
             name = row.get("limit_name") or row.get("metered_feature")
             windows = _windows(row.get("rate_limit"), members, now)
             limits |= {printable(name, MAX_WORD): windows} if isinstance(name, str) and windows else {}
-    return Allowance(limits, credits_of(answer.get("credits")), _plan(answer))
+    return RateLimitStatus(limits, credits_of(answer.get("credits")), _plan(answer))
 
 
 def _windows(holder: Any, members: tuple[str, ...], now: float) -> tuple[Window, ...]:
@@ -166,10 +166,10 @@ class Allowances:
     def __init__(self, log: Log, clock: Callable[[], float]) -> None:
         self._log = log
         self._clock = clock
-        self._known: OrderedDict[str | None, Allowance] = OrderedDict()
+        self._known: OrderedDict[str | None, RateLimitStatus] = OrderedDict()
 
     @property
-    def known(self) -> Mapping[str | None, Allowance]:
+    def known(self) -> Mapping[str | None, RateLimitStatus]:
         """Account -> what is known of it, the one heard of last at the end."""
         return MappingProxyType(self._known)
 
@@ -193,8 +193,8 @@ class Allowances:
                 error.retry_after = max(moment - now, error.retry_after or 0.0)
         return final_error(error)
 
-    def _heed(self, account: str | None, fresh: Allowance) -> None:
-        old = self._known.pop(account, Allowance())
+    def _heed(self, account: str | None, fresh: RateLimitStatus) -> None:
+        old = self._known.pop(account, RateLimitStatus())
         limits = {**{name: old.limits[name] for name in old.limits if name not in fresh.limits}, **fresh.limits}
         kept = dict(list(limits.items())[-MAX_LIMITS:])
         self._known[account] = replace(

@@ -18,8 +18,8 @@ from proxy.config import Config
 from proxy.core.compaction import is_compaction
 from proxy.core.identity import Owner
 from proxy.core.messages import Event
+from proxy.core.responses_events import incomplete_reason, responses_failure
 from proxy.core.sse import encode_json
-from proxy.core.upstream_failures import failure_of, incomplete_reason
 from proxy.errors import ProxyError
 from proxy.providers.contract import Call, Services
 from proxy.providers.p1_codex import request as p1_request
@@ -28,6 +28,7 @@ from proxy.providers.p1_codex.compaction.items import compaction_body, encrypted
 from proxy.providers.p1_codex.compaction.store import Anchors, Dropped
 from proxy.providers.p1_codex.failures import WIRE
 from proxy.providers.p1_codex.request import Prepared
+from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p1_codex.turn import CodexTurn
 from proxy.providers.p1_codex.unary import Buffered
 from proxy.providers.upstream.transport import Outgoing, Transport
@@ -92,7 +93,7 @@ class Compacting:
         self, call: Call, prepared: Prepared, turn: Callable[[Prepared], CodexTurn]
     ) -> AsyncGenerator[list[Event], None]:
         """The answer of `turn` to the call, in batches. Raises ProxyError as the turn does."""
-        if call.owner is not None and self._services.config().p1_server_compaction:
+        if call.owner is not None and self._services.config().section(CodexSettings).server_compaction:
             return self._run(call, call.owner, prepared, turn)
         if call.owner is not None:
             self.discard(call.owner, call.request_id, "off")
@@ -184,7 +185,7 @@ class Compacting:
         async with aclosing(self._transport(outgoing)) as batches:
             async for batch in batches:
                 for event in batch:
-                    failure = failure_of(event, now=self._services.clock())
+                    failure = responses_failure(event, now=self._services.clock())
                     if failure is not None:
                         raise WIRE.refusal(failure, None)
                     content = encrypted_content(event)

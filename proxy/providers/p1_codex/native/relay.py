@@ -12,14 +12,13 @@ from typing import Any
 import aiohttp
 
 from proxy.core.messages import MAX_REPLY_CHARS
+from proxy.core.responses_events import ENDS, is_last, responses_failure, responses_usage
 from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json
-from proxy.core.token_usage import Usage, responses_usage
-from proxy.core.upstream_failures import failure_of
+from proxy.core.token_usage import Usage
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.providers.contract import NativeEnd, Target
 from proxy.providers.p1_codex.catalog import LABEL, MODELS
 from proxy.providers.p1_codex.failures import final_error, upstream_error
-from proxy.providers.upstream.responses_turn import LAST_EVENTS, is_last
 from proxy.providers.upstream.transport import HttpTransport
 
 #: Headers of an upstream answer that a client may see. Cookies, account and routing headers stay here.
@@ -28,7 +27,7 @@ PASSED_HEADERS = frozenset(
 )
 PASSED_PREFIX = "x-ratelimit-"
 
-_LAST_NAMES = frozenset(name.encode() for name in LAST_EVENTS)
+_LAST_NAMES = frozenset(name.encode() for name in ENDS)
 #: What a body on the lite lane cannot have.
 _FULL_LANE_MEMBERS = ("instructions", "tools", "parallel_tool_calls")
 #: How long a body may still take to end behind its last event.
@@ -113,7 +112,7 @@ class Observer:
         if not isinstance(event, dict) or not is_last(event):
             return
         self.ended = True
-        failure = failure_of(event, now=self._now)
+        failure = responses_failure(event, now=self._now)
         if failure is not None:
             self._end.failure = final_error(upstream_error(failure))
             return
@@ -175,7 +174,7 @@ async def aggregated(
                 items.append((index if isinstance(index, int) else float("inf"), event["item"]))
             if not is_last(event):
                 continue
-            failure = failure_of(event, now=now)
+            failure = responses_failure(event, now=now)
             if failure is not None:
                 raise final_error(upstream_error(failure))
             if isinstance(event.get("response"), dict):

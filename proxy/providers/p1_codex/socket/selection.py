@@ -14,7 +14,7 @@ from typing import Any
 
 import aiohttp
 
-from proxy.core.upstream_failures import failure_of, incomplete_reason
+from proxy.core.responses_events import incomplete_reason, responses_failure
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.observe.lifecycle import Log
 from proxy.providers.p1_codex.catalog import LABEL
@@ -240,4 +240,4 @@ def _stray(words: str) -> UpstreamError:
 def is_complete(event: dict[str, Any]) -> bool:
     """Whether the last event of an answer says that all of it is there."""
     done = event.get("type") == "response.completed"
-    return done and failure_of(event) is None and incomplete_reason(event) is None
+    return done and responses_failure(event) is None and incomplete_reason(event) is None

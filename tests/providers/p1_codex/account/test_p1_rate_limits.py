@@ -12,7 +12,7 @@ from harness import Live, Notes, ask
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.core.allowance import Allowance, Credits, Window
+from proxy.core.rate_limits import Credits, RateLimitStatus, Window
 from proxy.errors import UpstreamError
 from proxy.providers.p1_codex.account.rate_limits import (
     MAX_ACCOUNTS,
@@ -49,24 +49,27 @@ CREDITS = {
     [
         (
             {**FIVE_HOURS, **WEEK, **CREDITS},
-            Allowance(
+            RateLimitStatus(
                 {"codex": (Window(12, 300, NOW + 600), Window(3, 10_080, NOW + 900))}, Credits(True, False, "4.2")
             ),
         ),
-        ({name.title(): value for name, value in WEEK.items()}, Allowance({"codex": (Window(3, 10_080, NOW + 900),)})),
+        (
+            {name.title(): value for name, value in WEEK.items()},
+            RateLimitStatus({"codex": (Window(3, 10_080, NOW + 900),)}),
+        ),
         (
             heads("codex-bengalfox", "primary", 100, window_minutes=300),
-            Allowance({"codex-bengalfox": (Window(100, 300),)}),
+            RateLimitStatus({"codex-bengalfox": (Window(100, 300),)}),
         ),
-        ({"x-codex-active-limit": "codex_bengalfox"}, Allowance(active="codex-bengalfox")),
-        (heads("codex", "primary", "soon", window_minutes=300), Allowance({"codex": ()})),
-        (heads("codex", "primary", 5, window_minutes="nan", reset_at="1e99"), Allowance({"codex": (Window(5),)})),
+        ({"x-codex-active-limit": "codex_bengalfox"}, RateLimitStatus(active="codex-bengalfox")),
+        (heads("codex", "primary", "soon", window_minutes=300), RateLimitStatus({"codex": ()})),
+        (heads("codex", "primary", 5, window_minutes="nan", reset_at="1e99"), RateLimitStatus({"codex": (Window(5),)})),
         (CREDITS, None),
         ({"content-type": "text/event-stream"}, None),
         ({}, None),
     ],
 )
-def test_headers(headers: dict[str, str], expected: Allowance | None) -> None:
+def test_headers(headers: dict[str, str], expected: RateLimitStatus | None) -> None:
     assert of_headers(headers, NOW) == expected
 
 
@@ -86,16 +89,16 @@ EVENT = {
 @pytest.mark.parametrize(
     ("event", "expected"),
     [
-        (EVENT, Allowance({"codex": (Window(16, 300, NOW + 600),)}, Credits(True, False, "4.2"), "plus")),
+        (EVENT, RateLimitStatus({"codex": (Window(16, 300, NOW + 600),)}, Credits(True, False, "4.2"), "plus")),
         (
             {"metered_limit_name": "codex_bengalfox", "rate_limits": {"primary": {"used_percent": 1}}},
-            Allowance({"codex-bengalfox": (Window(1),)}),
+            RateLimitStatus({"codex-bengalfox": (Window(1),)}),
         ),
-        ({"rate_limits": {"primary": {"used_percent": True}}, "credits": []}, Allowance()),
-        ({}, Allowance()),
+        ({"rate_limits": {"primary": {"used_percent": True}}, "credits": []}, RateLimitStatus()),
+        ({}, RateLimitStatus()),
     ],
 )
-def test_events(event: dict[str, Any], expected: Allowance) -> None:
+def test_events(event: dict[str, Any], expected: RateLimitStatus) -> None:
     assert of_event(event, NOW) == expected
 
 
@@ -112,7 +115,7 @@ def test_the_usage_endpoint() -> None:
         "credits": {"has_credits": False, "unlimited": False, "balance": "0"},
     }
     shown = (Window(12, 300, NOW + 600),)
-    assert of_usage(answer, NOW) == Allowance({"codex": shown, "Spark": shown}, Credits(balance="0"), "pro")
+    assert of_usage(answer, NOW) == RateLimitStatus({"codex": shown, "Spark": shown}, Credits(balance="0"), "pro")
 
 
 @given(json_objects, json_values, json_values)
@@ -150,10 +153,10 @@ def test_the_newest_is_kept_account_by_account() -> None:
     allowances.heed_headers("a", heads("codex-x", "primary", 7))
     allowances.heed_event("a", {**EVENT, "credits": None})
     allowances.heed_headers(None, WEEK)
-    assert allowances.known.get("a") == Allowance(
+    assert allowances.known.get("a") == RateLimitStatus(
         {"codex-x": (Window(7),), "codex": (Window(16, 300, NOW + 600),)}, Credits(True, False, "4.2"), "plus"
     )
-    assert allowances.known.get(None) == Allowance({"codex": (Window(3, 10_080, NOW + 900),)})
+    assert allowances.known.get(None) == RateLimitStatus({"codex": (Window(3, 10_080, NOW + 900),)})
     allowances.heed_headers("a", {"content-type": "x"})
     assert list(allowances.known) == ["a", None]
 

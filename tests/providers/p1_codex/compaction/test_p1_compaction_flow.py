@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from checks import check_message_stream
-from harness import Answer, Fake, Live, ask, kinds, parse_events, texts, until, use
+from harness import Answer, Fake, Live, ask, configured, kinds, parse_events, texts, until, use, watch_often, with_live
 
 from proxy.core.compaction import TASK_MARKER, TEXT_ONLY_MARKER
 from proxy.core.messages import Event
 from proxy.providers.p1_codex.compaction import flow as compacting
-from proxy.sandbox import Sandbox
 from proxy.sandbox.wires.encrypted_content import encrypt
-from proxy.server import stream as stream_module
 from proxy.server.state import STATE
 
 INSTRUCTION = f"{TEXT_ONLY_MARKER}\n\n{TASK_MARKER} the conversation so far."
@@ -64,9 +60,8 @@ SUMMARISES = {
 
 
 @pytest.fixture
-async def live(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
-    async with Live(sandbox, tmp_path, p1_server_compaction=True) as running:
-        yield running
+def live_options() -> dict[str, Any]:
+    return {"p1_server_compaction": True}
 
 
 def play(live: Live, *steps: dict[str, Any]) -> None:
@@ -169,12 +164,12 @@ async def test_a_small_request_on_the_side_changes_nothing(live: Live) -> None:
     assert await follows(live)
 
 
+@with_live(p1_server_compaction=True, timers=watch_often())
 @pytest.mark.parametrize("refused", [False, True])
 async def test_while_the_item_is_made_the_client_is_not_left_in_silence(
     live: Live, monkeypatch: pytest.MonkeyPatch, refused: bool
 ) -> None:
     """After the grace the stream begins as that of any slow answer, and what follows belongs to it: a failure too."""
-    monkeypatch.setattr(stream_module, "TICK_S", 0.01)
     live.config = replace(live.config, stream_grace_ms=10)
     made = asyncio.Event()
 
@@ -367,11 +362,11 @@ async def test_without_an_owner_there_is_nothing(live: Live) -> None:
 
 async def test_turned_off_nothing_is_asked_for_and_what_was_is_gone(live: Live) -> None:
     await compacted(live)
-    live.config = replace(live.config, p1_server_compaction=False)
+    live.config = configured(live.config, p1_server_compaction=False)
     assert not await follows(live)
     await live.stream(BOUNDARY, headers=SESSION)
     assert len(live.notes.all("server_compaction_triggered")) == 1 and reasons(live, "dropped") == ["off"]
-    live.config = replace(live.config, p1_server_compaction=True)
+    live.config = configured(live.config, p1_server_compaction=True)
     assert not await follows(live)
 
 

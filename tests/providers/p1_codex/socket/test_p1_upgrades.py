@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 from connect_proxy import Authority, ConnectProxy, TlsFront
-from harness import ask, until
+from harness import ask, configured, until
 from outcomes import Good, is_good
 from ws_upstream import Asking, Backend, failure, leaving_nothing, said, saying
 
@@ -279,10 +278,10 @@ async def test_after_a_refusal_that_lasts_nobody_tries_another_upgrade_for_a_whi
         assert (len(backend.seen), len(backend.posts)) == (count + again, 2 - again)
         reasons = [fields["message"] for fields in live.notes.all("codex_websocket_fallback")]
         assert len(reasons) == 2 - again and all("an earlier upgrade failed (" in reason for reason in reasons[1:])
-        live.config = replace(live.config, p1_transport="websocket")
+        live.config = configured(live.config, p1_transport="websocket")
         for _ in range(2):  # what was asked for is tried, and helps the others when it works
             is_good(await live.stream(ask()), Good(), stream=True)
-            live.config = replace(live.config, p1_transport="auto")
+            live.config = configured(live.config, p1_transport="auto")
         assert len(backend.posts) == 2 - again
 
 

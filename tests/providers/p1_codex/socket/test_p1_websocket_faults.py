@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from checks import check_message_stream
-from harness import Live, ask, texts
+from harness import Live, ask, configured, texts
 from outcomes import Broken, Good, Outcome, Refused
 from p1_faults import AGAIN, CALL, FINAL, SHARED, Row, asked_for, case_name, comes_out
 from ws_upstream import leaving_nothing
@@ -116,7 +116,7 @@ async def test_a_fault_of_an_answer_comes_out_as_the_table_says(
     async with start("websocket", timers_of(fault, params, outcome)) as live, leaving_nothing(live.sandbox.p1.sockets):
         p1, asked, upgrades = live.sandbox.p1, 0, 0
         for mode in ("websocket", "auto"):
-            live.config = replace(live.config, p1_transport=mode)
+            live.config = configured(live.config, p1_transport=mode)
             for stream in (True, False):
                 live.sleeps.clear()
                 p1.script.replace([{"fault": fault, "match": {"wire": "websocket"}, **params}])

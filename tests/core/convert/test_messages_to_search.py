@@ -9,10 +9,7 @@ from checks import check_message_stream
 from hypothesis import given
 
 from core.strategies import json_objects, json_values
-from proxy.core.invalid import InvalidRequest
-from proxy.core.messages import Fold, MessageStream
-from proxy.core.reducer import BadAnswer
-from proxy.core.search import (
+from proxy.core.convert.messages_to_search import (
     ASSISTANT_BUDGET,
     count_search_input,
     count_search_output,
@@ -22,6 +19,9 @@ from proxy.core.search import (
     search_links,
     search_query,
 )
+from proxy.core.invalid import InvalidRequest
+from proxy.core.messages import Fold, MessageStream
+from proxy.core.reducer import BadAnswer
 
 TOOL = {"type": "web_search_20250305", "name": "web_search", "allowed_domains": ["rust-lang.org"], "max_uses": 8}
 FORCED = {"type": "tool", "name": "web_search"}

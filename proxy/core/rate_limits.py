@@ -1,4 +1,4 @@
-"""What is left of an allowance that is counted in windows of time, as a value: for the log, the terminal, a monitor."""
+"""Rate limits that are counted in windows of time, as values: for the log, the terminal, a monitor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Window:
 
     used       per cent; may pass 100
     minutes    how long it is, None when the upstream does not say
-    resets_at  when it begins anew, epoch seconds
+    resets_at  when it begins again, epoch seconds
     """
 
     used: float
@@ -35,7 +35,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Credits:
-    """What pays when the windows are used up."""
+    """Credits that pay for requests when the windows are used up."""
 
     available: bool = False
     unlimited: bool = False
@@ -43,8 +43,8 @@ class Credits:
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
-    """An account's allowance at one moment.
+class RateLimitStatus:
+    """The rate limits of an account at one moment.
 
     limits   name of a limit -> its windows, as the upstream orders them
     active   the limit that refused the newest request, if one did

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.core.allowance import Allowance, Window
+from proxy.core.rate_limits import RateLimitStatus, Window
 
 NOW = 1000.0
 
@@ -25,8 +25,8 @@ NOW = 1000.0
 def test_a_spent_limit_is_back_when_all_its_used_up_windows_are(
     windows: tuple[Window, ...], until: float | None
 ) -> None:
-    assert Allowance({"codex": windows}).spent_until("codex", NOW) == until
-    assert Allowance({"codex": windows}).spent_until("other", NOW) is None
+    assert RateLimitStatus({"codex": windows}).spent_until("codex", NOW) == until
+    assert RateLimitStatus({"codex": windows}).spent_until("other", NOW) is None
 
 
 @pytest.mark.parametrize(
