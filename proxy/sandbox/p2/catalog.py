@@ -42,12 +42,11 @@ def thinks(model: Model, body: Mapping[str, Any]) -> bool:
 
 def rules_for(model: Model, *, thinking: bool, one_effort: bool) -> ChatRules:
     """What the model demands of a request that makes it think, or not."""
-    forcible = ("required",) if model.third else ()
+    forced = ("specified",) if model.third else ("specified", "required")
     return ChatRules(
-        thinking=thinking,
-        recalls_thoughts="calls",
-        forcible=forcible,
-        system_role=not model.third,
+        recalls_of_calls=thinking,
+        unforcible=forced if thinking else (),
+        no_system_role=model.third,
         typed_schemas=True,
         filled_texts=True,
         filled_content=True,

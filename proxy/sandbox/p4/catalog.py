@@ -89,18 +89,17 @@ def chat_rules(name: str, *, thinking: bool, refuse_images: bool) -> ChatRules:
     inputs = MODELS[name].inputs
     media = tuple(f"{kind}_url" for kind in _VISUAL if kind in inputs) if refuse_images else None
     if name.startswith("kimi-"):
+        forced = ("specified",) if name == "kimi-k3" else ("specified", "required")
         return ChatRules(
-            thinking=thinking,
-            recalls_thoughts="calls",
-            forcible=("required",) if name == "kimi-k3" else (),
+            recalls_of_calls=thinking,
+            unforcible=forced if thinking else (),
             typed_schemas=True,
             filled_texts=True,
             one_effort=True,
             temperatures=(1.0,) if thinking else (0.6,),
             media=media,
         )
-    recalls = "all" if "deepseek" in name else None
-    return ChatRules(thinking=thinking, recalls_thoughts=recalls, efforts=efforts_of(name), media=media)
+    return ChatRules(recalls_of_all=thinking and "deepseek" in name, efforts=efforts_of(name), media=media)
 
 
 def listed_models(now: float) -> dict[str, Any]:
