@@ -8,7 +8,6 @@ from typing import Any
 
 from aiohttp import web
 
-from proxy.sandbox.model.reply import reply
 from proxy.sandbox.oauth.account import AccountUpstream
 from proxy.sandbox.oauth.endpoint import TokenEndpoint, form_fields
 from proxy.sandbox.oauth.tokens import LIVE, Tokens
@@ -16,10 +15,10 @@ from proxy.sandbox.play.actions import Reply
 from proxy.sandbox.play.script import Place, Tables
 from proxy.sandbox.play.stream_faults import WHOLE_FAULTS
 from proxy.sandbox.upstream import Host, Options, Prepared, ServedWire, Simulator
-from proxy.sandbox.wires.chat.answer import ChatAnswer
 from proxy.sandbox.wires.chat.checks import ChatRules, check_chat
 from proxy.sandbox.wires.chat.faults import CHAT_FAULTS
-from proxy.sandbox.wires.chat.read import prompt_tokens, read_chat
+from proxy.sandbox.wires.chat.read import read_chat
+from proxy.sandbox.wires.chat.write import write_chat
 from proxy.sandbox.wires.refusal import invalid
 
 PATH = "/toys/v1"
@@ -60,10 +59,8 @@ def _prepare(toys: ToyUpstream, request: web.Request, body: Any) -> Prepared:
     if not toys.tokens.accepts(request.headers.get("authorization", "").removeprefix("Bearer ")):
         raise invalid("Who are you?", status=401)
     check_chat(body, ChatRules())
-    ask, tokens = read_chat(body, effort=None), prompt_tokens(body)
-    head = {"id": toys.ids.new("toy"), "object": "chat.completion.chunk", "created": 1, "model": body["model"]}
-    answer = ChatAnswer(ask, head, lambda tool, number: f"{tool}:{number}", input_tokens=tokens)
-    answer.say(reply(ask))
+    ask = read_chat(body, effort=None)
+    answer = write_chat(toys, body, ask, new_id=lambda tool, number: f"{tool}:{number}")
     return Prepared(STREAM if body.get("stream") else WHOLE, answer)
 
 

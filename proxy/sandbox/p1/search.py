@@ -13,8 +13,7 @@ from proxy.sandbox.p1.headers import check_account, check_format
 from proxy.sandbox.p1.state import P1
 from proxy.sandbox.recorder import receive
 from proxy.sandbox.upstream import refusals_noted
-from proxy.sandbox.wires.checking import missing
-from proxy.sandbox.wires.refusal import detail, invalid
+from proxy.sandbox.wires.refusal import MISSING, detail, invalid
 from proxy.sandbox.wires.responses.input_checks import check_message
 
 _TOP_LEVEL = frozenset({"id", "model", "input", "commands", "settings", "max_output_tokens"})
@@ -41,7 +40,7 @@ def _check(headers: Mapping[str, str], body: Any) -> None:
         raise detail("Invalid JSON body")
     _only(body, _TOP_LEVEL, "")
     if not isinstance(body.get("id"), str) or not body["id"]:
-        raise missing("id")
+        raise MISSING.fill("id")
     if headers.get("session-id", body["id"]) != body["id"]:
         raise detail("session-id does not match the id of the search")
     if body.get("model") not in MODELS:
@@ -68,16 +67,16 @@ def _check_input(items: Any) -> None:
 def _check_commands(commands: Any) -> None:
     queries = commands.get("search_query") if isinstance(commands, dict) else None
     if not isinstance(queries, list) or not queries:
-        raise missing("commands.search_query")
+        raise MISSING.fill("commands.search_query")
     for query in queries:
         if not isinstance(query, dict) or not isinstance(query.get("q"), str) or not query["q"].strip():
-            raise missing("commands.search_query[].q")
+            raise MISSING.fill("commands.search_query[].q")
         _only(query, _QUERY, "commands.search_query[].")
 
 
 def _check_settings(settings: Any) -> None:
     if not isinstance(settings, dict) or settings.get("allowed_callers") != ["direct"]:
-        raise missing("settings.allowed_callers")
+        raise MISSING.fill("settings.allowed_callers")
     _only(settings, _SETTINGS, "settings.")
     if not isinstance(settings.get("external_web_access", True), bool):
         raise invalid("Invalid type for 'settings.external_web_access'.", code="invalid_type", param="settings")
