@@ -13,7 +13,19 @@ from proxy.sandbox.p1.headers import check_account, check_format
 from proxy.sandbox.p1.state import P1
 from proxy.sandbox.recorder import receive
 from proxy.sandbox.upstream import refusals_noted
-from proxy.sandbox.wires.field_checks import Each, Fault, Inside, Known, Table, check, fits, one_of, optional, required
+from proxy.sandbox.wires.field_checks import (
+    Checked,
+    Each,
+    Fault,
+    Inside,
+    Known,
+    Table,
+    check,
+    fits,
+    one_of,
+    optional,
+    required,
+)
 from proxy.sandbox.wires.refusal import Refusal, bare
 from proxy.sandbox.wires.responses.input_checks import check_message
 
@@ -36,55 +48,37 @@ def _is_plain(member: str, kind: type) -> Fault:
     return fits(lambda item: isinstance(item.get(member, kind()), kind))
 
 
-#: The rules are the headers here.
+def _same_session(search_id: Any, seen: Checked) -> str | None:
+    """The rules are the headers here."""
+    return None if seen.rules.get("session-id", search_id) == search_id else ""
+
+
+_TYPE = Refusal("Invalid type for '{where}'.", "invalid_type")
+_EMPTY = Refusal("Invalid 'input': expected a non-empty list.", "invalid_value")
+_NO_MESSAGE = Refusal("Invalid '{here}': expected a message.", "invalid_value", "input")
+_IS_MESSAGE = fits(lambda item: isinstance(item, dict) and item.get("type") == "message")
+_IS_FILLED = fits(lambda query: isinstance(query, str) and query.strip())
+
+_SETTINGS: Table = (
+    Known("filters allowed_callers external_web_access"),
+    required("", _is_plain("external_web_access", bool), _TYPE.about("{here}"), at="external_web_access"),
+    required("", fits(_has_good_filters), Refusal("Invalid '{where}'.", "invalid_value"), at="filters"),
+)
+
 _SEARCH: Table = (
     required("", "object", bare("Invalid JSON body")),
     Known("id model input commands settings max_output_tokens"),
     required("id", "filled"),
-    required(
-        "id",
-        lambda search_id, seen: None if seen.rules.get("session-id", search_id) == search_id else "",
-        bare("session-id does not match the id of the search"),
-    ),
+    required("id", _same_session, bare("session-id does not match the id of the search")),
     required("model", one_of(*MODELS), bare("Model not found {value}", 404)),
-    required(
-        "",
-        _is_plain("max_output_tokens", int),
-        Refusal("Invalid type for '{where}'.", "invalid_type"),
-        at="max_output_tokens",
-    ),
+    required("", _is_plain("max_output_tokens", int), _TYPE, at="max_output_tokens"),
     # messages only; left out rather than empty
-    optional("input", "filled list", Refusal("Invalid 'input': expected a non-empty list.", "invalid_value")),
-    Each(
-        "input",
-        (
-            required(
-                "",
-                fits(lambda item: isinstance(item, dict) and item.get("type") == "message"),
-                Refusal("Invalid '{here}': expected a message.", "invalid_value", "input"),
-            ),
-            lambda item, where, _: check_message(item, where),
-        ),
-    ),
+    optional("input", "filled list", _EMPTY),
+    Each("input", (required("", _IS_MESSAGE, _NO_MESSAGE), lambda item, where, _: check_message(item, where))),
     required("commands.search_query", "filled list"),
-    Each(
-        "commands.search_query",
-        (required("q", fits(lambda query: isinstance(query, str) and query.strip())), Known("q domains recency")),
-    ),
+    Each("commands.search_query", (required("q", _IS_FILLED), Known("q domains recency"))),
     required("settings.allowed_callers", fits(lambda callers: callers == ["direct"])),
-    Inside(
-        "settings",
-        (
-            Known("filters allowed_callers external_web_access"),
-            required(
-                "",
-                _is_plain("external_web_access", bool),
-                Refusal("Invalid type for '{where}'.", "invalid_type", "settings"),
-                at="external_web_access",
-            ),
-            required("", fits(_has_good_filters), Refusal("Invalid '{where}'.", "invalid_value"), at="filters"),
-        ),
-    ),
+    Inside("settings", _SETTINGS),
 )
 
 
