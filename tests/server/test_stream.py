@@ -60,7 +60,7 @@ END: Batch = whole_message("gpt-5.5", "fine")[-2:]
 
 @pytest.fixture
 def live_options() -> dict[str, Any]:
-    return {"timers": watch_often()}
+    return {"tuning": (watch_often(),)}
 
 
 def serve(live: Live, *steps: Any) -> Fake:
@@ -92,7 +92,7 @@ async def test_framing_waits_for_content_so_that_a_failure_keeps_its_status(live
     assert answer.headers["Retry-After"] == "2"
 
 
-@with_live(stream_grace_ms=30, timers=watch_often())
+@with_live(stream_grace_ms=30, tuning=(watch_often(),))
 async def test_after_the_grace_the_stream_begins_with_a_ping(live: Live) -> None:
     more = asyncio.Event()
     serve(live, [START], more, [opened()], [word("fine"), stopped(), *END])
@@ -107,7 +107,7 @@ async def test_after_the_grace_the_stream_begins_with_a_ping(live: Live) -> None
     assert usage[0] == UsageUpdated(3, None)
 
 
-@with_live(stream_grace_ms=10, timers=watch_often())
+@with_live(stream_grace_ms=10, tuning=(watch_often(),))
 async def test_after_the_grace_a_failure_is_an_event(live: Live) -> None:
     serve(live, [START], 0.1, BROKEN)
     answer = await live.stream(ask())
@@ -117,7 +117,7 @@ async def test_after_the_grace_a_failure_is_an_event(live: Live) -> None:
     assert isinstance(live.watcher.last[-1], Failed) and live.watcher.last[-1].status == 200
 
 
-@with_live(stream_grace_ms=0, timers=watch_often())
+@with_live(stream_grace_ms=0, tuning=(watch_often(),))
 async def test_nothing_is_said_before_the_provider_began(live: Live) -> None:
     serve(live, 0.1, BROKEN)
     assert (await live.stream(ask())).status == 529
@@ -126,7 +126,7 @@ async def test_nothing_is_said_before_the_provider_began(live: Live) -> None:
 # -- silence
 
 
-@with_live(timers=watch_often(keepalive=0.03))
+@with_live(tuning=(watch_often(keepalive=0.03),))
 @pytest.mark.parametrize(
     ("kind", "delta", "member"),
     [
@@ -147,7 +147,7 @@ async def test_a_silence_inside_a_block_is_filled_with_empty_deltas(
     assert "ping" not in kinds(events)
 
 
-@with_live(timers=watch_often(keepalive=0.03, no_pings=0.12))
+@with_live(tuning=(watch_often(keepalive=0.03, no_pings=0.12),))
 async def test_a_silence_between_blocks_is_filled_with_pings_and_later_with_what_old_clients_count(live: Live) -> None:
     serve(live, [START, opened(), word("a"), stopped()], 0.4, [*END])
     events = (await live.stream(ask())).events
@@ -159,7 +159,7 @@ async def test_a_silence_between_blocks_is_filled_with_pings_and_later_with_what
     assert all(event["usage"] == {"output_tokens": 0} for event in alive)
 
 
-@with_live(timers=watch_often(keepalive=0.1))
+@with_live(tuning=(watch_often(keepalive=0.1),))
 async def test_words_that_come_fast_need_no_pings(live: Live) -> None:
     serve(live, [START, opened()], *[[word("a")], 0.02] * 10, [stopped(), *END])
     assert "ping" not in kinds((await live.stream(ask())).events)
@@ -179,7 +179,7 @@ async def test_nothing_is_written_behind_the_end_while_a_slow_reader_takes_it(sa
         assert transport is not None
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2048)
 
-    live = Live(sandbox, tmp_path, timers=watch_often(keepalive=0.02))
+    live = Live(sandbox, tmp_path, tuning=(watch_often(keepalive=0.02),))
     live.app.on_response_prepare.append(little_room)
     async with live:
         use(live, Fake("p1", answer))
@@ -210,7 +210,7 @@ async def slow_client(live: Live) -> tuple[asyncio.StreamReader, asyncio.StreamW
     return reader, writer
 
 
-@with_live(timers=watch_often(stall=0.1))
+@with_live(tuning=(watch_often(stall=0.1),))
 async def test_a_reader_that_takes_nothing_for_long_is_gone(live: Live) -> None:
     provider = serve(live, [START, opened()], *[[word("x" * 100_000)]] * 200, [stopped(), *END])
     _, writer = await slow_client(live)
@@ -226,7 +226,7 @@ def breaks(error: Exception) -> Callable[..., bytes]:
     return method
 
 
-@with_live(stream_grace_ms=10, timers=watch_often(keepalive=0.03))
+@with_live(stream_grace_ms=10, tuning=(watch_often(keepalive=0.03),))
 @pytest.mark.parametrize("kind", [RuntimeError, FileNotFoundError, ConnectionResetError, TimeoutError, KeyError])
 @pytest.mark.parametrize("begun", [True, False])
 async def test_a_bug_while_a_silence_is_filled_is_an_error_and_no_client_that_left(
@@ -247,7 +247,7 @@ async def test_a_bug_while_a_silence_is_filled_is_an_error_and_no_client_that_le
     assert isinstance(live.watcher.last[-1], Failed) and "Abandoned" not in live.watcher.names
 
 
-@with_live(timers=watch_often(keepalive=0.03))
+@with_live(tuning=(watch_often(keepalive=0.03),))
 async def test_a_bug_in_the_error_event_too_breaks_the_stream_off(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MessagesRenderer, "keepalive", breaks(KeyError("keepalive")))
     monkeypatch.setattr(MessagesRenderer, "failure", breaks(ValueError("failure")))

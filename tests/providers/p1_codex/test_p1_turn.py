@@ -344,7 +344,7 @@ async def test_a_text_that_pauses_too_long_ends_with_an_error(live: Live) -> Non
     assert "paused for 50 ms" in answer.events[-1]["error"]["message"]
 
 
-@with_live(timers=watch_often(keepalive=0.03))
+@with_live(tuning=(watch_often(keepalive=0.03),))
 async def test_a_silent_start_is_filled_with_pings_and_a_retry_stays_possible(live: Live) -> None:
     live.config = type(live.config)(**{**live.config.__dict__, "stream_grace_ms": 20})
     play(live, {"events": [{"type": "response.created"}, {"pause_s": 0.15}], "then": "cut"})
@@ -354,7 +354,7 @@ async def test_a_silent_start_is_filled_with_pings_and_a_retry_stays_possible(li
     assert kinds(answer.events)[-1] == "message_stop" and live.upstream == 2
 
 
-@with_live(timers=watch_often(keepalive=0.03))
+@with_live(tuning=(watch_often(keepalive=0.03),))
 async def test_a_silence_inside_arguments_is_filled_with_empty_ones(live: Live) -> None:
     play(live, {"fault": "silence_mid_arguments", "seconds": 0.2})
     events = (await live.stream(ask("use Bash: ls", tools=TOOLS))).events
