@@ -60,7 +60,7 @@ def _prepare(toys: ToyUpstream, request: web.Request, body: Any) -> Prepared:
         raise invalid("Who are you?", status=401)
     check_chat(body, ChatRules())
     ask = read_chat(body, effort=None)
-    answer = write_chat(toys, body, ask, new_id=_call_id, cache_key=None, usage_places=("own",))
+    answer = write_chat(toys, body, ask, new_id=_call_id)
     return Prepared(STREAM if body.get("stream") else WHOLE, answer)
 
 
