@@ -282,14 +282,6 @@ async def test_thinking_that_breaks_off_begins_again_once(live: Live) -> None:
     assert live.upstream == 2 and live.sleeps == [1.5]
 
 
-async def test_an_open_call_is_not_closed_by_a_cut(live: Live) -> None:
-    """Closing it would make the client run it."""
-    play(live, {"fault": "cut_arguments"})
-    events = (await live.stream(ask("use Bash: rm -rf /tmp/x and then some", tools=TOOLS))).events
-    check_message_stream(events)
-    assert kinds(events)[-2:] == ["content_block_delta", "error"]
-
-
 # -- overflow
 
 
