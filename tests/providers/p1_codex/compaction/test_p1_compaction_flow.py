@@ -286,7 +286,7 @@ async def test_a_client_that_leaves_ends_its_attempt(live: Live, stream: bool) -
     task.cancel()
     await live.sandbox.p1.idle()
     await until(lambda: live.watcher.names[-1] == "Abandoned")
-    assert len(live.app[STATE].providers["p1"]._compacting._anchors) == 0  # type: ignore[attr-defined]
+    assert len(live.app[STATE].providers["p1"]._compaction._store) == 0  # type: ignore[attr-defined]
     assert live.upstream == 1  # nobody is asked for the summary
 
 
