@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from p1_sandbox_client import BASH, READ, THINKING, Client, Reply, assistant, developer, full, lite, output, user
+from p1_sandbox_client import BASH, READ, THINKING, Client, assistant, developer, full, lite, output, user
+from raw_client import Reply
 
 from proxy.sandbox.model.prompts import Wish, real_prompt, title_of, wishes
 from proxy.sandbox.model.schema_examples import arguments_for, example

@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from p2_sandbox_client import BASH, IMAGE, READ, TEXT, VIDEO, ChatReply, P2Client, answer, chat, system, user
+from p2_sandbox_client import BASH, IMAGE, READ, TEXT, VIDEO, P2Client, answer, chat, replay, system, user
+from raw_client import Reply
 
 from proxy.sandbox import FAULTS, Place
 
@@ -59,11 +60,11 @@ async def test_parallel_calls_then_a_comment(kimi: P2Client) -> None:
     assert first.calls == [("Bash", {"command": "ls -la"}), ("Read", {"file_path": "/etc/hosts"})]
     assert first.ids == ["Bash:0", "Read:1"] and first.finish == ["tool_calls"] and first.text == ""
     assert len(first.fragments) > 4
-    turn = [prompt, first.replay(), answer("Bash:0", "a" * 300), answer("Read:1", [TEXT, IMAGE])]
+    turn = [prompt, replay(first), answer("Bash:0", "a" * 300), answer("Read:1", [TEXT, IMAGE])]
     second = await kimi.ask(chat(*turn, tools=tools))
     assert f'Bash returned: "{"a" * 200}"' in second.text
     assert 'Read returned: "seen" and 1 image (1 image/png)' in second.text
-    third = await kimi.ask(chat(*turn, second.replay(), user("use Bash: pwd"), tools=tools))
+    third = await kimi.ask(chat(*turn, replay(second), user("use Bash: pwd"), tools=tools))
     assert third.ids == ["Bash:2"]
 
 
@@ -112,7 +113,7 @@ async def test_without_a_stream(kimi: P2Client) -> None:
     assert '"hello"' in (await kimi.ask(chat(**WHOLE))).json["choices"][0]["message"]["content"]
 
 
-async def played(kimi: P2Client, fault: str, body: dict[str, Any] | None = None, **params: Any) -> ChatReply:
+async def played(kimi: P2Client, fault: str, body: dict[str, Any] | None = None, **params: Any) -> Reply:
     kimi.sandbox.p2.script.replace([{"fault": fault, **params}])
     reply = await kimi.ask(chat(user("use Bash: ls"), tools=[BASH]) if body is None else body)
     assert kimi.sandbox.p2.script.left == 0
@@ -234,7 +235,7 @@ async def test_fragments_of_calls(kimi: P2Client) -> None:
 
 
 async def test_odd_arguments(kimi: P2Client) -> None:
-    def text(reply: ChatReply) -> str:
+    def text(reply: Reply) -> str:
         return "".join(fragment["function"]["arguments"] for fragment in reply.fragments)
 
     assert text(await played(kimi, "no_arguments")) == ""

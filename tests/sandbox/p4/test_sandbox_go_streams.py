@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 from p2_sandbox_client import BASH as CHAT_BASH
-from p2_sandbox_client import IMAGE, answer, user
-from p4_sandbox_client import BASH, BODIES, READ, GoReply, P4Client, go_chat, go_messages, go_responses
+from p2_sandbox_client import IMAGE, answer, replay, user
+from p4_sandbox_client import BASH, BODIES, READ, P4Client, go_chat, go_messages, go_responses
+from raw_client import Reply
 
 from proxy.sandbox import FAULTS, Place, Sandbox, ScriptError
 
@@ -34,7 +35,7 @@ async def test_the_cost_comes_behind_the_end(go: P4Client, wire: str, how: str) 
             async for data, end in response.content.iter_chunks():
                 assert end
                 chunks.append(data)
-        reply = GoReply(200, {}, b"".join(chunks))
+        reply = Reply(200, {}, b"".join(chunks))
         last = chunks[-1]
         if place == "none":
             assert b'"cost"' not in reply.data and last.endswith(TERMINALS[wire])
@@ -107,8 +108,8 @@ async def test_messages_turns(go: P4Client) -> None:
     ]
     history = [prompt, {"role": "assistant", "content": first.blocks}, {"role": "user", "content": results}]
     second = await go.ask(go_messages(*history, tools=[BASH, READ]))
-    assert f'Bash returned: "{"a" * 200}"' in second.said
-    assert 'Read returned: "seen" and 1 image (1 image/png)' in second.said
+    assert f'Bash returned: "{"a" * 200}"' in second.text
+    assert 'Read returned: "seen" and 1 image (1 image/png)' in second.text
 
 
 async def test_messages_choices_words_structure_and_summary(go: P4Client) -> None:
@@ -121,19 +122,19 @@ async def test_messages_choices_words_structure_and_summary(go: P4Client) -> Non
     assert len(reply.of("content_block_delta")) == 300
     schema = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
     wanted = {"format": {"type": "json_schema", "schema": schema}}
-    assert json.loads((await go.ask(go_messages(user("fix it"), output_config=wanted))).said) == {"title": "Fix it"}
+    assert json.loads((await go.ask(go_messages(user("fix it"), output_config=wanted))).text) == {"title": "Fix it"}
     order = user("Your task is to create a detailed summary of the conversation so far")
-    assert "first wish" in (await go.ask(go_messages(user("first wish"), order))).said
+    assert "first wish" in (await go.ask(go_messages(user("first wish"), order))).text
     phrase = "You are a security monitor for autonomous AI coding agents."
-    assert (await go.ask(go_messages(system=[{"type": "text", "text": phrase}]))).said == "<block>no</block>"
+    assert (await go.ask(go_messages(system=[{"type": "text", "text": phrase}]))).text == "<block>no</block>"
 
 
 async def test_chat_turns_with_pictures_beside_the_results(go: P4Client) -> None:
     prompt = user("use Bash: ls")
     first = await go.ask(go_chat(prompt, tools=[CHAT_BASH]))
     assert first.calls == [("Bash", {"command": "ls"})] and first.ids[0].startswith("call_")
-    turn = [prompt, first.replay(content=""), answer(first.ids[0], "seen"), user([IMAGE])]
-    said = (await go.ask(go_chat(*turn, tools=[CHAT_BASH]))).said
+    turn = [prompt, replay(first, content=""), answer(first.ids[0], "seen"), user([IMAGE])]
+    said = (await go.ask(go_chat(*turn, tools=[CHAT_BASH]))).text
     assert said == 'The tool Bash returned: "seen".\nBeside that I see 1 image (1 image/png).'
     assert (await go.ask(go_chat(*turn))).events[-2]["usage"]["total_tokens"] > 0
 
@@ -161,11 +162,11 @@ async def test_responses_turns(go: P4Client) -> None:
     assert numbers == list(range(len(numbers)))
     sent = {name: thought[name] for name in ("type", "id", "summary", "encrypted_content")}
     output = {"type": "function_call_output", "call_id": called["call_id"], "output": "done"}
-    said = (await go.ask(go_responses(prompt, sent, called, output, tools=[tool], **thinking))).said
+    said = (await go.ask(go_responses(prompt, sent, called, output, tools=[tool], **thinking))).text
     assert 'Bash returned: "done"' in said
 
 
-async def played(go: P4Client, wire: str, fault: str, stream: bool = True, **params: Any) -> GoReply:
+async def played(go: P4Client, wire: str, fault: str, stream: bool = True, **params: Any) -> Reply:
     offered = [CHAT_BASH] if wire == "chat" else [BASH]
     body = BODIES[wire](user("use Bash: ls"), tools=offered, stream=stream) if wire != "responses" else go_responses()
     go.sandbox.p4.script.replace([{"fault": fault, "match": {"wire": wire}, **params}])

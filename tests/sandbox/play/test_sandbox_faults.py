@@ -7,7 +7,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from p1_sandbox_client import BASH, READ, THINKING, Client, Reply, full, user
+from p1_sandbox_client import BASH, READ, THINKING, Client, full, user
+from raw_client import Reply
 
 from proxy.sandbox import FAULTS, Place, Sandbox, ScriptError
 from proxy.sandbox.wires.encrypted_content import check_encrypted
