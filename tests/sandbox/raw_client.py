@@ -47,11 +47,10 @@ class Reply:
                 found += [(kind, delta[name]) for name, kind in CHAT_DELTAS.items() if delta.get(name)]
                 fragments = [one["function"].get("arguments") for one in delta.get("tool_calls") or ()]
                 found += [("call", arguments) for arguments in fragments if arguments]
-            if event.get("type") == "content_block_delta":
-                member = MESSAGES_DELTAS.get(event["delta"]["type"])
-                found += [(kind, event["delta"][name]) for kind, name in [member or ("", "")] if name]
-            elif event.get("type") in RESPONSES_DELTAS:
+            if event.get("type") in RESPONSES_DELTAS:
                 found.append((RESPONSES_DELTAS[event["type"]], event["delta"]))
+        for delta in self.block_deltas:
+            found += [(kind, delta[name]) for name, kind in MESSAGES_DELTAS.items() if name in delta]
         return found
 
     def _said(self, kind: str) -> str:
@@ -134,7 +133,7 @@ class Reply:
             if event.get("type") == "content_block_start":
                 blocks[event["index"]] = dict(event["content_block"])
             elif event.get("type") == "content_block_delta":
-                delta, block = event["delta"], blocks[event["index"]]
+                delta, block = event["delta"], blocks.get(event["index"], {})
                 for name in ("text", "thinking", "signature"):
                     if name in delta:
                         block[name] = block[name] + delta[name]
@@ -147,11 +146,7 @@ class Reply:
 
 CHAT_DELTAS = {"reasoning_content": "thinking", "content": "text"}
 
-MESSAGES_DELTAS = {
-    "thinking_delta": ("thinking", "thinking"),
-    "text_delta": ("text", "text"),
-    "input_json_delta": ("call", "partial_json"),
-}
+MESSAGES_DELTAS = {"thinking": "thinking", "text": "text", "partial_json": "call"}
 
 RESPONSES_DELTAS = {
     "response.reasoning_summary_text.delta": "thinking",
