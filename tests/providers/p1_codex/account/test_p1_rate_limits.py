@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from core.strategies import json_objects, json_values
-from harness import Live, Notes, ask
+from harness import Live, Notes, ask, with_live
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +21,6 @@ from proxy.providers.p1_codex.account.rate_limits import (
     of_usage,
     utc_text,
 )
-from proxy.sandbox import Sandbox
 from proxy.server.state import STATE
 
 NOW = 1_800_000_000.0
@@ -231,10 +228,13 @@ def test_other_failures_keep_their_time() -> None:
 # -- end to end
 
 
-@pytest.fixture
-async def over_sockets(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
-    async with Live(sandbox, tmp_path, p1_transport="websocket") as running:
-        yield running
+over_sockets = with_live(p1_transport="websocket")
+
+
+def known_windows(live: Live) -> tuple[Window, ...]:
+    rate_limits: RateLimits = live.app[STATE].providers["p1"].rate_limits  # type: ignore[attr-defined]
+    known = rate_limits.known.get("acct-sandbox")
+    return known.limits["codex"] if known is not None else ()
 
 
 def refusal(live: Live, headers: dict[str, str], **error: Any) -> None:
@@ -273,14 +273,11 @@ async def test_a_search_is_refused_with_the_same_time(live: Live, monkeypatch: p
 
 
 async def test_what_the_backend_tells_on_the_side_is_known(live: Live) -> None:
-    rate_limits: RateLimits = live.app[STATE].providers["p1"].rate_limits  # type: ignore[attr-defined]
     await live.post(ask())
-    known = rate_limits.known.get("acct-sandbox")
-    assert known is not None and [window.title for window in known.limits["codex"]] == ["5 hours", "Weekly"]
+    assert [window.title for window in known_windows(live)] == ["5 hours", "Weekly"]
     live.sandbox.p1.script.extend([{"fault": "rate_limits"}])
-    await live.stream(ask())
-    known = rate_limits.known.get("acct-sandbox")
-    assert known is not None and known.limits["codex"][0].used >= 100  # and the request went on
+    assert (await live.stream(ask())).status == 200
+    assert known_windows(live)[0].used >= 100
 
 
 async def test_headers_inside_an_error_event_count(live: Live) -> None:
@@ -294,35 +291,32 @@ async def test_headers_inside_an_error_event_count(live: Live) -> None:
 # -- over sockets
 
 
-def known_windows(live: Live) -> list[str]:
-    rate_limits: RateLimits = live.app[STATE].providers["p1"].rate_limits  # type: ignore[attr-defined]
-    known = rate_limits.known.get("acct-sandbox")
-    return [] if known is None else [window.title for window in known.limits["codex"]]
-
-
-async def test_what_an_upgrade_tells_on_the_side_is_known(over_sockets: Live) -> None:
+@over_sockets
+async def test_what_an_upgrade_tells_on_the_side_is_known(live: Live) -> None:
     """Without the events that say the same."""
-    over_sockets.sandbox.p1.options.announced = False
-    assert (await over_sockets.post(ask())).status == 200
-    assert known_windows(over_sockets) == ["5 hours", "Weekly"]
+    live.sandbox.p1.options.announced = False
+    assert (await live.post(ask())).status == 200
+    assert [window.title for window in known_windows(live)] == ["5 hours", "Weekly"]
 
 
-async def test_what_a_refused_upgrade_tells_counts(over_sockets: Live) -> None:
+@over_sockets
+async def test_what_a_refused_upgrade_tells_counts(live: Live) -> None:
     body = {"error": {"type": "usage_limit_reached", "message": "The usage limit has been reached"}}
     step = {"status": 429, "headers": {**FIVE_HOURS, **FULL_WEEK}, "body": body, "match": {"wire": "upgrade"}}
-    over_sockets.sandbox.p1.script.extend([step])
-    answer = await over_sockets.post(ask())
+    live.sandbox.p1.script.extend([step])
+    answer = await live.post(ask())
     assert answer.status == 429 and answer.headers["x-should-retry"] == "false"
     assert 299_990 <= int(answer.headers["Retry-After"]) <= 300_000
-    assert known_windows(over_sockets) == ["5 hours", "Weekly"]
-    assert over_sockets.sandbox.p1.sockets.total == 1 and not over_sockets.upstream and not over_sockets.sleeps
+    assert [window.title for window in known_windows(live)] == ["5 hours", "Weekly"]
+    assert live.sandbox.p1.sockets.total == 1 and not live.upstream and not live.sleeps
 
 
+@over_sockets
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_spent_allowance_over_a_socket_is_final_and_names_its_end(over_sockets: Live, stream: bool) -> None:
-    over_sockets.sandbox.p1.script.extend([{"fault": "usage_limit", "seconds": 7200}])
-    answer = await over_sockets.post(ask(stream=stream))
+async def test_a_spent_allowance_over_a_socket_is_final_and_names_its_end(live: Live, stream: bool) -> None:
+    live.sandbox.p1.script.extend([{"fault": "usage_limit", "seconds": 7200}])
+    answer = await live.post(ask(stream=stream))
     assert answer.status == 429 and answer.headers["x-should-retry"] == "false"
     assert 7195 <= int(answer.headers["Retry-After"]) <= 7200
     assert "(p1 is available again in 2 h 0 min)" in answer.error["message"]
-    assert over_sockets.upstream == over_sockets.sandbox.p1.sockets.total == 1 and not over_sockets.sleeps
+    assert live.upstream == live.sandbox.p1.sockets.total == 1 and not live.sleeps
