@@ -11,7 +11,7 @@ from typing import Any
 
 from proxy.core.convert.messages_to_messages import MessagesToMessages, without_foreign_thoughts
 from proxy.core.ingress import IngressRules
-from proxy.core.messages import Event, MessageStream
+from proxy.core.messages import LAST_EVENTS, Event, MessageStream
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.responses_events import is_last
 from proxy.core.routing import Catalog
@@ -35,7 +35,7 @@ final_error = partial(failures.final_error, LABEL, cure="check the API key: PROX
 
 WIRES: dict[str, Wire] = {
     "chat": chat_wire(LABEL, SERVICE, upstream_error),
-    "messages": Wire(LABEL, SERVICE, lambda event: event.get("type") in ("message_stop", "error"), upstream_error),
+    "messages": Wire(LABEL, SERVICE, lambda event: event.get("type") in LAST_EVENTS, upstream_error),
     "responses": Wire(LABEL, SERVICE, is_last, upstream_error),
 }
 
