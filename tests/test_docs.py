@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
+
+from proxy import Config, create_app
+from proxy.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts" / "lib"))
@@ -15,22 +19,24 @@ import reference  # noqa: E402
 
 @pytest.mark.parametrize("name", reference.PAGES)
 def test_generated_pages_are_current(name: str) -> None:
-    assert (ROOT / "docs" / "reference" / name).read_text() == reference.PAGES[name](), "run scripts/reference"
+    assert (ROOT / name).read_text() == reference.PAGES[name](), "run scripts/reference"
 
 
 def test_every_route_is_in_the_manual() -> None:
-    from proxy import Config, create_app
-
-    app = create_app(Config(p1_responses_api=True), config_dir=Path("/nowhere"))
+    app = create_app(Config(openai_routes=True), config_dir=Path("/nowhere"))
     manual = (ROOT / "docs" / "reference" / "routes.md").read_text()
     for route in app.router.routes():
         if route.method != "HEAD" and route.resource is not None:
             assert f"`{route.method} {route.resource.canonical}`" in manual
 
 
-def test_links_between_pages_lead_somewhere() -> None:
-    import re
+def test_every_command_is_in_the_manual() -> None:
+    manual = (ROOT / "docs" / "reference" / "cli.md").read_text()
+    for command in COMMANDS:
+        assert f"| `{command.name}" in manual
 
+
+def test_links_between_pages_lead_somewhere() -> None:
     for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]:
         for target in re.findall(r"\]\(([^)#:]+?)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"

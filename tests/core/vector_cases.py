@@ -27,6 +27,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from harness import configured
+
 from core.openai_bodies import PARSERS, RULES
 from proxy.config import Config
 from proxy.core.convert.chat_to_messages import ChatToMessages
@@ -113,7 +115,7 @@ def request_result(case: str) -> dict[str, Any]:
 def translated(vector: Mapping[str, Any]) -> dict[str, Any]:
     request = decode_body(json.dumps(vector["request"]).encode())
     check_request(request)
-    config = Config(**vector.get("settings", {}))
+    config = configured(Config(), **vector.get("settings", {}))
     model = normalise_model(request["model"])
     auto_review = vector.get("auto_review", False)
     offsets = ReadOffsets()

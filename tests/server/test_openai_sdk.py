@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import openai
@@ -14,8 +13,6 @@ from openai_live import CHAT, P1, P2, RESPONSES, function
 from sdk import validate
 from wires import WIRES
 
-from proxy.sandbox import Sandbox
-
 MODELS = [*(wire.model for wire in WIRES), P1, "gpt-5.6-sol"]
 every_model = pytest.mark.parametrize("model", MODELS)
 hub_models = pytest.mark.parametrize("model", [wire.model for wire in WIRES])
@@ -23,9 +20,8 @@ Client = openai.AsyncOpenAI
 
 
 @pytest.fixture
-async def live(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
-    async with Live(sandbox, tmp_path, p1_responses_api=True) as running:
-        yield running
+def live_options() -> dict[str, Any]:
+    return {"openai_routes": True}
 
 
 @pytest.fixture

@@ -12,13 +12,11 @@ from connect_proxy import VENDORS, Authority, Company, ConnectProxy, Names, TlsF
 from harness import Live, ask
 from wires import WIRES, message_of
 
-from proxy.config import load
 from proxy.core.outgoing_proxies import OutboundProxies
-from proxy.providers.upstream import outgoing_proxy as outbound
+from proxy.providers.upstream.outgoing_proxy import TunnelTimers
 from proxy.sandbox import Sandbox
 
 MODELS = ("gpt-5.5", *(wire.model for wire in WIRES))
-VENDOR_FIELDS = ("p1_base_url", "p1_issuer", "p2_base_url", "p2_oauth_host", "p4_base_url")
 Serve = Callable[..., contextlib.AbstractAsyncContextManager[Live]]
 
 
@@ -38,12 +36,12 @@ def serve(sandbox: Sandbox, tmp_path: Path, office: Company) -> Serve:
 
     def start(user: str = "me:p%40ss@", *, lifetime_s: int = 3600, **more: Any) -> Live:
         variables = {"HTTPS_PROXY": f"http://{user}127.0.0.1:{office.proxy.port}"}
-        config = load(office.settings)[0]
         live = Live(
             sandbox,
             tmp_path,
             proxies=OutboundProxies.from_environment(variables),
-            **{**{name: getattr(config, name) for name in VENDOR_FIELDS}, **more},
+            settings=office.settings,
+            **more,
         )
         sandbox.write_credentials(tmp_path, lifetime_s=lifetime_s)
         return live
@@ -172,11 +170,10 @@ async def test_wrong_credentials_end_an_upgrade_for_good(
     ids=["refused", "broken", "silent"],
 )
 async def test_a_tunnel_that_fails_is_no_reason_for_http(
-    serve: Serve, office: Company, answer: bytes | None, words: str, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, office: Company, answer: bytes | None, words: str
 ) -> None:
-    monkeypatch.setattr(outbound, "TUNNEL_TIMEOUT_S", 0.05)
     office.proxy.answers = [answer]
-    async with serve(p1_transport="auto") as live:
+    async with serve(p1_transport="auto", tuning=(TunnelTimers(connect=0.05),)) as live:
         told = await live.post(ask())
         assert told.status == 502 and words in told.error["message"]
         assert live.upstream == live.sandbox.p1.sockets.total == 0 and live.sleeps == []

@@ -81,7 +81,7 @@ def redact(value: Any, *, max_text: int | None = MAX_TEXT_BYTES) -> Any:
     >>> redact({"Authorization": "Bearer abc", "bytes": b"1234", "sizes": (1, 2)})
     {'Authorization': '[redacted len=10]', 'bytes': '[bytes len=4]', 'sizes': [1, 2]}
     """
-    return _Walk(max_text).value(value, 0)
+    return _Redaction(max_text).value(value, 0)
 
 
 def redact_text(text: str) -> str:
@@ -144,7 +144,7 @@ def safe_name(part: str) -> str:
     return f"_{name}"[:MAX_NAME] if not name.strip(".") else name
 
 
-class _Walk:
+class _Redaction:
     """One pass over one record; knows how many values it may still look at."""
 
     def __init__(self, max_text: int | None) -> None:

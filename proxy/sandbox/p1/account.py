@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from aiohttp import web
 
 from proxy.sandbox.p1.catalog import EFFORTS, MODELS
 from proxy.sandbox.p1.headers import check_account
-from proxy.sandbox.wires.refusal import Refused, detail
-
-if TYPE_CHECKING:
-    from proxy.sandbox.p1.simulator import P1
+from proxy.sandbox.p1.state import P1
+from proxy.sandbox.wires.refusal import detail
 
 
-def _models() -> dict[str, Any]:
+async def serve_usage(p1: P1, request: web.Request) -> web.Response:
+    check_account(request.headers, p1.tokens)
+    return web.json_response(p1.options.quota.usage(p1.clock()))
+
+
+async def serve_models(p1: P1, request: web.Request) -> web.Response:
+    if not request.query.get("client_version"):
+        raise detail("Missing query parameter: client_version")
+    check_account(request.headers, p1.tokens)
     models = [
         {
             "slug": slug,
@@ -27,25 +31,4 @@ def _models() -> dict[str, Any]:
         }
         for slug, model in MODELS.items()
     ]
-    return {"models": models}
-
-
-def add_account_routes(p1: P1, app: web.Application) -> None:
-    async def usage(request: web.Request) -> web.Response:
-        return _answer(p1, request, p1.options.quota.usage(p1.clock()))
-
-    async def models(request: web.Request) -> web.Response:
-        if not request.query.get("client_version"):
-            return detail("Missing query parameter: client_version").response()
-        return _answer(p1, request, _models(), {"etag": '"sandbox"'})
-
-    app.router.add_get("/backend-api/wham/usage", usage)
-    app.router.add_get("/backend-api/codex/models", models)
-
-
-def _answer(p1: P1, request: web.Request, body: Any, headers: dict[str, str] | None = None) -> web.Response:
-    try:
-        check_account(request.headers, p1.tokens)
-    except Refused as refused:
-        return refused.response()
-    return web.json_response(body, headers=headers)
+    return web.json_response({"models": models}, headers={"etag": '"sandbox"'})

@@ -8,7 +8,7 @@ from typing import NamedTuple
 EFFORTS = ("none", "low", "medium", "high", "xhigh", "max")
 
 
-class Model(NamedTuple):
+class CodexModel(NamedTuple):
     """What the backend knows of one model. `full` and `lite` say on which lanes it exists."""
 
     full: bool
@@ -19,18 +19,18 @@ class Model(NamedTuple):
 
 #: The smallest model of a family exists on the lite lane only: elsewhere it is "not found".
 MODELS = {
-    "gpt-5.2": Model(full=True, lite=False),
-    "gpt-5.3-codex": Model(full=True, lite=False),
-    "gpt-5.3-codex-spark": Model(full=True, lite=False),
-    "gpt-5.4": Model(full=True, lite=False),
-    "gpt-5.4-mini": Model(full=True, lite=False),
-    "gpt-5.5": Model(full=True, lite=False),
-    "gpt-5.6-luna": Model(full=False, lite=True),
-    "gpt-5.6-sol": Model(full=True, lite=True, ultra=True),
-    "gpt-5.6-terra": Model(full=True, lite=True, ultra=True),
-    "gpt-6-astra": Model(full=True, lite=True, ultra=True, tiers=("priority", "flex", "ultrafast")),
-    "gpt-6-luna": Model(full=False, lite=True),
-    "gpt-6-sol": Model(full=True, lite=True, ultra=True),
-    "gpt-6.1-sol": Model(full=True, lite=True, ultra=True),
-    "gpt-6.1-terra": Model(full=True, lite=True, ultra=True),
+    "gpt-5.2": CodexModel(full=True, lite=False),
+    "gpt-5.3-codex": CodexModel(full=True, lite=False),
+    "gpt-5.3-codex-spark": CodexModel(full=True, lite=False),
+    "gpt-5.4": CodexModel(full=True, lite=False),
+    "gpt-5.4-mini": CodexModel(full=True, lite=False),
+    "gpt-5.5": CodexModel(full=True, lite=False),
+    "gpt-5.6-luna": CodexModel(full=False, lite=True),
+    "gpt-5.6-sol": CodexModel(full=True, lite=True, ultra=True),
+    "gpt-5.6-terra": CodexModel(full=True, lite=True, ultra=True),
+    "gpt-6-astra": CodexModel(full=True, lite=True, ultra=True, tiers=("priority", "flex", "ultrafast")),
+    "gpt-6-luna": CodexModel(full=False, lite=True),
+    "gpt-6-sol": CodexModel(full=True, lite=True, ultra=True),
+    "gpt-6.1-sol": CodexModel(full=True, lite=True, ultra=True),
+    "gpt-6.1-terra": CodexModel(full=True, lite=True, ultra=True),
 }

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
 from proxy.sandbox.model.web_index import Page, find_pages
 from proxy.sandbox.p1.catalog import MODELS
 from proxy.sandbox.p1.headers import check_account, check_format
+from proxy.sandbox.p1.state import P1
 from proxy.sandbox.recorder import receive
+from proxy.sandbox.upstream import refusals_noted
 from proxy.sandbox.wires.checking import missing
-from proxy.sandbox.wires.refusal import Refused, detail, invalid
+from proxy.sandbox.wires.refusal import detail, invalid
 from proxy.sandbox.wires.responses.input_checks import check_message
-
-if TYPE_CHECKING:
-    from proxy.sandbox.p1.simulator import P1
 
 _TOP_LEVEL = frozenset({"id", "model", "input", "commands", "settings", "max_output_tokens"})
 _SETTINGS = frozenset({"filters", "allowed_callers", "external_web_access"})
@@ -29,13 +28,10 @@ async def serve_search(p1: P1, request: web.Request) -> web.StreamResponse:
     with p1.at_work():
         seen = await receive(request)
         p1.searches.append(seen)
-        try:
+        with refusals_noted(seen):
             check_account(request.headers, p1.tokens)
             check_format(request.headers, "application/json")
             _check(request.headers, seen.body)
-        except Refused as refused:
-            seen.status = refused.status
-            return refused.response()
         seen.status = 200
         return web.json_response(_results(seen.body))
 

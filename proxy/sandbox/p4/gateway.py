@@ -7,14 +7,12 @@ user agent of its own, no chat member that one of its models is known to refuse.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from proxy.sandbox.p4.catalog import MODELS
+from proxy.sandbox.p4.state import P4Options
 from proxy.sandbox.wires.checking import extra
 from proxy.sandbox.wires.refusal import Refused, invalid
-
-if TYPE_CHECKING:
-    from proxy.sandbox.p4.simulator import P4Options
 
 SESSION = "x-opencode-session"
 

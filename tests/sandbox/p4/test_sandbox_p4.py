@@ -11,7 +11,7 @@ from raw_client import never_crashes
 from proxy.sandbox.model.reply import reply as answer_of
 from proxy.sandbox.p4.catalog import MODELS
 from proxy.sandbox.p4.failures import CLASSES
-from proxy.sandbox.wires.encrypted_content import seal
+from proxy.sandbox.wires.encrypted_content import encrypt
 from proxy.sandbox.wires.messages.checks import check_messages
 from proxy.sandbox.wires.messages.read import prompt_tokens, read_messages
 
@@ -175,7 +175,7 @@ def turn(role: str, *blocks: dict[str, Any]) -> dict[str, Any]:
 
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
-THOUGHT = {"type": "thinking", "thinking": "t", "signature": seal("go-sandbox", "thinking")}
+THOUGHT = {"type": "thinking", "thinking": "t", "signature": encrypt("go-sandbox", "thinking")}
 FOREIGN = {**THOUGHT, "signature": "Y2NwOmtpbWk6djE6bXNnXzE6Mg"}
 
 MESSAGES: list[tuple[str, dict[str, Any], str]] = [
@@ -261,7 +261,7 @@ RESPONSES: list[tuple[str, dict[str, Any], str]] = [
     ("parallel no boolean", go_responses(parallel_tool_calls="yes"), "parallel_tool_calls"),
     (
         "sealed elsewhere",
-        go_responses({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": seal("acct", "rs_1")}),
+        go_responses({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": encrypt("acct", "rs_1")}),
         "encrypted content",
     ),
     ("orphan result", go_responses({"type": "function_call_output", "call_id": "c", "output": "x"}), "No tool call"),

@@ -21,12 +21,12 @@ from raw_client import never_crashes
 
 from proxy.sandbox.model.reply import reply as answer_of
 from proxy.sandbox.p1.checks import Seen, check_body
-from proxy.sandbox.wires.encrypted_content import seal
+from proxy.sandbox.wires.encrypted_content import encrypt
 from proxy.sandbox.wires.responses.read import prompt_tokens, read_ask
 
 LUNA = {"model": "gpt-5.6-luna"}
 WEB = {"type": "web_search", "external_web_access": True, "search_content_types": ["text", "image"]}
-SEALED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": seal("acct-sandbox", "rs_1")}
+SEALED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": encrypt("acct-sandbox", "rs_1")}
 PART = {"type": "input_text", "text": "x"}
 
 
@@ -159,7 +159,7 @@ BODIES: list[tuple[str, dict[str, Any], int, str]] = [
     ("call arguments", full({**call("c"), "arguments": {}}, output("c")), 400, "expected a string"),
     ("bare reasoning", full({"type": "reasoning", "id": "rs_9", "summary": []}), 404, "Item with id 'rs_9' not found."),
     ("reference", full({"type": "item_reference", "id": "msg_1"}), 404, "Item with id 'msg_1' not found."),
-    ("foreign seal", full({**SEALED, "encrypted_content": seal("other", "rs_1")}), 400, "could not be verified"),
+    ("foreign seal", full({**SEALED, "encrypted_content": encrypt("other", "rs_1")}), 400, "could not be verified"),
     ("invented seal", full({**SEALED, "encrypted_content": "gAAAAAopaque"}), 400, "thinking_signature_invalid"),
     ("seal of another item", full({**SEALED, "id": "rs_2"}), 400, "did not match the target item id"),
     (

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from proxy.sandbox.wires.encrypted_content import check_seal
+from proxy.sandbox.wires.encrypted_content import check_encrypted
 from proxy.sandbox.wires.refusal import Refused, detail, invalid
 from proxy.sandbox.wires.responses.tool_checks import check_length, check_name, check_tools
 
@@ -236,7 +236,7 @@ def _check_sealed(item: Mapping[str, Any], kind: str, account_id: str, where: st
             param=f"{where}.summary",
         )
     # a thought is no compacted history
-    check_seal(content, account_id, item_id, "cmp_" if kind == "compaction" else "")
+    check_encrypted(content, account_id, item_id, "cmp_" if kind == "compaction" else "")
 
 
 def not_stored(item_id: Any) -> Refused:

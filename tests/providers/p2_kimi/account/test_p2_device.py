@@ -10,8 +10,15 @@ from pathlib import Path
 import pytest
 
 from proxy.errors import ProxyError
-from proxy.providers.p2_kimi.account import device
-from proxy.providers.p2_kimi.account.device import client_of, device_headers, device_id, device_path, header_text
+from proxy.providers.p2_kimi.account.device import (
+    client_of,
+    device_headers,
+    device_id,
+    device_model,
+    device_path,
+    header_text,
+    this_model,
+)
 
 REPO = Path(__file__).parents[4]
 
@@ -72,13 +79,12 @@ async def test_folder_that_is_a_file(tmp_path: Path) -> None:
 async def test_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "node", lambda: "电脑")
     monkeypatch.setattr(platform, "version", lambda: "#1 SMP\x07 é\n")
-    monkeypatch.setattr(device, "device_model", lambda: "Linux 6.8.0 x86_64")
     assert await device_headers(tmp_path) == {
         "User-Agent": "KimiCLI/1.37.0",
         "X-Msh-Platform": "kimi_cli",
         "X-Msh-Version": "1.37.0",
         "X-Msh-Device-Name": "unknown",
-        "X-Msh-Device-Model": "Linux 6.8.0 x86_64",
+        "X-Msh-Device-Model": this_model(),
         "X-Msh-Os-Version": "#1 SMP",
         "X-Msh-Device-Id": device_path(tmp_path).read_text(),
     }
@@ -109,13 +115,9 @@ def test_version_goes_with_the_user_agent(user_agent: str, client: tuple[str, st
         ("", "", "", "", ""),
     ],
 )
-def test_device_model(
-    monkeypatch: pytest.MonkeyPatch, system: str, release: str, version: str, machine: str, model: str
-) -> None:
-    for name, value in (("system", system), ("release", release), ("version", version), ("machine", machine)):
-        monkeypatch.setattr(platform, name, lambda value=value: value)
-    monkeypatch.setattr(platform, "mac_ver", lambda: ("15.1.1", ("", "", ""), ""))
-    assert device.device_model.__wrapped__() == model
+def test_device_model(system: str, release: str, version: str, machine: str, model: str) -> None:
+    assert device_model(system, release, version, machine, mac="15.1.1") == model
+    assert platform.system() in this_model()
 
 
 @pytest.mark.parametrize(("text", "shown"), [("a\r\nb", "ab"), ("  ~ ", "~"), ("", "unknown"), ("é", "unknown")])

@@ -1,9 +1,9 @@
-"""The three wires of P4: the checks, and the model's normal answer on each, with the cost behind its end."""
+"""The inference routes of P4, one a wire: the checks, and the model's normal answer, with the cost behind its end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
@@ -22,29 +22,29 @@ from proxy.sandbox.p4.gateway import (
     checked_model,
     provider_error,
 )
-from proxy.sandbox.play.actions import BARE, Move
+from proxy.sandbox.p4.state import P4
+from proxy.sandbox.play.actions import Action
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.play.stream_faults import WHOLE_FAULTS, Fault
-from proxy.sandbox.upstream import Prepared, Wire
+from proxy.sandbox.upstream import Prepared, ServedWire
 from proxy.sandbox.wires.answer import Answer
 from proxy.sandbox.wires.chat.answer import ChatAnswer
 from proxy.sandbox.wires.chat.checks import check_chat
 from proxy.sandbox.wires.chat.faults import CHAT_FAULTS
-from proxy.sandbox.wires.chat.read import prompt_tokens as chat_tokens
 from proxy.sandbox.wires.chat.read import read_chat
-from proxy.sandbox.wires.encrypted_content import is_sealed
+from proxy.sandbox.wires.chat.write import write_chat
+from proxy.sandbox.wires.encrypted_content import is_from_account
 from proxy.sandbox.wires.messages.answer import MessagesAnswer
 from proxy.sandbox.wires.messages.checks import check_messages
 from proxy.sandbox.wires.messages.faults import MESSAGES_FAULTS
-from proxy.sandbox.wires.messages.read import prompt_tokens as messages_tokens
-from proxy.sandbox.wires.messages.read import read_messages
+from proxy.sandbox.wires.messages.read import prompt_tokens, read_messages
 from proxy.sandbox.wires.refusal import Refused, invalid
 from proxy.sandbox.wires.responses.checks import check_plain_members, check_rest
 from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
 from proxy.sandbox.wires.responses.write import write_answer
 
-if TYPE_CHECKING:
-    from proxy.sandbox.p4.simulator import P4
+#: Path below the base -> the wire that is spoken there.
+PATHS = {"chat/completions": "chat", "messages": "messages", "responses": "responses"}
 
 #: What the gateway adds to an answer without a stream. On a subscription nothing is charged.
 COST = {"cost": "0"}
@@ -70,7 +70,7 @@ _RESPONSES_MEMBERS = P1_MEMBERS | {
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
-def _tail(answer: Answer, comes: str) -> list[Move]:
+def _tail(answer: Answer, comes: str) -> list[Action]:
     answer.tail_comes = comes
     return answer.stream()
 
@@ -84,9 +84,10 @@ _TAIL_FAULTS: dict[str, Fault] = {
 _STREAM_FAULTS = {"chat": CHAT_FAULTS, "messages": MESSAGES_FAULTS, "responses": RESPONSES_FAULTS}
 
 STREAMS = {
-    wire: Wire(Place("p4", wire), HTTP_FAULTS, {**faults, **_TAIL_FAULTS}) for wire, faults in _STREAM_FAULTS.items()
+    wire: ServedWire(Place("p4", wire), HTTP_FAULTS, {**faults, **_TAIL_FAULTS})
+    for wire, faults in _STREAM_FAULTS.items()
 }
-WHOLES = {wire: Wire(Place("p4", wire, stream=False), HTTP_FAULTS, WHOLE_FAULTS) for wire in _STREAM_FAULTS}
+WHOLES = {wire: ServedWire(Place("p4", wire, stream=False), HTTP_FAULTS, WHOLE_FAULTS) for wire in _STREAM_FAULTS}
 
 
 async def serve_wire(p4: P4, wire: str, request: web.Request) -> web.StreamResponse:
@@ -110,7 +111,7 @@ def _prepare(p4: P4, wire: str, request: web.Request, body: Any) -> Prepared:
         answer = _ANSWERS[wire](p4, name, body, session)
     except Refused as refused:
         raise provider_error(MODELS[name].vendor, refused.message, status=refused.status) from None
-    answer.tail_comes = options.cost_comes
+    answer.tail_comes, answer.extra = options.cost_comes, COST
     limit = options.context_limit or MODELS[name].context
     instead: tuple[str, Mapping[str, Any]] | None = ("context_http", {}) if answer.input_tokens > limit else None
     return Prepared((STREAMS if stream else WHOLES)[wire], answer, instead=instead)
@@ -121,35 +122,24 @@ def _chat(p4: P4, name: str, body: dict[str, Any], session: str) -> ChatAnswer:
     check_chat(body, chat_rules(name, thinking=thinking, refuse_images=p4.options.refuse_images))
     if p4.options.tidy_client:
         check_chat_tidiness(body)
-    ask = read_chat(body, effort=(body.get("reasoning_effort") or "high") if thinking else None)
-    tokens = chat_tokens(body)
-    head = {
-        "id": p4.ids.new("chatcmpl"),
-        "object": "chat.completion.chunk",
-        "created": int(p4.clock()),
-        "model": name,
-    }
-    answer = ChatAnswer(
-        ask=ask,
-        head=head,
+    answer = write_chat(
+        p4,
+        body,
+        read_chat(body, effort=(body.get("reasoning_effort") or "high") if thinking else None),
         new_id=lambda _tool, _number: p4.ids.new("call"),
-        input_tokens=tokens,
-        cached_tokens=p4.cached_tokens(session, tokens),
+        cache_key=session,
         usage_places=p4.options.usage_places,
-        asked_usage=bool((body.get("stream_options") or {}).get("include_usage")),
-        tail=BARE.encode([{**head, "choices": [], **COST}]),
-        extra=COST,
     )
-    answer.say(reply(ask))
+    answer.tail = answer.encode([{**answer.head, "choices": [], **COST}])
     return answer
 
 
 def _messages(p4: P4, name: str, body: dict[str, Any], session: str) -> MessagesAnswer:
     account = p4.options.account_id
-    signed = (lambda signature: is_sealed(signature, account)) if p4.options.check_signatures else None
+    signed = (lambda signature: is_from_account(signature, account)) if p4.options.check_signatures else None
     check_messages(body, signed)
     ask = read_messages(body)
-    tokens = messages_tokens(body)
+    tokens = prompt_tokens(body)
     answer = MessagesAnswer(
         ask=ask,
         model=name,
@@ -158,7 +148,6 @@ def _messages(p4: P4, name: str, body: dict[str, Any], session: str) -> Messages
         input_tokens=tokens,
         cached_tokens=p4.cached_tokens(session, tokens),
         tail=_PING,
-        extra=COST,
     )
     answer.say(reply(ask))
     return answer
@@ -171,7 +160,7 @@ def _responses(p4: P4, name: str, body: dict[str, Any], _session: str) -> Answer
     check_plain_members(body)
     check_rest(body, _EFFORTS, p4.options.account_id)
     answer = write_answer(p4, {**body, "model": name}, p4.options.account_id)
-    answer.tail, answer.extra = _PING, COST
+    answer.tail = _PING
     return answer
 
 

@@ -1,4 +1,6 @@
-"""The files behind the log. Blocking, called from the writer thread only; OSError goes to the caller.
+"""The files of the log: `RotatingFile` for records, `ErrorFiles` for failed answers.
+
+Blocking, called from the writer thread only; OSError goes to the caller.
 
 Files are opened for each batch and closed again: the directory may be removed or the disk swapped while we run, and
 the next batch simply tries again.
@@ -30,9 +32,10 @@ _ERROR_FILE = re.compile(r"(\d+)-.*\.json")
 class RotatingFile:
     """`<directory>/proxy.log`, put aside as `proxy.<unix-ms>` when it has grown too large."""
 
-    def __init__(self, directory: Path, clock: Callable[[], float]) -> None:
+    def __init__(self, directory: Path, clock: Callable[[], float], max_bytes: int = MAX_LOG_BYTES) -> None:
         self.path = directory / "proxy.log"
         self._clock = clock
+        self._max_bytes = max_bytes
         self._torn = False
 
     def append(self, data: bytes) -> None:
@@ -52,7 +55,7 @@ class RotatingFile:
     def _rotate(self) -> None:
         try:
             info = self.path.stat()
-            if not stat.S_ISREG(info.st_mode) or info.st_size <= MAX_LOG_BYTES:
+            if not stat.S_ISREG(info.st_mode) or info.st_size <= self._max_bytes:
                 return
             stamp = unix_ms(self._clock())
             while (aside := self.path.with_name(f"proxy.{stamp}")).exists():
@@ -63,10 +66,11 @@ class RotatingFile:
 
 
 class ErrorFiles:
-    """`<directory>/errors/<unix-ms>-<name>.json`, one for each failed answer, the newest MAX_ERROR_FILES."""
+    """`<directory>/errors/<unix-ms>-<name>.json`, one for each failed answer, the newest `max_files`."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, max_files: int = MAX_ERROR_FILES) -> None:
         self.directory = directory / "errors"
+        self._max_files = max_files
 
     def path_for(self, time_s: float, name: str) -> Path:
         """Where a capture of this moment will be."""
@@ -91,7 +95,7 @@ class ErrorFiles:
         except FileNotFoundError:
             return
         ours.sort(key=lambda name: (int(name.split("-", 1)[0]), name))
-        for name in ours[: max(0, len(ours) - MAX_ERROR_FILES + 1)]:
+        for name in ours[: max(0, len(ours) - self._max_files + 1)]:
             (self.directory / name).unlink(missing_ok=True)
 
 
