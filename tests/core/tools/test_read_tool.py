@@ -14,6 +14,7 @@ from proxy.core.tools.read_tool import (
     MAX_OFFSET,
     RULES_HEAD,
     STALL_BLANKS,
+    OffsetStore,
     ReadOffsets,
     guided_definition,
     repair_arguments,
@@ -62,7 +63,7 @@ def test_what_is_no_object_is_left_alone(text: str) -> None:
 
 
 def test_memory_is_bounded_and_forgets_the_oldest() -> None:
-    offsets = ReadOffsets(limit=2)
+    offsets = ReadOffsets(OffsetStore(limit=2))
     for call_id in ("a", "b", "", "a", "c"):
         offsets.remember(call_id, MAX_OFFSET, "/x")
     assert [offsets.note(call_id) is not None for call_id in ("a", "b", "c", "")] == [True, False, True, False]
