@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def kind_of_status(status: int) -> str:
 
 
 class ProxyError(Exception):
-    """Base of all errors that a caller may see.
+    """Base of all errors that a caller may see. It stays as it was made: `replaced` makes another one.
 
     message      fit for a stranger: says what is wrong and what to do; no secret, no prompt, no traceback
     kind         a row of KINDS
@@ -150,13 +150,29 @@ class ProxyError(Exception):
         super().__init__(message)
         self.message = message
         self.kind = kind or self.default_kind
-        self.row = KINDS[self.kind]
-        self.status = status or self.row.status
+        row = KINDS[self.kind]
+        self.status = status or row.status
         self.retry_after = retry_after
         self.provider = provider
         self.param = param
         self.code = code
         self.upstream_id = upstream_id
+
+    @property
+    def row(self) -> Kind:
+        return KINDS[self.kind]
+
+    def replaced(self, **changes: Any) -> Self:
+        """A new error of the same class with other members, all that are not named kept. A status that was the kind's
+        own becomes that of the new kind."""
+        members = vars(self) | changes
+        if len(members) != len(vars(self)):
+            raise TypeError(f"{type(self).__name__} has no {sorted(changes.keys() - vars(self).keys())}")
+        if self.status == self.row.status and "status" not in changes:
+            members["status"] = KINDS[members["kind"]].status
+        error = type(self).__new__(type(self), members["message"])  # children differ in how they are called
+        vars(error).update(members)
+        return error
 
 
 class RequestError(ProxyError):

@@ -7,6 +7,7 @@ import gc
 import logging
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from harness import Live
@@ -57,7 +58,15 @@ def _nothing_is_left_open() -> Iterator[None]:
 
 
 @pytest.fixture
-async def live(sandbox: Sandbox, tmp_path: Path, _nothing_is_left_open: None) -> AsyncIterator[Live]:
+def live_options() -> dict[str, Any]:
+    """Arguments of `live`, for modules and tests (`with_live`) to replace."""
+    return {}
+
+
+@pytest.fixture
+async def live(
+    sandbox: Sandbox, tmp_path: Path, live_options: dict[str, Any], _nothing_is_left_open: None
+) -> AsyncIterator[Live]:
     """A signed-in proxy in front of the sandbox."""
-    async with Live(sandbox, tmp_path) as running:
+    async with Live(sandbox, tmp_path, **live_options) as running:
         yield running

@@ -10,27 +10,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import aiohttp
+import pytest
 from aiohttp import web
 
 from proxy import create_app
-from proxy.config import load
+from proxy.config import Config
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import MessageStream
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.core.routing import Catalog
 from proxy.core.token_usage import usage_of
+from proxy.loading import load, settings_of
 from proxy.observe.lifecycle import Event, Progress
-from proxy.providers.contract import Call, Target
+from proxy.providers.contract import Call, Target, Tuning
+from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
 from proxy.sandbox import Sandbox
-from proxy.server.state import STATE
+from proxy.server.state import STATE, TIMERS, StreamTimers
 
 
 def ask(prompt: str | list[dict[str, Any]] = "hello", **members: Any) -> dict[str, Any]:
@@ -133,9 +137,19 @@ class Notes:
         return [fields for _, _, found, fields in self.records if found == msg]
 
 
+def configured(config: Config, **values: Any) -> Config:
+    """Other settings: `p1_transport` is the field `transport` of P1's section, other names are general ones."""
+    sections = {entry.label: entry.settings for entry in PROVIDERS if entry.settings is not None}
+    for name, value in values.items():
+        label, _, field = name.partition("_")
+        section: type[Any] | None = sections.get(label)
+        config = config.changed(section, **{field: value}) if section else config.changed(Config, **{name: value})
+    return config
+
+
 class Live:
-    """A running proxy. `config` members replace those that lead to the sandbox. P1 is asked over HTTP unless a test
-    says otherwise."""
+    """A running proxy. `config` members replace those that lead to the sandbox, see `configured`. P1 is asked over
+    HTTP unless a test says otherwise."""
 
     def __init__(
         self,
@@ -147,7 +161,11 @@ class Live:
         mount: str = "",
         proxies: OutboundProxies | None = None,
         sleep: Callable[[float], Any] | None = None,
-        clock: Callable[[], float] | None = None,
+        clock: Callable[[], float] = time.time,
+        timers: StreamTimers = TIMERS,
+        tuning: tuple[object, ...] = (),
+        entries: Sequence[Entry] = PROVIDERS,
+        settings: Mapping[str, str] | None = None,
         **config: Any,
     ) -> None:
         self.sandbox = sandbox
@@ -156,10 +174,10 @@ class Live:
         self.sleeps: list[float] = []
         self.url = ""
         self.mount = mount
-        self.config = replace(load(sandbox.settings())[0], **{"p1_transport": "http", **config})
+        found, _ = load(settings or sandbox.settings(), settings=settings_of(entries))
+        self.config = configured(found, **{"p1_transport": "http", **config})
         if signed_in:
             sandbox.write_credentials(root)
-        times = {} if clock is None else {"clock": clock}
         self.app = create_app(
             lambda: self.config,
             config_dir=root,
@@ -168,7 +186,10 @@ class Live:
             proxies=proxies,
             sleep=sleep or self._sleep,
             chance=lambda: 0.5,
-            **times,
+            clock=clock,
+            timers=timers,
+            tuning=Tuning(tuning),
+            entries=entries,
         )
         self._cancellation = handler_cancellation
 
@@ -222,10 +243,40 @@ class Live:
         finally:
             response.close()
 
+    async def raw(self, data: bytes) -> bytes:
+        """What comes back for these bytes, until the server closes."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(data)
+        async with asyncio.timeout(5):
+            answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        return answer
+
     @property
     def upstream(self) -> int:
         """How many requests for an answer reached the upstream."""
         return self.sandbox.p1.total_requests
+
+
+def raw_request(line: str, *headers: str, body: bytes | None = None) -> bytes:
+    """An HTTP/1.1 request as bytes; `body` declares itself JSON."""
+    lines = [f"{line} HTTP/1.1", "Host: 127.0.0.1", *headers]
+    if body is not None:
+        lines += ["Content-Type: application/json"]
+        if not any(header.startswith(("Content-Length", "Transfer-Encoding")) for header in headers):
+            lines += [f"Content-Length: {len(body)}"]
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + (body or b"")
+
+
+def with_live(**options: Any) -> pytest.MarkDecorator:
+    """Decorates a test whose `live` is made with these arguments."""
+    return pytest.mark.parametrize("live_options", [options], ids=[""])
+
+
+def watch_often(**seconds: float) -> StreamTimers:
+    """Times of a stream for tests: the watch looks a hundred times a second."""
+    return StreamTimers(**{"tick": 0.01, **seconds})
 
 
 async def until(condition: Callable[[], Any], timeout_s: float = 2.0) -> None:
@@ -249,7 +300,7 @@ class Fake:
         self._stream = stream or said
 
     def catalog(self) -> Catalog:
-        return next(entry.catalog for entry in PROVIDERS if entry.catalog.label == self.label)
+        return next(entry.catalog for entry in PROVIDERS if entry.label == self.label)
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         return Target(model)
@@ -269,6 +320,23 @@ class Fake:
 
     async def close(self) -> None:
         return None
+
+
+def played(*steps: Any) -> Callable[[Call], AsyncGenerator[list[Any], None]]:
+    """A provider that yields these batches, raises these errors, waits for these events and sleeps these seconds."""
+
+    async def stream(_call: Call) -> AsyncGenerator[list[Any], None]:
+        for step in steps:
+            if isinstance(step, BaseException):
+                raise step
+            if isinstance(step, asyncio.Event):
+                await step.wait()
+            elif isinstance(step, float):
+                await asyncio.sleep(step)
+            else:
+                yield step
+
+    return stream
 
 
 async def said(call: Call, text: str = "fine") -> AsyncGenerator[list[Any], None]:

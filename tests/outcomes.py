@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from checks import check_message_stream
 from harness import Answer, kinds
-
-from proxy.core.messages import Fold
+from wires import message_of
 
 
 @dataclass(frozen=True)
@@ -54,34 +53,50 @@ class CallCut:
 Outcome = Good | Refused | Broken | CallCut
 
 
-def is_good(answer: Answer, outcome: Good, stream: bool) -> None:
-    assert answer.status == 200
-    if not stream:
-        message = answer.json
-    else:
+def is_good(answer: Answer, outcome: Good, stream: bool, *, thoughts: bool = True) -> None:
+    """`thoughts`: whether the outcome lists them (those of several attempts as one); otherwise they may be there."""
+    assert answer.status == 200, answer.raw
+    if stream and "future_block" not in outcome.blocks:
         check_message_stream(answer.events)
-        assert kinds(answer.events)[-1] == "message_stop"
-        fold = Fold()
-        fold.add(answer.events)
-        message = fold.message
+    message = message_of(answer)
     assert message["stop_reason"] == outcome.stop
-    blocks = [block["type"] for block in message["content"]]
-    assert tuple(dict.fromkeys(blocks)) == tuple(dict.fromkeys(outcome.blocks))
-    assert blocks.count("tool_use") == outcome.blocks.count("tool_use")
-    ids = [block["id"] for block in message["content"] if block["type"] == "tool_use"]
-    assert len(set(ids)) == len(ids)
+    shown: list[str] = []
+    for kind in (block["type"] for block in message["content"]):
+        if kind != "thinking" or (thoughts and shown[-1:] != [kind]):
+            shown.append(kind)
+    assert tuple(shown) == outcome.blocks
+    calls = [block for block in message["content"] if block["type"] == "tool_use"]
+    assert len({call["id"] for call in calls}) == len(calls) and all(call["id"] for call in calls)
+    assert all(isinstance(call["input"], dict) for call in calls)
+
+
+def is_refused(answer: Answer, outcome: Refused) -> None:
+    assert (answer.status, answer.error["type"]) == (outcome.status, outcome.type), answer.raw
+    hints = {name: answer.headers[name] for name in ("Retry-After", "x-should-retry") if name in answer.headers}
+    assert hints == outcome.headers
+    assert outcome.words in answer.error["message"] and "<" not in answer.error["message"]
+
+
+def is_call_cut(answer: Answer, outcome: CallCut, stream: bool) -> None:
+    if stream:
+        is_broken(answer, Broken(open="tool_use", words=outcome.words), stream)
+        return
+    message = message_of(answer)
+    assert answer.status == 200 and message["stop_reason"] == "max_tokens"
+    assert not [block for block in message["content"] if block["type"] == "tool_use"]
 
 
 def is_broken(answer: Answer, outcome: Broken, stream: bool) -> None:
     if not stream:
         assert (answer.status, answer.error["type"]) == (outcome.status, outcome.type)
+        assert outcome.words in answer.error["message"]
         return
     events = answer.events
     check_message_stream(events)
     assert answer.status == 200 and kinds(events).count("message_start") == 1
     assert events[-1]["type"] == "error" and events[-1]["error"]["type"] == outcome.type
+    assert outcome.words in events[-1]["error"]["message"]
     assert "message_stop" not in kinds(events)
     started = [event["content_block"]["type"] for event in events if event["type"] == "content_block_start"]
-    stopped = kinds(events).count("content_block_stop")
-    assert len(started) - stopped == (1 if outcome.open else 0)
+    assert len(started) - kinds(events).count("content_block_stop") == (1 if outcome.open else 0)
     assert outcome.open is None or started[-1] == outcome.open

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,36 +13,35 @@ import aiohttp
 import pytest
 from processes import ROOT, Finished, environment, run
 
-from proxy import __version__, cli
-from proxy.cli import config_root, main, state_root
+from proxy import __version__
+from proxy.cli import main
+from proxy.cli.command import Command, Context
+from proxy.cli.main import COMMANDS
+from proxy.cli.paths import config_root, state_root
 from proxy.sandbox import Sandbox
 
-Said = pytest.CaptureFixture[str]
-
-
-def command(*arguments: str, said: Said) -> tuple[int, str, str]:
-    """Runs a command in this process: (status, stdout, stderr)."""
-    try:
-        status = main(list(arguments))
-    except SystemExit as error:
-        status = int(error.code or 0)
-    out, err = said.readouterr()
-    return status, out, err
+Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No settings of this machine."""
-    for name in [name for name in cli.os.environ if name.startswith("PROXY_") or name == "PORT"]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("PROXY_CONFIG_DIR", str(tmp_path / "config"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path
+def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command in this process, with no settings of this machine: (status, stdout, stderr)."""
+    context = Context({"PROXY_CONFIG_DIR": str(tmp_path / "config"), "XDG_STATE_HOME": str(tmp_path / "state")})
+
+    def run(*arguments: str, commands: Sequence[Command] = COMMANDS) -> tuple[int, str, str]:
+        try:
+            status = main(arguments, context, commands)
+        except SystemExit as error:
+            status = int(error.code or 0)
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
 
 
 @pytest.mark.parametrize("arguments", [["version"], ["--version"], ["-v"]])
-def test_the_version_is_told_with_the_name(arguments: list[str], capsys: Said) -> None:
-    assert command(*arguments, said=capsys) == (0, f"model-proxy {__version__}\n", "")
+def test_the_version_is_told_with_the_name(arguments: list[str], command: Run) -> None:
+    assert command(*arguments) == (0, f"model-proxy {__version__}\n", "")
 
 
 @pytest.mark.parametrize(
@@ -57,27 +57,29 @@ def test_the_version_is_told_with_the_name(arguments: list[str], capsys: Said) -
         ["models", "extra"],
     ],
 )
-def test_what_is_no_command_gets_the_usage(arguments: list[str], capsys: Said) -> None:
-    status, out, err = command(*arguments, said=capsys)
+def test_what_is_no_command_gets_the_usage(arguments: list[str], command: Run) -> None:
+    status, out, err = command(*arguments)
     assert (status, out) == (2, "") and err.startswith("usage: model-proxy")
 
 
-def test_help_names_the_commands(capsys: Said) -> None:
-    status, out, _ = command("--help", said=capsys)
+def test_help_names_the_commands(command: Run) -> None:
+    status, out, _ = command("--help")
     assert status == 0
-    for name in ("serve", "auth", "models", "sandbox", "version"):
+    for name in ("serve", "auth", "usage", "models", "sandbox", "version"):
         assert name in out
+    for name in ("auth", "usage"):
+        assert "p1 (codex), p2 (kimi), p4 (opencode)" in command(name, "--help")[1]
 
 
 @pytest.mark.parametrize("port", ["70000", "-1"])
-def test_a_port_that_is_none_stops_the_start(world: Path, port: str, capsys: Said) -> None:
-    status, _, err = command("serve", f"--port={port}", said=capsys)
+def test_a_port_that_is_none_stops_the_start(port: str, command: Run) -> None:
+    status, _, err = command("serve", f"--port={port}")
     assert status == 1 and "--port" in err
 
 
-def test_models_are_one_line_a_provider(capsys: Said) -> None:
-    status, out, _ = command("models", said=capsys)
-    full = command("models", "--full", said=capsys)[1]
+def test_models_are_one_line_a_provider(command: Run) -> None:
+    status, out, _ = command("models")
+    full = command("models", "--full")[1]
     assert status == 0 and out.startswith("p1 (codex): gpt-5.2, ") and "\np2 (kimi): k2.6, " in out
     assert "models --full" in out and "models --full" not in full
     assert len(full.split(", ")) > len(out.split(", "))
@@ -87,40 +89,35 @@ def test_models_are_one_line_a_provider(capsys: Said) -> None:
 
 
 @pytest.mark.parametrize("label", ["p1", "codex"])
-def test_without_a_credential_the_status_says_so_on_stdout(world: Path, label: str, capsys: Said) -> None:
-    assert command("auth", "status", label, said=capsys) == (1, "Not authenticated\n", "")
-    assert command("auth", "logout", label, said=capsys)[0] == 0
+def test_without_a_credential_the_status_says_so_on_stdout(label: str, command: Run) -> None:
+    assert command("auth", "status", label) == (1, "Not authenticated\n", "")
+    assert command("auth", "logout", label)[0] == 0
 
 
 @pytest.mark.parametrize("action", ["login", "status", "logout"])
-def test_an_unknown_provider_is_named(world: Path, action: str, capsys: Said) -> None:
-    status, out, err = command("auth", action, "p9", said=capsys)
+def test_an_unknown_provider_is_named(action: str, command: Run) -> None:
+    status, out, err = command("auth", action, "p9")
     assert (status, out) == (2, "") and "p9" in err
 
 
-def test_the_status_shows_no_token_and_logout_removes_it(world: Path, capsys: Said) -> None:
-    path = world / "config" / "p1" / "auth.json"
+def test_the_status_shows_no_token_and_logout_removes_it(tmp_path: Path, command: Run) -> None:
+    path = tmp_path / "config" / "p1" / "auth.json"
     path.parent.mkdir(parents=True)
     record = {"access": "acc-secret", "refresh": "ref-secret", "expires": 4_000_000_000_000, "accountId": "acct-7"}
     path.write_text(json.dumps(record))
-    status, out, err = command("auth", "status", "p1", said=capsys)
+    status, out, err = command("auth", "status", "p1")
     assert status == 0 and err == ""
     assert "Account: acct-7" in out and f"Storage: {path}" in out and "secret" not in out
-    assert command("auth", "logout", "p1", said=capsys)[0] == 0
+    assert command("auth", "logout", "p1")[0] == 0
     assert not path.exists()
-    assert command("auth", "status", "p1", said=capsys)[0] == 1
+    assert command("auth", "status", "p1")[0] == 1
 
 
-def test_a_folder_that_cannot_be_made_is_no_traceback(
-    world: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
-) -> None:
-    (world / "config").write_text("a file")
-
+def test_a_folder_that_cannot_be_made_is_no_traceback(command: Run) -> None:
     async def broken(*_: Any) -> int:
-        raise NotADirectoryError(20, "Not a directory", str(world / "config"))
+        raise NotADirectoryError(20, "Not a directory", "/config")
 
-    monkeypatch.setattr(cli, "_models", broken)
-    status, _, err = command("models", said=capsys)
+    status, _, err = command("broken", commands=[Command("broken", "", broken)])
     assert status == 1 and err.startswith("model-proxy: ") and "Not a directory" in err
 
 

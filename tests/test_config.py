@@ -11,11 +11,19 @@ from typing import Any
 
 import pytest
 
-from proxy import cli
-from proxy.cli import ConfigFile
-from proxy.config import SETTINGS, Config, ConfigError, is_loopback, load, overrides, read_file
+from proxy.cli.command import Context
+from proxy.cli.config_file import ConfigFile
+from proxy.config import Config, ConfigError
+from proxy.loading import SETTINGS, load, overrides, read_file
+from proxy.providers.p1_codex.settings import CodexSettings
+from proxy.providers.p2_kimi.settings import KimiSettings
+from proxy.settings import is_loopback
 
 NOTHING: dict[str, str] = {}
+
+
+def codex(config: Config) -> CodexSettings:
+    return config.section(CodexSettings)
 
 
 def test_without_anything_every_setting_has_its_default() -> None:
@@ -26,14 +34,27 @@ def test_without_anything_every_setting_has_its_default() -> None:
 
 
 def test_the_table_of_settings_is_complete() -> None:
-    assert [setting.field for setting in SETTINGS] == [field.name for field in dataclasses.fields(Config)]
+    sections = dict.fromkeys(setting.section for setting in SETTINGS)
+    fields = [(section, field.name) for section in sections for field in dataclasses.fields(section)]
+    assert [(setting.section, setting.field) for setting in SETTINGS] == [
+        place for place in fields if place != (Config, "sections")
+    ]
     keys = [setting.key for setting in SETTINGS if setting.key]
     variables = [name for setting in SETTINGS for name in setting.variables]
     assert len(set(keys)) == len(keys) and len(set(variables)) == len(variables)
     for setting in SETTINGS:
         assert setting.variables and setting.help.endswith(".") and setting.kind
         assert all(name.startswith("PROXY_") or name in ("PORT", "OPENCODE_API_KEY") for name in setting.variables)
-        assert getattr(Config(), setting.field) == setting.default
+        assert getattr(setting.section(), setting.field) == setting.default
+
+
+def test_a_section_is_given_by_its_class_and_a_changed_one_leaves_the_others() -> None:
+    config = Config(port=1)
+    assert config.section(Config) is config and codex(config) == CodexSettings()
+    changed = config.changed(CodexSettings, transport="http").changed(CodexSettings, effort="low")
+    assert codex(changed) == CodexSettings(transport="http", effort="low") and changed.port == 1
+    assert changed.section(KimiSettings) == KimiSettings() and codex(config) == CodexSettings()
+    assert changed.changed(Config, port=2).port == 2
 
 
 def test_a_variable_wins_over_the_file_and_the_file_over_the_default() -> None:
@@ -41,13 +62,13 @@ def test_a_variable_wins_over_the_file_and_the_file_over_the_default() -> None:
     assert load(NOTHING, file)[0].port == 19000
     assert load({"PORT": "19001"}, file)[0].port == 19001
     assert load({"PORT": "19001", "PROXY_PORT": "19002"}, file)[0].port == 19002
-    assert load({"PROXY_P1_EFFORT": "low"}, file)[0].p1_effort == "low"
-    assert load(NOTHING, file)[0].p1_effort == "high"
+    assert codex(load({"PROXY_P1_EFFORT": "low"}, file)[0]).effort == "low"
+    assert codex(load(NOTHING, file)[0]).effort == "high"
 
 
 def test_keys_may_be_nested_or_written_out() -> None:
     for file in ({"p1": {"model": "gpt-5.4"}}, {"p1.model": "gpt-5.4"}):
-        assert load(NOTHING, file)[0].p1_model == "gpt-5.4"
+        assert codex(load(NOTHING, file)[0]).model == "gpt-5.4"
 
 
 def test_unknown_keys_are_ignored() -> None:
@@ -81,12 +102,12 @@ def test_a_variable_out_of_range_means_the_default_and_the_file_is_not_asked() -
 
 def test_a_number_of_the_file_out_of_range_costs_itself_only() -> None:
     config, warnings = load(NOTHING, {"port": 70000, "p1": {"model": "gpt-5.4"}})
-    assert (config.port, config.p1_model) == (18765, "gpt-5.4") and len(warnings) == 1
+    assert (config.port, codex(config).model) == (18765, "gpt-5.4") and len(warnings) == 1
 
 
 def test_empty_variables_are_not_set() -> None:
     config, warnings = load({"PROXY_P1_MODEL": "", "PORT": "", "PROXY_API_KEY": " "}, {"p1": {"model": "gpt-5.4"}})
-    assert (config.p1_model, config.port, config.api_key) == ("gpt-5.4", 18765, None) and warnings == []
+    assert (codex(config).model, config.port, config.api_key) == ("gpt-5.4", 18765, None) and warnings == []
 
 
 @pytest.mark.parametrize("value", ["", "0", "false", "1"])
@@ -101,12 +122,12 @@ def test_the_log_switches_are_on_when_present(value: str) -> None:
     ("value", "on"), [("1", True), ("TRUE", True), (" yes ", True), ("on", True), ("0", False), ("off", False)]
 )
 def test_switches_understand_the_usual_words(value: str, on: bool) -> None:
-    assert load({"PROXY_P1_PDF_INPUT": value}, {"p1": {"pdfInput": not on}})[0].p1_pdf_input is on
+    assert codex(load({"PROXY_P1_PDF_INPUT": value}, {"p1": {"pdfInput": not on}})[0]).pdf_input is on
 
 
 def test_a_switch_is_never_turned_on_by_accident() -> None:
     config, warnings = load({"PROXY_P1_PDF_INPUT": "maybe"}, {"p1": {"pdfInput": True}})
-    assert config.p1_pdf_input is False and len(warnings) == 1
+    assert codex(config).pdf_input is False and len(warnings) == 1
 
 
 @pytest.mark.parametrize(("value", "on"), [("YES", True), ("0", False), ("maybe", None), ("2", None)])
@@ -116,10 +137,10 @@ def test_an_unknown_word_for_server_compaction_leaves_it_to_the_file(
 ) -> None:
     variables = {"PROXY_P1_SERVER_COMPACTION": value}
     config, warnings = load(variables, {"p1": {"serverCompaction": in_file}})
-    assert config.p1_server_compaction is (in_file if on is None else on)
+    assert codex(config).server_compaction is (in_file if on is None else on)
     assert len(warnings) == (on is None) and all("using config.json" in warning for warning in warnings)
     config, warnings = load(variables)
-    assert config.p1_server_compaction is bool(on) and len(warnings) == (on is None)
+    assert codex(config).server_compaction is bool(on) and len(warnings) == (on is None)
 
 
 @pytest.mark.parametrize("value", ["not-an-ip", "localhost", "127.0.0.1:80", "256.1.1.1", "[::1]:80"])
@@ -162,7 +183,7 @@ def test_a_credential_goes_to_https_or_loopback_only(value: str) -> None:
     "value", ["https://example.com/x/responses", "http://127.0.0.1:8080/r", "http://localhost/r", "http://[::1]:1/r"]
 )
 def test_good_addresses_of_upstreams_are_taken(value: str) -> None:
-    assert load({"PROXY_P1_BASE_URL": value + "/"})[0].p1_base_url == value
+    assert codex(load({"PROXY_P1_BASE_URL": value + "/"})[0]).base_url == value
 
 
 def test_the_provider_of_the_aliases_is_one_of_two() -> None:
@@ -221,12 +242,11 @@ class Watched:
     """A ConfigFile whose file can be changed, and time with it."""
 
     def __init__(
-        self, root: Path, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], **content: Any
+        self, root: Path, *, reload_s: float = 0.0, variables: dict[str, str] = NOTHING, **content: Any
     ) -> None:
-        monkeypatch.setattr(cli, "RELOAD_S", 0.0)
         self.path = root / "config.json"
         self.path.write_text(json.dumps(content))
-        self.file = ConfigFile(root, environment)
+        self.file = ConfigFile(Context({**variables, "PROXY_CONFIG_DIR": str(root)}), reload_s=reload_s)
         self.warnings: list[str] = []
         self.file.warn = self.warnings.append
 
@@ -237,10 +257,8 @@ class Watched:
         return self.file.current()
 
 
-def test_a_changed_file_counts_at_once_except_for_what_is_fixed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watched = Watched(tmp_path, monkeypatch, {"PROXY_P1_EFFORT": "high"}, port=19000)
+def test_a_changed_file_counts_at_once_except_for_what_is_fixed(tmp_path: Path) -> None:
+    watched = Watched(tmp_path, variables={"PROXY_P1_EFFORT": "high"}, port=19000)
     changes = {
         "port": 1,
         "bindAddress": "0.0.0.0",
@@ -249,35 +267,32 @@ def test_a_changed_file_counts_at_once_except_for_what_is_fixed(
         "p1": {"model": "gpt-5.4", "effort": "low", "issuer": "https://other.example"},
     }
     config = watched.write(json.dumps(changes))
-    assert (config.p1_model, config.p1_effort) == ("gpt-5.4", "high")
+    assert (codex(config).model, codex(config).effort) == ("gpt-5.4", "high")
     assert (config.port, config.bind_address, config.alias_provider) == (19000, "127.0.0.1", "p1")
-    assert config.api_key is None and config.p1_issuer == Config().p1_issuer
+    assert config.api_key is None and codex(config).issuer == codex(Config()).issuer
     watched.path.unlink()
-    assert watched.file.current().p1_model is None
+    assert codex(watched.file.current()).model is None
 
 
-def test_a_file_that_breaks_while_running_is_reported_and_stops_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watched = Watched(tmp_path, monkeypatch, {}, p1={"model": "gpt-5.4"})
-    assert watched.write('{"bindAddress": "nonsense"}').p1_model == "gpt-5.4"
+def test_a_file_that_breaks_while_running_is_reported_and_stops_nothing(tmp_path: Path) -> None:
+    watched = Watched(tmp_path, p1={"model": "gpt-5.4"})
+    assert codex(watched.write('{"bindAddress": "nonsense"}')).model == "gpt-5.4"
     assert len(watched.warnings) == 1 and "invalid proxy bind address" in watched.warnings[0]
-    assert watched.write("{").p1_model is None
+    assert codex(watched.write("{")).model is None
     assert watched.warnings[1] == f"{watched.path} is ignored: JSONDecodeError"
     watched.file.current()
     assert len(watched.warnings) == 2
 
 
-def test_flags_outlive_a_change_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = Watched(tmp_path, monkeypatch, {})
+def test_flags_outlive_a_change_of_the_file(tmp_path: Path) -> None:
+    watched = Watched(tmp_path)
     watched.file.override(port=0)
     assert watched.write('{"port": 5}').port == 0
 
 
-def test_the_file_is_not_looked_at_for_every_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = Watched(tmp_path, monkeypatch, {})
-    monkeypatch.setattr(cli, "RELOAD_S", 60.0)
-    assert watched.write('{"p1": {"model": "gpt-5.4"}}').p1_model is None
+def test_the_file_is_not_looked_at_for_every_request(tmp_path: Path) -> None:
+    watched = Watched(tmp_path, reload_s=60.0)
+    assert codex(watched.write('{"p1": {"model": "gpt-5.4"}}')).model is None
 
 
 @pytest.mark.parametrize(
@@ -285,4 +300,4 @@ def test_the_file_is_not_looked_at_for_every_request(tmp_path: Path, monkeypatch
 )
 def test_an_unknown_transport_is_the_automatic_one(value: str, transport: str) -> None:
     config, warnings = load({"PROXY_P1_TRANSPORT": value}, {"p1": {"transport": "http"}})
-    assert config.p1_transport == transport and len(warnings) == (value == "carrier pigeon")
+    assert codex(config).transport == transport and len(warnings) == (value == "carrier pigeon")

@@ -8,6 +8,7 @@ from proxy.errors import (
     KINDS,
     STATUS_KINDS,
     BusyError,
+    CallCutError,
     ProxyError,
     RequestError,
     SignInError,
@@ -97,3 +98,24 @@ def test_each_child_has_its_kind_and_an_upstream_keeps_its_status() -> None:
     children = (RequestError("x"), SignInError("x"), UpstreamError("x"), BusyError("x"), ProxyError("x"))
     assert [error.status for error in children] == [400, 401, 502, 429, 500]
     assert UpstreamError("x", kind="upstream", status=418).status == 418
+
+
+def test_a_replaced_error_is_a_new_one_of_its_class() -> None:
+    old = CallCutError("cut", usage={"output_tokens": 3}, provider="p1", repeatable=False, code="c", retry_after=2.0)
+    new = old.replaced(message="cut (try again)", retry_after=5.0)
+    assert type(new) is CallCutError and str(new) == "cut (try again)" and new.args == ("cut (try again)",)
+    assert vars(new) == vars(old) | {"message": "cut (try again)", "retry_after": 5.0}
+    assert (str(old), old.message, old.retry_after) == ("cut", "cut", 2.0)
+
+
+def test_a_replaced_kind_brings_its_status_unless_the_upstream_named_one() -> None:
+    assert ProxyError("x", kind="busy").replaced(kind="internal").status == 500
+    assert UpstreamError("x", kind="upstream", status=418).replaced(kind="transient").status == 418
+    assert ProxyError("x", kind="busy").replaced(kind="internal", status=501).status == 501
+
+
+def test_nothing_unknown_can_be_replaced() -> None:
+    with pytest.raises(TypeError, match="usage"):
+        UpstreamError("x").replaced(usage={})
+    with pytest.raises(KeyError):
+        UpstreamError("x").replaced(kind="no such kind")

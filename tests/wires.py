@@ -1,4 +1,4 @@
-"""The four wires of the providers beside P1, for tests that ask the same of each."""
+"""The wires of the providers beside P1, for tests that ask the same of each."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from harness import Answer, Live, kinds, tool
 
 from proxy.core.messages import Fold
+from proxy.providers.registry import PROVIDERS
 
 TOOLS = [tool("Bash"), tool("Read", "file_path")]
 PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -15,14 +16,25 @@ PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADh
 
 @dataclass(frozen=True)
 class Wire:
-    """`model` as the client asks for it, and its name `upstream`; `sees` pictures, `thinks` unasked."""
+    """`model` is one that is served over it."""
 
-    name: str
     label: str
     kind: str
     model: str
-    upstream: str
-    thinks: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.label}-{self.kind}"
+
+    @property
+    def upstream(self) -> str:
+        """What the model is called there."""
+        return self.model.rpartition("/")[2]
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model thinks unasked."""
+        return "kimi" in self.model
 
     def __str__(self) -> str:
         return self.name
@@ -35,11 +47,11 @@ class Wire:
         return self.sandbox(live).requests[-1].body
 
 
-WIRES = (
-    Wire("p2-chat", "p2", "chat", "kimi-for-coding", "kimi-for-coding", thinks=True),
-    Wire("p4-chat", "p4", "chat", "opencode-go/kimi-k2.6", "kimi-k2.6", thinks=True),
-    Wire("p4-messages", "p4", "messages", "qwen3.8-max", "qwen3.8-max"),
-    Wire("p4-responses", "p4", "responses", "opencode-go/grok-4.6", "grok-4.6"),
+WIRES = tuple(
+    Wire(entry.label, kind, model)
+    for entry in PROVIDERS
+    if entry.label != "p1"
+    for kind, model in entry.examples.items()
 )
 
 

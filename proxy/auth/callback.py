@@ -96,8 +96,8 @@ def judge(method: str, target: str, *, path: str, state: str) -> Verdict:
     if not hmac.compare_digest(values.get("state", "").encode(), state.encode()):
         return Verdict(Page(400, "This address does not belong to the sign-in that is waiting.\n"))
     if "error" in values:
-        words = [printable(values[name]) for name in ("error", "error_description") if values.get(name)]
-        reason = ": ".join(words) or "no reason given"
+        reasons = [printable(values[name]) for name in ("error", "error_description") if values.get(name)]
+        reason = ": ".join(reasons) or "no reason given"
         return Verdict(Page(400, f"Sign-in failed: {html.escape(reason)}\n"), refused=reason)
     if not values.get("code"):
         reason = "the callback brought no code"
@@ -121,6 +121,7 @@ class CallbackListener:
         ports: tuple[int, ...],
         timeout_s: float = CALLBACK_TIMEOUT_S,
         read_timeout_s: float = READ_TIMEOUT_S,
+        max_connections: int = MAX_CONNECTIONS,
     ) -> None:
         self.port = 0
         self._label = label
@@ -129,6 +130,7 @@ class CallbackListener:
         self._ports = ports
         self._timeout_s = timeout_s
         self._read_timeout_s = read_timeout_s
+        self._max_connections = max_connections
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._answering: set[asyncio.Task[None]] = set()  # those of them whose request was read
@@ -189,7 +191,7 @@ class CallbackListener:
         return result
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._connections) >= MAX_CONNECTIONS:
+        if len(self._connections) >= self._max_connections:
             writer.close()
             return
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))

@@ -1,5 +1,5 @@
-"""The one way to an issuer: small POSTs that carry a code or a refresh token, each of which must be sent once; and
-questions about an account, which are as small.
+"""`TokenClient`: small POSTs to an issuer that carry a code or a refresh token, each of which must be sent once; and
+small GETs about an account.
 
 No redirect is followed (a 307 would replay the secret elsewhere), nothing is logged, no connection is used twice (a
 pooled one that died meanwhile leaves open whether the token was spent), and sizes and times are bounded.
@@ -24,16 +24,16 @@ TOTAL_TIMEOUT_S = 30.0
 MAX_ANSWER_BYTES = 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
 
-_TIMEOUT = aiohttp.ClientTimeout(total=TOTAL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
+TIMEOUT = aiohttp.ClientTimeout(total=TOTAL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
 _HEADERS = {"Accept": "application/json", "Connection": "close"}
 
-#: The way there failed, so nothing of the request was sent. (A certificate that does not match is one of them.)
+#: No connection came to be, so nothing of the request was sent. (A certificate that does not match is one of them.)
 _NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What an issuer said. `data` is its JSON object, {} for anything else; neither is ever logged.
+class TokenResponse:
+    """An issuer's answer. `data` is its JSON object, {} for anything else; neither it nor the text is ever logged.
 
     Error answers have one of two shapes:
         {"error": {"code": "refresh_token_reused", "message": "…"}}
@@ -86,22 +86,22 @@ class IssuerFailure(UpstreamError):
         self.sent = sent
 
 
-#: What passes by itself, often within seconds.
+#: Statuses of failures that pass by themselves, often within seconds.
 PASSING_STATUSES = {429, 500, 502, 503, 504}
 
 
 async def repeated(
-    send: Callable[[], Awaitable[Answer]],
+    send: Callable[[], Awaitable[TokenResponse]],
     *,
     waits_s: tuple[float, ...],
-    is_final: Callable[[Answer], bool] = lambda _answer: False,
+    is_final: Callable[[TokenResponse], bool] = lambda _answer: False,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> Answer:
-    """The answer of `send`, which is called again after each of these waits as long as the trouble is passing.
+) -> TokenResponse:
+    """The answer of `send`, which is called again after each of these waits as long as the failure is a passing one.
 
     is_final  true for an answer that is not to be repeated, whatever its status
 
-    A call that timed out is not repeated: somebody has been waiting for half a minute already.
+    A call that timed out is not repeated: the caller has been waiting for half a minute already.
     """
     for wait_s in waits_s:
         try:
@@ -124,43 +124,48 @@ class TokenClient:
     headers  sent with every call
     """
 
-    def __init__(self, label: str, session: aiohttp.ClientSession, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        label: str,
+        session: aiohttp.ClientSession,
+        headers: Mapping[str, str] | None = None,
+        *,
+        timeout: aiohttp.ClientTimeout = TIMEOUT,
+    ) -> None:
         self._label = label
+        self._timeout = timeout
         self._session = session
         self._headers = {**_HEADERS, **(headers or {})}
 
-    async def post_form(self, url: str, form: Mapping[str, str]) -> Answer:
+    async def post_form(self, url: str, form: Mapping[str, str]) -> TokenResponse:
         """Sends a form. Raises IssuerFailure, and UpstreamError when an outgoing proxy failed."""
         return await self._post(url, data=dict(form))
 
-    async def post_json(self, url: str, body: Mapping[str, Any]) -> Answer:
+    async def post_json(self, url: str, body: Mapping[str, Any]) -> TokenResponse:
         """Sends JSON. Raises as `post_form`."""
         return await self._post(url, json=dict(body))
 
-    async def get(self, url: str) -> Answer:
-        """Asks something about the account. Raises UpstreamError `transport`."""
+    async def get(self, url: str) -> TokenResponse:
+        """A question about the account. Raises UpstreamError `transport`."""
         try:
             return await self._call("GET", url, {})
         except IssuerFailure as error:
             message = f"{self._label} could not be reached: {error.why}. Try again later."
             raise UpstreamError(message, kind="transport", provider=self._label) from error
 
-    async def _post(self, url: str, **body: Any) -> Answer:
+    async def _post(self, url: str, **body: Any) -> TokenResponse:
         """One more try, and only when the connection never came to be: then the first one has done no harm."""
         try:
-            return await self._post_once(url, body)
+            return await self._call("POST", url, body)
         except IssuerFailure as error:
             if error.sent or isinstance(error.__cause__, TimeoutError):
                 raise
-        return await self._post_once(url, body)
-
-    async def _post_once(self, url: str, body: Mapping[str, Any]) -> Answer:
         return await self._call("POST", url, body)
 
-    async def _call(self, method: str, url: str, body: Mapping[str, Any]) -> Answer:
+    async def _call(self, method: str, url: str, body: Mapping[str, Any]) -> TokenResponse:
         try:
             response = await self._session.request(
-                method, url, headers=self._headers, timeout=_TIMEOUT, allow_redirects=False, **body
+                method, url, headers=self._headers, timeout=self._timeout, allow_redirects=False, **body
             )
             try:
                 return await self._read(response)
@@ -171,7 +176,7 @@ class TokenClient:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._failure(error, sent=True) from error
 
-    async def _read(self, response: aiohttp.ClientResponse) -> Answer:
+    async def _read(self, response: aiohttp.ClientResponse) -> TokenResponse:
         ok = 200 <= response.status < 300
         limit = MAX_ANSWER_BYTES if ok else MAX_ERROR_BYTES
         body = bytearray()
@@ -182,7 +187,7 @@ class TokenClient:
         if ok and len(body) > limit:
             raise IssuerFailure(self._label, f"its answer is longer than {limit} bytes", sent=True)
         text = bytes(body[:limit]).decode("utf-8", "replace")
-        return Answer(
+        return TokenResponse(
             response.status,
             text,
             _json_object(text),

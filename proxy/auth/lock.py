@@ -22,29 +22,32 @@ LOCK_POLL_S = 0.025
 #: A holder needs one call to the issuer (30 s at most, and its connect may be tried twice) and one save.
 LOCK_WAIT_S = 60.0
 
-#: "Somebody else holds it", from flock and from Windows' locking.
+#: "Another process holds it", from flock and from Windows' locking.
 _HELD = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK}
 
 #: The file system knows no locks (some network mounts). Going on with the in-process lock alone is what a single
 #: proxy needs; refusing would make sign-in impossible there.
 _NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
 
+#: Locks a file descriptor at once, or raises OSError.
+Lock = Callable[[int], None]
+
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(fd: int) -> None:
+    def lock_now(fd: int) -> None:
         msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
 
 else:
     import fcntl
 
-    def _lock(fd: int) -> None:
+    def lock_now(fd: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _try_lock(fd: int) -> bool:
+def _try_lock(fd: int, lock: Lock) -> bool:
     try:
-        _lock(fd)
+        lock(fd)
     except OSError as error:
         if error.errno in _HELD:
             return False
@@ -60,6 +63,7 @@ async def locked(
     label: str,
     wait_s: float = LOCK_WAIT_S,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    lock: Lock = lock_now,
 ) -> AsyncIterator[None]:
     """Holds the lock on `path`, which is created (0600) in an existing folder.
 
@@ -69,7 +73,7 @@ async def locked(
     fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         for _ in range(max(1, round(wait_s / LOCK_POLL_S))):
-            if _try_lock(fd):
+            if _try_lock(fd, lock):
                 break
             await sleep(LOCK_POLL_S)
         else:

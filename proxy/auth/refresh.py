@@ -2,15 +2,15 @@
 
 Refresh tokens are single-use, which decides the shape of this file:
  - one renewal at a time in this process (a task that all callers await) and on this machine (a file lock), each after a
-   fresh look at the disk, so that whoever comes second finds the work done;
+   fresh look at the disk, so that the second caller finds the work done;
  - the renewal outlives the request that began it: a client that leaves must not take a rotated token along;
  - a new token that cannot be saved is used from memory, and no second one is fetched before it is on disk;
  - a marker file lies on disk while the outcome is open. Every way out of this code removes it, so a marker of the
-   current credential means that a process died between sending and saving: then nobody tries the token again.
+   current credential means that a process died between sending and saving: then the token is not tried again.
 
-Trouble that passes (network, 429, 5xx, a disk that is full) never costs the credential; only a refusal by the issuer
-does. A call that broke off in a living process counts as passing trouble: if the token was used up after all, the next
-call will be told so, and nothing is lost by asking.
+A failure that passes (network, 429, 5xx, a disk that is full) never costs the credential; only a refusal by the issuer
+does. A call that broke off in a living process counts as one: if the token was used up after all, the issuer says so at
+the next call, and nothing is lost by asking.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from proxy.auth.http import Answer
+from proxy.auth.http import TokenResponse
 from proxy.auth.store import Credential, CredentialFile
 from proxy.auth.text import printable
 from proxy.core.secret import Secret
@@ -48,7 +48,7 @@ REFUSAL_CODES = {
 }
 
 
-def is_refused(answer: Answer) -> bool:
+def is_refused(answer: TokenResponse) -> bool:
     """Whether the issuer refused the refresh token for good.
 
     A 403 that is a web page comes from something in between (a bot check, a company's filter), not from the issuer's
@@ -72,9 +72,9 @@ class Renewal:
     """
 
     label: str
-    send: Callable[[Credential], Awaitable[Answer]]
+    send: Callable[[Credential], Awaitable[TokenResponse]]
     parse: Callable[[Mapping[str, Any], Credential, int], Credential]
-    is_refused: Callable[[Answer], bool] = is_refused
+    is_refused: Callable[[TokenResponse], bool] = is_refused
     delete_refused: bool = True
     refused_for_s: float = math.inf
     peer_wait_s: float = 0.0
@@ -169,7 +169,7 @@ class Credentials:
         if self._closed:
             raise self._temporary("the proxy is shutting down")
         self._flight = asyncio.get_running_loop().create_task(self._renewed(rejected))
-        self._flight.add_done_callback(_look_at)
+        self._flight.add_done_callback(_retrieve)
         return self._flight
 
     async def _outcome(self, flight: asyncio.Task[Credential]) -> Credential:
@@ -186,18 +186,18 @@ class Credentials:
             async with self._file.locked():
                 return await self._renewed_alone(rejected)
         except OSError as error:
-            raise self._disk_trouble(error) from error
+            raise self._disk_failure(error) from error
 
     async def _renewed_alone(self, rejected: Secret | None) -> Credential:
         """Under the lock: look again, then decide."""
         record = self._current(self._file.reload())
         if record is None:
             raise self._missing()
-        trouble = await self._save_unsaved()
+        failure = await self._save_unsaved()
         if self._is_fresh(record) if rejected is None else record.access != rejected:
             return record
-        if trouble is not None:
-            raise self._disk_trouble(trouble)
+        if failure is not None:
+            raise self._disk_failure(failure)
         if self._refused is not None and self._clock() < self._refused.until_s:
             raise self._sign_in(self._refused.message)
         if not record.refresh:
@@ -228,7 +228,7 @@ class Credentials:
             if self._unsaved is None:
                 self._file.clear_pending()
 
-    def _parsed(self, answer: Answer, old: Credential) -> Credential:
+    def _parsed(self, answer: TokenResponse, old: Credential) -> Credential:
         try:
             return self._renewal.parse(answer.data, old, int(self._clock() * 1000))
         except ValueError as error:
@@ -236,8 +236,8 @@ class Credentials:
 
     async def _keep(self, old: Credential, new: Credential) -> None:
         self._unsaved = _Unsaved(old, new)
-        trouble = await self._save_unsaved()
-        if trouble is None:
+        failure = await self._save_unsaved()
+        if failure is None:
             self._log.write("info", "auth", "sign-in renewed", provider=self._renewal.label)
 
     async def _save_unsaved(self) -> OSError | None:
@@ -255,7 +255,7 @@ class Credentials:
         self._file.clear_pending()
         return None
 
-    async def _after_refusal(self, old: Credential, answer: Answer, *, from_peer: bool) -> Credential:
+    async def _after_refusal(self, old: Credential, answer: TokenResponse, *, from_peer: bool) -> Credential:
         """A peer that does not know our lock may have won meanwhile; otherwise this token is dead."""
         if self._renewal.peer_wait_s:
             await self._sleep(self._renewal.peer_wait_s)
@@ -270,14 +270,14 @@ class Credentials:
         if self._renewal.delete_refused:
             try:
                 await self._file.delete()
-            except OSError as error:  # remembered in memory, so that nobody asks the issuer again
+            except OSError as error:  # remembered in memory, so that the issuer is not asked again
                 self._log.write("warn", "auth", "not deleted", provider=self._renewal.label, error=str(error))
         raise self._sign_in(message)
 
-    # Small answers.
+    # State and messages.
 
     def _current(self, stored: Credential | None) -> Credential | None:
-        """What is stored, or the rotation that should be there. A sign-in by somebody else ends what we remember."""
+        """What is stored, or the rotation that should be there. A sign-in by another process ends what we remember."""
         if stored is None:
             return None
         if self._refused is not None and stored.refresh != self._refused.token:
@@ -312,7 +312,7 @@ class Credentials:
             retry_after=retry_after,
         )
 
-    def _disk_trouble(self, error: OSError) -> UpstreamError:
+    def _disk_failure(self, error: OSError) -> UpstreamError:
         self._log.write(
             "error",
             "auth",
@@ -321,11 +321,11 @@ class Credentials:
             folder=str(self._file.path.parent),
             error=str(error),
         )
-        words = printable(error.strerror or type(error).__name__)
-        return self._temporary(f"the folder of the credential cannot be written ({words})")
+        reason = printable(error.strerror or type(error).__name__)
+        return self._temporary(f"the folder of the credential cannot be written ({reason})")
 
 
-def _look_at(flight: asyncio.Task[Credential]) -> None:
-    """Marks the exception as seen: every request that waited may have gone."""
+def _retrieve(flight: asyncio.Task[Credential]) -> None:
+    """Retrieves the exception, since every request that waited may have gone."""
     if not flight.cancelled():
         flight.exception()

@@ -121,7 +121,7 @@ def _check_thread(thread: Any) -> None:
 
 
 @dataclass(slots=True)
-class _Block:
+class _QueuedBlock:
     """A block that waits for its turn, or the open one. `start` is None while its content is still unknown."""
 
     start: dict[str, Any] | None
@@ -148,7 +148,7 @@ class MessageStream:
         self.begun = 0  # blocks that a reader has seen begin
         self._next_index = 0
         self._live: Key | None = None
-        self._blocks: dict[Key, _Block] = {}  # insertion order is block order; the first is the live one
+        self._blocks: dict[Key, _QueuedBlock] = {}  # insertion order is block order; the first is the live one
         self._held_bytes = 0
         self._out: list[Event] = []
 
@@ -181,14 +181,14 @@ class MessageStream:
 
     def open(self, key: Key, block: dict[str, Any]) -> None:
         """A new block after all others: `block` is what `content_block_start` carries, with empty content."""
-        self._add(key, _Block(block))
+        self._add(key, _QueuedBlock(block))
         self._advance()
 
     def hold(self, key: Key) -> None:
         """Reserves the place of a block whose content is not known yet; `fill` gives it."""
-        self._add(key, _Block(None))
+        self._add(key, _QueuedBlock(None))
 
-    def _add(self, key: Key, block: _Block) -> None:
+    def _add(self, key: Key, block: _QueuedBlock) -> None:
         if key in self._blocks:
             raise ValueError(f"the block {key!r} has not come out yet")
         self._blocks[key] = block

@@ -26,14 +26,8 @@ ALIASES = frozenset(
     }
 )
 
-#: Who can stand behind the aliases.
-ALIAS_PROVIDERS = ("p1", "p2")
-
 #: Claude Code's auto mode asks a second model whether an action is safe. This is how its prompt begins.
 AUTO_REVIEW_MARKER = "You are a security monitor for autonomous AI coding agents."
-#: Small and quick; used when the request would have gone to its provider and nothing else is configured.
-AUTO_REVIEW_MODEL = "gpt-5.6-luna"
-AUTO_REVIEW_PROVIDER = "p1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +38,16 @@ class Catalog:
     service   the public name of the service, a synonym of the label wherever a user types one
     models    every id that routes here and is listed
     prefixes  name prefixes that route here whatever follows
+    aliases   whether it can stand behind the aliases
+    reviewer  a small and quick model for auto reviews that would go to this provider
     """
 
     label: str
     service: str
     models: tuple[str, ...]
     prefixes: tuple[str, ...] = ()
+    aliases: bool = False
+    reviewer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""What an event of a Responses stream means: output, progress, the end, or a failure and of which kind.
+"""Classifies the failures of every upstream: from the error it reports to a kind, a status and a time to wait.
 
-Pure decisions over one event dict; who acts on them is the transport's business.
+Events and bodies of all wires come here in one shape (see `failure_of`). Pure decisions; the transport acts on them.
 """
 
 from __future__ import annotations
@@ -9,12 +9,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-_ENDS = frozenset({"response.completed", "response.done", "response.incomplete"})
-_FAILURE_TYPES = frozenset({"response.failed", "response.error", "error"})
-
-#: An incomplete answer with one of these reasons is an ordinary end; the value is the stop reason.
-INCOMPLETE_REASONS = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
 
 _TRANSIENT_STATUSES = frozenset({500, 502, 503, 504})
 _TRANSIENT_WORDS = frozenset({"server_error", "internal_server_error", "internal_error"})
@@ -105,52 +99,28 @@ class Failure:
     code: str | None = None
 
 
-def incomplete_reason(event: Mapping[str, Any]) -> str | None:
-    """Why an end is not a complete one: `max_output_tokens`, `content_filter`, …, "unknown"; None for a complete
-    end."""
-    kind = event.get("type")
-    if not isinstance(kind, str) or kind not in _ENDS:
-        return None
-    response = event.get("response")
-    response = response if isinstance(response, Mapping) else {}
-    details = response.get("incomplete_details")
-    if kind != "response.incomplete" and response.get("status") != "incomplete" and details is None:
-        return None
-    reason = details.get("reason") if isinstance(details, Mapping) else None
-    return reason if isinstance(reason, str) else "unknown"
+def failure_of(event: Mapping[str, Any], *, now: float = 0.0, unknown: tuple[str, int] = ("upstream", 500)) -> Failure:
+    """The failure that an error event reports, or the body of an answer with an error status:
+    `{"type": "error", "status": 429, "error": {"code", "type", "message"}, "headers": {}}`, any of them missing.
 
-
-def failure_of(event: Mapping[str, Any], *, now: float = 0.0) -> Failure | None:
-    """The failure that an event reports, or None. `now`: epoch seconds, for answers that name a moment."""
-    kind = event.get("type")
-    if not isinstance(kind, str) or kind == "codex.rate_limits":
-        return None
-    error = _error_object(event)
-    if error is None:
-        reason = incomplete_reason(event)
-        if reason is not None and reason not in INCOMPLETE_REASONS:
-            return Failure("transient", 503, f"Incomplete response returned, reason: {reason}")
-    response = event.get("response")
-    failed = isinstance(response, Mapping) and response.get("status") == "failed"
-    if error is None and kind not in _FAILURE_TYPES and not failed:
-        return None
-    if error is None:  # the public API puts code and message of a stream error at the top level
+    now      epoch seconds, for answers that name a moment
+    unknown  kind and status of a failure that names nothing known
+    """
+    error = error_object(event)
+    if error is None:  # some put code and message at the top level
         error = {key: event[key] for key in ("code", "message", "param") if key in event}
-    return _failure(event, error, now)
+    return _failure(event, error, now, unknown)
 
 
-def _error_object(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    response = event.get("response")
-    for holder in (event, response):
-        error = holder.get("error") if isinstance(holder, Mapping) else None
-        if isinstance(error, str) and error:
-            return {"message": error}
-        if isinstance(error, Mapping):
-            return error
-    return None
+def error_object(holder: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The `error` member as an object; an error that is only a text is its message."""
+    error = holder.get("error")
+    if isinstance(error, str) and error:
+        return {"message": error}
+    return error if isinstance(error, Mapping) else None
 
 
-def _failure(event: Mapping[str, Any], error: Mapping[str, Any], now: float) -> Failure:
+def _failure(event: Mapping[str, Any], error: Mapping[str, Any], now: float, unknown: tuple[str, int]) -> Failure:
     code, kind_word = _word(error.get("code")), _word(error.get("type"))
     status = next(
         (
@@ -165,7 +135,7 @@ def _failure(event: Mapping[str, Any], error: Mapping[str, Any], now: float) -> 
     message = error.get("message")
     if not isinstance(message, str) or not message.strip():
         message = _DEFAULT_MESSAGES.get(code, "Upstream error")
-    kind, default = _kind(event.get("type"), code, kind_word, status, message.lower())
+    kind, default = _kind(code, kind_word, status, message.lower(), unknown)
     if kind == "context" and "context window" not in message.lower():
         message = f"context window exceeded: {message}"
     wait = retry_after_of(event, error, now=now)
@@ -174,7 +144,7 @@ def _failure(event: Mapping[str, Any], error: Mapping[str, Any], now: float) -> 
     return Failure(kind, 413 if kind == "context" else status or default, message, wait, code or None)
 
 
-def _kind(event_type: Any, code: str, word: str, status: int | None, text: str) -> tuple[str, int]:
+def _kind(code: str, word: str, status: int | None, text: str, unknown: tuple[str, int]) -> tuple[str, int]:
     """`(kind, default status)`; the order of the tests matters."""
     if "usage_limit_reached" in (code, word) or "insufficient_quota" in (code, word):
         return "usage_limit", 429
@@ -201,10 +171,9 @@ def _kind(event_type: Any, code: str, word: str, status: int | None, text: str) 
         return "transient", 503
     if any(phrase in text for phrase in _TRANSIENT_PHRASES):
         return "transient", 503
-    if status is not None or event_type in ("error", "response.error"):
-        other = "invalid_request" if status is not None and status < 500 else "upstream"
-        return _PERMANENT.get(status or 500, other), 500
-    return "transient", 503
+    if status is None:
+        return unknown
+    return _PERMANENT.get(status, "invalid_request" if status < 500 else "upstream"), 500
 
 
 #: Elsewhere the words mean something else: "too many tokens per minute" is a rate limit.
@@ -238,7 +207,7 @@ def retry_after_of(event: Mapping[str, Any], error: Mapping[str, Any], *, now: f
         event.get("retry_after_seconds"),
         headers.get("retry-after"),
     ):
-        seconds = _seconds(value)
+        seconds = as_seconds(value)
         if seconds is not None:
             return seconds
     reset = _reset_of(error, now)
@@ -253,14 +222,15 @@ def retry_after_of(event: Mapping[str, Any], error: Mapping[str, Any], *, now: f
 
 def _reset_of(error: Mapping[str, Any], now: float) -> float | None:
     """Seconds until a window begins anew."""
-    seconds = _seconds(error.get("resets_in_seconds"))
+    seconds = as_seconds(error.get("resets_in_seconds"))
     if seconds is not None:
         return seconds
-    moment = _seconds(error.get("resets_at"))
+    moment = as_seconds(error.get("resets_at"))
     return max(0.0, moment - now) if moment is not None and now else None
 
 
-def _seconds(value: Any) -> float | None:
+def as_seconds(value: Any) -> float | None:
+    """A sane number of seconds (or per cent) out of JSON, else None."""
     if isinstance(value, bool):
         return None
     try:
@@ -268,18 +238,3 @@ def _seconds(value: Any) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return seconds if 0 <= seconds < 1e12 else None
-
-
-def spent_window(event: Mapping[str, Any]) -> float | None:
-    """Seconds until the spent allowance of a `codex.rate_limits` event is back, or None when none is spent.
-
-    Only a hint: such an event never ends a stream by itself, and credits may go on paying.
-    """
-    limits, credit = event.get("rate_limits"), event.get("credits")
-    if not isinstance(limits, Mapping) or not limits.get("limit_reached"):
-        return None
-    if isinstance(credit, Mapping) and (credit.get("has_credits") or credit.get("unlimited")):
-        return None
-    windows = [window for key in ("primary", "secondary") if isinstance(window := limits.get(key), Mapping)]
-    spent = [window for window in windows if (_seconds(window.get("used_percent")) or 0) >= 100] or windows[:1]
-    return max((_seconds(window.get("reset_after_seconds")) or 0 for window in spent), default=0.0)

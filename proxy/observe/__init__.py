@@ -1,5 +1,5 @@
-"""Watching the proxy at work: log files, error captures, redaction, recorders.
+"""Observing the proxy: lifecycle events, the structured log, error captures, redaction, the project's name.
 
-Nothing here takes part in answering a request. Whatever fails in this package stays in it: a full disk or a
+Nothing here takes part in answering a request. A failure in this package stays in it: a full disk or a
 vanished directory costs records, never an answer.
 """

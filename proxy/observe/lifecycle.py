@@ -1,8 +1,8 @@
-"""What happens to a request, as data, and the two places such facts go: a recorder and a log.
+"""The events of a request's life, and the two protocols that receive what is observed: `Recorder` and `Log`.
 
-A request is told as a sequence of the events below, each a small frozen value. Whoever wants to watch (a
-monitor, a test) implements `Recorder`; whoever wants lines in a file implements `Log`. Both have a do-nothing
-form, which is the default everywhere, so no layer asks whether anybody listens.
+A request gives a sequence of the events below, each a small frozen value. A monitor or a test implements
+`Recorder`; a log of records implements `Log`. Both have a null implementation, which is the default everywhere, so no
+layer asks whether there is a receiver.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class ProjectResolved:
-    """The project the client works in, told from the working directory in its prompt."""
+    """The project the client works in, found by the working directory in its prompt."""
 
     project: str
 
@@ -69,7 +69,7 @@ class GenerationStarted:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One upstream read was passed on: its size in bytes and its number of events."""
+    """The data of one upstream read was passed on: its size in bytes and its number of events."""
 
     bytes: int
     chunks: int
@@ -77,7 +77,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class UsageUpdated:
-    """Token counts as far as known; None means no news."""
+    """Token counts as far as known; None means unchanged."""
 
     input_tokens: int | None
     output_tokens: int | None
@@ -123,7 +123,7 @@ Event = (
 
 
 class Recorder(Protocol):
-    """Somebody who watches requests. Called on the event loop, so it must return at once and never raise."""
+    """Receives the events of requests. Called on the event loop, so it must return at once and never raise."""
 
     def record(self, request_id: str, event: Event) -> None: ...
 
@@ -134,7 +134,7 @@ class Recorder(Protocol):
 
 
 class NullRecorder:
-    """Nobody watches."""
+    """Ignores every event."""
 
     wants_project = False
 
@@ -155,7 +155,7 @@ class Log(Protocol):
 
 
 class NullLog:
-    """Nothing is written."""
+    """Ignores every record."""
 
     def write(self, level: str, service: str, msg: str, **fields: Any) -> None:
         return None

@@ -1,10 +1,11 @@
-"""What every simulated upstream has: what tests may look at, a script, and the way a request takes."""
+"""What every simulated upstream has: a host, what tests may look at, a script, and the way of a request."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,8 +14,9 @@ from aiohttp import web
 
 from proxy.sandbox.ids import Ids
 from proxy.sandbox.model.reply import last_prompt
-from proxy.sandbox.play.actions import EVENT_STREAM, Move, Pace, Reply, play
+from proxy.sandbox.play.actions import Action, Pace, Reply
 from proxy.sandbox.play.http_faults import HttpFault
+from proxy.sandbox.play.player import EVENT_STREAM, play
 from proxy.sandbox.play.script import Place, Script, Step, Tables
 from proxy.sandbox.play.stream_faults import Fault
 from proxy.sandbox.recorder import KEPT_REQUESTS, Received, receive
@@ -32,6 +34,14 @@ CACHE_BLOCK = 128
 
 
 @dataclass(slots=True)
+class Host:
+    """The server that the simulated upstreams share. `origin` is known once it has its port."""
+
+    clock: Callable[[], float] = time.time
+    origin: str = ""
+
+
+@dataclass(slots=True)
 class Options:
     """The pace of answers."""
 
@@ -40,7 +50,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class ServedWire:
     """One way to be answered, and the faults that it knows."""
 
     place: Place
@@ -51,7 +61,7 @@ class Wire:
     def table(self) -> dict[str, Callable[..., Any]]:
         return {**self.http_faults, **self.faults}
 
-    def play(self, answer: Answer, fault: str, params: Mapping[str, Any]) -> Reply | list[Move]:
+    def play(self, answer: Answer, fault: str, params: Mapping[str, Any]) -> Reply | list[Action]:
         """What the fault makes of the answer."""
         if fault in self.http_faults:
             return self.http_faults[fault](**params)
@@ -62,7 +72,7 @@ class Wire:
 class Prepared:
     """A request that passed the checks. `instead` is the fault that comes when no step of the script does."""
 
-    wire: Wire
+    wire: ServedWire
     answer: Answer
     headers: Mapping[str, str] = field(default_factory=dict)  # of a stream
     instead: tuple[str, Mapping[str, Any]] | None = None
@@ -77,11 +87,11 @@ class Upstream:
 
     options: Options
 
-    def __init__(self, wires: tuple[Wire, ...], clock: Callable[[], float], more: Tables | None = None) -> None:
-        """`more`: the faults of places where no answer is asked for."""
-        self.clock = clock
-        self.origin = ""  # set when the server knows its port
-        self.script = Script({**{wire.place: wire.table for wire in wires}, **(more or {})})
+    def __init__(self, host: Host, options: Options, tables: Tables) -> None:
+        """`tables`: the faults of each place of this upstream, see `Script`."""
+        self.host = host
+        self.options = options
+        self.script = Script(tables)
         self.ids = Ids()
         self.requests: deque[Received] = deque(maxlen=KEPT_REQUESTS)
         self.total_requests = 0  # all of them ever
@@ -94,12 +104,17 @@ class Upstream:
         """The variables that point a proxy here."""
         raise NotImplementedError
 
-    def add_routes(self, app: web.Application) -> None:
-        raise NotImplementedError
+    def credentials(self, lifetime_s: int | None, expires_ms: int | None) -> dict[str, str]:
+        """A fresh sign-in as a client stores it: file name -> text, see `Tokens.stored`. Empty: there is no sign-in."""
+        return {}
 
     def trace_headers(self) -> dict[str, str]:
         """Headers of every answer but a refusal."""
         return {"x-request-id": self.ids.new("req")}
+
+    def clock(self) -> float:
+        """Now, in epoch seconds."""
+        return self.host.clock()
 
     def cached_tokens(self, key: str | None, tokens: int) -> int:
         """How much of a prompt of `tokens` the cache knew under the key, which now remembers this size."""
@@ -124,7 +139,7 @@ class Upstream:
                 self._idle.set()
 
     async def idle(self, timeout_s: float = 2.0) -> None:
-        """Returns when no request is being answered. Raises TimeoutError: somebody did not let go."""
+        """Returns when no request is being answered. Raises TimeoutError: a client keeps one open."""
         async with asyncio.timeout(timeout_s):
             await self._idle.wait()
 
@@ -133,11 +148,8 @@ class Upstream:
         with self.at_work():
             seen = await receive(request)
             self.note(seen)
-            try:
+            with refusals_noted(seen):
                 prepared = prepare(request, seen.body)
-            except Refused as refused:
-                seen.status = refused.status
-                return refused.response()
             outcome, pace = self.decide(prepared, seen.body)
             if isinstance(outcome, Reply):
                 seen.status = outcome.status
@@ -153,17 +165,15 @@ class Upstream:
         self.total_requests += 1
         self.requests.append(seen)
 
-    def decide(self, prepared: Prepared, body: Mapping[str, Any]) -> tuple[Reply | list[Move], Pace]:
+    def decide(self, prepared: Prepared, body: Mapping[str, Any]) -> tuple[Reply | list[Action], Pace]:
         """What to do and how fast, by the script's step for this request if there is one."""
         step = self.script.take(prepared.wire.place, body, last_prompt(prepared.answer.ask))
         return self._outcome(prepared, step), self._pace(step)
 
-    def _outcome(self, prepared: Prepared, step: Step | None) -> Reply | list[Move]:
+    def _outcome(self, prepared: Prepared, step: Step | None) -> Reply | list[Action]:
         wire, answer = prepared.wire, prepared.answer
-        if step is not None and step.reply is not None:
-            return step.reply
-        if step is not None and step.moves is not None:
-            return step.moves
+        if step is not None and step.outcome is not None:
+            return step.outcome
         if step is not None and step.fault is not None:
             return wire.play(answer, step.fault, step.params)
         if prepared.instead is not None:
@@ -176,3 +186,45 @@ class Upstream:
             delay = delay if step.word_delay_s is None else step.word_delay_s
             batch = step.events_per_write or batch
         return Pace(delay, batch)
+
+
+@contextmanager
+def refusals_noted(seen: Received) -> Iterator[None]:
+    """A refusal is the status of the request."""
+    try:
+        yield
+    except Refused as refused:
+        seen.status = refused.status
+        raise
+
+
+@web.middleware
+async def answer_refusals(request: web.Request, handler: Callable[[web.Request], Any]) -> web.StreamResponse:
+    """Turns a refusal into the answer."""
+    try:
+        response: web.StreamResponse = await handler(request)
+    except Refused as refused:
+        return refused.response()
+    return response
+
+
+@dataclass(frozen=True, slots=True)
+class Simulator:
+    """The entry of one simulated upstream: all that the sandbox must know to serve it.
+
+    `upstream` is the class of its state, which gets a host, `options` and the tables of faults, and which knows what
+    variables and credentials lead to it; `routes` are the routes of such a state. `more` are the faults of places
+    where no answer is asked for.
+    """
+
+    label: str
+    upstream: Callable[[Host, Any, Tables], Upstream]
+    options: type[Options]
+    wires: tuple[ServedWire, ...]
+    routes: Callable[[Any], Iterable[web.RouteDef]]
+    more: Tables = field(default_factory=dict)
+
+    @property
+    def tables(self) -> Tables:
+        """The faults of each place."""
+        return {**{wire.place: wire.table for wire in self.wires}, **self.more}

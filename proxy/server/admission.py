@@ -10,7 +10,7 @@ from proxy.config import Config
 from proxy.errors import BusyError
 
 
-class Permit:
+class AdmissionTicket:
     """What one request holds; leaving the `with` block gives everything back."""
 
     def __init__(self, admission: Admission) -> None:
@@ -36,7 +36,7 @@ class Permit:
         self._admission.bytes += size
         self._bytes += size
 
-    def __enter__(self) -> Permit:
+    def __enter__(self) -> AdmissionTicket:
         return self
 
     def __exit__(
@@ -58,13 +58,13 @@ class Admission:
         self.counts: Counter[str] = Counter()
         self.bytes = 0
 
-    def enter(self, permit: Permit, session: str | None) -> None:
+    def enter(self, ticket: AdmissionTicket, session: str | None) -> None:
         """Session first, then everybody."""
         config = self.config()
         if session is not None:
-            permit.take(f"session {session}", config.max_concurrent_per_session, "for one session")
-        permit.take("all", config.max_concurrent, "in all")
+            ticket.take(f"session {session}", config.max_concurrent_per_session, "for one session")
+        ticket.take("all", config.max_concurrent, "in all")
 
-    def select(self, permit: Permit, label: str) -> None:
+    def select(self, ticket: AdmissionTicket, label: str) -> None:
         """The provider's own limit, known only after routing."""
-        permit.take(f"provider {label}", self.config().max_concurrent_per_provider, f"by {label}")
+        ticket.take(f"provider {label}", self.config().max_concurrent_per_provider, f"by {label}")

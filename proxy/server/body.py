@@ -12,7 +12,7 @@ from aiohttp import web
 from proxy.config import Config
 from proxy.core.messages import decode_body
 from proxy.errors import ProxyError
-from proxy.server.admission import Permit
+from proxy.server.admission import AdmissionTicket
 from proxy.server.guard import check_json
 
 PACKED = frozenset({"gzip", "deflate"})
@@ -21,13 +21,15 @@ ENCODINGS = PACKED | {"", "identity"}
 MAX_PIECE = 256 * 1024
 
 
-async def read_json(request: web.BaseRequest, config: Config, permit: Permit, *, packed: bool) -> dict[str, Any]:
+async def read_json(
+    request: web.BaseRequest, config: Config, ticket: AdmissionTicket, *, packed: bool
+) -> dict[str, Any]:
     """The JSON object of a request. Raises ProxyError and InvalidRequest."""
     check_json(request)
-    return decode_body(await read_body(request, config, permit, packed=packed))
+    return decode_body(await read_body(request, config, ticket, packed=packed))
 
 
-async def read_body(request: web.BaseRequest, config: Config, permit: Permit, *, packed: bool) -> bytes:
+async def read_body(request: web.BaseRequest, config: Config, ticket: AdmissionTicket, *, packed: bool) -> bytes:
     """The decoded body, at most `max_body_bytes`. Raises ProxyError: 413, 415, 408, 429.
 
     packed  whether the runner leaves it to us to unpack bodies; otherwise aiohttp has done it
@@ -40,14 +42,14 @@ async def read_body(request: web.BaseRequest, config: Config, permit: Permit, *,
         raise _too_large(limit)
     try:
         async with asyncio.timeout(config.body_total_timeout_ms / 1000):
-            return await _read(request, config, permit, encoding if packed else "")
+            return await _read(request, config, ticket, encoding if packed else "")
     except TimeoutError:
         raise ProxyError("the request body took too long to arrive", kind="slow_request") from None
     except (web.HTTPException, web.RequestPayloadError, ValueError, zlib.error, EOFError):
         raise ProxyError("the request body could not be read", kind="invalid_request") from None
 
 
-async def _read(request: web.BaseRequest, config: Config, permit: Permit, encoding: str) -> bytes:
+async def _read(request: web.BaseRequest, config: Config, ticket: AdmissionTicket, encoding: str) -> bytes:
     pieces: list[bytes] = []
     size, limit = 0, config.max_body_bytes
     chunks = _chunks(request, config.body_idle_timeout_ms / 1000)
@@ -55,7 +57,7 @@ async def _read(request: web.BaseRequest, config: Config, permit: Permit, encodi
         size += len(piece)
         if size > limit:
             raise _too_large(limit)
-        permit.take_bytes(len(piece))
+        ticket.take_bytes(len(piece))
         pieces.append(piece)
     return b"".join(pieces)
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from aiohttp import web
 
 from proxy.core.invalid import InvalidRequest
 from proxy.core.reducer import BadAnswer
 from proxy.core.sse import encode_json
-from proxy.errors import ProxyError, RequestError, headers, messages_body, openai_body, openai_status
-from proxy.observe.lifecycle import Abandoned, Completed, Event, Failed
-from proxy.server.state import REQUEST_ID, STATE, State
-
-#: The API families: they differ in the envelope of an error.
-Family = Literal["messages", "openai"]
+from proxy.errors import ProxyError, RequestError, headers
+from proxy.observe.lifecycle import Abandoned, Completed, Event, Failed, Started
+from proxy.server.families import Family
+from proxy.server.state import REQUEST_ID, ROUTE, STATE, AppState
 
 STOPPED = "Request ended before completion: the proxy was stopped"
 LEFT = "Request ended before completion: the client left"
@@ -26,12 +24,12 @@ LEFT = "Request ended before completion: the client left"
 class Exchange:
     """Collects what is known about a request while it is served."""
 
-    def __init__(self, request: web.Request, endpoint: str, family: Family = "messages") -> None:
+    def __init__(self, request: web.Request) -> None:
         self.request = request
-        self.family: Family = family
-        self.state: State = request.app[STATE]
+        self.family = request[ROUTE].family
+        self.endpoint = request[ROUTE].endpoint
+        self.state = request.app[STATE]
         self.id = request[REQUEST_ID]
-        self.endpoint = endpoint
         self.provider: str | None = None
         self.model: str | None = None
         #: The answer once its head is out: then no other one can be given.
@@ -47,8 +45,7 @@ class Exchange:
     @property
     def left(self) -> bool:
         """Whether the client is gone."""
-        transport = self.request.transport
-        return transport is None or transport.is_closing()
+        return has_left(self.request)
 
     def break_off(self) -> None:
         """Ends the connection, so that what was sent does not look whole."""
@@ -63,6 +60,14 @@ class Exchange:
         known = {key: value for key, value in (common | fields).items() if value is not None}
         self.state.log.write(level, "server", msg, **known)
 
+    def arrived(self, session: str | None) -> None:
+        """Tells of the request, before anything is known of its body."""
+        self.record(Started(self.endpoint, session))
+        asked = {"method": self.request.method, "path": self.request.path}
+        if self.request.query_string:
+            asked["query"] = self.request.query_string
+        self.log("info", "request", **asked)
+
     def completed(self, status: int) -> None:
         """The whole answer was sent. Of this and the two below the first counts: a client may well leave between the
         last byte of its answer and the end of our work."""
@@ -75,7 +80,7 @@ class Exchange:
         """An error was answered: with a status, or `in_band` as an event of a stream that had begun."""
         if self._ends():
             return
-        status = 200 if in_band else status_of(error, self.family)
+        status = 200 if in_band else self.family.error_status(error)
         self.record(Failed(status, _one_line(error.message)))
         fields: dict[str, Any] = {"status": status, "ms": self._ms(), "message": _one_line(error.message)}
         if error.upstream_id:
@@ -107,15 +112,26 @@ class Exchange:
                 "provider": self.provider,
                 "model": self.model,
                 "countTokens": self.endpoint == "count_tokens",
-                "status": status_of(error, self.family),
+                "status": self.family.error_status(error),
                 "elapsedMs": self._ms(),
                 "message": error.message,
-                "response": {"json": error_body(error, self.id, self.family)},
+                "response": {"json": self.family.error_body(error, self.id)},
             },
         )
 
     def _ms(self) -> int:
         return round((time.monotonic() - self._started) * 1000)
+
+
+def has_left(request: web.BaseRequest) -> bool:
+    """Whether the connection of a request is closed, or about to be."""
+    transport = request.transport
+    return transport is None or transport.is_closing()
+
+
+def is_loss(error: BaseException, request: web.BaseRequest) -> bool:
+    """Whether an error only says that the client left. The same error of a connection of ours is none of that."""
+    return isinstance(error, ConnectionError) and has_left(request)
 
 
 def _one_line(text: str, limit: int = 500) -> str:
@@ -134,7 +150,7 @@ def as_proxy_error(error: Exception) -> ProxyError | None:
     return None
 
 
-def unforeseen(state: State, request_id: str, error: Exception) -> ProxyError:
+def unforeseen(state: AppState, request_id: str, error: Exception) -> ProxyError:
     """Logs a bug by the places it went through, never by its text, which may hold a prompt; returns what to tell."""
     places = []
     trace = error.__traceback__
@@ -156,14 +172,7 @@ def json_response(body: Any, *, status: int = 200, headers: Mapping[str, str] | 
     return web.Response(body=encode_json(body), status=status, headers=headers, content_type="application/json")
 
 
-def status_of(error: ProxyError, family: Family) -> int:
-    return openai_status(error) if family == "openai" else error.status
-
-
-def error_body(error: ProxyError, request_id: str, family: Family) -> dict[str, Any]:
-    return openai_body(error) if family == "openai" else messages_body(error, request_id)
-
-
-def error_response(error: ProxyError, request_id: str, family: Family = "messages") -> web.Response:
-    """The envelope of an API family, with status and retry hints."""
-    return json_response(error_body(error, request_id, family), status=status_of(error, family), headers=headers(error))
+def error_response(error: ProxyError, request_id: str, family: Family) -> web.Response:
+    """The envelope of a client API, with status and retry hints."""
+    body, status = family.error_body(error, request_id), family.error_status(error)
+    return json_response(body, status=status, headers=headers(error))

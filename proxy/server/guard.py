@@ -1,4 +1,4 @@
-"""Who may ask: the checks in front of every route but `/healthz`.
+"""Who may ask: the checks in front of every route that is not exempt.
 
 The danger is a web page in the user's browser. It can send requests to loopback without seeing the answer, and with a
 rebound host name see it too. So the Host must be one of ours, an Origin must be our own, and bodies must say that
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -22,7 +24,33 @@ _CONTAINER_HOSTS = frozenset({"host.docker.internal", "host.containers.internal"
 _SINGLE = ("Host", "Content-Type", "Content-Length", "Content-Encoding", "Transfer-Encoding", "Origin")
 
 
-def check(request: web.BaseRequest, config: Config) -> None:
+@dataclass(frozen=True, slots=True)
+class KeyPlace:
+    """A header that may carry the caller's key, behind a scheme or alone.
+
+    >>> str(BEARER), str(API_KEY)
+    ('`Authorization: Bearer …`', '`x-api-key`')
+    """
+
+    header: str
+    scheme: str = ""
+
+    def __str__(self) -> str:
+        return f"`{self.header}: {self.scheme} …`" if self.scheme else f"`{self.header}`"
+
+    def key_in(self, request: web.BaseRequest) -> str:
+        value = request.headers.get(self.header, "")
+        if not self.scheme:
+            return value
+        scheme, _, key = value.partition(" ")
+        return key.strip() if scheme.lower() == self.scheme.lower() else ""
+
+
+BEARER = KeyPlace("Authorization", "Bearer")
+API_KEY = KeyPlace("x-api-key")
+
+
+def check(request: web.BaseRequest, config: Config, key_places: Sequence[KeyPlace]) -> None:
     """Raises ProxyError when the request must not be served."""
     for name in _SINGLE:
         if len(request.headers.getall(name, ())) > 1:
@@ -33,7 +61,7 @@ def check(request: web.BaseRequest, config: Config) -> None:
             f"Host {_shown(host)} is not allowed; add it to PROXY_ALLOWED_HOSTS if it is yours", kind="permission"
         )
     _check_browser(request, host)
-    _check_key(request, config)
+    _check_key(request, config, key_places)
 
 
 def _shown(value: str) -> str:
@@ -81,17 +109,12 @@ def _check_browser(request: web.BaseRequest, host: str | None) -> None:
         raise ProxyError(f"Origin {_shown(origin)} is not allowed", kind="permission")
 
 
-def _check_key(request: web.BaseRequest, config: Config) -> None:
+def _check_key(request: web.BaseRequest, config: Config, places: Sequence[KeyPlace]) -> None:
     if config.api_key is None:
         return
-    scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
-    given = bearer.strip() if scheme.lower() == "bearer" else ""
-    for candidate in (given, request.headers.get("x-api-key", "")):
-        if hmac.compare_digest(candidate.encode("utf-8", "replace"), config.api_key.reveal().encode()):
-            return
-    raise ProxyError(
-        "this proxy wants its key (PROXY_API_KEY) as `Authorization: Bearer …` or `x-api-key`", kind="sign_in"
-    )
+    wanted = config.api_key.reveal().encode()
+    if not any(hmac.compare_digest(place.key_in(request).encode("utf-8", "replace"), wanted) for place in places):
+        raise ProxyError(f"this proxy wants its key (PROXY_API_KEY) as {' or '.join(map(str, places))}", kind="sign_in")
 
 
 def check_json(request: web.BaseRequest) -> None:

@@ -4,6 +4,7 @@ provider."""
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,53 +13,68 @@ from typing import Any
 from aiohttp import web
 
 from proxy.config import Config
+from proxy.core.ingress import Ingress
 from proxy.core.invalid import cut
 from proxy.core.routing import Route, catalog_text, normalise_model, route
 from proxy.errors import RequestError
-from proxy.observe.lifecycle import ModelResolved, ProjectResolved, ProviderSelected, Sequenced, Started
+from proxy.observe.lifecycle import ModelResolved, ProjectResolved, ProviderSelected, Sequenced
 from proxy.observe.project import find_working_directory, project_name
-from proxy.providers.contract import Provider, Target
-from proxy.server.admission import Permit
-from proxy.server.exchange import Exchange, as_proxy_error, error_response, json_response, unforeseen
+from proxy.providers.contract import Call, Provider, Target
+from proxy.server.admission import AdmissionTicket
+from proxy.server.exchange import Exchange, as_proxy_error, error_response, is_loss, json_response, unforeseen
+from proxy.server.renderers import RenderContext
 from proxy.server.state import header_values
-from proxy.server.stream import STALL_S
+from proxy.server.stream import fold_stream, send_stream
 
 #: header name in lower case -> all its values
 HeaderValues = Mapping[str, list[str]]
-Work = Callable[[Exchange, HeaderValues, Permit], Awaitable[web.StreamResponse]]
+Work = Callable[[Exchange, HeaderValues, AdmissionTicket], Awaitable[web.StreamResponse]]
 
 
-async def serve(exchange: Exchange, session_headers: Sequence[str], work: Work) -> web.StreamResponse:
-    """Runs one request; every failure becomes an answer in the caller's format.
-
-    session_headers  names that may carry the session, in order of preference
-    """
-    values = header_values(exchange.request)
-    session = first_value(values, session_headers)
-    exchange.record(Started(exchange.endpoint, session))
-    asked = {"method": exchange.request.method, "path": exchange.request.path}
-    if exchange.request.query_string:
-        asked["query"] = exchange.request.query_string
-    exchange.log("info", "request", **asked)
-    with exchange.state.running.one(), Permit(exchange.state.admission) as permit:
+async def run(request: web.Request, work: Work) -> web.StreamResponse:
+    """Runs one model request; every failure becomes an answer in the caller's format."""
+    exchange = Exchange(request)
+    values = header_values(request)
+    session = first_value(values, exchange.family.session_headers)
+    exchange.arrived(session)
+    with exchange.state.running.one(), AdmissionTicket(exchange.state.admission) as ticket:
         try:
-            exchange.state.admission.enter(permit, session)
-            return await work(exchange, values, permit)
+            exchange.state.admission.enter(ticket, session)
+            return await work(exchange, values, ticket)
         except asyncio.CancelledError:
             exchange.abandoned()
             raise
         except Exception as error:
-            if isinstance(error, ConnectionError) and exchange.left:
-                exchange.abandoned()
-                if exchange.response is None:
-                    raise
-                return exchange.response
-            known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
-            exchange.failed(known, in_band=exchange.response is not None)
-            if exchange.response is not None:
-                exchange.break_off()
-                return exchange.response
-            return error_response(known, exchange.id, exchange.family)
+            return _failed(exchange, error)
+
+
+def _failed(exchange: Exchange, error: Exception) -> web.StreamResponse:
+    """What is answered after an error; an answer that was begun is broken off. Raises what says that the client left
+    before that."""
+    response = exchange.response
+    if is_loss(error, exchange.request):
+        exchange.abandoned()
+        if response is None:
+            raise error
+        return response
+    known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
+    exchange.failed(known, in_band=response is not None)
+    if response is None:
+        return error_response(known, exchange.id, exchange.family)
+    exchange.break_off()
+    return response
+
+
+async def answer(exchange: Exchange, provider: Provider, call: Call, ingress: Ingress) -> web.StreamResponse:
+    """Asks the provider and sends what it answers, in the format of the client API, streamed or whole."""
+    state = exchange.state
+    created = int(state.clock())
+    context = RenderContext(ingress, uuid.uuid4().hex, call.model, created, state.timers.no_pings)
+    renderer = exchange.family.renderer(context)
+    batches = provider.stream(call)
+    if ingress.stream:
+        return await send_stream(exchange, batches, renderer)
+    return await send_json(exchange, await fold_stream(exchange, batches, renderer))
 
 
 def first_value(values: HeaderValues, names: Sequence[str]) -> str | None:
@@ -79,9 +95,9 @@ async def send_json(exchange: Exchange, body: Mapping[str, Any]) -> web.Response
 
 @asynccontextmanager
 async def reading_client(exchange: Exchange) -> AsyncIterator[None]:
-    """While inside, a client that takes nothing for STALL_S is given up."""
+    """While inside, a client that takes nothing for long is given up."""
     try:
-        async with asyncio.timeout(STALL_S):
+        async with asyncio.timeout(exchange.state.timers.stall):
             yield
     except TimeoutError:
         exchange.abandoned()
@@ -136,10 +152,10 @@ def unknown_model(exchange: Exchange, config: Config, what: str) -> RequestError
     return RequestError(f"{what} {catalog_text(exchange.state.served, config.alias_provider)}", param="model")
 
 
-def provider_of(exchange: Exchange, choice: Choice, permit: Permit) -> Provider:
+def provider_of(exchange: Exchange, choice: Choice, ticket: AdmissionTicket) -> Provider:
     """The provider of a choice, when it has room for one more. Raises BusyError."""
     provider = exchange.state.providers[choice.route.label]
-    exchange.state.admission.select(permit, provider.label)
+    exchange.state.admission.select(ticket, provider.label)
     return provider
 
 

@@ -1,17 +1,16 @@
-"""How an answer looks on the route that it was asked on: events of the hub to bytes of a stream, or to one object."""
+"""How an answer looks in each client API: events of the hub to bytes of a stream, or to one object."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from proxy.core.convert.messages_to_chat_reply import ChatReply
 from proxy.core.convert.messages_to_responses_reply import ResponsesReply
+from proxy.core.ingress import Ingress
 from proxy.core.messages import PING, Event, Fold
 from proxy.core.sse import encode_data, encode_events
 from proxy.errors import ProxyError, messages_event, openai_body, responses_failure
-
-#: Older clients do not count pings as life and hang up after 300 s; after this long something else is sent.
-LIFE_S = 120.0
 
 _EMPTY_DELTAS = {
     "text": {"type": "text_delta", "text": ""},
@@ -19,7 +18,7 @@ _EMPTY_DELTAS = {
     "tool_use": {"type": "input_json_delta", "partial_json": ""},
     "server_tool_use": {"type": "input_json_delta", "partial_json": ""},
 }
-_STILL_HERE: Event = {
+_EMPTY_MESSAGE_DELTA: Event = {
     "type": "message_delta",
     "delta": {"stop_reason": None, "stop_sequence": None},
     "usage": {"output_tokens": 0},
@@ -27,20 +26,38 @@ _STILL_HERE: Event = {
 _DONE = b"data: [DONE]\n\n"
 
 
-class Form(Protocol):
-    """One answer in the form of its route. Use once, for a stream or for a whole reply.
+@dataclass(frozen=True, slots=True)
+class RenderContext:
+    """What a renderer may need to know of its request.
 
-    has_incomplete  whether the form can say that a tool call is not complete, so that an answer may end inside one
+    ingress     the parsed request
+    answer_id   unique, without a prefix
+    model       the name asked for
+    created     epoch seconds
+    no_pings_s  after this long with nothing but pings something else is sent
+    """
+
+    ingress: Ingress
+    answer_id: str
+    model: str
+    created: int
+    no_pings_s: float
+
+
+class Renderer(Protocol):
+    """One answer in the format of a client API. Use once, for a stream or for a whole reply.
+
+    has_incomplete  whether the API can say that a tool call is not complete, so that an answer may end inside one
     """
 
     has_incomplete: bool
 
     def encode(self, events: list[Event], now: float) -> bytes:
-        """A batch as bytes; b"" when it says nothing in this form. Raises BadAnswer."""
+        """A batch as bytes; b"" when this API has nothing for it. Raises BadAnswer."""
         ...
 
-    def sign_of_life(self, now: float) -> bytes:
-        """What is sent into a long silence."""
+    def keepalive(self, now: float) -> bytes:
+        """What is sent during a long silence."""
         ...
 
     def failure(self, error: ProxyError) -> bytes:
@@ -56,15 +73,16 @@ class Form(Protocol):
         ...
 
 
-class MessagesForm:
-    """The Messages API: the hub's own."""
+class MessagesRenderer:
+    """The Messages API: the hub's own format."""
 
     has_incomplete = False
 
-    def __init__(self) -> None:
+    def __init__(self, context: RenderContext) -> None:
+        self._no_pings_s = context.no_pings_s
         self._fold = Fold()
         self._open: tuple[int, str] | None = None
-        self._alive: float | None = None
+        self._active_at: float | None = None
 
     def encode(self, events: list[Event], now: float) -> bytes:
         for event in events:
@@ -73,18 +91,22 @@ class MessagesForm:
                 self._open = (event["index"], block) if block in _EMPTY_DELTAS else None
             elif event["type"] == "content_block_stop":
                 self._open = None
-        if self._alive is None or events[-1]["type"] != "ping":
-            self._alive = now
+        if self._active_at is None or events[-1]["type"] != "ping":
+            self._active_at = now
         return encode_events(events)
 
-    def sign_of_life(self, now: float) -> bytes:
-        """An empty delta of the open block, which every client counts as life; otherwise a ping, and once in a while
-        more than that."""
+    def keepalive(self, now: float) -> bytes:
+        """An empty delta of the open block, which every client counts as activity; otherwise a ping, and once in a
+        while a message delta, since older clients ignore pings."""
         if self._open is not None:
             index, kind = self._open
             event = {"type": "content_block_delta", "index": index, "delta": _EMPTY_DELTAS[kind]}
         else:
-            event = PING if self._alive is not None and now - self._alive < LIFE_S else _STILL_HERE
+            event = (
+                PING
+                if self._active_at is not None and now - self._active_at < self._no_pings_s
+                else _EMPTY_MESSAGE_DELTA
+            )
         return self.encode([event], now)
 
     def failure(self, error: ProxyError) -> bytes:
@@ -97,19 +119,24 @@ class MessagesForm:
         return self._fold.message if self._fold.complete else None
 
 
-class ChatForm:
+class ChatRenderer:
     """`chat.completion`, or its chunks up to `[DONE]`."""
 
     has_incomplete = True
 
-    def __init__(self, reply: ChatReply) -> None:
-        self._reply = reply
+    def __init__(self, context: RenderContext) -> None:
+        self._reply = ChatReply(
+            context.ingress,
+            completion_id=f"chatcmpl-{context.answer_id}",
+            created=context.created,
+            model=context.model,
+        )
 
     def encode(self, events: list[Event], now: float) -> bytes:
         data = encode_data(self._reply.feed(events))
         return data + _DONE if self._reply.finished else data
 
-    def sign_of_life(self, now: float) -> bytes:
+    def keepalive(self, now: float) -> bytes:
         return b": keepalive\n\n"
 
     def failure(self, error: ProxyError) -> bytes:
@@ -122,19 +149,21 @@ class ChatForm:
         return self._reply.completion if self._reply.finished else None
 
 
-class ResponsesForm:
-    """A response object, or the events that build it. Codex CLI counts only data events as life, so its sign of life is
-    one."""
+class ResponsesRenderer:
+    """A response object, or the events that build it. Codex CLI counts only data events as activity, so the keepalive
+    is one."""
 
     has_incomplete = True
 
-    def __init__(self, reply: ResponsesReply) -> None:
-        self._reply = reply
+    def __init__(self, context: RenderContext) -> None:
+        self._reply = ResponsesReply(
+            context.ingress, response_id=context.answer_id, created=context.created, model=context.model
+        )
 
     def encode(self, events: list[Event], now: float) -> bytes:
         return encode_events(self._reply.feed(events))
 
-    def sign_of_life(self, now: float) -> bytes:
+    def keepalive(self, now: float) -> bytes:
         return encode_events([self._reply.keepalive()])
 
     def failure(self, error: ProxyError) -> bytes:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-
-from proxy.core.routing import ALIAS_PROVIDERS
 
 IDLE_S = 30 * 60.0
 MAX_SESSIONS = 10_000
@@ -20,14 +18,20 @@ class _Session:
 
 
 class Sessions:
-    """Bounded table: an entry dies 30 minutes after its last request, and the oldest goes when the table is full.
+    """Bounded table: an entry expires 30 minutes after its last request, and the oldest goes when the table is full.
 
     Affinity serves one purpose: a conversation on P2 sends its background requests under names like `haiku`, and
-    those must follow it there. Only explicit models of P1 and P2 set it.
+    those must follow it there. Only explicit models of providers that can serve aliases set it.
+
+    followed  the labels of those providers
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, clock: Callable[[], float], followed: Collection[str], *, max_sessions: int = MAX_SESSIONS
+    ) -> None:
         self._clock = clock
+        self._followed = followed
+        self._max_sessions = max_sessions
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
 
     def affinity(self, session: str | None) -> str | None:
@@ -45,11 +49,11 @@ class Sessions:
         entry = self._alive(session)
         if entry is None:
             entry = self._sessions[session] = _Session(self._clock())
-            if len(self._sessions) > MAX_SESSIONS:
+            if len(self._sessions) > self._max_sessions:
                 self._sessions.popitem(last=False)
         entry.seen = self._clock()
         entry.sequence += 1
-        if explicit and label in ALIAS_PROVIDERS:
+        if explicit and label in self._followed:
             entry.affinity = label
         return entry.sequence
 

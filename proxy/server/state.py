@@ -12,18 +12,39 @@ from proxy.core.routing import Catalog
 from proxy.observe.lifecycle import Log, Recorder
 from proxy.providers.contract import Provider
 from proxy.server.admission import Admission
+from proxy.server.families import ClientRoute
 from proxy.server.running import Running
 from proxy.server.sessions import Sessions
 
 
+@dataclass(frozen=True, slots=True)
+class StreamTimers:
+    """The times of an answer that is being sent, in seconds.
+
+    tick       how often the watch over a client looks
+    keepalive  silence after which something is sent: boxes on the way cut idle connections after a minute
+    no_pings   silence after which something else than a ping is sent: older clients do not count pings as activity and
+               hang up after 300 s
+    stall      a reader that takes nothing for this long is gone, whatever its connection says
+    """
+
+    tick: float = 0.5
+    keepalive: float = 15.0
+    no_pings: float = 120.0
+    stall: float = 300.0
+
+
+TIMERS = StreamTimers()
+
+
 @dataclass(frozen=True)
-class State:
+class AppState:
     """Shared by all requests of one application.
 
     config    the settings as they are now
     known     every catalogue, also of providers that are not served
     packed    whether the runner leaves bodies packed
-    openai    whether the OpenAI-style routes exist; decided once, at the start
+    routes    what the application was given to serve, decided once, at the start
     """
 
     config: Callable[[], Config]
@@ -33,8 +54,9 @@ class State:
     sessions: Sessions
     admission: Admission
     clock: Callable[[], float]
+    timers: StreamTimers = TIMERS
     packed: bool = False
-    openai: bool = False
+    routes: dict[web.AbstractRoute, ClientRoute] = field(default_factory=dict)
     running: Running = field(default_factory=Running)
     providers: dict[str, Provider] = field(default_factory=dict)
 
@@ -44,10 +66,12 @@ class State:
         return [catalog for catalog in self.known if catalog.label in self.providers]
 
 
-STATE: web.AppKey[State] = web.AppKey("state", State)
+STATE: web.AppKey[AppState] = web.AppKey("state", AppState)
 
 #: The id of a request: in its answer's headers, the log, the monitor.
 REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
+#: The row of the table of routes that a request found.
+ROUTE: web.RequestKey[ClientRoute] = web.RequestKey("route", ClientRoute)
 
 
 def header_values(request: web.BaseRequest) -> Mapping[str, list[str]]:

@@ -17,15 +17,8 @@ from aiohttp import web
 from proxy.core.messages import PING, Event
 from proxy.errors import CallCutError, ProxyError
 from proxy.observe.lifecycle import GenerationStarted, Progress, UsageUpdated
-from proxy.server.exchange import Exchange, as_proxy_error, unforeseen
-from proxy.server.renderers import Form
-
-#: How often the watch looks.
-TICK_S = 0.5
-#: Silence after which something is sent. Boxes on the way cut idle connections after a minute.
-KEEPALIVE_S = 15.0
-#: A reader that takes nothing for this long is gone, whatever its connection says.
-STALL_S = 300.0
+from proxy.server.exchange import Exchange, as_proxy_error, is_loss, unforeseen
+from proxy.server.renderers import Renderer
 
 HEADERS = {
     "Content-Type": "text/event-stream",
@@ -38,16 +31,16 @@ class EventWriter:
     """Writes one stream. `begun` tells whether the status line is out, after which errors are events; `complete`,
     whether the answer is out whole."""
 
-    def __init__(self, exchange: Exchange, form: Form, grace_s: float) -> None:
+    def __init__(self, exchange: Exchange, renderer: Renderer) -> None:
         loop = asyncio.get_running_loop()
         self._exchange = exchange
-        self._request = exchange.request
-        self._form = form
-        self._grace_s = grace_s
+        self._renderer = renderer
+        self._timers = exchange.state.timers
+        self._grace_s = exchange.state.config().stream_grace_ms / 1000
         self._now = loop.time
         self._lock = asyncio.Lock()
         self._held: list[Event] = []
-        self._observer = Observer(exchange)
+        self._observer = AnswerObserver(exchange)
         self._arrived = self._written = loop.time()
         self._writing_since = loop.time()
         self._over = False
@@ -71,7 +64,7 @@ class EventWriter:
     async def fail(self, error: ProxyError) -> None:
         """The error as the last event."""
         self._over = True
-        await self._write_data(self._form.failure(error), 1)
+        await self._write_data(self._renderer.failure(error), 1)
 
     async def end(self) -> web.StreamResponse:
         """The end of the body, after the last event."""
@@ -83,23 +76,25 @@ class EventWriter:
             await response.write_eof()
         return response
 
+    @property
+    def stalled(self) -> bool:
+        """Whether the client has taken nothing of what is being written for too long."""
+        return self._lock.locked() and self._now() - self._writing_since > self._timers.stall
+
     async def tick(self) -> None:
-        """Fills a silence; called by the watch. Never behind the last event, nor while something is written."""
+        """Fills a silence; called by the watch. Never after the last event, nor while something is written."""
         now = self._now()
-        if self._lock.locked():
-            if now - self._writing_since > STALL_S:
-                raise ConnectionResetError("the client stopped reading")
-        elif self._over:
+        if self._lock.locked() or self._over:
             return
-        elif not self.begun:
+        if not self.begun:
             if self._held and now - self._arrived >= self._grace_s:
                 events, self._held = self._held, []
                 await self._write([*events, PING])
-        elif now - self._written >= KEEPALIVE_S:
-            await self._write_data(self._form.sign_of_life(now), 1)
+        elif now - self._written >= self._timers.keepalive:
+            await self._write_data(self._renderer.keepalive(now), 1)
 
     async def _write(self, events: list[Event]) -> None:
-        data = self._form.encode(events, self._now())
+        data = self._renderer.encode(events, self._now())
         over = events[-1]["type"] == "message_stop"
         self._over = self._over or over
         self._observer.see(events)
@@ -115,14 +110,14 @@ class EventWriter:
             response = self._exchange.response
             if response is None:
                 response = self._exchange.response = web.StreamResponse(headers=HEADERS | self._exchange.id_headers)
-                await response.prepare(self._request)
+                await response.prepare(self._exchange.request)
                 self._exchange.log("info", "response_started", status=200)
             await response.write(data)
             self._written = self._now()
         self._exchange.record(Progress(len(data), events))
 
 
-class Observer:
+class AnswerObserver:
     """Tells the watchers of an exchange what they need to know of its answer."""
 
     def __init__(self, exchange: Exchange) -> None:
@@ -153,72 +148,101 @@ def record_usage(exchange: Exchange, event: Event) -> None:
 @asynccontextmanager
 async def watched(exchange: Exchange, writer: EventWriter | None = None) -> AsyncIterator[None]:
     """While inside, a client that leaves cancels the current task within a second, in whatever runner the application
-    is mounted; and `writer` gets its ticks."""
+    is mounted; and `writer` gets its ticks. Raises what failed in one of them as a ProxyError."""
     task = asyncio.current_task()
     if task is None:
         raise RuntimeError("not in a task")
     watch = asyncio.create_task(_watch(exchange, task, writer))
     try:
         yield
+    except asyncio.CancelledError:
+        error = watch.exception() if watch.done() and not watch.cancelled() else None
+        if error is None or task.uncancel():  # the client left, or somebody else wants the end as well
+            raise
+        raise error from None
     finally:
         watch.cancel()
         await asyncio.wait({watch})  # awaiting it would swallow a cancellation of our own
         if not watch.cancelled():
-            watch.exception()
+            watch.exception()  # raised above, and logged where it came from
 
 
 async def _watch(exchange: Exchange, work: asyncio.Task[Any], writer: EventWriter | None) -> None:
+    """Cancels the work once the client is gone. What failed here while a silence was filled cancels it too, and is
+    raised: `watched` turns the cancellation into it."""
+    try:
+        await _until_gone(exchange, writer)
+    except Exception as error:
+        known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
+        if _cancel(work):
+            raise known from None
+    else:
+        _cancel(work)
+
+
+def _cancel(work: asyncio.Task[Any]) -> bool:
+    """Not twice, since that would cut the clean-up short: the runner may have been quicker. Whether it was us."""
+    return not work.cancelling() and work.cancel()
+
+
+async def _until_gone(exchange: Exchange, writer: EventWriter | None) -> None:
+    """Returns when the client left or takes nothing any more."""
+    timers = exchange.state.timers
     while True:
-        await asyncio.sleep(TICK_S)
-        if exchange.left:
-            break
+        await asyncio.sleep(timers.tick)
+        if exchange.left or (writer is not None and writer.stalled):
+            return
         if writer is not None:
             try:
-                async with asyncio.timeout(STALL_S):
+                async with asyncio.timeout(timers.stall) as limit:
                     await writer.tick()
-            except (OSError, RuntimeError):  # the connection broke, or took nothing, while we wrote
-                break
-    if not work.cancelling():  # the runner may have been quicker; twice would cut the clean-up short
-        work.cancel()
+            except Exception as error:
+                if limit.expired() or is_loss(error, exchange.request):
+                    return
+                raise
 
 
 async def send_stream(
-    exchange: Exchange, batches: AsyncGenerator[list[Event], None], form: Form, grace_s: float
+    exchange: Exchange, batches: AsyncGenerator[list[Event], None], renderer: Renderer
 ) -> web.StreamResponse:
     """Streams an answer. Raises ProxyError as long as nothing was written; afterwards errors are events."""
-    writer = EventWriter(exchange, form, grace_s)
-    if form.has_incomplete:
+    writer = EventWriter(exchange, renderer)
+    if renderer.has_incomplete:
         batches = _with_cut_calls(batches)
-    async with watched(exchange, writer), aclosing(batches):
-        try:
+    try:
+        async with watched(exchange, writer), aclosing(batches):
             async for batch in batches:
                 await writer.send(batch)
             if not writer.complete:
                 raise ProxyError("the provider ended its answer without an end", kind="bad_answer")
-        except Exception as error:
-            if isinstance(error, ConnectionError) and exchange.left:
-                raise
-            known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
-            if not writer.begun:
-                raise known from None
-            if not writer.complete:
-                await writer.fail(known)
-                exchange.failed(known, in_band=True)
+            return await writer.end()
+    except Exception as error:
+        if is_loss(error, exchange.request):
+            raise
+        known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
+        if not writer.begun:
+            raise known from None
+    async with watched(exchange, writer):
+        if not writer.complete:
+            await writer.fail(known)
+            exchange.failed(known, in_band=True)
         return await writer.end()
 
 
-async def fold_stream(exchange: Exchange, batches: AsyncGenerator[list[Event], None], form: Form) -> dict[str, Any]:
+async def fold_stream(
+    exchange: Exchange, batches: AsyncGenerator[list[Event], None], renderer: Renderer
+) -> dict[str, Any]:
     """The same answer as one object. Raises ProxyError."""
-    observer = Observer(exchange)
+    observer = AnswerObserver(exchange)
     batches = _with_cut_calls(batches)
     async with watched(exchange), aclosing(batches):
         async for batch in batches:
             try:
-                form.fold(batch)
+                renderer.fold(batch)
             except OverflowError as error:
                 raise ProxyError(str(error), kind="bad_answer") from None
             observer.see(batch)
-    reply = form.reply()
+    reply = renderer.reply()
     if reply is None:
         raise ProxyError("the provider ended its answer without an end", kind="bad_answer")
     return reply

@@ -1,13 +1,18 @@
-"""Reference pages out of the tables that the program runs on."""
+"""Reference pages, and tables within other pages, out of the tables that the program runs on."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from proxy.config import SETTINGS, Setting
 from proxy.errors import KINDS
+from proxy.loading import SETTINGS
+from proxy.providers.registry import PROVIDERS
+from proxy.settings import Setting
 
-DOCS = Path(__file__).parents[2] / "docs" / "reference"
+ROOT = Path(__file__).parents[2]
+
+#: A table that is written here begins and ends so, in a page that is otherwise written by hand.
+_BEGIN, _END = "<!-- written by scripts/reference -->\n", "<!-- end -->\n"
 
 _WHEN = {
     "invalid_request": "the request is wrong; the message says where",
@@ -118,9 +123,39 @@ def errors_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"settings.md": settings_page, "errors.md": errors_page}
+def readme() -> str:
+    rows = [
+        f"| {entry.label} | {entry.product} | {entry.state} | {', '.join(f'`{model}`' for model in entry.examples.values())} |"
+        for entry in PROVIDERS
+    ]
+    return _with_table("README.md", ["| label | subscription | state | for example |", "|---|---|---|---|", *rows])
+
+
+def cli_page() -> str:
+    rows = [
+        f"| {entry.label} | {entry.catalog.service} | {entry.product} | {entry.sign_in} |"
+        for entry in PROVIDERS
+        if entry.account is not None
+    ]
+    head = ["| label | or | subscription | `auth login` |", "|---|---|---|---|"]
+    return _with_table("docs/reference/cli.md", [*head, *rows])
+
+
+def _with_table(page: str, lines: list[str]) -> str:
+    before, _, rest = (ROOT / page).read_text().partition(_BEGIN)
+    after = rest.partition(_END)[2]
+    return before + _BEGIN + "".join(line + "\n" for line in lines) + _END + after
+
+
+#: page -> its text
+PAGES = {
+    "README.md": readme,
+    "docs/reference/cli.md": cli_page,
+    "docs/reference/errors.md": errors_page,
+    "docs/reference/settings.md": settings_page,
+}
 
 
 if __name__ == "__main__":
     for name, page in PAGES.items():
-        (DOCS / name).write_text(page())
+        (ROOT / name).write_text(page())

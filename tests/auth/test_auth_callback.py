@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from proxy.auth import callback
 from proxy.auth.callback import CallbackListener, judge
 from proxy.errors import SignInError
 
@@ -162,9 +161,8 @@ async def test_time_limit() -> None:
             await listener.run(double)
 
 
-async def test_slow_and_surplus_connections_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(callback, "MAX_CONNECTIONS", 1)
-    async with listening(read_timeout_s=0.05) as listener:
+async def test_slow_and_surplus_connections_are_dropped() -> None:
+    async with listening(read_timeout_s=0.05, max_connections=1) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
         writer.write(b"GET /auth")
         await asyncio.sleep(0.01)

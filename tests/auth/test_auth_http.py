@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from proxy.auth import http
-from proxy.auth.http import Answer, IssuerFailure, TokenClient
+from proxy.auth.http import IssuerFailure, TokenClient, TokenResponse
 from proxy.core.secret import Secret
 
 Serve = Callable[[Callable[[web.Request], Awaitable[web.StreamResponse]]], Awaitable[str]]
@@ -43,8 +43,8 @@ async def client() -> AsyncIterator[TokenClient]:
         assert not session.closed
 
 
-def answer(status: int, data: dict[str, Any], text: str = "") -> Answer:
-    return Answer(status, text, data)
+def answer(status: int, data: dict[str, Any], text: str = "") -> TokenResponse:
+    return TokenResponse(status, text, data)
 
 
 async def test_form_and_json_are_sent_and_answers_read(client: TokenClient, serve: Serve) -> None:
@@ -110,19 +110,19 @@ async def test_other_bodies_have_no_data(client: TokenClient, serve: Serve, body
     assert (await client.post_form(await serve(handler), {})).data == {}
 
 
-async def test_refused_connection_is_tried_twice(client: TokenClient, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_refused_connection_is_tried_twice() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/token"
     tries = []
-    once = TokenClient._post_once
 
-    async def counted(self: TokenClient, url: str, body: Any) -> Answer:
-        tries.append(url)
-        return await once(self, url, body)
+    async def count(*_: object) -> None:
+        tries.append(1)
 
-    monkeypatch.setattr(TokenClient, "_post_once", counted)
-    with pytest.raises(IssuerFailure) as caught:
-        await client.post_form(url, {})
+    trace = aiohttp.TraceConfig()
+    trace.on_request_start.append(count)
+    async with aiohttp.ClientSession(trace_configs=[trace]) as session:
+        with pytest.raises(IssuerFailure) as caught:
+            await TokenClient("p1", session).post_form(url, {})
     assert len(tries) == 2 and not caught.value.sent
     assert (caught.value.status, caught.value.provider) == (503, "p1")
 
@@ -141,8 +141,7 @@ async def test_connection_lost_after_sending_is_not_tried_again(client: TokenCli
     assert len(requests) == 1 and caught.value.sent
 
 
-async def test_silent_issuer_is_given_up(client: TokenClient, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "_TIMEOUT", aiohttp.ClientTimeout(total=0.05))
+async def test_silent_issuer_is_given_up(serve: Serve) -> None:
     stop = asyncio.Event()
     requests = []
 
@@ -152,14 +151,16 @@ async def test_silent_issuer_is_given_up(client: TokenClient, serve: Serve, monk
         return web.Response()
 
     url = await serve(handler)
-    with pytest.raises(IssuerFailure):
-        await client.post_form(url, {})
+    async with aiohttp.ClientSession() as session:
+        impatient = TokenClient("p1", session, timeout=aiohttp.ClientTimeout(total=0.05))
+        with pytest.raises(IssuerFailure):
+            await impatient.post_form(url, {})
     stop.set()
     assert len(requests) == 1
 
 
 def test_time_limits() -> None:
-    assert (http._TIMEOUT.connect, http._TIMEOUT.total) == (15.0, 30.0)
+    assert (http.TIMEOUT.connect, http.TIMEOUT.total) == (15.0, 30.0)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +176,7 @@ def test_time_limits() -> None:
         (answer(503, {}), "", "503"),
     ],
 )
-def test_code_and_reason(given: Answer, code: str, reason: str | None) -> None:
+def test_code_and_reason(given: TokenResponse, code: str, reason: str | None) -> None:
     assert given.code == code
     assert given.reason(Secret("HIDE-ME"), Secret("")) == (reason or "400 invalid_grant: d")
 

@@ -11,11 +11,11 @@ from core.strategies import events, json_values
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.messages import MessageStream
 from proxy.core.reducer import AnswerPolicy
-from proxy.core.token_usage import responses_usage
-from proxy.core.upstream_failures import Failure, failure_of, incomplete_reason, retry_after_of, spent_window
+from proxy.core.responses_events import incomplete_reason, responses_failure, responses_usage, spent_window
+from proxy.core.upstream_failures import Failure, retry_after_of
 from proxy.errors import KINDS
 from proxy.providers.upstream.failures import upstream_error
-from proxy.providers.upstream.retry import Again, Shown, decide
+from proxy.providers.upstream.retry import Retry, Visibility, decide
 
 
 def failed(**error: Any) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def failed(**error: Any) -> dict[str, Any]:
 
 def follows(event: dict[str, Any]) -> str:
     """What the program makes of an event: a failure, the end, output, or nothing yet."""
-    if failure_of(event) is not None:
+    if responses_failure(event) is not None:
         return "failure"
     reducer = ResponsesToMessages(MessageStream("m", "x"), AnswerPolicy({}))
     reducer.feed(event)
@@ -33,7 +33,7 @@ def follows(event: dict[str, Any]) -> str:
 
 def is_repeated(failure: Failure) -> bool:
     """Whether the program sends the same request again."""
-    return isinstance(decide(upstream_error("p1", failure), attempt=0, shown=Shown.NOTHING, chance=0.0), Again)
+    return isinstance(decide(upstream_error("p1", failure), attempt=0, visible=Visibility.NOTHING, chance=0.0), Retry)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ CONTEXT = "Your input exceeds the context window of this model."
     ],
 )
 def test_failures(event: dict[str, Any], kind: str, status: int, retryable: bool) -> None:
-    failure = failure_of(event)
+    failure = responses_failure(event)
     assert failure is not None
     assert (failure.kind, failure.status, is_repeated(failure)) == (kind, status, retryable)
     assert failure.kind in KINDS
@@ -150,15 +150,15 @@ def test_failures(event: dict[str, Any], kind: str, status: int, retryable: bool
 
 
 def test_a_context_failure_always_says_so() -> None:
-    known = failure_of(failed(code="context_length_exceeded", message="Input too long"))
+    known = responses_failure(failed(code="context_length_exceeded", message="Input too long"))
     assert known is not None and known.message == "context window exceeded: Input too long"
-    kept = failure_of(failed(code="context_length_exceeded", message=CONTEXT))
+    kept = responses_failure(failed(code="context_length_exceeded", message=CONTEXT))
     assert kept is not None and kept.message == CONTEXT
 
 
 def test_a_usage_limit_names_its_time() -> None:
     error = {"type": "usage_limit_reached", "message": "The usage limit has been reached", "resets_in_seconds": 3600}
-    failure = failure_of({"type": "error", "status": 429, "error": error})
+    failure = responses_failure({"type": "error", "status": 429, "error": error})
     assert failure is not None
     assert (failure.kind, failure.status, is_repeated(failure), failure.retry_after) == (
         "usage_limit",
@@ -171,9 +171,9 @@ def test_a_usage_limit_names_its_time() -> None:
 def test_the_end_of_a_spent_window_counts_and_not_the_next_try() -> None:
     error = {"type": "usage_limit_reached", "message": "spent", "resets_in_seconds": 3600}
     event = {"type": "error", "status": 429, "error": error, "headers": {"retry-after": "30"}}
-    failure = failure_of(event)
+    failure = responses_failure(event)
     assert failure is not None and failure.retry_after == 3600
-    slow = failure_of({**event, "error": {"message": "slow", "resets_in_seconds": 3600}})
+    slow = responses_failure({**event, "error": {"message": "slow", "resets_in_seconds": 3600}})
     assert slow is not None and (slow.kind, slow.retry_after) == ("rate_limit", 30)
 
 
@@ -233,7 +233,7 @@ def test_a_spent_allowance_is_a_hint(event: dict[str, Any], expected: float | No
 
 @given(events)
 def test_any_event_is_survived(event: dict[str, Any]) -> None:
-    failure = failure_of(event, now=1.0)
+    failure = responses_failure(event, now=1.0)
     assert failure is None or (failure.kind in KINDS and failure.message and 400 <= failure.status <= 599)
     spent_window(event)
 
@@ -241,7 +241,7 @@ def test_any_event_is_survived(event: dict[str, Any]) -> None:
 @given(json_values, json_values, json_values)
 def test_any_shape_is_survived(kind: Any, response: Any, item: Any) -> None:
     event = {"type": kind, "response": response, "item": item, "error": response, "rate_limits": item, "headers": kind}
-    failure_of(event)
+    responses_failure(event)
     incomplete_reason(event)
     incomplete_reason({**event, "type": "response.completed"})
     spent_window(event)

@@ -27,6 +27,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from harness import configured
+
 from core.openai_bodies import PARSERS, RULES
 from proxy.config import Config
 from proxy.core.convert.chat_to_messages import ChatToMessages
@@ -36,13 +38,13 @@ from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Fold, MessageStream, check_request, decode_body
 from proxy.core.reducer import AnswerPolicy, BadAnswer
+from proxy.core.responses_events import responses_failure
 from proxy.core.routing import normalise_model
 from proxy.core.sse import SSEDecoder, load_json
 from proxy.core.stops import StopSequences, stops_of
 from proxy.core.tokens.counting import Length, count_responses
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.core.tools.schema import has_optional, restore_text
-from proxy.core.upstream_failures import failure_of
 from proxy.errors import ProxyError
 from proxy.providers.contract import Call
 from proxy.providers.p1_codex.request import prepare, resolve
@@ -113,7 +115,7 @@ def request_result(case: str) -> dict[str, Any]:
 def translated(vector: Mapping[str, Any]) -> dict[str, Any]:
     request = decode_body(json.dumps(vector["request"]).encode())
     check_request(request)
-    config = Config(**vector.get("settings", {}))
+    config = configured(Config(), **vector.get("settings", {}))
     model = normalise_model(request["model"])
     auto_review = vector.get("auto_review", False)
     offsets = ReadOffsets()
@@ -197,7 +199,7 @@ def drive(chunks: Iterable[bytes], context: Mapping[str, Any]) -> list[dict[str,
             if data == b"[DONE]":
                 continue
             event = json.loads(data)
-            failure = failure_of(event)
+            failure = responses_failure(event)
             if failure is not None:
                 said = reducer.produced
                 add(reducer.interrupt())

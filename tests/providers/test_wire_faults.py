@@ -4,97 +4,61 @@ from __future__ import annotations
 
 from typing import Any
 
+import fault_rows
 import pytest
-from checks import check_message_stream
-from harness import Answer, Live, ask, kinds
-from outcomes import Broken, CallCut, Good, Outcome, Refused
-from wires import TOOLS, WIRES, Wire, message_of
+from fault_rows import AGAIN, BUSY, CALL, CALLS, FINAL, Row
+from harness import Live, ask
+from outcomes import Broken, CallCut, Good, Outcome, Refused, is_broken, is_call_cut, is_good, is_refused
+from wires import TOOLS, WIRES, Wire
 
 from proxy.sandbox import FAULTS, Place
 
 MIB = 1024 * 1024
 
-
-Row = tuple[str, dict[str, Any], Outcome]
-
-AGAIN = Good(2, waits=(1.5,))
 THOUGHT_AGAIN = Good(2, waits=(1.5,))
-CALL = Good(stop="tool_use", blocks=("text", "tool_use"))
-CALLS = Good(stop="tool_use", blocks=("text", "tool_use", "tool_use"))
-FINAL = {"x-should-retry": "false"}
-BUSY = {"Retry-After": "2"}
 OVERFLOW = Refused(413, "request_too_large", words="context window")
 NO_OBJECT = "not a JSON object"
 
 #: In front of every backend, and of every stream.
 COMMON: list[Row] = [
-    ("html_error", {}, AGAIN),
-    ("html_error", {"times": 9}, Refused(529, "overloaded_error", 4, BUSY)),
-    ("html_error", {"status": 404}, Refused(404, "not_found_error", headers=FINAL)),
-    ("redirect", {}, Refused(502, "api_error")),
-    ("rate_limit", {}, Good(2, waits=(1.0,))),
+    *fault_rows.ANSWER,
+    *fault_rows.OVER_HTTP,
     ("rate_limit", {"seconds": 2}, Good(2, waits=(2.0,))),
     ("rate_limit", {"seconds": None}, AGAIN),
-    ("rate_limit", {"status": 503}, Good(2, waits=(1.0,))),
     ("rate_limit", {"seconds": 2, "times": 9}, Refused(429, "rate_limit_error", 4, {"Retry-After": "2"})),
     ("rate_limit", {"seconds": 31}, Refused(429, "rate_limit_error", headers={"Retry-After": "31"})),
-    ("huge_retry_after", {}, Refused(429, "rate_limit_error", headers={"Retry-After": "86400"})),
-    ("overloaded", {}, AGAIN),
-    ("overloaded", {"times": 9}, Refused(529, "overloaded_error", 4, BUSY)),
-    ("overloaded", {"retry_after": 2}, Good(2, waits=(2.0,))),
-    ("server_error", {}, AGAIN),
-    ("server_error", {"times": 9}, Refused(529, "overloaded_error", 4, BUSY)),
-    ("server_error", {"status": 502}, AGAIN),
     ("server_error", {"status": 503}, AGAIN),
-    ("server_error", {"status": 504}, AGAIN),
     ("payment_required", {}, Refused(402, "billing_error", headers=FINAL)),
-    ("forbidden", {}, Refused(403, "permission_error", headers=FINAL)),
     ("context_http", {}, OVERFLOW),
     ("bad_request", {"status": 422, "message": "no"}, Refused(422, "invalid_request_error", headers=FINAL, words="no")),
-    ("cut_before_output", {}, AGAIN),
-    ("cut_before_output", {"reset": True}, AGAIN),
-    ("cut_before_output", {"times": 9}, Refused(502, "api_error", 4)),
-    ("cut_text", {}, Broken()),
-    ("cut_text", {"reset": True}, Broken()),
     ("cut_thinking", {}, THOUGHT_AGAIN),
-    ("cut_thinking", {"times": 2}, Broken(attempts=2)),
-    ("cut_arguments", {}, Broken(open="tool_use")),
-    ("cut_frame", {}, Broken()),
-    ("cut_after_terminal", {}, Good()),
-    ("cut_after_terminal", {"reset": True}, Good()),
     ("end_without_terminal", {}, Broken(words="cut the answer")),
-    ("end_before_output", {}, AGAIN),
-    ("invalid_utf8", {}, Broken()),
-    ("invalid_utf8", {"after": "nothing"}, AGAIN),
     ("huge_frame", {"size": 20 * MIB}, Broken(words="8388608 bytes")),
     ("huge_frame", {"after": "nothing"}, Refused(502, "api_error", words="8388608 bytes")),
-    ("silence_before_head", {"seconds": 0.02}, Good()),
-    ("silence_after_created", {"seconds": 0.02}, Good()),
-    ("silence_mid_text", {"seconds": 0.02}, Good()),
-    ("silence_mid_arguments", {"seconds": 0.02}, CALL),
-    ("keepalives", {}, Good()),
-    ("unknown_events", {}, Good()),
-    ("comments", {}, Good()),
-    ("comments_only", {"every_s": 0.005}, Good()),
-    ("late_events", {}, Good()),
-    ("done_sentinel", {}, Good()),
     ("empty", {}, Good(blocks=())),
     ("empty", {"message": True}, Good(blocks=())),
-    ("tiny_writes", {}, Good()),
-    ("crlf", {}, Good()),
-    ("fixed_call_ids", {}, CALL),
-    ("error_event", {}, AGAIN),
     ("error_event", {"times": 9}, Refused(529, "overloaded_error", 4, BUSY)),
-    ("error_event", {"after": "text"}, Broken(529, "overloaded_error")),
     ("error_event", {"after": "call"}, Broken(529, "overloaded_error", open="tool_use")),
     ("error_event", {"after": "thinking"}, THOUGHT_AGAIN),
 ]
 
-CHAT: list[Row] = [
+#: What chat completions and Messages have in common.
+CONVERTED: list[Row] = [
     ("error_event", {"message": "prompt is too long"}, OVERFLOW),
+    ("interleaved", {}, CALLS),
+    ("no_arguments", {}, CALL),
+    ("bad_arguments", {"arguments": '{"a":'}, Broken(open="tool_use", words=NO_OBJECT)),
+    ("truncated_arguments", {}, CallCut()),
+    ("whole_arguments", {}, CALL),
+    ("incomplete", {}, Good(stop="max_tokens")),
+    ("incomplete", {"after": "call"}, CallCut()),
+    ("incomplete", {"reason": "content_filter"}, Good(stop="refusal")),
+]
+
+CHAT: list[Row] = [
+    *CONVERTED,
     ("error_event", {"message": "boom", "kind": "x"}, Refused(502, "api_error", words="boom")),
     ("arguments_before_name", {}, CALL),
-    ("interleaved", {}, CALLS),
     ("index_restarts", {}, CALLS),
     ("missing_index", {}, CALL),
     ("missing_ids", {}, CALL),
@@ -102,12 +66,8 @@ CHAT: list[Row] = [
     ("missing_names", {}, Broken(words="without a name")),
     ("repeated_names", {}, CALL),
     ("name_in_pieces", {}, CALL),
-    ("no_arguments", {}, CALL),
     ("bad_arguments", {}, Broken(words=NO_OBJECT)),
-    ("bad_arguments", {"arguments": '{"a":'}, Broken(open="tool_use", words=NO_OBJECT)),
-    ("truncated_arguments", {}, CallCut()),
     ("arguments_at_end", {}, CALL),
-    ("whole_arguments", {}, CALL),
     ("whole_arguments", {"as_object": True}, CALL),
     ("text_between", {}, Good(stop="tool_use", blocks=("text", "tool_use", "text", "tool_use", "text"))),
     ("late_thought", {}, Good()),
@@ -117,9 +77,6 @@ CHAT: list[Row] = [
     ("finish_reason", {}, Good()),
     ("finish_reason", {"reason": "content_filter"}, Good(stop="refusal")),
     ("finish_reason", {"reason": "eos_token"}, Good()),
-    ("incomplete", {}, Good(stop="max_tokens")),
-    ("incomplete", {"after": "call"}, CallCut()),
-    ("incomplete", {"reason": "content_filter"}, Good(stop="refusal")),
     ("several_choices", {}, Good()),
     ("several_choices", {"index": 1}, Good()),
     ("second_choice", {}, Good()),
@@ -145,10 +102,7 @@ P2: list[Row] = [
 ]
 
 P4: list[Row] = [
-    ("malformed_json", {}, Broken()),
-    ("malformed_json", {"after": "created"}, AGAIN),
-    ("malformed_json", {"after": "nothing"}, AGAIN),
-    ("malformed_json", {"after": "call"}, Broken(open="tool_use")),
+    *fault_rows.MALFORMED,
     (
         "usage_limit",
         {},
@@ -178,17 +132,9 @@ P4: list[Row] = [
 ]
 
 MESSAGES: list[Row] = [
-    ("error_event", {"message": "prompt is too long"}, OVERFLOW),
-    ("interleaved", {}, CALLS),
-    ("no_arguments", {}, CALL),
+    *CONVERTED,
     ("bad_arguments", {}, Broken(open="tool_use", words=NO_OBJECT)),
-    ("bad_arguments", {"arguments": '{"a":'}, Broken(open="tool_use", words=NO_OBJECT)),
-    ("truncated_arguments", {}, CallCut()),
-    ("whole_arguments", {}, CALL),
-    ("incomplete", {}, Good(stop="max_tokens")),
-    ("incomplete", {"after": "call"}, CallCut()),
     ("incomplete", {"reason": "refusal"}, Good(stop="refusal")),
-    ("incomplete", {"reason": "content_filter"}, Good(stop="refusal")),
     ("incomplete", {"reason": "length"}, Good(stop="max_tokens")),
     ("incomplete", {"reason": "eos_token"}, Good()),
     *(("usage", {"where": where}, Good()) for where in ("missing", "start", "delta")),
@@ -196,28 +142,9 @@ MESSAGES: list[Row] = [
 ]
 
 RESPONSES: list[Row] = [
-    ("completed_with_error", {}, AGAIN),
-    ("failed", {}, AGAIN),
-    ("failed", {"after": "text"}, Broken(529, "overloaded_error")),
-    ("failed", {"after": "call"}, Broken(529, "overloaded_error", open="tool_use")),
+    *fault_rows.RESPONSES,
     ("failed", {"code": "context_length_exceeded"}, OVERFLOW),
-    ("failed", {"code": "insufficient_quota"}, Refused(429, "rate_limit_error", headers=FINAL)),
-    ("incomplete", {}, Good(stop="max_tokens")),
     ("incomplete", {"after": "call"}, CallCut()),
-    ("incomplete", {"reason": "content_filter"}, Good(stop="refusal")),
-    ("incomplete", {"reason": "other"}, Broken(529, "overloaded_error")),
-    ("refusal", {}, Good(stop="refusal")),
-    ("rate_limits", {}, Good()),
-    ("bare_terminal", {}, Good()),
-    ("arguments_in_done", {}, CALL),
-    ("arguments_in_item", {}, CALL),
-    ("no_arguments", {}, CALL),
-    ("no_deltas", {}, Good()),
-    ("no_deltas", {"whole": "item"}, Good()),
-    ("read_pages_empty", {}, CALL),
-    ("read_huge_offset", {}, CALL),
-    ("read_spaces", {}, CALL),
-    ("interleaved", {}, CALLS),
     ("sealed_only_added", {}, Good()),
     ("sealed_only_done", {}, Good()),
     ("sealed_differs", {}, Good()),
@@ -261,7 +188,7 @@ async def test_a_fault_comes_out_as_the_table_says(
         upstream.script.replace([{"fault": fault, **params}])
         answer = await live.post(ask(model=wire.model, tools=TOOLS, stream=stream, **effort))
         if isinstance(outcome, Good):
-            is_good(answer, outcome, stream)
+            is_good(answer, outcome, stream, thoughts=False)
             assert tuple(live.sleeps) == outcome.waits
         elif isinstance(outcome, Refused):
             is_refused(answer, outcome)
@@ -272,46 +199,3 @@ async def test_a_fault_comes_out_as_the_table_says(
         assert upstream.total_requests - before == outcome.attempts
         await upstream.idle()
     assert not live.notes.all("internal_error")
-
-
-def is_good(answer: Answer, outcome: Good, stream: bool) -> None:
-    assert answer.status == 200, answer.raw
-    if stream and "future_block" not in outcome.blocks:
-        check_message_stream(answer.events)
-    message = message_of(answer)
-    assert message["stop_reason"] == outcome.stop
-    assert tuple(block["type"] for block in message["content"] if block["type"] != "thinking") == outcome.blocks
-    calls = [block for block in message["content"] if block["type"] == "tool_use"]
-    assert len({call["id"] for call in calls}) == len(calls) and all(call["id"] for call in calls)
-    assert all(isinstance(call["input"], dict) for call in calls)
-
-
-def is_refused(answer: Answer, outcome: Refused) -> None:
-    assert (answer.status, answer.error["type"]) == (outcome.status, outcome.type), answer.raw
-    hints = {name: answer.headers[name] for name in ("Retry-After", "x-should-retry") if name in answer.headers}
-    assert hints == outcome.headers
-    assert outcome.words in answer.error["message"] and "<" not in answer.error["message"]
-
-
-def is_call_cut(answer: Answer, outcome: CallCut, stream: bool) -> None:
-    if stream:
-        is_broken(answer, Broken(open="tool_use", words=outcome.words), stream)
-        return
-    message = message_of(answer)
-    assert answer.status == 200 and message["stop_reason"] == "max_tokens"
-    assert not [block for block in message["content"] if block["type"] == "tool_use"]
-
-
-def is_broken(answer: Answer, outcome: Broken, stream: bool) -> None:
-    if not stream:
-        assert (answer.status, answer.error["type"]) == (outcome.status, outcome.type)
-        assert outcome.words in answer.error["message"]
-        return
-    events = answer.events
-    check_message_stream(events)
-    assert answer.status == 200 and kinds(events).count("message_start") == 1
-    assert events[-1]["type"] == "error" and events[-1]["error"]["type"] == outcome.type
-    assert outcome.words in events[-1]["error"]["message"]
-    started = [event["content_block"]["type"] for event in events if event["type"] == "content_block_start"]
-    assert len(started) - kinds(events).count("content_block_stop") == (1 if outcome.open else 0)
-    assert outcome.open is None or started[-1] == outcome.open

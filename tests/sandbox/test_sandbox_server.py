@@ -160,7 +160,7 @@ async def test_a_restart_keeps_port_and_tokens(client: Client) -> None:
 
 async def test_the_clock_is_an_argument() -> None:
     now = 1_000.0
-    sandbox = Sandbox(options=P1Options(account_id="acct-9", access_lifetime_s=10), clock=lambda: now)
+    sandbox = Sandbox(options=[P1Options(account_id="acct-9", access_lifetime_s=10)], clock=lambda: now)
     record = sandbox.p1.stored_credential()
     assert (record["expires"], record["accountId"]) == (1_010_000, "acct-9")
     assert sandbox.p1.tokens.accepts(record["access"])

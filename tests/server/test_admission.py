@@ -9,28 +9,38 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Answer, Fake, Live, ask, said, until, use
+from harness import Answer, Fake, Live, ask, said, until, use, with_live
 
+from proxy.providers.upstream.tokenizer import TokenizerLimits
 from proxy.sandbox import Sandbox
 from proxy.server.state import STATE
 
 SESSION = {"x-claude-code-session-id": "s"}
 
 
-class Gate:
+def gated(live: Live, label: str, gate: asyncio.Event) -> Fake:
     """A provider that answers when the gate opens."""
 
-    def __init__(self) -> None:
-        self.open = asyncio.Event()
-
-    async def stream(self, call: Any) -> AsyncGenerator[list[Any], None]:
-        await self.open.wait()
+    async def stream(call: Any) -> AsyncGenerator[list[Any], None]:
+        await gate.wait()
         async for batch in said(call):
             yield batch
 
+    return use(live, Fake(label, stream))
+
+
+def start(live: Live, count: int = 1, body: Any = None, **headers: str) -> list[asyncio.Future[Answer]]:
+    return [asyncio.ensure_future(live.post(body or ask(), headers=headers)) for _ in range(count)]
+
+
+async def all_answered(live: Live, gate: asyncio.Event, waiting: list[asyncio.Future[Answer]]) -> None:
+    gate.set()
+    assert {answer.status for answer in await asyncio.gather(*waiting)} == {200}
+    await until(lambda: held(live) == (0, 0))
+
 
 def held(live: Live) -> tuple[int, int]:
-    """Permits and bytes that are taken."""
+    """Requests and bytes that are admitted."""
     admission = live.app[STATE].admission
     return sum(admission.counts.values()), admission.bytes
 
@@ -43,59 +53,53 @@ def busy(answer: Answer) -> str:
 
 
 async def test_the_request_past_the_limit_of_a_session_is_told_to_come_back(live: Live) -> None:
-    gate = Gate()
-    provider = use(live, Fake("p1", gate.stream))
-    waiting = [asyncio.ensure_future(live.post(ask(), headers=SESSION)) for _ in range(24)]
+    gate = asyncio.Event()
+    provider = gated(live, "p1", gate)
+    waiting = start(live, 24, **SESSION)
     await until(lambda: len(provider.calls) == 24)
     assert busy(await live.post(ask(), headers=SESSION)).startswith("busy: 24 requests")
-    other = asyncio.ensure_future(live.post(ask(), headers={"x-claude-code-session-id": "t"}))
+    waiting += start(live, **{"x-claude-code-session-id": "t"})
     await until(lambda: len(provider.calls) == 25)
-    gate.open.set()
-    assert {answer.status for answer in await asyncio.gather(other, *waiting)} == {200}
+    await all_answered(live, gate, waiting)
     assert (await live.post(ask(), headers=SESSION)).status == 200
     await until(lambda: held(live) == (0, 0))
 
 
-async def test_everybody_together_and_each_provider_have_limits(sandbox: Sandbox, tmp_path: Path) -> None:
-    async with Live(sandbox, tmp_path, max_concurrent=3, max_concurrent_per_provider=2) as live:
-        gate = Gate()
-        first, second = use(live, Fake("p1", gate.stream)), use(live, Fake("p2", gate.stream))
-        waiting = [asyncio.ensure_future(live.post(ask())) for _ in range(2)]
-        await until(lambda: len(first.calls) == 2)
-        assert "by p1" in busy(await live.post(ask(), headers=SESSION))
-        waiting.append(asyncio.ensure_future(live.post(ask(model="kimi-k2.6"))))
-        await until(lambda: len(second.calls) == 1)
-        assert "in all" in busy(await live.post(ask(model="kimi-k2.6")))
-        assert (await live.get("/v1/models")).status == 200
-        gate.open.set()
-        assert {answer.status for answer in await asyncio.gather(*waiting)} == {200}
-        await until(lambda: held(live) == (0, 0))
+@with_live(max_concurrent=3, max_concurrent_per_provider=2)
+async def test_everybody_together_and_each_provider_have_limits(live: Live) -> None:
+    gate = asyncio.Event()
+    first, second = gated(live, "p1", gate), gated(live, "p2", gate)
+    waiting = start(live, 2)
+    await until(lambda: len(first.calls) == 2)
+    assert "by p1" in busy(await live.post(ask(), headers=SESSION))
+    waiting += start(live, body=ask(model="kimi-k2.6"))
+    await until(lambda: len(second.calls) == 1)
+    assert "in all" in busy(await live.post(ask(model="kimi-k2.6")))
+    assert (await live.get("/v1/models")).status == 200
+    await all_answered(live, gate, waiting)
 
 
-async def test_a_refused_request_does_not_change_its_session(sandbox: Sandbox, tmp_path: Path) -> None:
-    async with Live(sandbox, tmp_path, max_concurrent_per_provider=1) as live:
-        gate = Gate()
-        provider = use(live, Fake("p2", gate.stream))
-        waiting = asyncio.ensure_future(live.post(ask(model="kimi-k2.6")))
-        await until(lambda: provider.calls)
-        busy(await live.post(ask(model="kimi-k2.6"), headers=SESSION))
-        gate.open.set()
-        await waiting
-        assert live.app[STATE].sessions.affinity("s") is None
+@with_live(max_concurrent_per_provider=1)
+async def test_a_refused_request_does_not_change_its_session(live: Live) -> None:
+    gate = asyncio.Event()
+    provider = gated(live, "p2", gate)
+    waiting = start(live, body=ask(model="kimi-k2.6"))
+    await until(lambda: provider.calls)
+    busy(await live.post(ask(model="kimi-k2.6"), headers=SESSION))
+    await all_answered(live, gate, waiting)
+    assert live.app[STATE].sessions.affinity("s") is None
 
 
-async def test_bodies_held_together_are_bounded(sandbox: Sandbox, tmp_path: Path) -> None:
-    async with Live(sandbox, tmp_path, max_buffered_bytes=150_000) as live:
-        gate = Gate()
-        provider = use(live, Fake("p1", gate.stream))
-        large = ask("x" * 100_000)
-        waiting = asyncio.ensure_future(live.post(large))
-        await until(lambda: provider.calls)
-        assert "bytes" in busy(await live.post(large))
-        gate.open.set()
-        assert (await waiting).status == 200
-        assert (await live.post(large)).status == 200
-        await until(lambda: held(live) == (0, 0))
+@with_live(max_buffered_bytes=150_000)
+async def test_bodies_held_together_are_bounded(live: Live) -> None:
+    gate, large = asyncio.Event(), ask("x" * 100_000)
+    provider = gated(live, "p1", gate)
+    waiting = start(live, body=large)
+    await until(lambda: provider.calls)
+    assert "bytes" in busy(await live.post(large))
+    await all_answered(live, gate, waiting)
+    assert (await live.post(large)).status == 200
+    await until(lambda: held(live) == (0, 0))
 
 
 @pytest.mark.parametrize(
@@ -125,17 +129,12 @@ async def test_clients_that_leave_give_everything_back(
         await until(lambda: held(live) == (0, 0), 1.0)
 
 
-async def test_counts_that_wait_too_long_are_refused(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    from proxy.providers.upstream import tokenizer
-
-    monkeypatch.setattr(tokenizer, "MAX_WAIT_S", 0.0)
-    answer = await live.post(ask(), "/v1/messages/count_tokens")
-    assert answer.status == 503 and answer.error["type"] == "api_error" and answer.headers["Retry-After"] == "1"
-
-
-async def test_a_message_does_not_fail_because_counting_is_slow(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    from proxy.providers.upstream import tokenizer
-
-    monkeypatch.setattr(tokenizer, "MAX_WAIT_S", 0.0)
-    answer = await live.stream(ask())
-    assert answer.status == 200 and answer.events[0]["message"]["usage"]["input_tokens"] > 0
+@pytest.mark.parametrize("counting", [True, False], ids=["count", "message"])
+@with_live(tuning=(TokenizerLimits(wait_s=0.0),))
+async def test_only_a_count_that_waits_too_long_is_refused(live: Live, counting: bool) -> None:
+    if counting:
+        answer = await live.post(ask(), "/v1/messages/count_tokens")
+        assert answer.status == 503 and answer.error["type"] == "api_error" and answer.headers["Retry-After"] == "1"
+    else:
+        answer = await live.stream(ask())
+        assert answer.status == 200 and answer.events[0]["message"]["usage"]["input_tokens"] > 0

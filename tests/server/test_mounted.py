@@ -5,25 +5,33 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 from checks import check_message_stream
-from harness import Live, ask, kinds, until
+from harness import Fake, Live, ask, kinds, raw_request, until
 
 from proxy import Config, create_app
 from proxy.observe.lifecycle import Abandoned
+from proxy.providers.contract import Provider, Services
+from proxy.providers.entry import Entry
+from proxy.providers.registry import PROVIDERS
 from proxy.sandbox import Sandbox
 from proxy.server.state import STATE
 
 
 @pytest.fixture
-async def mounted(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
-    async with Live(sandbox, tmp_path, mount="/models/ai", handler_cancellation=False) as live:
-        yield live
+def live_options() -> dict[str, Any]:
+    return {"mount": "/models/ai", "handler_cancellation": False}
+
+
+@pytest.fixture
+def mounted(live: Live) -> Live:
+    return live
 
 
 async def test_every_route_works_under_the_prefix(mounted: Live) -> None:
@@ -84,9 +92,7 @@ async def test_a_client_that_leaves_during_a_wait_ends_the_retries(sandbox: Sand
 async def test_a_client_that_closes_its_half_of_the_connection_has_left(mounted: Live) -> None:
     mounted.sandbox.p1.script.extend([{"fault": "silence_mid_text", "seconds": None}])
     reader, writer = await asyncio.open_connection("127.0.0.1", mounted.port)
-    body = json.dumps(ask(stream=True)).encode()
-    head = f"POST {mounted.mount}/v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    writer.write(raw_request(f"POST {mounted.mount}/v1/messages", body=json.dumps(ask(stream=True)).encode()))
     await reader.readuntil(b"text_delta")
     writer.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
     await mounted.sandbox.p1.idle(1.0)
@@ -105,8 +111,7 @@ async def test_an_application_that_never_starts_leaves_nothing_open(tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_middlewares_of_the_application_around_see_our_answers(sandbox: Sandbox, tmp_path: Path) -> None:
-    live = Live(sandbox, tmp_path, mount="/x")
+async def test_middlewares_of_the_application_around_see_our_answers(live: Live) -> None:
     seen: list[int] = []
 
     @web.middleware
@@ -115,19 +120,52 @@ async def test_middlewares_of_the_application_around_see_our_answers(sandbox: Sa
         seen.append(response.status)
         return response
 
-    async with live:
-        assert live.mount == "/x"
     parent = web.Application(middlewares=[count])
-    fresh = create_app(live.config, config_dir=tmp_path)
-    parent.add_subapp("/deep/er", fresh)
+    parent.add_subapp("/deep/er", create_app(live.config, config_dir=live.root))
     runner = web.AppRunner(parent, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     live.url = f"http://127.0.0.1:{runner.addresses[0][1]}/deep/er"
-    import aiohttp
-
-    async with aiohttp.ClientSession() as live.client:
-        assert kinds((await live.stream(ask())).events)[-1] == "message_stop"
-        assert (await live.get("/nope")).status == 404
+    assert kinds((await live.stream(ask())).events)[-1] == "message_stop"
+    assert (await live.get("/nope")).status == 404
     await runner.cleanup()
     assert seen == [200, 404]
+
+
+def entries_of(closed: list[str]) -> list[Entry]:
+    """Providers that note in `closed` that they are closed, and fail in it."""
+
+    def built(label: str, _services: Services) -> Provider:
+        async def close() -> None:
+            closed.append(label)
+            raise OSError(label)
+
+        fake = Fake(label)
+        fake.close = close  # type: ignore[method-assign]
+        return fake
+
+    return [replace(entry, build=partial(built, entry.label)) for entry in PROVIDERS]
+
+
+async def test_every_provider_is_closed_and_the_first_error_is_reported(sandbox: Sandbox, tmp_path: Path) -> None:
+    closed: list[str] = []
+    live = Live(sandbox, tmp_path, entries=entries_of(closed))
+    with pytest.raises(OSError) as raised:
+        async with live:
+            assert (await live.post(ask())).status == 200
+    assert sorted(closed) == ["p1", "p2", "p3", "p4", "p5"] and str(raised.value) == closed[0]
+    assert [note["provider"] for note in live.notes.all("provider_not_closed")] == closed
+    assert live.app[STATE].providers == {}
+
+
+async def test_a_start_that_fails_closes_what_was_open(sandbox: Sandbox, tmp_path: Path) -> None:
+    def broken(_services: Services) -> Provider:
+        raise ValueError("cannot be built")
+
+    closed: list[str] = []
+    first, second, third, *_ = entries_of(closed)
+    live = Live(sandbox, tmp_path, entries=[first, second, replace(third, build=broken)])
+    with pytest.raises(ValueError, match="cannot be built"):
+        async with live:
+            pass
+    assert sorted(closed) == ["p1", "p2"]

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-from harness import Fake, Live, kinds, until, use, whole_message
+from harness import Answer, Fake, Live, kinds, played, until, use, watch_often, whole_message, with_live
 from openai_live import BOTH, CHAT, P1, P2, RESPONSES, ask_both, body_for, chunks_of, error_of, function
 from openai_streams import check_chat_chunks, check_response_events
 
-from proxy.errors import CallCutError, ProxyError, UpstreamError
+from proxy.errors import KINDS, CallCutError, UpstreamError
 from proxy.observe.lifecycle import Abandoned, Completed, Failed, ProviderSelected, Sequenced, Started
-from proxy.providers.contract import Call
-from proxy.sandbox import Sandbox
-from proxy.server import stream as stream_module
 
 both = pytest.mark.parametrize("path", BOTH)
 streamed = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -26,29 +21,20 @@ Batch = list[dict[str, Any]]
 
 
 @pytest.fixture
-async def live(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
-    async with Live(sandbox, tmp_path, p1_responses_api=True) as running:
-        yield running
+def live_options() -> dict[str, Any]:
+    return {"openai_routes": True}
 
 
 # -- the gate
 
 
 @both
-async def test_without_the_switch_the_paths_are_unknown(sandbox: Sandbox, tmp_path: Path, path: str) -> None:
-    async with Live(sandbox, tmp_path) as live:
-        answer = await ask_both(live, path)
-        other = await live.post({}, "/v1/nothing")
-        upgrade = await live.get(path, Upgrade="websocket", Connection="Upgrade")
-    assert answer.status == other.status == upgrade.status == 404
-    assert answer.error["type"] == other.error["type"] == "not_found"
-    assert answer.error["message"] == f"No route for POST {path}"
-
-
-@both
-async def test_another_method_is_refused_in_the_routes_own_form(live: Live, path: str) -> None:
-    answer = await live.request("PUT", path)
-    assert answer.status == 405 and "POST" in answer.headers["Allow"] and error_of(answer)["code"] is None
+@with_live()
+async def test_without_the_switch_the_paths_are_unknown(live: Live, path: str) -> None:
+    answer = await ask_both(live, path)
+    upgrade = await live.get(path, Upgrade="websocket", Connection="Upgrade")
+    assert answer.status == upgrade.status == 404
+    assert answer.error == {"type": "not_found", "message": f"No route for POST {path}"}
 
 
 async def test_a_websocket_is_refused_at_once(live: Live) -> None:
@@ -70,51 +56,43 @@ async def test_the_key_of_the_caller_is_not_looked_at(live: Live, path: str) -> 
 
 @both
 @pytest.mark.parametrize(
-    ("raw", "status", "param", "code"),
+    ("raw", "param", "code"),
     [
-        (b"", 400, None, "invalid_json"),
-        (b"{", 400, None, "invalid_json"),
-        (b"[]", 400, None, None),
-        (b"{}", 400, "model", None),
-        (b'{"model":7}', 400, "model", None),
-        (b'{"model":""}', 400, "model", None),
-        (b'{"model":"nope"}', 400, "model", None),
+        *((raw, None, "invalid_json") for raw in (b"", b"{")),
+        (b"[]", None, None),
+        *((raw, "model", None) for raw in (b"{}", b'{"model":7}', b'{"model":""}', b'{"model":"nope"}')),
     ],
 )
-async def test_the_first_checks(
-    live: Live, path: str, raw: bytes, status: int, param: str | None, code: str | None
-) -> None:
-    answer = await live.post(raw, path)
-    error = error_of(answer)
-    assert (answer.status, error["type"], error["param"], error["code"]) == (
-        status,
-        "invalid_request_error",
-        param,
-        code,
-    )
+async def test_the_first_checks(live: Live, path: str, raw: bytes, param: str | None, code: str | None) -> None:
+    error = refused(await live.post(raw, path))
+    assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", param, code)
     if b"nope" in raw:
         assert '"nope"' in error["message"] and "kimi-for-coding" in error["message"] and "gpt-5.5" in error["message"]
 
 
+def refused(answer: Answer) -> dict[str, Any]:
+    assert answer.status == 400, answer.raw
+    return error_of(answer)
+
+
 @both
-async def test_a_body_over_the_limit(sandbox: Sandbox, tmp_path: Path, path: str) -> None:
-    async with Live(sandbox, tmp_path, p1_responses_api=True, max_body_bytes=1000) as live:
-        answer = await ask_both(live, path, "x" * 2000)
-        assert answer.status == 413 and error_of(answer)["code"] == "request_too_large"
+@with_live(openai_routes=True, max_body_bytes=1000)
+async def test_a_body_over_the_limit(live: Live, path: str) -> None:
+    answer = await ask_both(live, path, "x" * 2000)
+    assert answer.status == 413 and error_of(answer)["code"] == "request_too_large"
 
 
 @both
 async def test_a_refused_request_leaves_no_session(live: Live, path: str) -> None:
     headers = {"x-agent-session-id": "s"}
-    answer = await live.post(body_for(path, temperature=0.5), path, headers)
-    error = error_of(answer)
-    assert (answer.status, error["param"], error["code"]) == (400, "temperature", "unsupported_parameter")
+    error = refused(await live.post(body_for(path, temperature=0.5), path, headers))
+    assert (error["param"], error["code"]) == ("temperature", "unsupported_parameter")
     assert live.watcher.names == ["Started", "Failed"] and live.sandbox.p2.total_requests == 0
     assert (await live.post(body_for(path, temperature=None), path, headers)).status == 200
     assert Sequenced(1) in live.watcher.last and any(isinstance(event, ProviderSelected) for event in live.watcher.last)
     # a refused request of p1 must not have taken the session's aliases along
-    refused = body_for(path, model="gpt-5.5", **({"n": 1} if path == CHAT else {"store": True}))
-    assert (await live.post(refused, path, headers)).status == 400
+    wrong = {"n": 1} if path == CHAT else {"store": True}
+    refused(await live.post(body_for(path, model="gpt-5.5", **wrong), path, headers))
     before = live.sandbox.p2.total_requests
     assert (await live.post(body_for(path, model="haiku"), path, headers)).status == 200
     assert live.sandbox.p2.total_requests == before + 1
@@ -214,53 +192,31 @@ async def test_effort_reaches_the_upstream(live: Live, path: str) -> None:
 @both
 @streamed
 @pytest.mark.parametrize(
-    ("error", "status", "type_", "code", "headers"),
+    ("kind", "status", "type_", "code"),
     [
-        (UpstreamError("x", kind="rate_limit", retry_after=17), 429, "rate_limit_error", None, {"Retry-After": "17"}),
-        (UpstreamError("x", kind="usage_limit"), 429, "rate_limit_error", "insufficient_quota", {}),
-        (UpstreamError("x", kind="context"), 400, "invalid_request_error", "context_length_exceeded", {}),
-        (UpstreamError("x", kind="overloaded", retry_after=2), 503, "api_error", None, {"Retry-After": "2"}),
-        (UpstreamError("x", kind="transient"), 503, "api_error", None, {}),
-        (UpstreamError("x", kind="transport"), 502, "api_error", None, {}),
-        (UpstreamError("x", kind="bad_answer"), 502, "api_error", "upstream_protocol_error", {}),
-        (UpstreamError("x", kind="permission"), 403, "permission_error", None, {}),
-        (UpstreamError("x", kind="billing"), 402, "permission_error", None, {}),
-        (UpstreamError("x", kind="sign_in"), 401, "authentication_error", None, {"x-should-retry": "false"}),
-        (UpstreamError("x", kind="unprocessable"), 422, "invalid_request_error", None, {}),
+        ("rate_limit", 429, "rate_limit_error", None),
+        ("usage_limit", 429, "rate_limit_error", "insufficient_quota"),
+        ("context", 400, "invalid_request_error", "context_length_exceeded"),
+        ("overloaded", 503, "api_error", None),
+        ("transient", 503, "api_error", None),
+        ("transport", 502, "api_error", None),
+        ("bad_answer", 502, "api_error", "upstream_protocol_error"),
+        ("permission", 403, "permission_error", None),
+        ("billing", 402, "permission_error", None),
+        ("sign_in", 401, "authentication_error", None),
+        ("unprocessable", 422, "invalid_request_error", None),
     ],
-    ids=lambda value: value.kind if isinstance(value, ProxyError) else "",
 )
 async def test_a_failure_before_the_first_word_keeps_its_status(
-    live: Live,
-    path: str,
-    stream: bool,
-    error: ProxyError,
-    status: int,
-    type_: str,
-    code: str | None,
-    headers: dict[str, str],
+    live: Live, path: str, stream: bool, kind: str, status: int, type_: str, code: str | None
 ) -> None:
-    use(live, Fake("p2", steps(error)))
+    use(live, Fake("p2", played(UpstreamError("x", kind=kind, retry_after=17))))
     answer = await ask_both(live, path, stream=stream)
     told = error_of(answer)
     assert (answer.status, told["type"], told["code"]) == (status, type_, code)
-    assert headers.items() <= dict(answer.headers).items()
+    assert answer.headers["Retry-After"] == "17"
+    assert (answer.headers.get("x-should-retry") == "false") is KINDS[kind].final
     assert live.watcher.last[-1] == Failed(status, "x")
-
-
-def steps(*parts: Any) -> Callable[[Call], Any]:
-    """A provider that yields these batches, raises these errors, waits for these events."""
-
-    async def stream(_call: Call) -> Any:
-        for part in parts:
-            if isinstance(part, Exception):
-                raise part
-            if isinstance(part, asyncio.Event):
-                await part.wait()
-            else:
-                yield part
-
-    return stream
 
 
 WHOLE = whole_message(P2, "fine")
@@ -273,24 +229,21 @@ CALL: Batch = [
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "words"),
+    ("kind", "code", "words"),
     [
-        (UpstreamError("it broke", kind="transport"), "server_error", "it broke"),
-        (UpstreamError("busy", kind="overloaded", code="server_is_overloaded"), "server_error", "busy"),
-        (UpstreamError("slow", kind="rate_limit", retry_after=7), "rate_limit_exceeded", "try again in 7s"),
-        (UpstreamError("long", kind="context"), "context_length_exceeded", "long"),
-        (UpstreamError("spent", kind="usage_limit"), "insufficient_quota", "spent"),
-        (UpstreamError("no", kind="invalid_request"), "invalid_prompt", "no"),
-        (UpstreamError("who", kind="sign_in"), "server_error", "who"),
+        ("transport", "server_error", "it broke"),
+        ("overloaded", "server_error", "it broke"),
+        ("rate_limit", "rate_limit_exceeded", "try again in 7s"),
+        ("context", "context_length_exceeded", "it broke"),
+        ("usage_limit", "insufficient_quota", "it broke"),
+        ("invalid_request", "invalid_prompt", "it broke"),
+        ("sign_in", "server_error", "it broke"),
     ],
-    ids=lambda value: value.kind if isinstance(value, ProxyError) else "",
 )
-async def test_a_responses_stream_that_breaks_ends_as_failed(
-    live: Live, error: ProxyError, code: str, words: str
-) -> None:
-    use(live, Fake("p2", steps(BEGUN, error)))
-    answer = await ask_both(live, RESPONSES, stream=True)
-    events = answer.events
+async def test_a_responses_stream_that_breaks_ends_as_failed(live: Live, kind: str, code: str, words: str) -> None:
+    error = UpstreamError("it broke", kind=kind, retry_after=7, code="server_is_overloaded")
+    use(live, Fake("p2", played(BEGUN, error)))
+    events = (await ask_both(live, RESPONSES, stream=True)).events
     check_response_events(events)
     last = events[-1]["response"]
     assert kinds(events)[-1] == "response.failed" and last["status"] == "failed"
@@ -299,7 +252,7 @@ async def test_a_responses_stream_that_breaks_ends_as_failed(
 
 
 async def test_a_chat_stream_that_breaks_ends_with_an_error_chunk(live: Live) -> None:
-    use(live, Fake("p2", steps(BEGUN, UpstreamError("it broke", kind="overloaded", provider="p2"))))
+    use(live, Fake("p2", played(BEGUN, UpstreamError("it broke", kind="overloaded", provider="p2"))))
     answer = await ask_both(live, CHAT, stream=True)
     *chunks, last = chunks_of(answer)
     assert chunks[1]["choices"][0]["delta"] == {"content": "fine"}
@@ -312,7 +265,7 @@ async def test_a_chat_stream_that_breaks_ends_with_an_error_chunk(live: Live) ->
 @both
 @streamed
 async def test_an_answer_without_an_end_is_never_a_whole_one(live: Live, path: str, stream: bool) -> None:
-    use(live, Fake("p2", steps(BEGUN)))
+    use(live, Fake("p2", played(BEGUN)))
     answer = await ask_both(live, path, stream=stream)
     if not stream:
         assert answer.status == 502 and error_of(answer)["code"] == "upstream_protocol_error"
@@ -326,7 +279,7 @@ async def test_an_answer_without_an_end_is_never_a_whole_one(live: Live, path: s
 @streamed
 async def test_a_call_that_the_token_limit_cut_is_an_incomplete_answer(live: Live, path: str, stream: bool) -> None:
     usage = {"input_tokens": 3, "output_tokens": 9}
-    use(live, Fake("p2", steps(CALL, CallCutError("cut", usage=usage))))
+    use(live, Fake("p2", played(CALL, CallCutError("cut", usage=usage))))
     answer = await ask_both(live, path, stream=stream)
     assert answer.status == 200 and live.watcher.last[-1] == Completed(200)
     if path == CHAT:
@@ -341,12 +294,11 @@ async def test_a_call_that_the_token_limit_cut_is_an_incomplete_answer(live: Liv
 # -- silence and leaving
 
 
-async def test_a_silence_is_filled_in_the_form_of_the_route(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_module, "TICK_S", 0.01)
-    monkeypatch.setattr(stream_module, "KEEPALIVE_S", 0.03)
+@with_live(openai_routes=True, timers=watch_often(keepalive=0.03))
+async def test_a_silence_is_filled_in_the_form_of_the_route(live: Live) -> None:
     for path, sign in ((CHAT, b": keepalive\n\n"), (RESPONSES, b'event: keepalive\ndata: {"type":"keepalive"')):
         more = asyncio.Event()
-        use(live, Fake("p2", steps(BEGUN, more, WHOLE[3:])))
+        use(live, Fake("p2", played(BEGUN, more, WHOLE[3:])))
         asyncio.get_running_loop().call_later(0.1, more.set)
         answer = await ask_both(live, path, stream=True)
         assert answer.raw.count(sign) >= 2
@@ -356,13 +308,10 @@ async def test_a_silence_is_filled_in_the_form_of_the_route(live: Live, monkeypa
             check_response_events(answer.events)
 
 
-async def test_after_the_grace_a_response_is_announced(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-
-    live.config = replace(live.config, stream_grace_ms=10)
-    monkeypatch.setattr(stream_module, "TICK_S", 0.01)
+@with_live(openai_routes=True, stream_grace_ms=10, timers=watch_often())
+async def test_after_the_grace_a_response_is_announced(live: Live) -> None:
     more = asyncio.Event()
-    use(live, Fake("p2", steps(WHOLE[:1], more, WHOLE[1:])))
+    use(live, Fake("p2", played(WHOLE[:1], more, WHOLE[1:])))
     async with live.client.post(live.url + RESPONSES, json=body_for(RESPONSES, stream=True)) as response:
         first = await response.content.readany()
         assert b"response.created" in first and b"response.in_progress" in first
@@ -373,7 +322,7 @@ async def test_after_the_grace_a_response_is_announced(live: Live, monkeypatch: 
 @both
 @streamed
 async def test_a_client_that_leaves_ends_the_upstream(live: Live, path: str, stream: bool) -> None:
-    fake = use(live, Fake("p2", steps(BEGUN, asyncio.Event())))
+    fake = use(live, Fake("p2", played(BEGUN, asyncio.Event())))
     with pytest.raises(TimeoutError):
         async with live.client.post(
             live.url + path, json=body_for(path, stream=stream), timeout=aiohttp.ClientTimeout(total=0.2)
@@ -404,14 +353,14 @@ async def test_p1_keeps_the_order_of_instructions(live: Live) -> None:
     assert [item["role"] for item in items] == ["developer", "user", "assistant", "developer", "user"]
 
 
-async def test_forced_settings_of_p1_come_first_on_chat(sandbox: Sandbox, tmp_path: Path) -> None:
-    async with Live(sandbox, tmp_path, p1_responses_api=True, p1_effort="high", p1_model="gpt-5.4") as live:
-        await ask_both(live, CHAT, model=P1, reasoning_effort="low")
-        assert sandbox.p1.requests[-1].body["reasoning"]["effort"] == "high"
-        assert sandbox.p1.requests[-1].body["model"] == "gpt-5.4"
+@with_live(openai_routes=True, p1_effort="high", p1_model="gpt-5.4")
+async def test_forced_settings_of_p1_come_first_on_chat(live: Live) -> None:
+    await ask_both(live, CHAT, model=P1, reasoning_effort="low")
+    body = live.sandbox.p1.requests[-1].body
+    assert (body["reasoning"]["effort"], body["model"]) == ("high", "gpt-5.4")
 
 
-async def test_a_model_that_p1_does_not_serve(sandbox: Sandbox, tmp_path: Path) -> None:
-    async with Live(sandbox, tmp_path, p1_responses_api=True, p1_model="gpt-1") as live:
-        error = error_of(await ask_both(live, CHAT, model=P1))
-        assert (error["param"], error["code"]) == ("model", "model_not_supported") and '"gpt-1"' in error["message"]
+@with_live(openai_routes=True, p1_model="gpt-1")
+async def test_a_model_that_p1_does_not_serve(live: Live) -> None:
+    error = error_of(await ask_both(live, CHAT, model=P1))
+    assert (error["param"], error["code"]) == ("model", "model_not_supported") and '"gpt-1"' in error["message"]

@@ -68,7 +68,7 @@ def messages_to_chat(request: Mapping[str, Any], options: ChatOptions) -> dict[s
     """The upstream body; always streamed, always with usage. Raises InvalidRequest."""
     dialect = options.dialect
     tools = [_tool(tool, dialect) for tool in _functions(request, dialect)]
-    body: dict[str, Any] = {"model": options.model, "messages": _Conversation(request, dialect).build()}
+    body: dict[str, Any] = {"model": options.model, "messages": _ChatHistory(request, dialect).build()}
     if tools:
         body["tools"] = tools
     body |= _choice(request, dialect, has_tools=bool(tools))
@@ -173,7 +173,7 @@ def _has_calls(message: Mapping[str, Any]) -> bool:
     return any(isinstance(block, Mapping) and block.get("type") == "tool_use" for block in blocks)
 
 
-class _Conversation:
+class _ChatHistory:
     """Builds `messages`, in order.
 
     Chat servers want the answers to all calls of an assistant message directly behind it. So what stands between two

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from proxy.core.convert.openai_replies import AnswerReader, Block
+from proxy.core.convert.openai_replies import AnswerReader, ReplyBlock
 from proxy.core.ingress import Ingress
 
 
@@ -62,13 +62,13 @@ class ChatReply(AnswerReader):
     def _begin(self) -> None:
         self._chunk({"role": "assistant", "content": ""})
 
-    def _opened(self, block: Block) -> None:
+    def _opened(self, block: ReplyBlock) -> None:
         """Role, id, type and name are said once: the SDK strings repeated ones together."""
         if block.kind == "tool_use":
             block.where, self._calls = {"index": self._calls}, self._calls + 1
             self._chunk({"tool_calls": [{**block.where, **_call(block)}]})
 
-    def _said(self, block: Block, text: str) -> None:
+    def _said(self, block: ReplyBlock, text: str) -> None:
         member = _MEMBERS.get(block.kind)
         if member is not None:
             block.where = _SEEN
@@ -76,7 +76,7 @@ class ChatReply(AnswerReader):
         elif block.kind == "tool_use":
             self._chunk({"tool_calls": [{**block.where, "function": {"arguments": text}}]})
 
-    def _cited(self, block: Block, citation: dict[str, Any]) -> None:
+    def _cited(self, block: ReplyBlock, citation: dict[str, Any]) -> None:
         """Places count from the beginning of `content`. Without an index in each, a second annotation breaks the SDK's
         stream helper."""
         placed = citation
@@ -87,7 +87,7 @@ class ChatReply(AnswerReader):
         self._chunk({"annotations": [{"index": len(self._annotations), **annotation}]})
         self._annotations.append(annotation)
 
-    def _closed(self, block: Block) -> None:
+    def _closed(self, block: ReplyBlock) -> None:
         if block.kind == "text":
             self._text_size += len(block.text)
 
@@ -103,5 +103,5 @@ _MEMBERS = {"text": "content", "thinking": "reasoning_content"}
 _SEEN = {"index": 0}
 
 
-def _call(block: Block) -> dict[str, Any]:
+def _call(block: ReplyBlock) -> dict[str, Any]:
     return {"id": block.call_id, "type": "function", "function": {"name": block.name, "arguments": block.text}}

@@ -56,7 +56,7 @@ def messages_to_responses(request: Mapping[str, Any], options: ResponsesOptions)
     instructions = system_text(request.get("system"))
     offered = offered_tools(request)
     tools = [_tool(tool, options) for tool in offered]
-    items = _Items(request.get("messages") or [], options).build()
+    items = _InputBuilder(request.get("messages") or [], options).build()
     body: dict[str, Any] = {"model": options.model}
     if options.lite:
         items = _lite_prefix(tools, instructions) + items
@@ -221,7 +221,7 @@ def _reasoning(options: ResponsesOptions) -> dict[str, Any]:
 # -- conversation
 
 
-class _Items:
+class _InputBuilder:
     """Builds `input` out of the messages, in order."""
 
     def __init__(self, messages: list[Any], options: ResponsesOptions) -> None:

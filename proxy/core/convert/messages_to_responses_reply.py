@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from proxy.core.convert.openai_replies import INCOMPLETE_REASONS, AnswerReader, Block
+from proxy.core.convert.openai_replies import INCOMPLETE_REASONS, AnswerReader, ReplyBlock
 from proxy.core.ingress import Ingress
 from proxy.core.tools.calls import parse_arguments
 
@@ -93,11 +93,11 @@ class ResponsesReply(AnswerReader):
         self._emit("response.created", response=response)
         self._emit("response.in_progress", response=response)
 
-    def _opened(self, block: Block) -> None:
+    def _opened(self, block: ReplyBlock) -> None:
         if block.kind in ("tool_use", "server_tool_use"):
             self._add(block)
 
-    def _add(self, block: Block) -> None:
+    def _add(self, block: ReplyBlock) -> None:
         """Texts and thoughts are added with their first piece: empty ones are no items."""
         _, prefix, part = _ITEMS[block.kind]
         place = {"item_id": f"{prefix}_{self._id}_{block.index}", "output_index": self._items}
@@ -114,7 +114,7 @@ class ResponsesReply(AnswerReader):
             self._emit("response.web_search_call.in_progress", **place)
             self._emit("response.web_search_call.searching", **place)
 
-    def _said(self, block: Block, text: str) -> None:
+    def _said(self, block: ReplyBlock, text: str) -> None:
         if not block.where:
             self._add(block)
         kind = _DELTAS.get(block.kind)
@@ -125,13 +125,13 @@ class ResponsesReply(AnswerReader):
             self._sequence += 1
             self._out.append(event)
 
-    def _cited(self, block: Block, citation: dict[str, Any]) -> None:
+    def _cited(self, block: ReplyBlock, citation: dict[str, Any]) -> None:
         if not block.where:
             self._add(block)
         place = {**block.where, "annotation_index": len(block.citations)}
         self._emit("response.output_text.annotation.added", **place, annotation=_annotation(citation))
 
-    def _closed(self, block: Block) -> None:
+    def _closed(self, block: ReplyBlock) -> None:
         if not block.where:
             return
         if block.kind == "text":
@@ -175,24 +175,24 @@ class ResponsesReply(AnswerReader):
             "total_tokens": totals.input + totals.output,
         }
 
-    def _item(self, block: Block, status: str) -> Item:
+    def _item(self, block: ReplyBlock, status: str) -> Item:
         kind = _ITEMS[block.kind][0]
         return {"id": block.where["item_id"], "type": kind, "status": status, **_CONTENTS[block.kind](self, block)}
 
-    def _message(self, block: Block) -> Item:
+    def _message(self, block: ReplyBlock) -> Item:
         parts = [_text_part(block)] if block.text or block.citations else []
         return {"role": "assistant", "content": parts}
 
-    def _reasoning(self, block: Block) -> Item:
+    def _reasoning(self, block: ReplyBlock) -> Item:
         return {"summary": [_summary_part(block)] if block.text else []}
 
-    def _function_call(self, block: Block) -> Item:
+    def _function_call(self, block: ReplyBlock) -> Item:
         """Codex runs a tool of a namespace only when the call names both."""
         found = self._namespaces.get(block.name)
         names = {"namespace": found[0], "name": found[1]} if found else {"name": block.name}
         return {"call_id": block.call_id, **names, "arguments": block.text}
 
-    def _search(self, block: Block) -> Item:
+    def _search(self, block: ReplyBlock) -> Item:
         query = (parse_arguments(block.text) or {}).get("query")
         return {"action": {"type": "search", "query": query if isinstance(query, str) else ""}}
 
@@ -215,10 +215,10 @@ def _annotation(citation: dict[str, Any]) -> dict[str, Any]:
     return {"type": "url_citation", **citation}
 
 
-def _text_part(block: Block) -> dict[str, Any]:
+def _text_part(block: ReplyBlock) -> dict[str, Any]:
     annotations = [_annotation(citation) for citation in block.citations]
     return {"type": "output_text", "text": block.text, "annotations": annotations, "logprobs": []}
 
 
-def _summary_part(block: Block) -> dict[str, Any]:
+def _summary_part(block: ReplyBlock) -> dict[str, Any]:
     return {"type": "summary_text", "text": block.text}

@@ -217,7 +217,7 @@ def image_block(url: Any, path: str) -> Block:
 
 
 @dataclass(slots=True)
-class _Turn:
+class _MessageWithResults:
     """A message and, when it made calls, their results."""
 
     role: str
@@ -238,8 +238,8 @@ class Conversation:
     def __init__(self) -> None:
         self.system: list[Block] = []
         self.linked_image: str | None = None  # path of the first picture that is named by an address
-        self._turns: list[_Turn] = []
-        self._open: dict[str, _Turn] = {}  # call id -> the message of the call
+        self._turns: list[_MessageWithResults] = []
+        self._open: dict[str, _MessageWithResults] = {}  # call id -> the message of the call
 
     def instruct(self, text: str) -> None:
         if text:
@@ -248,7 +248,7 @@ class Conversation:
     def user(self, content: str | list[Block]) -> None:
         """A message of the user; one without content says nothing."""
         if content:
-            self._turns.append(_Turn("user", content))
+            self._turns.append(_MessageWithResults("user", content))
 
     def assistant(self, blocks: list[Block]) -> None:
         if blocks:
@@ -273,7 +273,7 @@ class Conversation:
         """The blocks of the assistant's message under way, of a new one behind anything else."""
         last = self._turns[-1] if self._turns else None
         if last is None or last.results or last.role != "assistant":
-            last = _Turn("assistant", [])
+            last = _MessageWithResults("assistant", [])
             self._turns.append(last)
         blocks: list[Block] = last.content
         return blocks

@@ -43,7 +43,7 @@ _COUNTERS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_to
 
 
 @dataclass(slots=True)
-class Block:
+class ReplyBlock:
     """A block of the answer.
 
     texts      delta type -> member, see `_TEXTS`
@@ -89,11 +89,11 @@ class AnswerReader(ABC):
     def __init__(self) -> None:
         self.finished = False
         self._out: list[dict[str, Any]] = []
-        self._blocks: list[Block] = []  # closed ones that the client has seen
+        self._blocks: list[ReplyBlock] = []  # closed ones that the client has seen
         self._finish = "stop"
         self._begun = False
         self._started = False
-        self._open: Block | None = None
+        self._open: ReplyBlock | None = None
         self._last_index = -1
         self._size = 0
         self._call_ids: set[str] = set()
@@ -106,19 +106,19 @@ class AnswerReader(ABC):
         """What stands in front of everything."""
 
     @abstractmethod
-    def _opened(self, block: Block) -> None:
+    def _opened(self, block: ReplyBlock) -> None:
         """A block that is not hidden begins; texts and thoughts may stay empty."""
 
     @abstractmethod
-    def _said(self, block: Block, text: str) -> None:
+    def _said(self, block: ReplyBlock, text: str) -> None:
         """A piece of its text, never an empty one."""
 
     @abstractmethod
-    def _cited(self, block: Block, citation: dict[str, Any]) -> None:
+    def _cited(self, block: ReplyBlock, citation: dict[str, Any]) -> None:
         """One more citation, which is not among `block.citations` yet."""
 
     @abstractmethod
-    def _closed(self, block: Block) -> None:
+    def _closed(self, block: ReplyBlock) -> None:
         """A block is complete, or cut."""
 
     @abstractmethod
@@ -170,7 +170,7 @@ class AnswerReader(ABC):
         if event["content_block"].get("input"):  # complete arguments from the start
             self._say(block, dump_json(event["content_block"]["input"]))
 
-    def _new_block(self, index: Any, content: Any) -> Block:
+    def _new_block(self, index: Any, content: Any) -> ReplyBlock:
         kind = content.get("type") if isinstance(content, Mapping) else None
         if not self._started or self._open is not None:
             raise BadAnswer("the provider began a block inside another one, or before its answer")
@@ -178,7 +178,7 @@ class AnswerReader(ABC):
             raise BadAnswer(f"the provider began a block with the index {index!r} after {self._last_index}")
         if not isinstance(kind, str) or not (kind in _TEXTS or _is_hidden(kind)):
             raise BadAnswer(f"the provider began a block of an unknown type: {kind!r}")
-        block = Block(kind, index, _TEXTS.get(kind, {}))
+        block = ReplyBlock(kind, index, _TEXTS.get(kind, {}))
         self._grow(WEIGHT)
         if kind == "tool_use":
             call_id, block.name = content.get("id"), content.get("name")
@@ -201,7 +201,7 @@ class AnswerReader(ABC):
         if text:
             self._say(block, text)
 
-    def _say(self, block: Block, text: str) -> None:
+    def _say(self, block: ReplyBlock, text: str) -> None:
         self._grow(len(text))
         block.pieces.append(text)
         self._said(block, text)
@@ -211,7 +211,7 @@ class AnswerReader(ABC):
         if self._size > MAX_REPLY_CHARS:
             raise BadAnswer(f"the answer passed {MAX_REPLY_CHARS} characters")
 
-    def _silent_delta(self, block: Block, delta: Mapping[str, Any]) -> None:
+    def _silent_delta(self, block: ReplyBlock, delta: Mapping[str, Any]) -> None:
         """A delta without text of its own."""
         kind = (block.kind, delta["type"])
         if kind == ("text", "citations_delta"):
@@ -233,11 +233,11 @@ class AnswerReader(ABC):
             raise BadAnswer("the provider sent tool arguments that are not a JSON object")
         self._show_end(block)
 
-    def _close(self, block: Block) -> None:
+    def _close(self, block: ReplyBlock) -> None:
         block.text, block.pieces = "".join(block.pieces), []
         self._open = None
 
-    def _show_end(self, block: Block) -> None:
+    def _show_end(self, block: ReplyBlock) -> None:
         self._closed(block)
         if block.where:
             self._blocks.append(block)

@@ -113,7 +113,7 @@ def responses_request_to_messages(body: Members, rules: IngressRules, *, session
     """
     check_fields(body, _FIELDS, {**_HINTS, "include": partial(_is_needless, rules)})
     stream = optional_flag(body.get("stream"), "stream") is True
-    items = _Items()
+    items = _InputReader()
     items.read(body)
     messages = items.conversation.messages("input")
     parallel = optional_flag(body.get("parallel_tool_calls"), "parallel_tool_calls")
@@ -159,7 +159,7 @@ def _echo(body: Members, effort: str | None) -> dict[str, Any]:
 # -- input
 
 
-class _Items:
+class _InputReader:
     """Reads `instructions` and `input` into a conversation."""
 
     def __init__(self) -> None:
@@ -179,7 +179,7 @@ class _Items:
             raise invalid("input", "must be a non-empty string or a list of items")
         for path, item in objects_of(given, "input"):
             kind = item.get("type")
-            reader = _KINDS.get(kind) if isinstance(kind, str) else _Items._message
+            reader = _KINDS.get(kind) if isinstance(kind, str) else _InputReader._message
             if reader is None:
                 raise unsupported(f"{path}.type", kind)
             reader(self, item, path)
@@ -279,10 +279,10 @@ def _texts(item: Members, name: str, kind: str, path: str) -> list[str]:
 
 
 _ROLES = ("user", "assistant", "system", "developer")
-_KINDS: dict[str, Callable[[_Items, Members, str], None]] = {
-    "message": _Items._message,
-    "function_call": _Items._call,
-    "function_call_output": _Items._output,
-    "reasoning": _Items._reasoning,
-    "web_search_call": _Items._nothing,
+_KINDS: dict[str, Callable[[_InputReader, Members, str], None]] = {
+    "message": _InputReader._message,
+    "function_call": _InputReader._call,
+    "function_call_output": _InputReader._output,
+    "reasoning": _InputReader._reasoning,
+    "web_search_call": _InputReader._nothing,
 }

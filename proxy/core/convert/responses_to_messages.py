@@ -1,8 +1,8 @@
 """Responses events to Messages events: the reducer behind every Responses upstream.
 
-It does not know which transport feeds it and never sees a failure: `responses_events.failure_of` is asked before, and
-what to do about one is the transport's decision. It keeps two promises. Blocks come out legally (see MessageStream),
-and a tool call is closed only when its arguments are complete JSON.
+It does not know which transport feeds it and never gets a failure: `responses_events.responses_failure` is asked
+before, and the transport decides what to do about one. It guarantees two things. The order of blocks is legal (see
+MessageStream), and a tool call is closed only when its arguments are complete JSON.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from typing import Any
 from proxy.core.convert.hosted_search import HostedSearches
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer, CallCut, CutAnswer
+from proxy.core.responses_events import INCOMPLETE_STOPS, incomplete_reason, responses_usage
 from proxy.core.signatures import encode_signature
 from proxy.core.sse import dump_json
-from proxy.core.token_usage import responses_usage
 from proxy.core.tools.calls import ArgumentStream, parse_arguments, unique_id
 from proxy.core.tools.read_tool import MAX_ARGUMENTS, STALL_BLANKS, repair_arguments, stalled_arguments
 from proxy.core.tools.read_tool import NAME as READ
-from proxy.core.upstream_failures import INCOMPLETE_REASONS, incomplete_reason
 
 
 @dataclass(slots=True)
@@ -423,7 +422,7 @@ class ResponsesToMessages:
         response = event.get("response")
         usage = response.get("usage") if isinstance(response, Mapping) else None
         reason = incomplete_reason(event)
-        stop = INCOMPLETE_REASONS.get(reason) if reason else None
+        stop = INCOMPLETE_STOPS.get(reason) if reason else None
         if reason and self._calls:
             call = next(iter(self._calls.values()))
             if stop == "max_tokens":

@@ -1,4 +1,4 @@
-"""How many tokens a request has, for upstreams whose vocabulary nobody has: words and marks are counted.
+"""Estimated tokens of a request, for upstreams whose vocabulary is not public: words and punctuation are counted.
 
 Exact for ASCII by the formula that earlier proxies used. That one counts a whole run of letters as one, which for a
 script without blanks means that a page of Chinese is one token and the client never compacts; so a run with letters
@@ -31,10 +31,10 @@ _KINDS = (
 _PIECE = re.compile(r"[\w-]+|[^\w\s-]|[\x1c-\x1f]")
 
 
-def words(text: str) -> int:
-    """Words and marks of a text; 0 for an empty one, else at least 1.
+def heuristic_tokens(text: str) -> int:
+    """Estimated tokens of a text: its words and punctuation marks. 0 for an empty text, else at least 1.
 
-    >>> words("foo_bar-baz, qux!"), words('{"q":"rust"}'), words("日本語のテキスト")
+    >>> heuristic_tokens("foo_bar-baz, qux!"), heuristic_tokens('{"q":"rust"}'), heuristic_tokens("日本語のテキスト")
     (4, 9, 8)
     """
     if not text:
@@ -49,7 +49,7 @@ def words(text: str) -> int:
     return max(1, len(found) - len(foreign) + letters)
 
 
-def count_words(request: Mapping[str, Any]) -> int:
+def heuristic_count(request: Mapping[str, Any]) -> int:
     """Input tokens of a Messages request, of any shape that `check_request` lets through."""
     messages = request.get("messages") or ()
     total = _system(request.get("system")) + MESSAGE_OVERHEAD * len(messages)
@@ -58,35 +58,37 @@ def count_words(request: Mapping[str, Any]) -> int:
     return total + sum(_tool(tool) for tool in (tools if isinstance(tools, list) else ()) if isinstance(tool, dict))
 
 
-def _words(value: Any) -> int:
-    return words(value) if isinstance(value, str) else 0
+def _tokens_of(value: Any) -> int:
+    return heuristic_tokens(value) if isinstance(value, str) else 0
 
 
 def _system(system: Any) -> int:
     if isinstance(system, str):
-        return words(system)
+        return heuristic_tokens(system)
     members = [member.get("text") for member in system if isinstance(member, dict)] if isinstance(system, list) else []
-    return sum(words(text) for text in members if isinstance(text, str) and not text.startswith(BILLING_PREFIX))
+    return sum(
+        heuristic_tokens(text) for text in members if isinstance(text, str) and not text.startswith(BILLING_PREFIX)
+    )
 
 
 def _content(content: Any) -> int:
     if isinstance(content, list):
         return sum(_block(block) for block in content if isinstance(block, dict))
-    return _words(content)
+    return _tokens_of(content)
 
 
 def _block(block: Mapping[str, Any]) -> int:
     kind = block.get("type")
     if kind in ("text", "thinking"):
-        return _words(block.get(kind))
+        return _tokens_of(block.get(kind))
     if kind == "image":
         return IMAGE_TOKENS
     if kind == "tool_use":
-        return _words(block.get("name")) + words(dump_json(block.get("input", {})))
+        return _tokens_of(block.get("name")) + heuristic_tokens(dump_json(block.get("input", {})))
     return _content(block.get("content")) if kind == "tool_result" else 0
 
 
 def _tool(tool: Mapping[str, Any]) -> int:
     schema = tool.get("input_schema")
-    form = words(dump_json(schema)) if isinstance(schema, dict) else 0
-    return _words(tool.get("name")) + _words(tool.get("description")) + form
+    form = heuristic_tokens(dump_json(schema)) if isinstance(schema, dict) else 0
+    return _tokens_of(tool.get("name")) + _tokens_of(tool.get("description")) + form

@@ -1,15 +1,13 @@
-"""The structured log: `FileLog` for the program of its own, `StdlibLog` for a program that embeds the proxy.
+"""The structured log of the program of its own: JSON lines in a file, failed answers in files of their own.
 
-Writing a record costs the event loop one entry in a queue. Redaction, JSON, files and the terminal are the business
-of one daemon thread, which starts with the first record, because many runs of the command line never write one.
+Writing a record costs the event loop one entry in a queue. One daemon thread redacts, encodes, writes files and
+prints; it starts with the first record, because many runs of the command line never write one.
 """
 
 from __future__ import annotations
 
 import atexit
-import logging
 import queue
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,9 +15,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from proxy.observe.lifecycle import NullLog
-from proxy.observe.log.files import MAX_RESPONSE_BYTES, ErrorFiles, RotatingFile
 from proxy.observe.log.redact import MAX_TEXT_BYTES, cut_text, dump, redact
+from proxy.observe.log.storage import MAX_RESPONSE_BYTES, ErrorFiles, RotatingFile
+from proxy.observe.log.terminal import TerminalCopy
 
 #: Entries waiting for the thread; past it records are dropped and counted.
 MAX_QUEUED = 4_096
@@ -35,17 +33,6 @@ LINGER_S = 0.05
 
 #: Room for the note that `cut_text` adds, so that a text cut once is not cut again.
 NOTE_BYTES = 64
-
-#: Levels that always go to stderr.
-LOUD = frozenset({"warn", "error"})
-
-#: Our levels in the terms of the standard library.
-STDLIB_LEVELS = {
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warn": logging.WARNING,
-    "error": logging.ERROR,
-}
 
 
 class _Record(NamedTuple):
@@ -91,7 +78,7 @@ class FileLog:
         self._errors = ErrorFiles(state_root) if captures else None
         self._max_text = None if verbose else MAX_TEXT_BYTES
         self._clock = clock
-        self._mirror = _Mirror(stream, everything=stderr)
+        self._terminal = TerminalCopy(stream, everything=stderr)
         # A SimpleQueue because it may be entered again by the same thread: a finaliser that logs while the garbage
         # collector runs inside `put` would wait for itself in a Queue.
         self._queue: queue.SimpleQueue[_Item] = queue.SimpleQueue()
@@ -101,7 +88,7 @@ class FileLog:
         self._failing = False
         self._thread: threading.Thread | None = None
         self._closed = False
-        self._hurry = threading.Event()  # somebody waits for the thread
+        self._urgent = threading.Event()  # `flush` or `close` waits for the thread
 
     # On the event loop.
 
@@ -123,11 +110,11 @@ class FileLog:
     @contextmanager
     def quiet(self) -> Iterator[None]:
         """Nothing goes to stderr inside, whatever its level: a full-screen program owns the terminal. Nestable."""
-        self._mirror.suppress(+1)
+        self._terminal.suppress(+1)
         try:
             yield
         finally:
-            self._mirror.suppress(-1)
+            self._terminal.suppress(-1)
 
     def _put(self, item: _Item) -> bool:
         if self._closed or self._queue.qsize() >= MAX_QUEUED:
@@ -162,7 +149,7 @@ class FileLog:
             return self._queue.empty()
         done = threading.Event()
         self._queue.put(done)
-        self._hurry.set()
+        self._urgent.set()
         return done.wait(timeout)
 
     def close(self, timeout: float = 2.0) -> bool:
@@ -177,7 +164,7 @@ class FileLog:
         if first:
             atexit.unregister(self.close)
             self._queue.put(_Stop())
-            self._hurry.set()
+            self._urgent.set()
         thread.join(timeout)
         return not thread.is_alive()
 
@@ -201,8 +188,8 @@ class FileLog:
         """Waits for one entry, a moment for more, and takes what is there: at most BATCH, nothing past the stop."""
         batch = [self._queue.get()]
         if not self._closed and self._queue.qsize() < BATCH:
-            self._hurry.wait(LINGER_S)
-        self._hurry.clear()
+            self._urgent.wait(LINGER_S)
+        self._urgent.clear()
         while len(batch) < BATCH and not isinstance(batch[-1], _Stop):
             try:
                 batch.append(self._queue.get_nowait())
@@ -233,10 +220,10 @@ class FileLog:
         except Exception as error:  # a full disk, a directory that went away
             self._drop(dropped + records)
             lines = lines[:records]
-            if not self._failing:  # once, not with every record until somebody makes room
+            if not self._failing:  # once, not with every record until there is room
                 lines.append(self._own_line("log_write_failed", error=error))
             self._failing = True
-        self._mirror.show(lines)
+        self._terminal.show(lines)
 
     def _own_line(self, msg: str, **fields: Any) -> tuple[str, str]:
         return "warn", self._line(_Record(self._clock(), "warn", "log", msg, fields))
@@ -247,7 +234,7 @@ class FileLog:
             fields = redact(record.fields, max_text=self._max_text)
             head = _head(record.time_s, record.level, record.service, redact(record.msg, max_text=self._max_text))
             return dump({**head, "fields": fields} if fields else head) + "\n"
-        except Exception as error:  # a mapping of somebody else's that raises
+        except Exception as error:  # a foreign mapping that raises
             head = _head(self._clock(), "error", "log", "unprintable_record")
             return dump({**head, "fields": {"error": type(error).__name__}}) + "\n"
 
@@ -258,58 +245,6 @@ class FileLog:
                 return 0
             dropped, self._dropped = self._dropped, 0
             return dropped
-
-
-class _Mirror:
-    """The terminal's copy of the log."""
-
-    def __init__(self, stream: TextIO | None, *, everything: bool) -> None:
-        self._stream = stream
-        self._everything = everything
-        self._suppressed = 0
-        self._lock = threading.Lock()
-
-    def suppress(self, change: int) -> None:
-        """Waits for a line being shown, but for no longer than a second: a terminal may be stuck."""
-        held = self._lock.acquire(timeout=1.0)
-        self._suppressed += change
-        if held:
-            self._lock.release()
-
-    def show(self, lines: list[tuple[str, str]]) -> None:
-        """Lines as (level, text with its line end)."""
-        text = "".join(line for level, line in lines if self._everything or level in LOUD)
-        if not text:
-            return
-        with self._lock:
-            stream = self._stream or sys.stderr
-            if self._suppressed or stream is None:
-                return
-            with suppress(Exception):  # closed, broken pipe, an encoding that lacks a character
-                stream.write(text)
-                stream.flush()
-
-
-class StdlibLog(NullLog):
-    """Records go to `logging.getLogger("proxy.<service>")`, where the embedding program's handlers decide.
-
-    Failed answers are not kept: the embedding program owns the disk.
-    """
-
-    def __init__(self, *, verbose: bool = False) -> None:
-        self._max_text = None if verbose else MAX_TEXT_BYTES
-
-    def write(self, level: str, service: str, msg: str, **fields: Any) -> None:
-        """One record; its text is the message and the redacted fields as JSON."""
-        with suppress(Exception):  # a value or a handler that raises is not the request's trouble
-            logger = logging.getLogger(f"proxy.{service}")
-            number = STDLIB_LEVELS.get(level, logging.INFO)
-            if not logger.isEnabledFor(number):
-                return
-            text = redact(msg, max_text=self._max_text)
-            if fields:
-                text = f"{text} {dump(redact(fields, max_text=self._max_text))}"
-            logger.log(number, "%s", text)
 
 
 def _head(time_s: float, level: str, service: str, msg: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 Pure functions: no I/O, no clock. Values are judged by type (a `Secret`, bytes, an exception), by the name of the key
 they stand under, and texts by the query parameters and sign-ins of the URLs inside them. Prose is not searched for
-things that look like credentials: whoever holds one keeps it in a `Secret`.
+things that look like credentials: code that holds one keeps it in a `Secret`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def redact(value: Any, *, max_text: int | None = MAX_TEXT_BYTES) -> Any:
     >>> redact({"Authorization": "Bearer abc", "bytes": b"1234", "sizes": (1, 2)})
     {'Authorization': '[redacted len=10]', 'bytes': '[bytes len=4]', 'sizes': [1, 2]}
     """
-    return _Walk(max_text).value(value, 0)
+    return _Redaction(max_text).value(value, 0)
 
 
 def redact_text(text: str) -> str:
@@ -144,7 +144,7 @@ def safe_name(part: str) -> str:
     return f"_{name}"[:MAX_NAME] if not name.strip(".") else name
 
 
-class _Walk:
+class _Redaction:
     """One pass over one record; knows how many values it may still look at."""
 
     def __init__(self, max_text: int | None) -> None:

@@ -17,13 +17,14 @@ from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import RequestError
 from proxy.providers.contract import Call, Target
 from proxy.providers.p1_codex.catalog import ALIAS_TARGETS, FAST, LABEL, MODELS
-from proxy.providers.upstream.transport import Outgoing
+from proxy.providers.p1_codex.settings import CodexSettings
+from proxy.providers.upstream.transport import UpstreamRequest
 from proxy.version import __version__
 
 #: The lite lane checks who is asking: under another name the smallest model does not exist.
 CODEX_NAME = "codex_cli_rs"
 PRODUCT = "model-proxy"
-#: Whose allowance a request takes from.
+#: Whose rate limits a request counts against.
 ACCOUNT_HEADER = "chatgpt-account-id"
 
 _TIERS = {"fast": "priority", "priority": "priority", "flex": "flex"}
@@ -52,8 +53,9 @@ def final_model(model: str, config: Config, *, forced: bool = True) -> tuple[str
     forced  whether a model of the settings replaces the requested one
     """
     final, fast = _strip_fast(ALIAS_TARGETS.get(model, model))
-    if config.p1_model and forced:
-        final, forced_fast = _strip_fast(ALIAS_TARGETS.get(config.p1_model, config.p1_model))
+    replacement = config.section(CodexSettings).model
+    if replacement and forced:
+        final, forced_fast = _strip_fast(ALIAS_TARGETS.get(replacement, replacement))
         fast = fast or forced_fast
     if final not in MODELS:
         raise _not_served(model, final)
@@ -79,10 +81,11 @@ def _strip_fast(model: str) -> tuple[str, bool]:
 
 
 def _tier(request: Mapping[str, Any], config: Config, *, fast: bool) -> str | None:
-    if config.p1_service_tier is not None:
-        if config.p1_service_tier not in _TIERS:
-            raise _bad(f"p1.serviceTier is {config.p1_service_tier!r}; it must be one of {', '.join(_TIERS)}")
-        return _TIERS[config.p1_service_tier]
+    tier = config.section(CodexSettings).service_tier
+    if tier is not None:
+        if tier not in _TIERS:
+            raise _bad(f"p1.serviceTier is {tier!r}; it must be one of {', '.join(_TIERS)}")
+        return _TIERS[tier]
     if fast or request.get("speed") == "fast":
         return None if request.get("service_tier") == "standard_only" else "priority"
     return None
@@ -97,10 +100,11 @@ def effort_of(request: Mapping[str, Any], config: Config) -> str | None:
         if wanted not in _CLIENT_EFFORTS:
             raise _bad(f"Invalid output_config.effort: {wanted}. Use one of {', '.join(EFFORTS[1:])}.")
         effort = _CLIENT_EFFORTS[wanted]
-    if config.p1_effort is not None:
-        if config.p1_effort not in EFFORTS:
-            raise _bad(f"p1.effort is {config.p1_effort!r}; it must be one of {', '.join(EFFORTS)}")
-        effort = config.p1_effort
+    forced = config.section(CodexSettings).effort
+    if forced is not None:
+        if forced not in EFFORTS:
+            raise _bad(f"p1.effort is {forced!r}; it must be one of {', '.join(EFFORTS)}")
+        effort = forced
     return capped_effort(effort, config.compact_effort) if is_compaction(request) else effort
 
 
@@ -117,19 +121,19 @@ class Prepared:
 
 def prepare(call: Call, config: Config, offsets: ReadOffsets) -> Prepared:
     """Lane, model and body of a call. Raises InvalidRequest."""
-    row = MODELS[call.target.model]
+    row, codex = MODELS[call.target.model], config.section(CodexSettings)
     searches = any(is_web_search(tool) for tool in offered_tools(call.request))
-    lite = row.lite and not searches and not (config.p1_full_lane and row.full)
+    lite = row.lite and not searches and not (codex.full_lane and row.full)
     options = ResponsesOptions(
         model=row.search if searches and row.search else row.id,
         lite=lite,
         effort=call.target.effort,
-        summary=config.p1_reasoning_summary not in ("off", "none"),
+        summary=codex.reasoning_summary not in ("off", "none"),
         tier=call.target.tier,
         cache_key=call.session,
-        reasoning=config.p1_reasoning_signatures,
+        reasoning=codex.reasoning_signatures,
         offsets=offsets,
-        pdf=config.p1_pdf_input,
+        pdf=codex.pdf_input,
     )
     return Prepared(messages_to_responses(call.request, options), lite, options)
 
@@ -151,11 +155,17 @@ def headers(config: Config, *, lite: bool, session: str | None) -> dict[str, str
 
 def account_headers(config: Config, *, lite: bool = False) -> dict[str, str]:
     """Who is asking: all that a question about the account needs beside the credential."""
-    agent = config.p1_user_agent if config.p1_user_agent is not None else config.user_agent
+    agent = _user_agent(config)
     if agent is None:
         agent = CODEX_NAME if lite else f"{PRODUCT}/{__version__}"
-    result = {"originator": CODEX_NAME if lite else config.p1_originator or PRODUCT}
+    result = {"originator": CODEX_NAME if lite else config.section(CodexSettings).originator or PRODUCT}
     return {**result, "user-agent": agent} if agent else result
+
+
+def _user_agent(config: Config) -> str | None:
+    """The configured one; an empty one is not sent."""
+    own = config.section(CodexSettings).user_agent
+    return config.user_agent if own is None else own
 
 
 #: What only a POST has.
@@ -181,13 +191,14 @@ def replayed(content: list[dict[str, Any]], options: ResponsesOptions) -> list[d
 
 def post(
     config: Config, headers: dict[str, str], body: bytes, *, request_id: str, attempt: int, url: str | None = None
-) -> Outgoing:
+) -> UpstreamRequest:
     """One attempt over HTTP, with all its headers; `url` is the Responses endpoint unless another is given."""
-    return Outgoing(
-        url=config.p1_base_url if url is None else url,
+    codex = config.section(CodexSettings)
+    return UpstreamRequest(
+        url=codex.base_url if url is None else url,
         headers=headers,
         body=body,
-        header_timeout_s=config.p1_header_timeout_ms / 1000,
+        header_timeout_s=codex.header_timeout_ms / 1000,
         request_id=request_id,
         attempt=attempt,
     )
@@ -216,9 +227,9 @@ def _fits_header(value: str) -> bool:
 
 def search_headers(config: Config, owner_id: str) -> dict[str, str]:
     """Headers of a standalone search: always in the vendor client's name unless one is configured."""
-    agent = config.p1_user_agent if config.p1_user_agent is not None else config.user_agent
+    agent = _user_agent(config)
     result = headers(config, lite=False, session=owner_id)
-    result |= {"accept": "application/json", "originator": config.p1_originator or CODEX_NAME}
+    result |= {"accept": "application/json", "originator": config.section(CodexSettings).originator or CODEX_NAME}
     if agent is None:
         result["user-agent"] = CODEX_NAME
     return result

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from aiohttp import web
 
 from proxy.sandbox.play.actions import Reply
 from proxy.sandbox.wires.refusal import Refused, detail, plain_reply
-
-V = TypeVar("V")
 
 #: Codes and device sign-ins that are under way; older ones are forgotten.
 MAX_PENDING = 100
@@ -24,8 +22,6 @@ KEPT_REQUESTS = 128
 
 #: Letters of a code that a person types in: none that looks like another, no vowels and hence no words.
 _LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
-
-_Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 #: A grant turns the fields of a token request into a token response, or raises Refused.
 Grant = Callable[[Mapping[str, Any]], dict[str, Any]]
@@ -78,31 +74,13 @@ class TokenEndpoint:
         return fail
 
 
-def guarded(handler: _Handler) -> _Handler:
-    """The handler with refusals turned into answers."""
-
-    async def guarded(request: web.Request) -> web.Response:
-        try:
-            return await handler(request)
-        except Refused as refused:
-            return refused.response()
-
-    return guarded
-
-
-def remember_pending(book: OrderedDict[str, V], key: str, value: V) -> None:
-    """Keeps the last MAX_PENDING."""
-    book[key] = value
-    if len(book) > MAX_PENDING:
-        book.popitem(last=False)
-
-
 def new_user_code() -> str:
     """Such as `BCDF-GHJK`."""
     return "-".join("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(2))
 
 
-def sign_in_page() -> web.Response:
+async def sign_in_page(_request: web.Request) -> web.Response:
+    """The page that a device code is typed into."""
     page = (
         "<!doctype html><title>Sandbox sign-in</title><h1>Sandbox sign-in</h1>"
         "<p>This is a simulated account on your own machine. There is nothing to type in: the program that shows "

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import secrets
+from collections.abc import Mapping
 from typing import Any, TypeVar
+
+from proxy.sandbox.oauth.jwt import unsigned_jwt
+from proxy.sandbox.upstream import Host
 
 V = TypeVar("V")
 
@@ -14,18 +18,35 @@ LIVE = "live"
 
 
 class Tokens:
-    """Times in epoch seconds, from `clock`."""
+    """Times in epoch seconds, from the clock of the host."""
 
-    def __init__(self, lifetime_s: int, clock: Callable[[], float]) -> None:
+    def __init__(self, lifetime_s: int, host: Host) -> None:
         self.lifetime_s = lifetime_s
-        self.clock = clock
+        self.host = host
         self._access: dict[str, float] = {}  # token -> epoch seconds of its end
         self._refresh: dict[str, str] = {}  # token -> LIVE | why it is refused
 
-    def remember(self, access: str, ends: float, refresh: str) -> None:
-        """Both are good from now on."""
-        _remember(self._access, access, ends)
-        _remember(self._refresh, refresh, LIVE)
+    def times(self, lifetime_s: int | None) -> dict[str, int]:
+        """The claims of a token that is issued now; None: with the usual lifetime."""
+        now = int(self.host.clock())
+        return {"iat": now, "exp": now + (self.lifetime_s if lifetime_s is None else lifetime_s)}
+
+    def new_pair(self, claims: Mapping[str, Any], refresh_prefix: str = "") -> dict[str, Any]:
+        """`{"access_token","refresh_token","token_type","expires_in"}`; both tokens are good from now on.
+
+        `claims` hold `times`. An access token that is already expired comes with an `expires_in` of 1, since a client
+        may refuse zero or less.
+        """
+        access = unsigned_jwt({**claims, "jti": secrets.token_hex(8)})
+        refresh = f"{refresh_prefix}{secrets.token_urlsafe(32)}"
+        remember(self._access, access, float(claims["exp"]), MAX_TOKENS)
+        remember(self._refresh, refresh, LIVE, MAX_TOKENS)
+        return {
+            "access_token": access,
+            "refresh_token": refresh,
+            "token_type": "Bearer",
+            "expires_in": max(claims["exp"] - claims["iat"], 1),
+        }
 
     def stored(self, issued: Mapping[str, Any], lifetime_s: int | None, expires_ms: int | None) -> dict[str, Any]:
         """A token response as a client stores it: `{"access","refresh","expires"}`, expires in epoch ms.
@@ -33,12 +54,12 @@ class Tokens:
         `expires_ms` replaces the stored time only, so that a record can look fresh while its token is refused.
         """
         lifetime = self.lifetime_s if lifetime_s is None else lifetime_s
-        expires = int((self.clock() + lifetime) * 1000) if expires_ms is None else expires_ms
+        expires = int((self.host.clock() + lifetime) * 1000) if expires_ms is None else expires_ms
         return {"access": issued["access_token"], "refresh": issued["refresh_token"], "expires": expires}
 
     def accepts(self, access: str) -> bool:
         """Whether a request with this bearer is served now."""
-        return self._access.get(access, 0.0) > self.clock()
+        return self._access.get(access, 0.0) > self.host.clock()
 
     def spend(self, refresh: str, *, unknown: str, used: str) -> str:
         """LIVE, and then the token is `used` from now on; else why it is refused."""
@@ -62,7 +83,8 @@ class Tokens:
         self._refresh = dict.fromkeys(self._refresh, code)
 
 
-def _remember(book: dict[str, V], key: str, value: V) -> None:
+def remember(book: dict[str, V], key: str, value: V, most: int) -> None:
+    """Keeps the last `most` entries."""
     book[key] = value
-    if len(book) > MAX_TOKENS:
+    if len(book) > most:
         del book[next(iter(book))]

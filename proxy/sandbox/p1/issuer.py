@@ -8,30 +8,27 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 from yarl import URL
 
 from proxy.sandbox.oauth.endpoint import (
+    MAX_PENDING,
     TokenEndpoint,
     form_fields,
-    guarded,
     json_fields,
     new_user_code,
     oauth_error,
-    remember_pending,
     sign_in_page,
 )
 from proxy.sandbox.oauth.jwt import encode_base64url
-from proxy.sandbox.p1.tokens import CLIENT_ID
+from proxy.sandbox.oauth.tokens import remember
+from proxy.sandbox.p1.options import P1Options
+from proxy.sandbox.p1.tokens import CLIENT_ID, TokenBook
 from proxy.sandbox.wires.refusal import detail
-
-if TYPE_CHECKING:
-    from proxy.sandbox.p1.simulator import P1
 
 #: The ports and hosts that the real service lists for redirects to a local program.
 REDIRECT_PORTS = (1455, 1457)
@@ -40,7 +37,7 @@ REDIRECT_PATH = "/auth/callback"
 
 
 @dataclass(slots=True)
-class _Code:
+class _AuthorizationCode:
     """An authorization code that waits for its exchange."""
 
     challenge: str
@@ -48,7 +45,7 @@ class _Code:
 
 
 @dataclass(slots=True)
-class _Device:
+class _PendingDevice:
     user_code: str
     polls_left: int
 
@@ -56,26 +53,29 @@ class _Device:
 class Issuer(TokenEndpoint):
     """Beside the switches of the token endpoint: `deny` makes the authorize page send that error back."""
 
-    def __init__(self, p1: P1) -> None:
+    def __init__(self, tokens: TokenBook, options: P1Options) -> None:
         super().__init__()
-        self._p1 = p1
+        self._tokens = tokens
+        self._options = options
         self.deny: str | None = None
         self.device_enabled = True
         self.revoked: list[str] = []
-        self._codes: OrderedDict[str, _Code] = OrderedDict()
-        self._devices: OrderedDict[str, _Device] = OrderedDict()
+        self._codes: dict[str, _AuthorizationCode] = {}
+        self._devices: dict[str, _PendingDevice] = {}
 
     def recover(self) -> None:
         super().recover()
         self.deny = None
 
-    def add_routes(self, app: web.Application) -> None:
-        app.router.add_get("/oauth/authorize", guarded(self._authorize))
-        app.router.add_post("/oauth/token", guarded(self._token))
-        app.router.add_post("/oauth/revoke", guarded(self._revoke))
-        app.router.add_post("/api/accounts/deviceauth/usercode", guarded(self._user_code))
-        app.router.add_post("/api/accounts/deviceauth/token", guarded(self._device_token))
-        app.router.add_get("/codex/device", guarded(self._device_page))
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/oauth/authorize", self._authorize),
+            web.post("/oauth/token", self._token),
+            web.post("/oauth/revoke", self._revoke),
+            web.post("/api/accounts/deviceauth/usercode", self._user_code),
+            web.post("/api/accounts/deviceauth/token", self._device_token),
+            web.get("/codex/device", sign_in_page),
+        ]
 
     async def _authorize(self, request: web.Request) -> web.Response:
         query = request.query
@@ -100,7 +100,7 @@ class Issuer(TokenEndpoint):
 
     def _new_code(self, challenge: str, redirect_uri: str) -> str:
         code = f"ac_{secrets.token_urlsafe(24)}"
-        remember_pending(self._codes, code, _Code(challenge, redirect_uri))
+        remember(self._codes, code, _AuthorizationCode(challenge, redirect_uri), MAX_PENDING)
         return code
 
     async def _token(self, request: web.Request) -> web.Response:
@@ -115,10 +115,10 @@ class Issuer(TokenEndpoint):
             raise oauth_error("invalid_grant", "redirect_uri differs from that of the authorization")
         if _challenge(str(fields.get("code_verifier", ""))) != code.challenge:
             raise oauth_error("invalid_grant", "code_verifier does not match the challenge")
-        return self._p1.tokens.issue(self._p1.origin)
+        return self._tokens.issue()
 
     def _refresh(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        tokens = self._p1.tokens.rotate(str(fields.get("refresh_token")), self._p1.origin)
+        tokens = self._tokens.rotate(str(fields.get("refresh_token")))
         self.refreshes += 1
         return tokens
 
@@ -128,7 +128,7 @@ class Issuer(TokenEndpoint):
         if not isinstance(token, str) or fields.get("client_id") != CLIENT_ID:
             raise oauth_error("invalid_request", "token and client_id are needed")
         self.revoked.append(token)
-        self._p1.tokens.revoke(token)
+        self._tokens.revoke(token)
         return web.json_response({})
 
     async def _user_code(self, request: web.Request) -> web.Response:
@@ -138,8 +138,9 @@ class Issuer(TokenEndpoint):
         if fields.get("client_id") != CLIENT_ID:
             raise oauth_error("invalid_client", "unknown client_id")
         user_code, device_id = new_user_code(), f"deviceauth_{secrets.token_hex(12)}"
-        remember_pending(self._devices, device_id, _Device(user_code, self._p1.options.device_pending_polls))
-        interval = str(self._p1.options.device_interval_s)  # a text, as the real service has it
+        pending = _PendingDevice(user_code, self._options.device_pending_polls)
+        remember(self._devices, device_id, pending, MAX_PENDING)
+        interval = str(self._options.device_interval_s)  # a text, as the real service has it
         return web.json_response({"device_auth_id": device_id, "user_code": user_code, "interval": interval})
 
     async def _device_token(self, request: web.Request) -> web.Response:
@@ -152,13 +153,10 @@ class Issuer(TokenEndpoint):
             raise oauth_error("authorization_pending", "not approved yet", 403)
         del self._devices[fields["device_auth_id"]]
         verifier = secrets.token_urlsafe(32)
-        code = self._new_code(_challenge(verifier), f"{self._p1.origin}/deviceauth/callback")
+        code = self._new_code(_challenge(verifier), f"{self._tokens.host.origin}/deviceauth/callback")
         return web.json_response(
             {"authorization_code": code, "code_challenge": _challenge(verifier), "code_verifier": verifier}
         )
-
-    async def _device_page(self, _request: web.Request) -> web.Response:
-        return sign_in_page()
 
 
 def _checked_redirect(text: str) -> URL:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
 from proxy.sandbox.p1.checks import Seen, check_body
 from proxy.sandbox.p1.failures import HTTP_FAULTS
 from proxy.sandbox.p1.headers import check_account, check_format, is_lite
+from proxy.sandbox.p1.state import P1
 from proxy.sandbox.play.script import Place
-from proxy.sandbox.upstream import Prepared, Wire
+from proxy.sandbox.upstream import Prepared, ServedWire
 from proxy.sandbox.wires.refusal import detail
 from proxy.sandbox.wires.responses.answer import ResponsesAnswer
 from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
 from proxy.sandbox.wires.responses.write import write_answer
 
-if TYPE_CHECKING:
-    from proxy.sandbox.p1.simulator import P1
-
-WIRE = Wire(Place("p1", "responses"), HTTP_FAULTS, RESPONSES_FAULTS)
+RESPONSES = ServedWire(Place("p1", "responses"), HTTP_FAULTS, RESPONSES_FAULTS)
 
 #: How an overflow of the context is told -> the fault that tells it.
 _OVERFLOWS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -41,7 +39,7 @@ def _prepare(p1: P1, request: web.Request, body: Any) -> Prepared:
     if not isinstance(body, dict):
         raise detail("Invalid JSON body")
     answer, instead = checked_answer(p1, request.headers, body, lite=is_lite(request.headers))
-    return Prepared(WIRE, answer, {"openai-model": body["model"], **account_headers(p1)}, instead)
+    return Prepared(RESPONSES, answer, {"openai-model": body["model"], **p1.account_headers()}, instead)
 
 
 def checked_answer(
@@ -52,13 +50,3 @@ def checked_answer(
     answer = write_answer(p1, body, p1.options.account_id, lite=lite)
     over = answer.input_tokens > p1.options.context_limit
     return answer, _OVERFLOWS[p1.options.context_form] if over else None
-
-
-def account_headers(p1: P1) -> dict[str, str]:
-    """What a good answer says, and a 101, whatever is asked."""
-    return {
-        "x-codex-turn-state": p1.ids.new("turn"),
-        "x-models-etag": '"sandbox"',
-        "x-reasoning-included": "true",
-        **p1.options.quota.headers(p1.clock()),
-    }

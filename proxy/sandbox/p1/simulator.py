@@ -1,118 +1,57 @@
-"""The simulated upstream P1: its state, what tests may look at and change, and its routes."""
+"""The entry of the simulated P1: its routes, its wires and their faults."""
 
 from __future__ import annotations
 
-import time
-from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
 from aiohttp import web
 
-from proxy.sandbox.p1.account import add_account_routes
-from proxy.sandbox.p1.issuer import Issuer
-from proxy.sandbox.p1.quota import Quota
-from proxy.sandbox.p1.responses import WIRE, serve_responses
+from proxy.sandbox.p1.catalog import EFFORTS, MODELS
+from proxy.sandbox.p1.headers import check_account
+from proxy.sandbox.p1.options import P1Options
+from proxy.sandbox.p1.responses import RESPONSES, serve_responses
 from proxy.sandbox.p1.search import serve_search
-from proxy.sandbox.p1.socket.faults import WIRE as SOCKET_WIRE
-from proxy.sandbox.p1.socket.sockets import Limits, Sockets
+from proxy.sandbox.p1.socket.faults import SOCKET_WIRE
 from proxy.sandbox.p1.socket.upgrade import UPGRADE, serve_upgrade
 from proxy.sandbox.p1.socket.upgrade_faults import UPGRADE_FAULTS
-from proxy.sandbox.p1.tokens import TokenBook
-from proxy.sandbox.recorder import KEPT_REQUESTS, Received
-from proxy.sandbox.upstream import Options, Upstream
-
-CODEX_PATH = "/backend-api/codex"
+from proxy.sandbox.p1.state import CODEX_PATH, P1
+from proxy.sandbox.upstream import Simulator
+from proxy.sandbox.wires.refusal import detail
 
 
-@dataclass(slots=True)
-class P1Options(Options):
-    """How the simulated account behaves. All may be changed while it runs.
-
-    `context_form` is how an overflow of `context_limit` (tokens, at four characters each) is told: "failed" (a
-    `response.failed` as the only event), "error" (an event of type `error`) or "http" (a 400).
-
-    Without `accept_sockets` every upgrade is refused with 426; one beyond the `limits` with an empty 403. A socket
-    older than `socket_age_s` takes no more requests. `announced`: news of the account come before each answer there.
-    """
-
-    account_id: str = "acct-sandbox"
-    email: str = "sandbox@example.com"
-    access_lifetime_s: int = 864_000  # ten days, as the real issuer
-    context_limit: int = 272_000
-    context_form: str = "failed"
-    device_pending_polls: int = 1
-    device_interval_s: int = 1
-    quota: Quota = field(default_factory=Quota)
-    accept_sockets: bool = True
-    limits: Limits = Limits()
-    socket_age_s: float = 3_600
-    announced: bool = True
+async def _serve_usage(p1: P1, request: web.Request) -> web.Response:
+    check_account(request.headers, p1.tokens)
+    return web.json_response(p1.options.quota.usage(p1.clock()))
 
 
-class P1(Upstream):
-    """State and routes. `searches` are kept like `requests`; the frames of sockets are among the requests.
-
-    `sockets` knows who asked for one and what came over it.
-    """
-
-    options: P1Options
-
-    def __init__(self, options: P1Options | None = None, clock: Callable[[], float] = time.time) -> None:
-        super().__init__((WIRE, SOCKET_WIRE), clock, {UPGRADE: UPGRADE_FAULTS})
-        self.options = options or P1Options()
-        self.tokens = TokenBook(
-            account_id=self.options.account_id,
-            email=self.options.email,
-            plan=self.options.quota.plan,
-            lifetime_s=self.options.access_lifetime_s,
-            clock=clock,
-        )
-        self.issuer = Issuer(self)
-        self.sockets = Sockets(clock)
-        self.searches: deque[Received] = deque(maxlen=KEPT_REQUESTS)
-
-    def trace_headers(self) -> dict[str, str]:
-        request_id = self.ids.new("req")
-        return {"x-request-id": request_id, "x-oai-request-id": request_id, "cf-ray": f"{request_id[-16:]}-SBX"}
-
-    @property
-    def refreshes(self) -> int:
-        """How many refresh tokens were exchanged with success."""
-        return self.issuer.refreshes
-
-    def settings(self) -> dict[str, str]:
-        """The variables that point a proxy here."""
-        return {
-            "PROXY_P1_BASE_URL": f"{self.origin}{CODEX_PATH}/responses",
-            "PROXY_P1_ISSUER": self.origin,
+async def _serve_models(p1: P1, request: web.Request) -> web.Response:
+    if not request.query.get("client_version"):
+        raise detail("Missing query parameter: client_version")
+    check_account(request.headers, p1.tokens)
+    models = [
+        {
+            "slug": slug,
+            "display_name": slug.upper(),
+            "visibility": "list",
+            "supported_in_api": True,
+            "use_responses_lite": model.lite,
+            "context_window": 272_000,
+            "supported_reasoning_levels": [{"effort": effort} for effort in EFFORTS[1:]],
         }
+        for slug, model in MODELS.items()
+    ]
+    return web.json_response({"models": models}, headers={"etag": '"sandbox"'})
 
-    def stored_credential(self, lifetime_s: int | None = None, expires_ms: int | None = None) -> dict[str, Any]:
-        """A fresh sign-in as a client stores it, see `Tokens.stored`, with `accountId`.
 
-        `lifetime_s` may be negative: an expired token.
-        """
-        record = self.tokens.stored(self.tokens.issue(self.origin, lifetime_s), lifetime_s, expires_ms)
-        return {**record, "accountId": self.options.account_id}
+def _routes(p1: P1) -> list[web.RouteDef]:
+    return [
+        web.post(f"{CODEX_PATH}/responses", partial(serve_responses, p1)),
+        web.get(f"{CODEX_PATH}/responses", partial(serve_upgrade, p1), allow_head=False),
+        web.post(f"{CODEX_PATH}/alpha/search", partial(serve_search, p1)),
+        web.get(f"{CODEX_PATH}/models", partial(_serve_models, p1)),
+        web.get("/backend-api/wham/usage", partial(_serve_usage, p1)),
+        *p1.issuer.routes(),
+    ]
 
-    def revoke_access(self) -> None:
-        """All access tokens stop working: the next request gets a 401."""
-        self.tokens.revoke_access()
 
-    def add_routes(self, app: web.Application) -> None:
-        async def responses(request: web.Request) -> web.StreamResponse:
-            return await serve_responses(self, request)
-
-        async def upgrade(request: web.Request) -> web.StreamResponse:
-            return await serve_upgrade(self, request)
-
-        async def search(request: web.Request) -> web.StreamResponse:
-            return await serve_search(self, request)
-
-        app.router.add_post(f"{CODEX_PATH}/responses", responses)
-        app.router.add_get(f"{CODEX_PATH}/responses", upgrade, allow_head=False)
-        app.router.add_post(f"{CODEX_PATH}/alpha/search", search)
-        add_account_routes(self, app)
-        self.issuer.add_routes(app)
+P1_SIMULATOR = Simulator("p1", P1, P1Options, (RESPONSES, SOCKET_WIRE), _routes, {UPGRADE: UPGRADE_FAULTS})

@@ -10,7 +10,7 @@ from proxy.sandbox.wires.chat.checks import ChatRules
 _ALL_MEDIA = ("image_url", "video_url")
 
 
-class Model(NamedTuple):
+class P2Model(NamedTuple):
     """`always_thinks`: a request cannot switch it off. `third`: of the third generation, which has no system role."""
 
     title: str
@@ -26,21 +26,21 @@ _CODE_EFFORTS = ("low", "medium", "high")
 _K3_EFFORTS = ("low", "high", "max")
 
 MODELS = {
-    "kimi-for-coding": Model("Kimi For Coding", 262_144, _CODE_EFFORTS, "medium"),
-    "kimi-for-coding-highspeed": Model("Kimi For Coding Highspeed", 262_144, _CODE_EFFORTS, "medium"),
-    "k3": Model("Kimi K3", 1_048_576, _K3_EFFORTS, "high", always_thinks=True, third=True),
-    "k3-256k": Model(
+    "kimi-for-coding": P2Model("Kimi For Coding", 262_144, _CODE_EFFORTS, "medium"),
+    "kimi-for-coding-highspeed": P2Model("Kimi For Coding Highspeed", 262_144, _CODE_EFFORTS, "medium"),
+    "k3": P2Model("Kimi K3", 1_048_576, _K3_EFFORTS, "high", always_thinks=True, third=True),
+    "k3-256k": P2Model(
         "Kimi K3 256K", 262_144, _K3_EFFORTS, "high", always_thinks=True, third=True, media=("image_url",)
     ),
 }
 
 
-def thinks(model: Model, body: Mapping[str, Any]) -> bool:
+def thinks(model: P2Model, body: Mapping[str, Any]) -> bool:
     """On unless it is switched off, where it can be: also when the request does not speak of it."""
     return model.always_thinks or (body.get("thinking") or {}).get("type") != "disabled"
 
 
-def rules_for(model: Model, *, thinking: bool, one_effort: bool) -> ChatRules:
+def rules_for(model: P2Model, *, thinking: bool, one_effort: bool) -> ChatRules:
     """What the model demands of a request that makes it think, or not."""
     forced = ("specified",) if model.third else ("specified", "required")
     return ChatRules(
@@ -62,7 +62,7 @@ def listed_models() -> dict[str, Any]:
     return {"object": "list", "data": [_entry(name, model) for name, model in MODELS.items()]}
 
 
-def _entry(name: str, model: Model) -> dict[str, Any]:
+def _entry(name: str, model: P2Model) -> dict[str, Any]:
     return {
         "id": name,
         "object": "model",

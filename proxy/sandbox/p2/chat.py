@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
-from proxy.sandbox.model.reply import Called, reply
-from proxy.sandbox.p2.catalog import MODELS, Model, rules_for, thinks
+from proxy.sandbox.model.reply import Called
+from proxy.sandbox.p2.catalog import MODELS, P2Model, rules_for, thinks
 from proxy.sandbox.p2.failures import HTTP_FAULTS
 from proxy.sandbox.p2.headers import check_caller
+from proxy.sandbox.p2.state import P2
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.play.stream_faults import WHOLE_FAULTS
-from proxy.sandbox.upstream import Prepared, Wire
+from proxy.sandbox.upstream import Prepared, ServedWire
 from proxy.sandbox.wires.chat.answer import ChatAnswer
 from proxy.sandbox.wires.chat.checks import check_chat
 from proxy.sandbox.wires.chat.faults import CHAT_FAULTS
-from proxy.sandbox.wires.chat.read import prompt_tokens, read_chat
+from proxy.sandbox.wires.chat.read import read_chat
+from proxy.sandbox.wires.chat.write import write_chat
 from proxy.sandbox.wires.refusal import Refused, invalid
 
-if TYPE_CHECKING:
-    from proxy.sandbox.p2.simulator import P2
-
-STREAM = Wire(Place("p2", "chat"), HTTP_FAULTS, CHAT_FAULTS)
-WHOLE = Wire(Place("p2", "chat", stream=False), HTTP_FAULTS, WHOLE_FAULTS)
+STREAM = ServedWire(Place("p2", "chat"), HTTP_FAULTS, CHAT_FAULTS)
+WHOLE = ServedWire(Place("p2", "chat", stream=False), HTTP_FAULTS, WHOLE_FAULTS)
 
 
 async def serve_chat(p2: P2, request: web.Request) -> web.StreamResponse:
@@ -50,7 +49,7 @@ def _prepare(p2: P2, request: web.Request, body: Any) -> Prepared:
     return Prepared(wire, answer, instead=instead)
 
 
-def _model(body: Mapping[str, Any]) -> Model:
+def _model(body: Mapping[str, Any]) -> P2Model:
     name = body.get("model")
     if not isinstance(name, str) or name not in MODELS:
         raise invalid(f"Not found the model {name} or Permission denied", status=404, kind="resource_not_found_error")
@@ -63,25 +62,16 @@ def _reworded(refused: Refused) -> Refused:
     return Refused(refused.status, {"error": {"message": error["message"], "type": error["type"], "code": None}})
 
 
-def _answer(p2: P2, body: dict[str, Any], model: Model, *, thinking: bool) -> ChatAnswer:
+def _answer(p2: P2, body: dict[str, Any], model: P2Model, *, thinking: bool) -> ChatAnswer:
     asked = body.get("reasoning_effort") or (body.get("thinking") or {}).get("effort") or model.default_effort
     ask = read_chat(body, effort=asked if thinking else None, system_role=not model.third)
     made = sum(isinstance(entry, Called) for entry in ask.entries)
-    tokens = prompt_tokens(body)
-    answer = ChatAnswer(
-        ask=ask,
-        head={
-            "id": p2.ids.new("chatcmpl"),
-            "object": "chat.completion.chunk",
-            "created": int(p2.clock()),
-            "model": body["model"],
-        },
+    return write_chat(
+        p2,
+        body,
+        ask,
         # the vendor's own form: the tool, and its number within the conversation
         new_id=lambda tool, number: f"{tool}:{made + number}",
-        input_tokens=tokens,
-        cached_tokens=p2.cached_tokens(body.get("prompt_cache_key"), tokens),
+        cache_key=body.get("prompt_cache_key"),
         usage_places=p2.options.usage_places,
-        asked_usage=bool((body.get("stream_options") or {}).get("include_usage")),
     )
-    answer.say(reply(ask))
-    return answer

@@ -2,74 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from proxy.sandbox.p2.headers import NOT_AN_AGENT
-from proxy.sandbox.play.actions import Reply
-from proxy.sandbox.play.http_faults import FRONT_FAULTS, HttpFault, wait_header
+from proxy.sandbox.play.http_faults import FRONT_FAULTS, HttpFault, Values, failure
 
 
-def failure(
-    status: int, kind: str, message: str, *, seconds: float | None = None, wrapped: bool = False, code: Any = None
-) -> Reply:
-    """`{"error":{"message","type","code"}}`, with `wrapped` inside of `{"type":"error", …}`."""
-    error = {"message": message, "type": kind, "code": code}
-    body = {"type": "error", "error": error} if wrapped else {"error": error}
-    return Reply(status, body, wait_header(seconds))
+def _error(kind: str, message: str = "") -> Callable[[Values], dict[str, Any]]:
+    """`{"error":{"message","type","code"}}`, with `wrapped` inside of `{"type":"error", …}`; a step may have other
+    words."""
+
+    def body(values: Values) -> dict[str, Any]:
+        said = values.get("message", message)
+        error = {"error": {"message": said, "type": kind, "code": None}}
+        return {"type": "error", **error} if values.get("wrapped") else error
+
+    return body
 
 
-def _rate_limit(seconds: float | None = 1, status: int = 429, wrapped: bool = False) -> Reply:
-    """`seconds` None: without the header."""
-    message = "Your request was rejected: rate limit reached. Please try again later."
-    return failure(status, "rate_limit_reached_error", message, seconds=seconds, wrapped=wrapped)
-
-
-def _usage_limit(seconds: float | None = None) -> Reply:
-    """The quota of the plan is used up; no retry helps."""
-    message = "You exceeded your current quota, please check your account balance."
-    return failure(429, "exceeded_current_quota_error", message, seconds=seconds)
-
-
-def _overloaded(status: int = 529, retry_after: float | None = None) -> Reply:
-    message = "The engine is currently overloaded, please try again later."
-    return failure(status, "engine_overloaded_error", message, seconds=retry_after)
-
-
-def _server_error(status: int = 500) -> Reply:
-    return failure(status, "server_error", "Internal server error")
-
-
-def _unauthorized() -> Reply:
-    return failure(401, "invalid_authentication_error", "The access token is expired or was revoked.")
-
-
-def _payment_required(message: str = "Your membership has ended. Please renew it.") -> Reply:
-    return failure(402, "payment_required_error", message)
-
-
-def _forbidden(message: str = NOT_AN_AGENT) -> Reply:
-    return failure(403, "access_terminated_error", message)
-
-
-def _context_http(limit: int = 262_144, tokens: int = 300_000) -> Reply:
+def _context(values: Values) -> dict[str, Any]:
+    limit, tokens = values["limit"], values["tokens"]
     message = f"Invalid request: Your request exceeded model token limit: {limit} (requested: {tokens})"
-    return failure(400, "invalid_request_error", message)
+    return _error("invalid_request_error", message)(values)
 
 
-def _bad_request(message: str = "cannot specify both 'thinking' and 'reasoning_effort'", status: int = 400) -> Reply:
-    return failure(status, "invalid_request_error", message)
-
+_RATE_LIMIT = _error(
+    "rate_limit_reached_error", "Your request was rejected: rate limit reached. Please try again later."
+)
+_QUOTA = "You exceeded your current quota, please check your account balance."
+_OVERLOADED = "The engine is currently overloaded, please try again later."
 
 HTTP_FAULTS: dict[str, HttpFault] = {
     **FRONT_FAULTS,
-    "rate_limit": _rate_limit,
-    "usage_limit": _usage_limit,
-    "huge_retry_after": lambda seconds=86_400: _rate_limit(seconds),
-    "overloaded": _overloaded,
-    "server_error": _server_error,
-    "unauthorized": _unauthorized,
-    "payment_required": _payment_required,
-    "forbidden": _forbidden,
-    "context_http": _context_http,
-    "bad_request": _bad_request,
+    "rate_limit": failure(429, _RATE_LIMIT, seconds=1, status=429, wrapped=False),
+    "usage_limit": failure(429, _error("exceeded_current_quota_error", _QUOTA), seconds=None),
+    "huge_retry_after": failure(429, _RATE_LIMIT, seconds=86_400),
+    "overloaded": failure(529, _error("engine_overloaded_error", _OVERLOADED), status=529, retry_after=None),
+    "server_error": failure(500, _error("server_error", "Internal server error"), status=500),
+    "unauthorized": failure(401, _error("invalid_authentication_error", "The access token is expired or was revoked.")),
+    "payment_required": failure(
+        402, _error("payment_required_error"), message="Your membership has ended. Please renew it."
+    ),
+    "forbidden": failure(403, _error("access_terminated_error"), message=NOT_AN_AGENT),
+    "context_http": failure(400, _context, limit=262_144, tokens=300_000),
+    "bad_request": failure(
+        400,
+        _error("invalid_request_error"),
+        message="cannot specify both 'thinking' and 'reasoning_effort'",
+        status=400,
+    ),
 }

@@ -6,28 +6,26 @@ Nobody is asked: a device code is approved after the polls that `options.device_
 from __future__ import annotations
 
 import secrets
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
 from proxy.sandbox.oauth.endpoint import (
     KEPT_REQUESTS,
+    MAX_PENDING,
     TokenEndpoint,
     form_fields,
-    guarded,
     new_user_code,
     oauth_error,
-    remember_pending,
     sign_in_page,
 )
+from proxy.sandbox.oauth.tokens import remember
 from proxy.sandbox.p2.headers import DEVICE_ID, device_fault
-from proxy.sandbox.p2.tokens import CLIENT_ID
-
-if TYPE_CHECKING:
-    from proxy.sandbox.p2.simulator import P2
+from proxy.sandbox.p2.options import P2Options
+from proxy.sandbox.p2.tokens import CLIENT_ID, DeviceTokens
 
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
@@ -44,7 +42,7 @@ _FINAL = ("expired_token", "access_denied")
 
 
 @dataclass(slots=True)
-class _Device:
+class _DeviceAuthorization:
     device_id: str
     ends: float  # epoch seconds
     answers: deque[str]  # to the next polls, before the approval
@@ -55,33 +53,37 @@ class _Device:
 class DeviceIssuer(TokenEndpoint):
     """`deny` makes the user refuse; `devices` tells the device id of every call, oldest first."""
 
-    def __init__(self, p2: P2) -> None:
+    def __init__(self, tokens: DeviceTokens, options: P2Options) -> None:
         super().__init__()
-        self._p2 = p2
+        self._tokens = tokens
+        self._options = options
+        self._host = tokens.host
         self.deny = False
         self.devices: deque[str] = deque(maxlen=KEPT_REQUESTS)
-        self._pending: OrderedDict[str, _Device] = OrderedDict()
+        self._pending: dict[str, _DeviceAuthorization] = {}
 
     def recover(self) -> None:
         super().recover()
         self.deny = False
 
-    def add_routes(self, app: web.Application) -> None:
-        app.router.add_post("/api/oauth/device_authorization", guarded(self._authorize))
-        app.router.add_post("/api/oauth/token", guarded(self._token))
-        app.router.add_get("/kimi/device", guarded(self._page))
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/api/oauth/device_authorization", self._authorize),
+            web.post("/api/oauth/token", self._token),
+            web.get("/kimi/device", sign_in_page),
+        ]
 
     async def _authorize(self, request: web.Request) -> web.Response:
         device_id = self._device_id(request)
         fields = await form_fields(request)
         if fields.get("client_id") != CLIENT_ID:
             raise oauth_error("invalid_client", "unknown client_id", 401)
-        options = self._p2.options
+        options = self._options
         code, user_code = f"dc_{secrets.token_urlsafe(24)}", new_user_code()
-        ends = self._p2.clock() + options.device_lifetime_s
-        device = _Device(device_id, ends, deque(options.device_answers), options.device_interval_s)
-        remember_pending(self._pending, code, device)
-        page = f"{self._p2.origin}/kimi/device"
+        ends = self._host.clock() + options.device_lifetime_s
+        device = _DeviceAuthorization(device_id, ends, deque(options.device_answers), options.device_interval_s)
+        remember(self._pending, code, device, MAX_PENDING)
+        page = f"{self._host.origin}/kimi/device"
         return web.json_response(
             {
                 "user_code": user_code,
@@ -120,27 +122,24 @@ class DeviceIssuer(TokenEndpoint):
         if answer in _FINAL or answer is None:
             del self._pending[code]
         if answer is not None:
-            status = 400 if answer in _FINAL else self._p2.options.pending_status
+            status = 400 if answer in _FINAL else self._options.pending_status
             raise oauth_error(answer, _DESCRIPTIONS.get(answer, answer), status)
-        return self._p2.tokens.issue(device_id)
+        return self._tokens.issue(device_id)
 
-    def _answer(self, device: _Device) -> str | None:
+    def _answer(self, device: _DeviceAuthorization) -> str | None:
         """The error for this poll; None once the user has approved."""
-        now, last = self._p2.clock(), device.last_poll
+        now, last = self._host.clock(), device.last_poll
         device.last_poll = now
         if now >= device.ends:
             return "expired_token"
         if self.deny:
             return "access_denied"
-        if self._p2.options.watch_interval and last is not None and now - last < device.interval_s:
+        if self._options.watch_interval and last is not None and now - last < device.interval_s:
             device.interval_s += 5
             return "slow_down"
         return device.answers.popleft() if device.answers else None
 
     def _refresh(self, fields: Mapping[str, Any], device_id: str) -> dict[str, Any]:
-        tokens = self._p2.tokens.rotate(str(fields.get("refresh_token")), device_id)
+        tokens = self._tokens.rotate(str(fields.get("refresh_token")), device_id)
         self.refreshes += 1
         return tokens
-
-    async def _page(self, _request: web.Request) -> web.Response:
-        return sign_in_page()

@@ -6,8 +6,7 @@ from typing import Any
 
 from proxy.sandbox.p4.gateway import gateway_error, provider_error
 from proxy.sandbox.play.actions import Reply
-from proxy.sandbox.play.http_faults import FRONT_FAULTS, HttpFault, wait_header
-from proxy.sandbox.wires.refusal import Refused
+from proxy.sandbox.play.http_faults import FRONT_FAULTS, HttpFault, Values, failure, wait_header
 
 #: Classes that the gateway tells with a status that one would not guess -> status and message.
 CLASSES = {
@@ -25,54 +24,57 @@ CLASSES = {
 }
 
 
-def _reply(refused: Refused) -> Reply:
-    return Reply(refused.status, refused.body, refused.headers)
-
-
 def _gateway_error(
     kind: str = "CreditsError", message: str | None = None, status: int | None = None, seconds: float | None = None
 ) -> Reply:
     """An error of that class (see CLASSES), by default with the status and the words it usually has."""
     usual, words = CLASSES.get(kind, (400, "Something went wrong."))
-    return _reply(gateway_error(status or usual, kind, message or words, wait_header(seconds)))
+    body = gateway_error(0, kind, message or words).body
+    return Reply(status or usual, body, wait_header({"seconds": seconds}))
 
 
-def _usage_limit(seconds: int = 3600, window: str = "5 hour") -> Reply:
+def _body(kind: str, message: str | None = None) -> Any:
+    return _gateway_error(kind, message).body
+
+
+def _usage_limit(values: Values) -> dict[str, Any]:
     """A window of the subscription is used up: "5 hour", "weekly" or "monthly"."""
+    window, seconds = values["window"], values["seconds"]
     message = f"{window.capitalize()} usage limit reached. It will reset in {seconds} seconds."
-    reply = _gateway_error("GoUsageLimitError", message, 429, seconds)
-    return Reply(429, {**reply.body, "metadata": {"workspace": "wrk_sandbox", "limitName": window}}, reply.headers)
-
-
-def _server_error(status: int = 500) -> Reply:
-    """This one lacks the outer type."""
-    return Reply(status, {"error": {"type": "error", "message": "Internal server error"}})
+    return {**_body("GoUsageLimitError", message), "metadata": {"workspace": "wrk_sandbox", "limitName": window}}
 
 
 def _provider_error(message: str = "bad request", vendor: str = "Console Go", status: int = 400) -> Reply:
-    return _reply(provider_error(vendor, message, status=status))
+    refused = provider_error(vendor, message, status=status)
+    return Reply(refused.status, refused.body)
 
 
-def _plain_error(status: int = 418, body: Any = "I am a teapot") -> Reply:
-    """A body that is no JSON."""
-    return Reply(status, body, {"content-type": "text/plain"})
-
+_RATE_LIMIT = _body("RateLimitError")
+_TOO_LONG = "prompt is too long: the maximum context length is exceeded"
 
 HTTP_FAULTS: dict[str, HttpFault] = {
     **FRONT_FAULTS,
     "gateway_error": _gateway_error,
-    "rate_limit": lambda seconds=1, status=429: _gateway_error("RateLimitError", status=status, seconds=seconds),
-    "huge_retry_after": lambda seconds=86_400: _gateway_error("RateLimitError", seconds=seconds),
-    "usage_limit": _usage_limit,
-    "overloaded": lambda status=529, retry_after=None: _gateway_error(
-        "overloaded_error", "Overloaded", status, retry_after
+    "rate_limit": failure(429, _RATE_LIMIT, seconds=1, status=429),
+    "huge_retry_after": failure(429, _RATE_LIMIT, seconds=86_400),
+    "usage_limit": failure(429, _usage_limit, seconds=3600, window="5 hour"),
+    "overloaded": failure(529, _body("overloaded_error", "Overloaded"), status=529, retry_after=None),
+    # this one lacks the outer type
+    "server_error": failure(500, {"error": {"type": "error", "message": "Internal server error"}}, status=500),
+    "unauthorized": failure(401, _body("AuthError")),
+    "payment_required": failure(
+        402, lambda values: _body("CreditsError", values["message"]), message="Payment required."
     ),
-    "server_error": _server_error,
-    "unauthorized": lambda: _gateway_error("AuthError"),
-    "payment_required": lambda message="Payment required.": _gateway_error("CreditsError", message, 402),
     "forbidden": lambda kind="EntitlementError": _gateway_error(kind),
-    "client_closed": lambda: Reply(499, ""),
-    "context_http": lambda: _provider_error("prompt is too long: the maximum context length is exceeded"),
+    "client_closed": failure(499, ""),
+    "context_http": lambda: _provider_error(_TOO_LONG),
     "bad_request": _provider_error,
-    "plain_error": _plain_error,
+    # a body that is no JSON
+    "plain_error": failure(
+        418,
+        lambda values: values["body"],
+        lambda _: {"content-type": "text/plain"},
+        status=418,
+        body="I am a teapot",
+    ),
 }

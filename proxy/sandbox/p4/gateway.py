@@ -7,16 +7,14 @@ user agent of its own, no chat member that one of its models is known to refuse.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from proxy.sandbox.p1.checks import TOP_LEVEL as P1_MEMBERS
 from proxy.sandbox.p4.catalog import MODELS
+from proxy.sandbox.p4.state import P4Options
 from proxy.sandbox.wires.field_checks import Known, Table, check
 from proxy.sandbox.wires.refusal import EXTRA, Refused, invalid
 from proxy.sandbox.wires.responses.checks import PLAIN_MEMBERS, REST, ResponsesRules
-
-if TYPE_CHECKING:
-    from proxy.sandbox.p4.simulator import P4Options
 
 SESSION = "x-opencode-session"
 

@@ -43,7 +43,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from proxy.core.sse import dump_json
-from proxy.sandbox.play.actions import Cut, Move, Pause, Raw, Reply, Stall
+from proxy.sandbox.play.actions import Action, Cut, Pause, Raw, Reply, Stall
 
 #: Members that any step may have.
 _COMMON = frozenset({"provider", "match", "times", "word_delay_s", "events_per_write"})
@@ -59,7 +59,7 @@ _MATCHES = ("contains", "prompt", "model", "wire")
 #: Wires on which nothing is asked for yet.
 _UNASKED = ("upgrade",)
 
-_ENDS: dict[str, tuple[Move, ...]] = {
+_ENDS: dict[str, tuple[Action, ...]] = {
     "end": (),
     "cut": (Cut(),),
     "reset": (Cut(reset=True),),
@@ -92,8 +92,7 @@ class Step:
     match: Mapping[str, str] = field(default_factory=dict)
     word_delay_s: float | None = None
     events_per_write: int | None = None
-    reply: Reply | None = None
-    moves: list[Move] | None = None
+    outcome: Reply | list[Action] | None = None
     fault: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
 
@@ -199,10 +198,10 @@ def _read_step(step: Mapping[str, Any], tables: Tables) -> Step:
     if unknown:
         raise ValueError(f"unknown member {sorted(unknown)[0]!r}")
     if kind == "status":
-        read.reply = Reply(int(step["status"]), step.get("body", ""), step.get("headers"))
+        read.outcome = Reply(int(step["status"]), step.get("body", ""), step.get("headers"))
     elif kind == "events":
-        read.moves = _read_moves(step)
-        read.places = _places_of_events(read.moves, places)
+        read.outcome = actions = _read_actions(step)
+        read.places = _places_of_events(actions, places)
     return read
 
 
@@ -243,16 +242,16 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
     return [name for name in inspect.signature(function).parameters if name != "answer"]
 
 
-def _read_moves(step: Mapping[str, Any]) -> list[Move]:
-    moves: list[Move] = []
+def _read_actions(step: Mapping[str, Any]) -> list[Action]:
+    actions: list[Action] = []
     for entry in step["events"]:
         if step.get("delay_s"):
-            moves.append(Pause(float(step["delay_s"])))
-        moves.append(_read_move(entry))
-    return [*moves, *_ENDS[step.get("then", "end")]]
+            actions.append(Pause(float(step["delay_s"])))
+        actions.append(_read_action(entry))
+    return [*actions, *_ENDS[step.get("then", "end")]]
 
 
-def _read_move(entry: Mapping[str, Any]) -> Move:
+def _read_action(entry: Mapping[str, Any]) -> Action:
     if "raw" in entry:
         return Raw(str(entry["raw"]).encode())
     if "raw_base64" in entry:
@@ -262,9 +261,9 @@ def _read_move(entry: Mapping[str, Any]) -> Move:
     return dict(entry)
 
 
-def _places_of_events(moves: Iterable[Move], places: frozenset[Place]) -> frozenset[Place]:
+def _places_of_events(actions: Iterable[Action], places: frozenset[Place]) -> frozenset[Place]:
     """Streams only; and an event without a type cannot be told on a wire that names its events."""
-    untyped = any(isinstance(move, dict) and not isinstance(move.get("type"), str) for move in moves)
+    untyped = any(isinstance(action, dict) and not isinstance(action.get("type"), str) for action in actions)
     fitting = frozenset(place for place in places if place.stream and (place.wire == "chat" or not untyped))
     if not fitting:
         raise ValueError("an event needs a type")

@@ -1,4 +1,4 @@
-"""The faults that any stream can have, on whatever wire: each turns the normal answer into the moves to play instead.
+"""The faults that any stream can have, on whatever wire: each turns the normal answer into the actions to play instead.
 
 A fault is a function of the answer and of the parameters of its script step; its signature is the list of those
 parameters. `after` says how much of the normal answer comes first: "nothing", "created", "thinking", "text" (one
@@ -8,10 +8,11 @@ delta of it), "call" (one delta of arguments).
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import zip_longest
 
 from proxy.core.sse import dump_json
-from proxy.sandbox.play.actions import Cut, Move, Pause, Raw, Stall
-from proxy.sandbox.wires.answer import Answer
+from proxy.sandbox.play.actions import Action, Cut, Pause, Raw, Stall
+from proxy.sandbox.wires.answer import Answer, Event
 
 #: More than a reader of frames should take in one piece.
 HUGE_BYTES = 9 * 1024 * 1024
@@ -19,116 +20,129 @@ HUGE_BYTES = 9 * 1024 * 1024
 #: How much of a frame's data is left when it is broken off.
 _HALF = 22
 
-Fault = Callable[..., list[Move]]
+Fault = Callable[..., list[Action]]
 
 
-def prepared(answer: Answer, after: str) -> tuple[list[Move], int]:
-    """The normal moves and how many of them come first; with a call or a thought when it is to happen within one.
+def begun(answer: Answer, after: str) -> tuple[list[Action], int]:
+    """The normal actions and how many of them come first; with a call or a thought when it is to happen within one.
 
     What `after` names may not occur: then it is the opening.
     """
     if after == "call":
-        answer.add_call()
+        answer.add_calls()
     elif after == "thinking":
         answer.add_thought()
-    moves = answer.stream()
+    actions = answer.stream()
     if after == "nothing":
-        return moves, 0
-    found = (place for place, move in enumerate(moves, 1) if isinstance(move, dict) and answer.kind_of(move) == after)
-    return moves, next(found, answer.opening)
+        return actions, 0
+    found = (number for number, one in enumerate(actions, 1) if isinstance(one, dict) and answer.kind_of(one) == after)
+    return actions, next(found, answer.opening)
 
 
-def insert(answer: Answer, after: str, *moves: Move) -> list[Move]:
-    """The normal answer with these moves inside."""
-    normal, place = prepared(answer, after)
-    return [*normal[:place], *moves, *normal[place:]]
+def insert(answer: Answer, after: str, *actions: Action) -> list[Action]:
+    """The normal answer with these actions inside."""
+    normal, place = begun(answer, after)
+    return [*normal[:place], *actions, *normal[place:]]
 
 
-def break_off(answer: Answer, after: str, *moves: Move) -> list[Move]:
-    """The beginning of the normal answer, then these moves and nothing else."""
-    normal, place = prepared(answer, after)
-    return [*normal[:place], *moves]
+def break_off(answer: Answer, after: str, *actions: Action) -> list[Action]:
+    """The beginning of the normal answer, then these actions and nothing else."""
+    normal, place = begun(answer, after)
+    return [*normal[:place], *actions]
 
 
-def _cut_frame(answer: Answer, reset: bool = False) -> list[Move]:
+def between(answer: Answer, action: Callable[[int], Action]) -> list[Action]:
+    """The normal answer with an action before each event, which is told the number of the event."""
+    return [one for place, event in enumerate(answer.stream()) for one in (action(place), event)]
+
+
+def without(actions: list[Action], unwanted: Callable[[Event], object]) -> list[Action]:
+    """The actions without the events of that kind."""
+    return [one for one in actions if not (isinstance(one, dict) and unwanted(one))]
+
+
+def edited(actions: list[Action], edit: Callable[[Event], object]) -> list[Action]:
+    """The actions, each event changed in its place."""
+    for one in actions:
+        if isinstance(one, dict):
+            edit(one)
+    return actions
+
+
+def with_arguments(answer: Answer, text: Callable[[str], str], *, all_calls: bool = False) -> list[Action]:
+    """The stream with other arguments in the last call, or in all."""
+    answer.add_calls()
+    for call in answer.calls if all_calls else answer.calls[-1:]:
+        call[answer.arguments_member] = text(answer.arguments_of(call))
+    return answer.stream()
+
+
+def _cut_frame(answer: Answer, reset: bool = False) -> list[Action]:
     """The connection ends in the middle of a frame."""
     frame = answer.encode([answer.text_event("x" * 40)])
     return break_off(answer, "text", Raw(frame[: len(frame) // 2]), Cut(reset))
 
 
-def _malformed_json(answer: Answer, after: str = "text") -> list[Move]:
+def _malformed_json(answer: Answer, after: str = "text") -> list[Action]:
     frame = answer.encode([answer.text_event("x")])
     end = frame.index(b"data: ") + len(b"data: ") + _HALF
     return insert(answer, after, Raw(frame[:end] + b"\n\n"))
 
 
-def _invalid_utf8(answer: Answer, after: str = "text") -> list[Move]:
+def _invalid_utf8(answer: Answer, after: str = "text") -> list[Action]:
     return insert(answer, after, Raw(answer.encode([answer.text_event("@@")]).replace(b"@@", b"\xff\xfe")))
 
 
-def _huge_frame(answer: Answer, after: str = "text", size: int = HUGE_BYTES) -> list[Move]:
+def huge_frame(answer: Answer, after: str = "text", size: int = HUGE_BYTES) -> list[Action]:
     return insert(answer, after, Raw(answer.encode([answer.text_event("x" * size)])))
 
 
-def _silence(answer: Answer, after: str, seconds: float | None) -> list[Move]:
+def _silence(answer: Answer, after: str, seconds: float | None) -> list[Action]:
     """`seconds` None: for ever."""
     return insert(answer, after, Stall() if seconds is None else Pause(seconds))
 
 
-def between(answer: Answer, move: Callable[[int], Move]) -> list[Move]:
-    """The normal answer with a move before each event, which is told the number of the event."""
-    return [one for place, event in enumerate(answer.stream()) for one in (move(place), event)]
-
-
-def _comments_only(answer: Answer, count: int = 5, every_s: float = 0.05) -> list[Move]:
+def _comments_only(answer: Answer, count: int = 5, every_s: float = 0.05) -> list[Action]:
     """For a while nothing but comments."""
-    pulse: list[Move] = [Pause(every_s), Raw(b": keepalive\n\n")]
+    pulse: list[Action] = [Pause(every_s), Raw(b": keepalive\n\n")]
     return insert(answer, "created", *(pulse * count))
 
 
-def _late_events(answer: Answer) -> list[Move]:
-    """More of the same after the end: a delta, and a failure that contradicts it."""
-    return [*answer.stream(), answer.text_event("too late"), answer.failure()]
-
-
-def _empty(answer: Answer, message: bool = False) -> list[Move]:
-    """A success without output, or with a message that has no text."""
+def _cleared(answer: Answer, message: bool) -> Answer:
     answer.clear(message=message)
-    return answer.stream()
+    return answer
 
 
-def _end_without_terminal(answer: Answer) -> list[Move]:
-    moves = answer.stream()
-    return moves[: next(place for place, move in enumerate(moves) if answer.is_terminal(move))]
+def _end_without_terminal(answer: Answer) -> list[Action]:
+    actions = answer.stream()
+    return actions[: next(place for place, action in enumerate(actions) if answer.is_terminal(action))]
 
 
-def stream_bytes(answer: Answer) -> bytes:
-    """The normal answer as the bytes that go over the wire."""
-    data = b""
-    for move in answer.stream():
-        if isinstance(move, dict):
-            data += answer.encode([move])
-        elif isinstance(move, Raw):
-            data += move.data
-    return data
+def _stream_bytes(answer: Answer) -> bytes:
+    """The normal answer and its tail as the bytes that go over the wire."""
+    sent = (answer.encode([one]) if isinstance(one, dict) else one for one in answer.finished(answer.stream()))
+    return b"".join(one.data if isinstance(one, Raw) else one for one in sent if isinstance(one, bytes | Raw))
 
 
-def _tiny_writes(answer: Answer, size: int = 1) -> list[Move]:
-    data = stream_bytes(answer) + answer.tail
+def pieces_of(data: bytes, size: int) -> list[Action]:
+    """The bytes in writes of that size."""
     return [Raw(data[start : start + size]) for start in range(0, len(data), size)]
 
 
-def _crlf(answer: Answer) -> list[Move]:
-    return [Raw((stream_bytes(answer) + answer.tail).replace(b"\n", b"\r\n"))]
+def _interleaved(answer: Answer) -> list[Action]:
+    """The calls grow at the same time, one event of each in turn."""
+    answer.add_calls(2)
+    turns = zip_longest(*(answer.events_of(place) for place in answer.call_places))
+    return answer.around([event for turn in turns for event in turn if event is not None])
 
 
-def _fixed_call_ids(answer: Answer, prefix: str = "call_") -> list[Move]:
-    answer.add_call()
+def _with_fixed_ids(answer: Answer, prefix: str) -> Answer:
+    answer.add_calls()
     answer.fix_call_ids(prefix)
-    return answer.stream()
+    return answer
 
 
-#: Faults of framing, timing and endings.
+#: Faults of framing, timing and endings, and of calls on every wire.
 STREAM_FAULTS: dict[str, Fault] = {
     "cut_before_output": lambda answer, reset=False: break_off(answer, "created", Cut(reset)),
     "cut_text": lambda answer, reset=False: break_off(answer, "text", Cut(reset)),
@@ -140,7 +154,7 @@ STREAM_FAULTS: dict[str, Fault] = {
     "end_before_output": lambda answer: break_off(answer, "created"),
     "malformed_json": _malformed_json,
     "invalid_utf8": _invalid_utf8,
-    "huge_frame": _huge_frame,
+    "huge_frame": huge_frame,
     "silence_before_head": lambda answer, seconds=5.0: _silence(answer, "nothing", seconds),
     "silence_after_created": lambda answer, seconds=5.0: _silence(answer, "created", seconds),
     "silence_mid_text": lambda answer, seconds=5.0: _silence(answer, "text", seconds),
@@ -149,41 +163,41 @@ STREAM_FAULTS: dict[str, Fault] = {
     "unknown_events": lambda answer: between(answer, answer.strange_event),
     "comments": lambda answer: between(answer, lambda _: Raw(b": keepalive\n\n")),
     "comments_only": _comments_only,
-    "late_events": _late_events,
+    # more of the same after the end: a delta, and a failure that contradicts it
+    "late_events": lambda answer: [*answer.stream(), answer.text_event("too late"), answer.failure()],
     "done_sentinel": lambda answer: [*answer.stream(), Raw(b"data: [DONE]\n\n")],
-    "empty": _empty,
-    "tiny_writes": _tiny_writes,
-    "crlf": _crlf,
-    "fixed_call_ids": _fixed_call_ids,
+    # a success without output, or with a message that has no text
+    "empty": lambda answer, message=False: _cleared(answer, message).stream(),
+    "tiny_writes": lambda answer, size=1: pieces_of(_stream_bytes(answer), size),
+    "crlf": lambda answer: [Raw(_stream_bytes(answer).replace(b"\n", b"\r\n"))],
+    "fixed_call_ids": lambda answer, prefix="call_": _with_fixed_ids(answer, prefix).stream(),
+    "no_arguments": lambda answer: with_arguments(answer, lambda _: "", all_calls=True),
+    "interleaved": _interleaved,
+}
+
+#: What can be wrong with arguments that come as a text: they are no JSON object, or the output limit falls into them.
+ARGUMENT_FAULTS: dict[str, Fault] = {
+    "bad_arguments": lambda answer, arguments="[1]": with_arguments(answer, lambda _: arguments),
+    "truncated_arguments": lambda answer: with_arguments(_limited(answer), lambda text: text[: len(text) // 2]),
 }
 
 
-def _whole_bytes(answer: Answer) -> bytes:
-    return dump_json(answer.whole()).encode()
+def _limited(answer: Answer) -> Answer:
+    answer.reason = answer.limit_reason
+    return answer
 
 
-def _half(answer: Answer, *moves: Move) -> list[Move]:
+def _whole_bytes(answer: Answer, **members: object) -> bytes:
+    return dump_json({**answer.whole(), **members}).encode()
+
+
+def _half(answer: Answer, *actions: Action) -> list[Action]:
     data = _whole_bytes(answer)
-    return [Raw(data[: len(data) // 2]), *moves]
+    return [Raw(data[: len(data) // 2]), *actions]
 
 
-def _whole_empty(answer: Answer, message: bool = False) -> list[Move]:
-    answer.clear(message=message)
-    return [Raw(_whole_bytes(answer))]
-
-
-def _whole_silence(answer: Answer, seconds: float | None = 5.0) -> list[Move]:
+def _whole_silence(answer: Answer, seconds: float | None = 5.0) -> list[Action]:
     return [Stall() if seconds is None else Pause(seconds), Raw(_whole_bytes(answer))]
-
-
-def _whole_huge(answer: Answer, size: int = HUGE_BYTES) -> list[Move]:
-    return [Raw(dump_json({**answer.whole(), "padding": "x" * size}).encode())]
-
-
-def _whole_fixed_call_ids(answer: Answer, prefix: str = "call_") -> list[Move]:
-    answer.add_call()
-    answer.fix_call_ids(prefix)
-    return [Raw(_whole_bytes(answer))]
 
 
 #: What of that an answer without a stream can have.
@@ -192,8 +206,8 @@ WHOLE_FAULTS: dict[str, Fault] = {
     "cut_text": lambda answer, reset=False: _half(answer, Cut(reset)),
     "malformed_json": lambda answer: _half(answer),
     "invalid_utf8": lambda answer: [Raw(_whole_bytes(answer)[:-1] + b',"x":"\xff\xfe"}')],
-    "huge_frame": _whole_huge,
+    "huge_frame": lambda answer, size=HUGE_BYTES: [Raw(_whole_bytes(answer, padding="x" * size))],
     "silence_before_head": _whole_silence,
-    "empty": _whole_empty,
-    "fixed_call_ids": _whole_fixed_call_ids,
+    "empty": lambda answer, message=False: [Raw(_whole_bytes(_cleared(answer, message)))],
+    "fixed_call_ids": lambda answer, prefix="call_": [Raw(_whole_bytes(_with_fixed_ids(answer, prefix)))],
 }

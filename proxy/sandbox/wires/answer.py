@@ -3,71 +3,81 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from proxy.sandbox.model.reply import Ask, Tool
-from proxy.sandbox.play.actions import Framing, Move, Pause, Raw
+from proxy.core.sse import dump_json
+from proxy.sandbox.model.reply import Ask, Call, Part, Say, Think, Tool
+from proxy.sandbox.play.actions import Action, Framing, Pause, Raw
 
 Event = dict[str, Any]
+Block = dict[str, Any]
 
-#: How long the tail keeps away from the end of the answer when it is to come in a write of its own.
+#: The pause before a tail that is to come in a write of its own.
 TAIL_PAUSE_S = 0.03
 
 #: What is thought when a fault needs a thought.
-SOME_THOUGHT = "**Thinking**\n\nBecause the script says so."
+SOME_THOUGHT = Think(("**Thinking**\n\nBecause the script says so.",))
 
 
-def some_call(ask: Ask, number: int) -> tuple[Tool, dict[str, Any]]:
+def some_call(ask: Ask, number: int) -> Call:
     """What is called when a fault needs a call: the first tool offered, else Bash."""
     tool = next((one for one in ask.tools if not one.freeform), Tool("Bash"))
-    return tool, {"command": f"echo {number}"}
+    return Call(tool, {"command": f"echo {number}"})
 
 
+@dataclass(kw_only=True)
 class Answer(ABC):
     """The normal answer to `ask`, and the tools with which a fault alters it.
 
-    `tail` are bytes that this upstream sends behind the end of a good answer: in the same write as the end, in a
-    "later" one, or not at all ("none").
+    `blocks` are the finished output as this wire shows it: thoughts and texts, and the calls behind them. The
+    arguments of a call may be replaced by a text, which is sent as it is. `reason` is why the answer ends, None: as it
+    should. `tail` are bytes that this upstream sends behind the end of a good answer: in the same write as the end,
+    in a "later" one, or not at all ("none"). `extra` are members that a gateway adds to an answer without a stream.
     """
 
     framing: ClassVar[Framing]
     opening: ClassVar[int] = 1  # how many events come before there is any output
+    call_type: ClassVar[str]  # of blocks
+    thought_type: ClassVar[str]
+    id_member: ClassVar[str] = "id"  # of calls
+    arguments_member: ClassVar[str] = "arguments"
+    limit_reason: ClassVar[str]  # of an answer that the output limit cuts
+    terminals: ClassVar[tuple[str, ...]] = ()  # types of the events that end a good answer
 
     ask: Ask
     input_tokens: int
+    cached_tokens: int = 0
+    blocks: list[Block] = field(default_factory=list)
+    reason: str | None = None
     tail: bytes = b""
     tail_comes: str = "together"
+    extra: dict[str, Any] = field(default_factory=dict)
 
     @abstractmethod
-    def stream(self) -> list[Move]:
-        """The answer as it is now, from its beginning to its terminal event."""
+    def new_block(self, part: Part) -> Block:
+        """The part of the model's reply as the next block."""
+
+    @abstractmethod
+    def beginning(self) -> list[Event]:
+        """The events before any output."""
+
+    @abstractmethod
+    def events_of(self, place: int) -> list[Event]:
+        """The events of the block there."""
+
+    @abstractmethod
+    def end(self) -> list[Action]:
+        """What comes behind the output, the terminal event last."""
 
     @abstractmethod
     def whole(self) -> dict[str, Any]:
         """The answer to a request that wants no stream."""
 
     @abstractmethod
-    def is_terminal(self, move: Move) -> bool: ...
-
-    @abstractmethod
     def kind_of(self, event: Event) -> str | None:
         """thinking, text or call for a delta of it; None for other events."""
-
-    @abstractmethod
-    def add_call(self) -> None:
-        """Puts a call into the answer unless there is one."""
-
-    @abstractmethod
-    def add_thought(self) -> None:
-        """Puts a thought into the answer unless there is one."""
-
-    @abstractmethod
-    def clear(self, *, message: bool) -> None:
-        """Takes all output away; with `message` a message without text stays."""
-
-    @abstractmethod
-    def fix_call_ids(self, prefix: str) -> None:
-        """Numbers the calls from 0, as upstreams do whose ids repeat within a conversation."""
 
     @abstractmethod
     def text_event(self, text: str) -> Event:
@@ -82,17 +92,65 @@ class Answer(ABC):
         """An event that tells of a server error."""
 
     @abstractmethod
-    def keepalive(self) -> Move: ...
+    def keepalive(self) -> Event: ...
+
+    def is_terminal(self, action: Action) -> bool:
+        return isinstance(action, dict) and action.get("type") in self.terminals
+
+    def say(self, parts: Iterable[Part]) -> None:
+        """Appends the parts of the model's reply."""
+        for part in parts:
+            self.blocks.append(self.new_block(part))
+
+    @property
+    def call_places(self) -> list[int]:
+        return [place for place, block in enumerate(self.blocks) if block["type"] == self.call_type]
+
+    @property
+    def calls(self) -> list[Block]:
+        return [self.blocks[place] for place in self.call_places]
+
+    def stream(self) -> list[Action]:
+        """The answer as it is now, from its beginning to its terminal event."""
+        return self.around([event for place in self.call_places for event in self.events_of(place)])
+
+    def around(self, calls: Sequence[Event]) -> list[Action]:
+        """The stream with these events in place of the normal ones of the calls."""
+        others = (place for place in range(len(self.blocks)) if place not in self.call_places)
+        return [*self.beginning(), *(event for place in others for event in self.events_of(place)), *calls, *self.end()]
+
+    def add_calls(self, count: int = 1) -> None:
+        """Puts in calls until there are as many."""
+        self.say(some_call(self.ask, number) for number in range(count - len(self.calls)))
+
+    def add_thought(self) -> None:
+        """Puts a thought in front unless there is one."""
+        if not any(block["type"] == self.thought_type for block in self.blocks):
+            self.blocks.insert(0, self.new_block(SOME_THOUGHT))
+
+    def clear(self, *, message: bool) -> None:
+        """Takes all output away; with `message` a message without text stays."""
+        self.blocks = [self.new_block(Say(""))] if message else []
+
+    def fix_call_ids(self, prefix: str) -> None:
+        """Numbers the calls from 0, as upstreams do whose ids repeat within a conversation."""
+        for number, call in enumerate(block for block in self.blocks if self.id_member in block):
+            call[self.id_member] = f"{prefix}{number}"
+
+    def arguments_of(self, call: Block) -> str:
+        """The JSON text."""
+        arguments = call[self.arguments_member]
+        return arguments if isinstance(arguments, str) else dump_json(arguments)
 
     def encode(self, events: list[Event]) -> bytes:
         return self.framing.encode(events)
 
-    def finished(self, moves: list[Move]) -> list[Move]:
-        """The moves with the tail, if they end as a good answer does."""
-        if not (self.tail and moves and self.is_terminal(moves[-1])) or self.tail_comes == "none":
-            return moves
-        *rest, last = moves
+    def finished(self, actions: list[Action]) -> list[Action]:
+        """The actions with the tail, if they end as a good answer does."""
+        if not (self.tail and actions and self.is_terminal(actions[-1])) or self.tail_comes == "none":
+            return actions
+        *rest, last = actions
         if self.tail_comes == "later":
-            return [*moves, Pause(TAIL_PAUSE_S), Raw(self.tail)]
+            return [*actions, Pause(TAIL_PAUSE_S), Raw(self.tail)]
         end = last.data if isinstance(last, Raw) else self.encode([last]) if isinstance(last, dict) else b""
         return [*rest, Raw(end + self.tail)]

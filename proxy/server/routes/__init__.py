@@ -1,1 +1,1 @@
-"""The routes, one module a family."""
+"""The routes: the table of them, and their handlers, one module an API."""

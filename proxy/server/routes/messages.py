@@ -10,59 +10,59 @@ from aiohttp import web
 
 from proxy.config import Config
 from proxy.core.compaction import is_compaction
-from proxy.core.identity import SESSION_HEADERS, owner_of, session_of
+from proxy.core.identity import owner_of, session_of
+from proxy.core.ingress import Ingress
 from proxy.core.messages import check_request
-from proxy.core.routing import AUTO_REVIEW_MODEL, AUTO_REVIEW_PROVIDER, Route, is_auto_review, normalise_model
+from proxy.core.routing import Route, is_auto_review, normalise_model
 from proxy.errors import RequestError
 from proxy.observe.lifecycle import CompactionStarted
 from proxy.providers.contract import Call, Provider, Remembering
-from proxy.server.admission import Permit
+from proxy.server.admission import AdmissionTicket
 from proxy.server.body import read_json
 from proxy.server.exchange import Exchange
 from proxy.server.pipeline import (
     HeaderValues,
+    answer,
     choose,
     find_project,
     provider_of,
+    run,
     selected,
     send_json,
-    serve,
     unknown_model,
 )
-from proxy.server.renderers import MessagesForm
-from proxy.server.state import State
-from proxy.server.stream import fold_stream, send_stream
+from proxy.server.state import AppState
+
+#: The endpoint of a count. It has no messages to answer, is no compaction and leaves no state behind.
+COUNT = "count_tokens"
 
 
 async def post_messages(request: web.Request) -> web.StreamResponse:
     """A model's answer, streamed when the body says `"stream": true`."""
-    return await serve(Exchange(request, "messages"), SESSION_HEADERS, _answer)
+    return await run(request, _answer)
 
 
 async def post_count_tokens(request: web.Request) -> web.StreamResponse:
     """`{"input_tokens": n}`, estimated here: no upstream call, no sign-in."""
-    return await serve(Exchange(request, "count_tokens"), SESSION_HEADERS, _count)
+    return await run(request, _count)
 
 
-async def _answer(exchange: Exchange, values: HeaderValues, permit: Permit) -> web.StreamResponse:
-    call, provider = await _prepare(exchange, values, permit)
-    form = MessagesForm()
-    if call.request.get("stream"):
-        grace_s = exchange.state.config().stream_grace_ms / 1000
-        return await send_stream(exchange, provider.stream(call), form, grace_s)
-    return await send_json(exchange, await fold_stream(exchange, provider.stream(call), form))
+async def _answer(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> web.StreamResponse:
+    call, provider = await _prepare(exchange, values, ticket)
+    ingress = Ingress(dict(call.request), stream=bool(call.request.get("stream")))
+    return await answer(exchange, provider, call, ingress)
 
 
-async def _count(exchange: Exchange, values: HeaderValues, permit: Permit) -> web.StreamResponse:
-    call, provider = await _prepare(exchange, values, permit)
+async def _count(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> web.StreamResponse:
+    call, provider = await _prepare(exchange, values, ticket)
     return await send_json(exchange, {"input_tokens": await provider.count_tokens(call)})
 
 
-async def _prepare(exchange: Exchange, values: HeaderValues, permit: Permit) -> tuple[Call, Provider]:
+async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> tuple[Call, Provider]:
     """From a body to a call."""
     state = exchange.state
     config = state.config()
-    body = await read_json(exchange.request, config, permit, packed=state.packed)
+    body = await read_json(exchange.request, config, ticket, packed=state.packed)
     check_request(body)
     session = session_of(values, body)
     await find_project(exchange, body)
@@ -70,14 +70,14 @@ async def _prepare(exchange: Exchange, values: HeaderValues, permit: Permit) -> 
         raise unknown_model(exchange, config, 'Missing "model" in request body.')
     review = partial(_review_model, exchange, config, body)
     choice = choose(exchange, config, body["model"], session, instead=review)
-    if exchange.endpoint == "messages" and not body.get("messages"):
+    if exchange.endpoint != COUNT and not body.get("messages"):
         raise RequestError("messages: at least one message is required", param="messages")
-    provider = provider_of(exchange, choice, permit)
+    provider = provider_of(exchange, choice, ticket)
     target = provider.resolve(choice.model, body, auto_review=choice.auto_review)
     selected(exchange, choice, target, session)
-    if exchange.endpoint == "messages" and is_compaction(body):
+    if exchange.endpoint != COUNT and is_compaction(body):
         exchange.record(CompactionStarted())
-    stateless = choice.auto_review or exchange.endpoint == "count_tokens"
+    stateless = choice.auto_review or exchange.endpoint == COUNT
     call = Call(
         request=body,
         model=choice.model,
@@ -92,7 +92,7 @@ async def _prepare(exchange: Exchange, values: HeaderValues, permit: Permit) -> 
     return call, provider
 
 
-def _tell_others(state: State, call: Call, provider: Provider) -> None:
+def _tell_others(state: AppState, call: Call, provider: Provider) -> None:
     """Whoever served this conversation before learns that it does not any more."""
     if call.owner is None:
         return
@@ -103,8 +103,9 @@ def _tell_others(state: State, call: Call, provider: Provider) -> None:
 
 def _review_model(exchange: Exchange, config: Config, body: Mapping[str, Any], found: Route | None) -> str | None:
     """Where Claude Code's safety classifier is sent instead, None when the request is not one or stays where it is."""
-    if exchange.endpoint != "messages" or not is_auto_review(body):
+    if exchange.endpoint == COUNT or not is_auto_review(body):
         return None
     if config.auto_review_model:
         return normalise_model(config.auto_review_model)
-    return AUTO_REVIEW_MODEL if found is not None and found.label == AUTO_REVIEW_PROVIDER else None
+    known = exchange.state.known
+    return next((catalog.reviewer for catalog in known if found is not None and catalog.label == found.label), None)

@@ -24,7 +24,8 @@ from core.vector_cases import (
     read,
     reply_of,
 )
-from proxy.core.convert.chat_to_messages import MAX_CALLS, MAX_LABEL, ChatToMessages
+from proxy.core.convert.chat_calls import MAX_CALLS, MAX_LABEL
+from proxy.core.convert.chat_to_messages import ChatToMessages
 from proxy.core.messages import MAX_HELD_BYTES, Event, Fold, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
 from proxy.core.sse import encode_events

@@ -13,12 +13,12 @@ from core.strategies import json_values, requests, schemas
 from proxy.config import Config
 from proxy.core.compaction import is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
+from proxy.core.convert.messages_to_search import forced_search, search_body
 from proxy.core.identity import session_of
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import MAX_DEPTH, MAX_MESSAGES, check_request, decode_body
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.routing import is_auto_review
-from proxy.core.search import forced_search, search_body
 from proxy.core.stops import stops_of
 from proxy.core.tokens.counting import count_responses, rough_length
 from proxy.core.tools.read_tool import ReadOffsets

@@ -15,8 +15,10 @@ import pytest
 from proxy.core.secret import Secret
 from proxy.observe.lifecycle import Log
 from proxy.observe.log import file_log as log_module
-from proxy.observe.log import files
-from proxy.observe.log.file_log import MAX_PENDING_CAPTURES, MAX_QUEUED, FileLog, StdlibLog
+from proxy.observe.log import storage
+from proxy.observe.log.file_log import MAX_PENDING_CAPTURES, MAX_QUEUED, FileLog
+from proxy.observe.log.stdlib_log import StdlibLog
+from proxy.observe.log.storage import ErrorFiles, RotatingFile
 
 from ..conftest import NOON, Clock, records
 
@@ -52,19 +54,24 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
+def messages(root: Path) -> list[str]:
+    return [record["msg"] for record in records(root)]
+
+
+def shown(terminal: io.StringIO) -> list[str]:
+    return [json.loads(line)["msg"] for line in terminal.getvalue().splitlines()]
+
+
 class TestRecords:
     def test_the_form_of_a_line(self, log: FileLog, root: Path) -> None:
         log.write("info", "server", "request", reqId="r1", status=200)
+        log.write("debug", "p1", "x")
         assert log.close()
         assert (root / "proxy.log").read_text() == (
             '{"t":"2026-08-19T12:00:00Z","level":"info","service":"server","msg":"request",'
             '"fields":{"reqId":"r1","status":200}}\n'
+            '{"t":"2026-08-19T12:00:00Z","level":"debug","service":"p1","msg":"x"}\n'
         )
-
-    def test_no_fields_no_key(self, log: FileLog, root: Path) -> None:
-        log.write("debug", "p1", "x")
-        assert log.close()
-        assert set(records(root)[0]) == {"t", "level", "service", "msg"}
 
     def test_the_time_is_that_of_the_call(self, log: FileLog, root: Path, clock: Clock) -> None:
         log.write("info", "server", "a")
@@ -73,19 +80,13 @@ class TestRecords:
         assert log.close()
         assert [record["t"] for record in records(root)] == ["2026-08-19T12:00:00Z", "2026-08-19T12:01:01Z"]
 
-    def test_redaction(self, log: FileLog, root: Path) -> None:
-        log.write("info", "server", "x", Authorization="Bearer abc", set_cookie=Secret("abcd"), long="é" * 2_001)
+    @pytest.mark.parametrize(("verbose", "long"), [(False, "é" * 2_000 + "… [+14000 bytes]"), (True, "é" * 9_000)])
+    def test_redaction(self, make_log: MakeLog, root: Path, verbose: bool, long: str) -> None:
+        log = make_log(verbose=verbose)
+        log.write("info", "server", "x", Authorization="Bearer abc", set_cookie=Secret("abcd"), long="é" * 9_000)
         assert log.close()
-        fields = records(root)[0]["fields"]
-        assert fields["Authorization"] == "[redacted len=10]"
-        assert fields["set_cookie"] == "[redacted len=4]"
-        assert fields["long"] == "é" * 2_000 + "… [+2 bytes]"
-
-    def test_verbose(self, make_log: MakeLog, root: Path) -> None:
-        log = make_log(verbose=True)
-        log.write("info", "server", "x", long="é" * 9_000, code="abc")
-        assert log.close()
-        assert records(root)[0]["fields"] == {"long": "é" * 9_000, "code": "[redacted len=3]"}
+        hidden = {"Authorization": "[redacted len=10]", "set_cookie": "[redacted len=4]"}
+        assert records(root)[0]["fields"] == {**hidden, "long": long}
 
     def test_a_value_that_cannot_be_read_costs_only_its_record(self, log: FileLog, root: Path) -> None:
         class Broken(dict[str, int]):
@@ -95,14 +96,14 @@ class TestRecords:
         log.write("info", "server", "a", broken=Broken())
         log.write("info", "server", "b", text="\ud800")
         assert log.close()
-        assert [record["msg"] for record in records(root)] == ["unprintable_record", "b"]
+        assert messages(root) == ["unprintable_record", "b"]
 
     def test_lines_are_appended_to_what_is_there(self, make_log: MakeLog, root: Path) -> None:
         for msg in ("a", "b"):
             log = make_log()
             log.write("info", "server", msg)
             assert log.close()
-        assert [record["msg"] for record in records(root)] == ["a", "b"]
+        assert messages(root) == ["a", "b"]
 
     def test_it_is_a_log(self, log: FileLog) -> None:
         as_protocol: Log = log
@@ -132,21 +133,21 @@ class TestFiles:
     def test_rotation(self, log: FileLog, root: Path) -> None:
         root.mkdir(parents=True)
         (root / "proxy.log").touch()
-        os.truncate(root / "proxy.log", files.MAX_LOG_BYTES)
+        os.truncate(root / "proxy.log", storage.MAX_LOG_BYTES)
         log.write("info", "server", "still fits")
         assert log.flush()
         log.write("info", "server", "starts anew")
         assert log.close()
         assert sorted(p.name for p in root.iterdir()) == [f"proxy.{int(NOON * 1000)}", "proxy.log"]
-        assert [record["msg"] for record in records(root)] == ["starts anew"]
-        assert (root / f"proxy.{int(NOON * 1000)}").stat().st_size > files.MAX_LOG_BYTES
+        assert messages(root) == ["starts anew"]
+        assert (root / f"proxy.{int(NOON * 1000)}").stat().st_size > storage.MAX_LOG_BYTES
 
-    def test_rotation_never_overwrites(self, log: FileLog, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(files, "MAX_LOG_BYTES", 10)
-        for msg in ("a", "b", "c"):
-            log.write("info", "server", msg)
-            assert log.flush()
+    def test_rotation_never_overwrites(self, root: Path) -> None:
+        file = RotatingFile(root, lambda: NOON, max_bytes=10)
+        for line in (b"a" * 11, b"b" * 11, b"c" * 11):
+            file.append(line)
         stamp = int(NOON * 1000)
+        assert (root / f"proxy.{stamp}").read_bytes() == b"a" * 11
         assert sorted(p.name for p in root.iterdir()) == [f"proxy.{stamp}", f"proxy.{stamp + 1}", "proxy.log"]
 
 
@@ -203,7 +204,7 @@ class TestThread:
             "FileLog(Path(sys.argv[1])).write('info', 'server', 'last words')"
         )
         subprocess.run([sys.executable, "-c", code, str(root)], check=True, timeout=10)
-        assert [record["msg"] for record in records(root)] == ["last words"]
+        assert messages(root) == ["last words"]
 
 
 class TestFailures:
@@ -214,7 +215,7 @@ class TestFailures:
         root.rmdir()
         log.write("info", "server", "b")
         assert log.flush()
-        assert [record["msg"] for record in records(root)] == ["b"]
+        assert messages(root) == ["b"]
 
     def test_a_place_that_cannot_be_written(self, log: FileLog, root: Path, terminal: io.StringIO) -> None:
         root.parent.mkdir()
@@ -243,7 +244,7 @@ class TestFailures:
                 super().write(data[:10])
                 raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(files.os, "fdopen", lambda fd, how: Disk(fd, how))
+        monkeypatch.setattr(storage.os, "fdopen", lambda fd, how: Disk(fd, how))
         log.write("info", "server", "lost")
         path = Path(log.capture_error("r1", {"status": 500}) or "")
         assert log.flush()
@@ -252,7 +253,7 @@ class TestFailures:
         full.clear()
         log.write("info", "server", "back")
         assert log.flush()
-        monkeypatch.setattr(files.os, "fdopen", real)
+        monkeypatch.setattr(storage.os, "fdopen", real)
         *torn, back, dropped = (root / "proxy.log").read_text().splitlines()
         assert {part[:9] for part in torn} == {'{"t":"202'}  # several: the count of the lost was tried in vain too
         assert json.loads(back)["msg"] == "back"
@@ -267,7 +268,7 @@ class TestFailures:
             log.write("info", "server", "a")
         log.write("info", "server", "b")
         assert log.close()
-        assert [record["msg"] for record in records(root)] == ["a", "b"]
+        assert messages(root) == ["a", "b"]
 
 
 class TestMirror:
@@ -275,7 +276,7 @@ class TestMirror:
         for level in ("debug", "info", "warn", "error"):
             log.write(level, "server", level)
         assert log.close()
-        assert [json.loads(line)["msg"] for line in terminal.getvalue().splitlines()] == ["warn", "error"]
+        assert shown(terminal) == ["warn", "error"]
 
     def test_everything_when_asked(self, make_log: MakeLog, terminal: io.StringIO, root: Path) -> None:
         log = make_log(stderr=True)
@@ -292,17 +293,12 @@ class TestMirror:
                 assert log.flush()
             log.write("error", "server", "outer")
             assert log.flush()
+        with pytest.raises(KeyError), log.quiet():  # which an error ends as well
+            raise KeyError
         log.write("error", "server", "after")
         assert log.close()
-        assert [json.loads(line)["msg"] for line in terminal.getvalue().splitlines()] == ["before", "after"]
+        assert shown(terminal) == ["before", "after"]
         assert len(records(root)) == 4
-
-    def test_quiet_ends_with_an_error_inside(self, log: FileLog, terminal: io.StringIO) -> None:
-        with pytest.raises(KeyError), log.quiet():
-            raise KeyError
-        log.write("error", "server", "x")
-        assert log.close()
-        assert terminal.getvalue()
 
     def test_what_was_written_before_does_not_spoil_the_screen(self, make_log: MakeLog, gate: Gate) -> None:
         log = make_log(stream=gate)
@@ -315,20 +311,17 @@ class TestMirror:
             assert log.flush()
             assert gate.getvalue() == shown
 
-    def test_a_closed_terminal(self, make_log: MakeLog, root: Path) -> None:
+    @pytest.mark.parametrize("terminal", ["closed", "none"])
+    def test_without_a_terminal(
+        self, make_log: MakeLog, root: Path, terminal: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         closed = io.StringIO()
         closed.close()
-        log = make_log(stream=closed)
-        log.write("error", "server", "x")
-        assert log.close()
-        assert len(records(root)) == 1
-
-    def test_no_terminal_at_all(self, make_log: MakeLog, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "stderr", None)
-        log = make_log(stream=None)
+        log = make_log(stream=closed if terminal == "closed" else None)
         log.write("error", "server", "x")
         assert log.close()
-        assert len(records(root)) == 1
+        assert messages(root) == ["x"]
 
 
 class TestCaptures:
@@ -360,7 +353,7 @@ class TestCaptures:
         path = Path(log.capture_error("r1", record) or "")
         assert log.close()
         kept = json.loads(path.read_text())["response"]["text"]
-        assert 65_000 < len(kept.encode()) <= files.MAX_RESPONSE_BYTES + 20
+        assert 65_000 < len(kept.encode()) <= storage.MAX_RESPONSE_BYTES + 20
         assert kept.count("… [+") == 1
         assert record["response"] == {"text": text}
 
@@ -369,7 +362,7 @@ class TestCaptures:
         assert log.close()
         kept = json.loads(path.read_text())["response"]["text"]
         assert kept.startswith('{"json":["yyy')
-        assert len(kept) < files.MAX_RESPONSE_BYTES + 20
+        assert len(kept) < storage.MAX_RESPONSE_BYTES + 20
 
     def test_at_most_128_files_the_newest(self, log: FileLog, root: Path, clock: Clock) -> None:
         for number in range(140):
@@ -383,13 +376,12 @@ class TestCaptures:
         assert names[0].endswith("-r12.json")
         assert names[-1].endswith("-r139.json")
 
-    def test_foreign_files_stay(self, log: FileLog, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(files, "MAX_ERROR_FILES", 1)
+    def test_foreign_files_stay(self, root: Path) -> None:
+        errors = ErrorFiles(root, max_files=1)
         (root / "errors").mkdir(parents=True)
         (root / "errors" / "notes.txt").write_text("mine")
         for number in range(3):
-            assert log.capture_error(f"r{number}", {"status": 500})
-        assert log.close()
+            errors.save(errors.path_for(NOON, f"r{number}"), {"status": 500})
         assert sorted(p.name.split("-")[-1] for p in (root / "errors").iterdir()) == ["notes.txt", "r2.json"]
 
     def test_a_storm_of_failures_is_bounded(self, make_log: MakeLog, gate: Gate, root: Path) -> None:
@@ -414,11 +406,9 @@ class TestStdlibLog:
         assert {record.name for record in caplog.records} == {"proxy.p1"}
         assert caplog.messages[0] == '50% done {"code":"[redacted len=3]"}'
 
-    def test_no_fields(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_no_fields_and_no_captures(self, caplog: pytest.LogCaptureFixture) -> None:
         StdlibLog().write("warn", "server", "x")
         assert caplog.messages == ["x"]
-
-    def test_nothing_is_kept(self) -> None:
         assert StdlibLog().capture_error("r1", {"status": 500}) is None
 
     def test_a_handler_that_raises(self, monkeypatch: pytest.MonkeyPatch) -> None:

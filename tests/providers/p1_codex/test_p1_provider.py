@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from checks import check_message_stream
-from harness import Live, ask, kinds, texts, until
+from harness import Live, ask, configured, kinds, texts, until
 
 from proxy.server.state import STATE
 
@@ -109,7 +109,7 @@ async def other_search_service(live: Live, handler: Any) -> web.AppRunner:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     url = f"http://127.0.0.1:{runner.addresses[0][1]}/responses"
-    live.config = type(live.config)(**{**live.config.__dict__, "p1_base_url": url})
+    live.config = configured(live.config, p1_base_url=url)
     return runner
 
 
@@ -203,7 +203,7 @@ async def test_texts_that_look_like_control_tokens_and_endless_blanks_are_counte
 async def test_a_name_becomes_a_model_and_a_tier(
     live: Live, model: str, settings: dict[str, Any], sent: tuple[str, str | None]
 ) -> None:
-    live.config = type(live.config)(**{**live.config.__dict__, **settings})
+    live.config = configured(live.config, **settings)
     answer = await live.stream(ask(model=model))
     assert answer.events[0]["message"]["model"] == model
     body = live.sandbox.p1.requests[-1].body
@@ -223,7 +223,7 @@ async def test_a_name_becomes_a_model_and_a_tier(
 async def test_what_cannot_be_served_is_refused_before_anybody_is_asked(
     live: Live, settings: dict[str, Any], members: dict[str, Any]
 ) -> None:
-    live.config = type(live.config)(**{**live.config.__dict__, **settings})
+    live.config = configured(live.config, **settings)
     answer = await live.post(ask(**members))
     assert answer.status == 400 and live.upstream == 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from harness import configured
 
 from proxy.config import Config
 from proxy.core.identity import Owner
@@ -16,7 +17,7 @@ from proxy.providers.p1_codex.request import effort_of, headers, resolve, search
 def resolved(
     model: str, request: dict[str, Any] | None = None, *, auto_review: bool = False, **settings: Any
 ) -> Target:
-    return resolve(model, request or {}, Config(**settings), auto_review=auto_review)
+    return resolve(model, request or {}, configured(Config(), **settings), auto_review=auto_review)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_a_request_can_ask_for_speed(request_body: dict[str, Any], expected: str
     ],
 )
 def test_efforts(config: Any, forced: str | None, expected: str | None) -> None:
-    assert effort_of({"output_config": config}, Config(p1_effort=forced)) == expected
+    assert effort_of({"output_config": config}, configured(Config(), p1_effort=forced)) == expected
 
 
 @pytest.mark.parametrize("effort", ["", "none", "huge", "HIGH"])
@@ -97,7 +98,7 @@ def test_an_effort_that_no_client_may_ask_for_is_refused(effort: str) -> None:
 
 
 def test_lite_requests_come_from_the_vendors_client() -> None:
-    sent = headers(Config(p1_originator="foo"), lite=True, session="s1")
+    sent = headers(configured(Config(), p1_originator="foo"), lite=True, session="s1")
     assert sent["originator"] == sent["user-agent"] == "codex_cli_rs"
     assert sent["x-openai-internal-codex-responses-lite"] == "true"
     assert (sent["session-id"], sent["x-client-request-id"], sent["x-codex-window-id"]) == ("s1", "s1", "s1:0")
@@ -105,7 +106,7 @@ def test_lite_requests_come_from_the_vendors_client() -> None:
 
 
 def test_full_requests_have_our_name_or_the_configured_one() -> None:
-    assert headers(Config(p1_originator="foo"), lite=False, session=None)["originator"] == "foo"
+    assert headers(configured(Config(), p1_originator="foo"), lite=False, session=None)["originator"] == "foo"
     sent = headers(Config(), lite=False, session=None)
     assert sent["user-agent"].startswith("model-proxy/")
     assert not {"session-id", "x-client-request-id", "x-codex-window-id"} & sent.keys()

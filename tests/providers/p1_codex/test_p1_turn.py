@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 from checks import check_message_stream
-from harness import Live, ask, kinds, parse_events, texts, until
+from harness import Live, ask, kinds, parse_events, texts, until, watch_often, with_live
 from outcomes import Outcome
 from p1_faults import HTTP, SHARED, TOOLS, asked_for, case_name, comes_out
 
-from proxy.providers.upstream import transport
+from proxy.providers.upstream.transport import HttpTimers
 from proxy.sandbox import FAULTS, Place, Sandbox
 from proxy.sandbox.wires.responses.failures import CONTEXT_MESSAGE
-from proxy.server import stream as stream_module
 
 
 def play(live: Live, *steps: dict[str, Any]) -> None:
@@ -330,26 +329,23 @@ async def test_a_head_that_never_comes_is_not_asked_for_again(sandbox: Sandbox, 
         await sandbox.p1.idle()
 
 
-async def test_a_body_that_pauses_too_long_is_asked_for_again(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "IDLE_TIMEOUT_S", 0.05)
+@with_live(tuning=(HttpTimers(idle=0.05),))
+async def test_a_body_that_pauses_too_long_is_asked_for_again(live: Live) -> None:
     play(live, {"fault": "silence_after_created", "seconds": None})
     answer = await live.stream(ask())
     check_message_stream(answer.events)
     assert live.upstream == 2
 
 
-async def test_a_text_that_pauses_too_long_ends_with_an_error(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "IDLE_TIMEOUT_S", 0.05)
+@with_live(tuning=(HttpTimers(idle=0.05),))
+async def test_a_text_that_pauses_too_long_ends_with_an_error(live: Live) -> None:
     play(live, {"fault": "silence_mid_text", "seconds": None})
     answer = await live.stream(ask())
     assert "paused for 50 ms" in answer.events[-1]["error"]["message"]
 
 
-async def test_a_silent_start_is_filled_with_pings_and_a_retry_stays_possible(
-    live: Live, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stream_module, "TICK_S", 0.01)
-    monkeypatch.setattr(stream_module, "KEEPALIVE_S", 0.03)
+@with_live(timers=watch_often(keepalive=0.03))
+async def test_a_silent_start_is_filled_with_pings_and_a_retry_stays_possible(live: Live) -> None:
     live.config = type(live.config)(**{**live.config.__dict__, "stream_grace_ms": 20})
     play(live, {"events": [{"type": "response.created"}, {"pause_s": 0.15}], "then": "cut"})
     answer = await live.stream(ask())
@@ -358,11 +354,8 @@ async def test_a_silent_start_is_filled_with_pings_and_a_retry_stays_possible(
     assert kinds(answer.events)[-1] == "message_stop" and live.upstream == 2
 
 
-async def test_a_silence_inside_arguments_is_filled_with_empty_ones(
-    live: Live, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stream_module, "TICK_S", 0.01)
-    monkeypatch.setattr(stream_module, "KEEPALIVE_S", 0.03)
+@with_live(timers=watch_often(keepalive=0.03))
+async def test_a_silence_inside_arguments_is_filled_with_empty_ones(live: Live) -> None:
     play(live, {"fault": "silence_mid_arguments", "seconds": 0.2})
     events = (await live.stream(ask("use Bash: ls", tools=TOOLS))).events
     check_message_stream(events)

@@ -8,7 +8,7 @@ from p1_sandbox_client import BASH, READ, THINKING, Client, Reply, assistant, de
 
 from proxy.sandbox.model.prompts import Wish, real_prompt, title_of, wishes
 from proxy.sandbox.model.schema_examples import arguments_for, example
-from proxy.sandbox.wires.encrypted_content import check_seal
+from proxy.sandbox.wires.encrypted_content import check_encrypted
 
 
 def calls_of(reply: Reply) -> list[tuple[str, Any]]:
@@ -85,7 +85,7 @@ async def test_usage_and_headers(client: Client) -> None:
 async def test_the_sealed_thought_is_taken_back(client: Client) -> None:
     first = await client.ask(full(user("hello"), **THINKING))
     thought, said = first.items
-    check_seal(thought["encrypted_content"], "acct-sandbox", thought["id"])
+    check_encrypted(thought["encrypted_content"], "acct-sandbox", thought["id"])
     sent = {name: thought[name] for name in ("type", "id", "summary", "encrypted_content")}
     reply = await client.ask(full(user("hello"), sent, assistant(said["content"][0]["text"]), user("and now?")))
     assert '"and now?"' in reply.text

@@ -62,7 +62,7 @@ def test_an_exhausted_window(percents: Any, has_credits: bool, reached: bool, al
 
 async def test_every_answer_tells(session: aiohttp.ClientSession) -> None:
     options = P1Options(quota=Quota({"primary": (42, 300)}))
-    async with Sandbox(options=options, clock=lambda: NOW) as sandbox:
+    async with Sandbox(options=[options], clock=lambda: NOW) as sandbox:
         client, sockets = Client(sandbox, session), SocketClient(sandbox, session)
         answers = [await client.ask(full()), await sockets.knock()]
         for headers in (answer.headers for answer in answers):

@@ -97,7 +97,7 @@ async def test_refusal_and_expiry_end_the_sign_in() -> None:
 async def test_the_interval_may_be_watched() -> None:
     now = 0.0
     options = P2Options(watch_interval=True, device_answers=())
-    async with Sandbox(p2_options=options, clock=lambda: now) as sandbox, aiohttp.ClientSession() as session:
+    async with Sandbox(options=[options], clock=lambda: now) as sandbox, aiohttp.ClientSession() as session:
         issuer = Issuer(P2Client(sandbox, session))
         issuer.p2.options.device_answers = ("authorization_pending",) * 2
         _, begun = await issuer.begin()

@@ -8,7 +8,7 @@ from p4_sandbox_client import BODIES, P4Client, go_chat, go_messages
 
 from proxy.sandbox.p4.catalog import MODELS
 from proxy.sandbox.p4.failures import CLASSES
-from proxy.sandbox.wires.encrypted_content import seal
+from proxy.sandbox.wires.encrypted_content import encrypt
 
 
 @pytest.mark.parametrize("wire", BODIES)
@@ -70,7 +70,7 @@ async def test_signatures_may_be_checked(go: P4Client) -> None:
     go.sandbox.p4.options.check_signatures = True
     history = [user("a"), {"role": "assistant", "content": [FOREIGN]}, user("c")]
     assert "Invalid `signature`" in (await go.ask(go_messages(*history))).json["error"]["message"]
-    history[1]["content"] = [{**FOREIGN, "signature": seal("go-sandbox", "thinking")}]
+    history[1]["content"] = [{**FOREIGN, "signature": encrypt("go-sandbox", "thinking")}]
     assert (await go.ask(go_messages(*history))).status == 200
 
 

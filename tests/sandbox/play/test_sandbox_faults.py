@@ -10,7 +10,7 @@ import pytest
 from p1_sandbox_client import BASH, READ, THINKING, Client, Reply, full, user
 
 from proxy.sandbox import FAULTS, Place, Sandbox, ScriptError
-from proxy.sandbox.wires.encrypted_content import check_seal
+from proxy.sandbox.wires.encrypted_content import check_encrypted
 from proxy.sandbox.wires.responses.failures import FAILURES
 
 ADDED = "response.output_item.added"
@@ -245,7 +245,7 @@ async def test_where_the_seal_comes(client: Client, fault: str, early: bool, lat
     assert (first is not None, last is not None) == (early, late)
     assert first != last
     for content in filter(None, (first, last)):
-        check_seal(content, "acct-sandbox", reply.items[0]["id"])
+        check_encrypted(content, "acct-sandbox", reply.items[0]["id"])
 
 
 async def test_fixed_call_ids_repeat(client: Client) -> None:

@@ -15,7 +15,7 @@ from p1_sandbox_client import LITE, MARKER, full, lite
 from p2_sandbox_client import chat
 from p4_sandbox_client import go_chat, go_messages, go_responses
 
-from proxy.sandbox.wires.encrypted_content import seal
+from proxy.sandbox.wires.encrypted_content import encrypt
 
 
 class Case(NamedTuple):
@@ -80,8 +80,8 @@ for _wire in p4.BODIES:
 
 LUNA = {"model": "gpt-5.6-luna"}
 WEB = {"type": "web_search", "external_web_access": True, "search_content_types": ["text", "image"]}
-SEALED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": seal("acct-sandbox", "rs_1")}
-COMPACTED = {"type": "compaction", "id": "cmp_1", "encrypted_content": seal("acct-sandbox", "cmp_1")}
+SEALED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": encrypt("acct-sandbox", "rs_1")}
+COMPACTED = {"type": "compaction", "id": "cmp_1", "encrypted_content": encrypt("acct-sandbox", "cmp_1")}
 PART = {"type": "input_text", "text": "x"}
 GRAMMAR = {"type": "grammar", "syntax": "lark", "definition": "start: /x/"}
 PATCH = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "p", "name": "apply_patch", "input": "x"}
@@ -181,7 +181,9 @@ P1_REFUSED = [
     Case("p1", "call without result", full(p1.call("c8")), "No tool output found for function call c8."),
     Case("p1", "bare reasoning", full({"type": "reasoning", "id": "rs_9"}), "Item with id 'rs_9' not found.", 404),
     Case("p1", "reference", full({"type": "item_reference", "id": "msg_1"}), "Item with id 'msg_1' not found.", 404),
-    Case("p1", "foreign seal", full({**SEALED, "encrypted_content": seal("other", "rs_1")}), "could not be verified"),
+    Case(
+        "p1", "foreign seal", full({**SEALED, "encrypted_content": encrypt("other", "rs_1")}), "could not be verified"
+    ),
     Case("p1", "invented seal", full({**SEALED, "encrypted_content": "gAAAAAx"}), "thinking_signature_invalid"),
     Case("p1", "seal of another item", full({**SEALED, "id": "rs_2"}), "did not match the target item id"),
     Case("p1", "seal of a thought", full({**SEALED, "type": "compaction"} | {"id": None}), "'input[0].summary'"),
@@ -386,7 +388,7 @@ def choice(**members: Any) -> dict[str, Any]:
 TEXT = {"type": "text", "text": "x"}
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 LINKED = {"type": "image", "source": {"type": "url", "url": "https://e.example/a"}}
-THOUGHT = {"type": "thinking", "thinking": "t", "signature": seal("go-sandbox", "thinking")}
+THOUGHT = {"type": "thinking", "thinking": "t", "signature": encrypt("go-sandbox", "thinking")}
 FOREIGN = {**THOUGHT, "signature": "Y2NwOmtpbWk6djE6bXNnXzE6Mg"}
 CALLED = turn("assistant", use("c"))
 NO_RESULT = "`tool_use` ids were found without `tool_result` blocks: c"
@@ -429,7 +431,7 @@ MESSAGES_ACCEPTED = [
     ),
 ]
 
-ELSEWHERE = {**SEALED, "encrypted_content": seal("acct", "rs_1")}
+ELSEWHERE = {**SEALED, "encrypted_content": encrypt("acct", "rs_1")}
 
 RESPONSES_REFUSED = [
     Case("responses", "unknown member", go_responses(messages=[]), "Unknown parameter: 'messages'"),

@@ -6,6 +6,7 @@ from proxy.providers.contract import AccountContext, Say
 from proxy.providers.p1_codex.account import signin
 from proxy.providers.p1_codex.account import usage_windows as usage
 from proxy.providers.p1_codex.request import PRODUCT
+from proxy.providers.p1_codex.settings import CodexSettings
 
 
 class CodexAccount:
@@ -14,15 +15,16 @@ class CodexAccount:
     def __init__(self, context: AccountContext) -> None:
         self._root = context.config_root
         self._config = context.config
+        self._codex = context.config.section(CodexSettings)
         self._connect = context.connect
 
     async def login(self, *, device: bool, say: Say) -> None:
-        issuer = self._config.p1_issuer
+        issuer = self._codex.issuer
         async with self._connect() as http:
             if device:
                 await signin.login_device(self._root, issuer, say=say, session=http)
             else:
-                originator = self._config.p1_originator or PRODUCT
+                originator = self._codex.originator or PRODUCT
                 await signin.login(self._root, issuer, say=say, session=http, originator=originator)
 
     def status(self, *, say: Say) -> bool:

@@ -1,6 +1,7 @@
-"""How much of P1's allowance is used, as the backend tells it on the side: in headers, in events, and when asked.
+"""P1's rate limits as the backend reports them: in headers, in events, and when asked.
 
-It is kept for whoever wants to see it. It never stops a request: the backend knows better, and credits may pay.
+They are kept for the log, the terminal and a monitor. They never stop a request: the backend knows better, and credits
+may pay.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from typing import Any
 
 from proxy.auth.grant import number
 from proxy.auth.text import printable
-from proxy.core.allowance import FULL, Allowance, Credits, Window
+from proxy.core.rate_limits import FULL, Credits, RateLimitStatus, Window
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import Log
 from proxy.providers.p1_codex.catalog import LABEL
-from proxy.providers.p1_codex.failures import final_error
+from proxy.providers.p1_codex.failures import client_error
 
 #: The limit behind every model that has none of its own.
 MAIN = "codex"
@@ -38,7 +39,7 @@ _USED = re.compile(rf"x-(.{{1,{MAX_WORD}}})-(?:{'|'.join(POSITIONS)})-used-perce
 _YES = frozenset({"true", "1"})
 
 
-def of_headers(headers: Mapping[str, str], now: float) -> Allowance | None:
+def of_headers(headers: Mapping[str, str], now: float) -> RateLimitStatus | None:
     """What the headers of an answer tell; None when that is nothing. `headers`: whatever their spelling."""
     known = {str(name).lower(): str(value) for name, value in headers.items()}
     limits: dict[str, tuple[Window, ...]] = {}
@@ -50,7 +51,7 @@ def of_headers(headers: Mapping[str, str], now: float) -> Allowance | None:
     active = known.get("x-codex-active-limit")
     if not limits and active is None:
         return None
-    return Allowance(limits, _credits_of_headers(known), active=_limit_id(active) if active else None)
+    return RateLimitStatus(limits, _credits_of_headers(known), active=_limit_id(active) if active else None)
 
 
 def _of_position(headers: Mapping[str, str], prefix: str, now: float) -> Window | None:
@@ -75,16 +76,16 @@ def _is_yes(value: str | None) -> bool:
     return value is not None and value.strip().lower() in _YES
 
 
-def of_event(event: Mapping[str, Any], now: float) -> Allowance:
+def of_event(event: Mapping[str, Any], now: float) -> RateLimitStatus:
     """What a `codex.rate_limits` event tells."""
     limit = event.get("metered_limit_name")
     name = _limit_id(limit) if isinstance(limit, str) and limit else MAIN
     windows = _windows(event.get("rate_limits"), POSITIONS, now)
     limits = {name: windows} if windows else {}
-    return Allowance(limits, credits_of(event.get("credits")), _plan(event))
+    return RateLimitStatus(limits, credits_of(event.get("credits")), _plan(event))
 
 
-def of_usage(answer: Mapping[str, Any], now: float) -> Allowance:
+def of_usage(answer: Mapping[str, Any], now: float) -> RateLimitStatus:
     """What the usage endpoint answers. Limits beside the main one are called as the backend calls them for people."""
     members = tuple(f"{position}_window" for position in POSITIONS)
     limits = {MAIN: _windows(answer.get("rate_limit"), members, now)}
@@ -94,7 +95,7 @@ def of_usage(answer: Mapping[str, Any], now: float) -> Allowance:
             name = row.get("limit_name") or row.get("metered_feature")
             windows = _windows(row.get("rate_limit"), members, now)
             limits |= {printable(name, MAX_WORD): windows} if isinstance(name, str) and windows else {}
-    return Allowance(limits, credits_of(answer.get("credits")), _plan(answer))
+    return RateLimitStatus(limits, credits_of(answer.get("credits")), _plan(answer))
 
 
 def _windows(holder: Any, members: tuple[str, ...], now: float) -> tuple[Window, ...]:
@@ -160,41 +161,41 @@ def utc_text(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-class Allowances:
-    """The newest of all that, account by account."""
+class RateLimits:
+    """The newest report of each account."""
 
     def __init__(self, log: Log, clock: Callable[[], float]) -> None:
         self._log = log
         self._clock = clock
-        self._known: OrderedDict[str | None, Allowance] = OrderedDict()
+        self._known: OrderedDict[str | None, RateLimitStatus] = OrderedDict()
 
     @property
-    def known(self) -> Mapping[str | None, Allowance]:
+    def known(self) -> Mapping[str | None, RateLimitStatus]:
         """Account -> what is known of it, the one heard of last at the end."""
         return MappingProxyType(self._known)
 
-    def heed_headers(self, account: str | None, headers: Mapping[str, str]) -> None:
+    def observe_headers(self, account: str | None, headers: Mapping[str, str]) -> None:
         """Takes note of the headers of an answer."""
         found = of_headers(headers, self._clock())
         if found is not None:
-            self._heed(account, found)
+            self._keep(account, found)
 
-    def heed_event(self, account: str | None, event: Mapping[str, Any]) -> None:
+    def observe_event(self, account: str | None, event: Mapping[str, Any]) -> None:
         """Takes note of a `codex.rate_limits` event."""
-        self._heed(account, of_event(event, self._clock()))
+        self._keep(account, of_event(event, self._clock()))
 
-    def final(self, account: str | None, error: UpstreamError) -> UpstreamError:
-        """The error as the client gets it; that of a spent allowance tells when it is really back. The backend's own
+    def client_error(self, account: str | None, error: UpstreamError) -> UpstreamError:
+        """The error as the client gets it; that of a spent limit tells when the limit really ends. The backend's own
         number may be that of another window: with the week used up it has named the end of the five hours."""
         known, now = self._known.get(account), self._clock()
         if error.kind == "usage_limit" and known is not None:
             moment = known.spent_until(known.active or MAIN, now)
             if moment is not None:
-                error.retry_after = max(moment - now, error.retry_after or 0.0)
-        return final_error(error)
+                error = error.replaced(retry_after=max(moment - now, error.retry_after or 0.0))
+        return client_error(error)
 
-    def _heed(self, account: str | None, fresh: Allowance) -> None:
-        old = self._known.pop(account, Allowance())
+    def _keep(self, account: str | None, fresh: RateLimitStatus) -> None:
+        old = self._known.pop(account, RateLimitStatus())
         limits = {**{name: old.limits[name] for name in old.limits if name not in fresh.limits}, **fresh.limits}
         kept = dict(list(limits.items())[-MAX_LIMITS:])
         self._known[account] = replace(
@@ -209,9 +210,9 @@ class Allowances:
             before = old.limits.get(limit, ())
             for place, window in enumerate(windows):
                 if place >= len(before) or _step(before[place]) != _step(window):
-                    self._tell(limit, window)
+                    self._log_window(limit, window)
 
-    def _tell(self, limit: str, window: Window) -> None:
+    def _log_window(self, limit: str, window: Window) -> None:
         """One line, when the use of a window passed a step or fell back."""
         self._log.write(
             "warn" if window.used >= FULL else "info",

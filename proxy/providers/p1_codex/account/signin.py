@@ -1,7 +1,7 @@
 """P1's sign-in: addresses, parameters and claims of the issuer behind the Codex backend.
 
-Two ways in, both ending in an authorization code: a browser on this machine, or a code typed on another one. How the
-credential is kept and renewed is generic and lives in `proxy.auth`. The vendor's own `auth.json` is never touched.
+Two ways in, both ending in an authorization code: a browser on this machine, or a code typed on another one. The
+issuer's device flow has a form of its own. The vendor's own `auth.json` is never touched.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,39 +18,37 @@ from urllib.parse import urlencode
 
 import aiohttp
 
-from proxy.auth.browser import Opener, open_graphical, open_in_background
-from proxy.auth.callback import CALLBACK_TIMEOUT_S, CallbackListener
+from proxy.auth.browser import Opener, open_graphical
+from proxy.auth.callback import CALLBACK_TIMEOUT_S
 from proxy.auth.device import Poll, is_typable, poll
-from proxy.auth.grant import first_text, granted, number
-from proxy.auth.http import Answer, TokenClient
+from proxy.auth.grant import first_text, granted
+from proxy.auth.http import TokenClient, TokenResponse
 from proxy.auth.jwt import claims
-from proxy.auth.pkce import Pkce, Random, new_pkce
+from proxy.auth.pkce import Pkce, Random
 from proxy.auth.refresh import Credentials, Renewal
 from proxy.auth.store import Credential, CredentialFile
-from proxy.core.secret import Secret
 from proxy.errors import SignInError
 from proxy.observe.lifecycle import Log
-
-LABEL = "p1"
-ISSUER = "https://auth.openai.com"
+from proxy.providers.accounts import device_sign_in, stored
+from proxy.providers.accounts.browser_sign_in import BrowserSignIn
+from proxy.providers.accounts.device_sign_in import DEVICE_LIMIT_S
+from proxy.providers.accounts.token_endpoint import TokenEndpoint
+from proxy.providers.contract import Say
+from proxy.providers.p1_codex.catalog import LABEL
 
 #: Public client id of the vendor's command-line client; it has no secret.
 CLIENT_ID = "app_EMoamEEZ73f0CkXaXp7hrann"
 SCOPE = "openid profile email offline_access"
 ORIGINATOR = "model-proxy"
 
-#: The only two redirect ports the issuer accepts for this client id.
+#: The only two redirect ports the issuer accepts for this client id; its redirect host is `localhost` by name.
 PORTS = (1455, 1457)
 CALLBACK_PATH = "/auth/callback"
 
 #: A token response without `expires_in`.
 DEFAULT_EXPIRES_S = 3600
 
-#: How long a device code lives.
-DEVICE_LIMIT_S = 15 * 60.0
-DEVICE_INTERVAL_S = 5.0
-
-#: Added to the issuer's interval, so that no poll comes early by its clock.
+#: Added to the issuer's interval between two polls.
 DEVICE_MARGIN_S = 3.0
 
 #: The issuer answers these until the user has entered the code.
@@ -64,9 +61,6 @@ ACCOUNT_CLAIMS: tuple[tuple[str | int, ...], ...] = (
     ("https://api.openai.com/auth.chatgpt_account_id",),  # one flat key, as older tokens have it
     ("organizations", 0, "id"),
 )
-
-#: Prints one line for the user.
-Say = Callable[[str], None]
 
 
 # Tokens
@@ -105,13 +99,16 @@ def credential_from(body: Mapping[str, Any], old: Credential | None, now_ms: int
     return replace(found, account_id=account) if account else found
 
 
-async def _send_renewal(client: TokenClient, issuer: str, credential: Credential) -> Answer:
-    form = {
-        "client_id": CLIENT_ID,
-        "grant_type": "refresh_token",
-        "refresh_token": credential.refresh.reveal(),
-    }
-    return await client.post_form(f"{issuer}/oauth/token", form)
+def credential_file(config_root: Path) -> CredentialFile:
+    """Where P1's credential is."""
+    return CredentialFile(config_root, LABEL)
+
+
+def _endpoint(client: TokenClient, issuer: str, clock: Callable[[], float]) -> TokenEndpoint:
+    async def send(form: Mapping[str, str]) -> TokenResponse:
+        return await client.post_form(f"{issuer}/oauth/token", {"client_id": CLIENT_ID, **form})
+
+    return TokenEndpoint(LABEL, send, credential_from, clock)
 
 
 def p1_credentials(
@@ -122,8 +119,9 @@ def p1_credentials(
     log: Log | None = None,
 ) -> Credentials:
     """P1's credentials below a config root. `clock` gives epoch seconds; the caller closes the result."""
-    send = partial(_send_renewal, TokenClient(LABEL, session), issuer.rstrip("/"))
-    return Credentials(CredentialFile(config_root, LABEL), Renewal(LABEL, send, credential_from), clock=clock, log=log)
+    endpoint = _endpoint(TokenClient(LABEL, session), issuer.rstrip("/"), clock)
+    renewal = Renewal(LABEL, endpoint.refresh, credential_from)
+    return Credentials(credential_file(config_root), renewal, clock=clock, log=log)
 
 
 # Sign-in
@@ -146,45 +144,14 @@ def authorize_url(issuer: str, redirect_uri: str, pkce: Pkce, originator: str = 
     return f"{issuer}/oauth/authorize?{urlencode(query)}"
 
 
-async def exchange(
-    client: TokenClient,
-    issuer: str,
-    *,
-    code: str,
-    redirect_uri: str,
-    verifier: str,
-    now_ms: Callable[[], int],
-) -> Credential:
-    """Turns an authorization code into a credential. Raises SignInError with status and reason."""
-    form = {
-        "grant_type": "authorization_code",
-        "code": code,
-        "redirect_uri": redirect_uri,
-        "client_id": CLIENT_ID,
-        "code_verifier": verifier,
-    }
-    answer = await client.post_form(f"{issuer}/oauth/token", form)
-    if not answer.ok:
-        reason = answer.reason(Secret(code), Secret(verifier))
-        raise SignInError(f"The sign-in service refused the code: {reason}.", provider=LABEL)
-    try:
-        return credential_from(answer.data, None, now_ms())
-    except ValueError as error:
-        raise SignInError(f"The sign-in failed: {error}.", provider=LABEL) from error
-
-
-async def _store(config_root: Path, credential: Credential, say: Say) -> Credential:
-    file = CredentialFile(config_root, LABEL)
-    await file.put(credential)
-    say(f"Auth saved in {file.path}")
-    if credential.account_id:
-        say(f"Account: {credential.account_id}")
-    return credential
+async def _save(config_root: Path, say: Say, credential: Credential) -> Credential:
+    lines = [f"Account: {credential.account_id}"] if credential.account_id else []
+    return await stored.save(credential_file(config_root), credential, *lines, say=say)
 
 
 async def login(
     config_root: Path,
-    issuer: str = ISSUER,
+    issuer: str,
     *,
     say: Say,
     session: aiohttp.ClientSession,
@@ -200,39 +167,16 @@ async def login(
     Raises ProxyError with a message for the terminal.
     """
     issuer = issuer.rstrip("/")
-    client, pkce = TokenClient(LABEL, session), new_pkce(random)
-    async with CallbackListener(
-        LABEL, path=CALLBACK_PATH, state=pkce.state, ports=ports, timeout_s=timeout_s
-    ) as listener:
-        # The name, not the number: it is the form known to be allowed for this client id.
-        redirect_uri = f"http://localhost:{listener.port}{CALLBACK_PATH}"
-        url = authorize_url(issuer, redirect_uri, pkce, originator)
-        say("Open this address in a browser to sign in:")
-        say(url)
-        if opener is not None:
-            open_in_background(url, opener)
-
-        async def finish(code: str) -> Credential:
-            credential = await exchange(
-                client,
-                issuer,
-                code=code,
-                redirect_uri=redirect_uri,
-                verifier=pkce.verifier,
-                now_ms=lambda: int(clock() * 1000),
-            )
-            # Stored before the browser hears of success, so that the page never says what is not true.
-            return await _store(config_root, credential, say)
-
-        return await listener.run(finish)
-
-
-def device_interval(value: object) -> float:
-    """Seconds between two polls, from the issuer's `interval`, which is a string of digits or a number."""
-    seconds = number(value)
-    if not seconds:
-        seconds = DEVICE_INTERVAL_S
-    return max(1.0, seconds) + DEVICE_MARGIN_S
+    sign_in = BrowserSignIn(
+        _endpoint(TokenClient(LABEL, session), issuer, clock),
+        partial(authorize_url, issuer, originator=originator),
+        path=CALLBACK_PATH,
+        ports=ports,
+        opener=opener,
+        timeout_s=timeout_s,
+        random=random,
+    )
+    return await sign_in.run(partial(_save, config_root, say), say=say)
 
 
 async def _request_device_code(client: TokenClient, issuer: str) -> Mapping[str, Any]:
@@ -240,13 +184,11 @@ async def _request_device_code(client: TokenClient, issuer: str) -> Mapping[str,
     answer = await client.post_json(f"{issuer}/api/accounts/deviceauth/usercode", {"client_id": CLIENT_ID})
     if answer.status == 404:
         raise SignInError("Device sign-in is not enabled for this issuer.", provider=LABEL)
-    if not answer.ok:
-        raise SignInError(f"The sign-in service gave no device code: {answer.reason()}.", provider=LABEL)
-    user_code = first_text(answer.data, "user_code", "usercode")
-    # It is shown in a terminal, so it must be the kind of code a person can type.
-    if not is_typable(user_code) or not first_text(answer.data, "device_auth_id"):
-        raise SignInError("The sign-in service sent an unusable device code.", provider=LABEL)
-    return {**answer.data, "user_code": user_code}
+    body = device_sign_in.code_answer(answer, label=LABEL)
+    user_code = first_text(body, "user_code", "usercode")
+    if not is_typable(user_code) or not first_text(body, "device_auth_id"):
+        raise device_sign_in.unusable_code(LABEL)
+    return {**body, "user_code": user_code}
 
 
 async def _ask_device(client: TokenClient, issuer: str, body: Mapping[str, Any]) -> Mapping[str, Any] | Poll:
@@ -255,7 +197,7 @@ async def _ask_device(client: TokenClient, issuer: str, body: Mapping[str, Any])
     if answer.status in DEVICE_PENDING:
         return Poll.PENDING
     if not answer.ok:
-        raise SignInError(f"The device sign-in failed: {answer.reason()}.", provider=LABEL)
+        raise device_sign_in.failed(answer, label=LABEL)
     if not (first_text(answer.data, "authorization_code") and first_text(answer.data, "code_verifier")):
         raise SignInError("The device sign-in failed: the answer has no code.", provider=LABEL)
     return answer.data
@@ -263,7 +205,7 @@ async def _ask_device(client: TokenClient, issuer: str, body: Mapping[str, Any])
 
 async def login_device(
     config_root: Path,
-    issuer: str = ISSUER,
+    issuer: str,
     *,
     say: Say,
     session: aiohttp.ClientSession,
@@ -278,52 +220,36 @@ async def login_device(
     say(f"Open {issuer}/codex/device on any device and enter this code (valid for 15 minutes):")
     say(device["user_code"])
     body = {"device_auth_id": device["device_auth_id"], "user_code": device["user_code"]}
-    granted = await poll(
+    grant = await poll(
         partial(_ask_device, client, issuer, body),
         label=LABEL,
-        interval_s=device_interval(device.get("interval")),
+        interval_s=device_sign_in.poll_interval(device.get("interval"), margin_s=DEVICE_MARGIN_S),
         limit_s=DEVICE_LIMIT_S,
         monotonic=monotonic,
         sleep=sleep,
     )
-    credential = await exchange(
-        client,
-        issuer,
-        code=granted["authorization_code"],
+    credential = await _endpoint(client, issuer, clock).exchange(
+        code=grant["authorization_code"],
         redirect_uri=f"{issuer}/deviceauth/callback",
-        verifier=granted["code_verifier"],
-        now_ms=lambda: int(clock() * 1000),
+        verifier=grant["code_verifier"],
     )
-    return await _store(config_root, credential, say)
+    return await _save(config_root, say, credential)
 
 
 # What is stored
 
 
-def _moment(epoch_ms: int) -> str:
-    """UTC, ISO 8601 with milliseconds; the bare number where the calendar ends."""
-    try:
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=epoch_ms)
-    except OverflowError:
-        return str(epoch_ms)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{epoch_ms % 1000:03d}Z"
+def _describe(file: CredentialFile, credential: Credential, left_s: int) -> Iterator[str]:
+    yield f"Account: {credential.account_id or '(none)'}"
+    yield f"Expires: {stored.moment(credential.expires_ms)} (in {left_s}s)"
+    yield f"Storage: {file.path}"
 
 
 def status(config_root: Path, *, say: Say, clock: Callable[[], float] = time.time) -> bool:
-    """Prints what is stored, without asking the issuer; False when nothing is (then the exit code is 1)."""
-    file = CredentialFile(config_root, LABEL)
-    credential = file.load()
-    if credential is None:
-        say("Not authenticated")
-        return False
-    left_s = (credential.expires_ms - int(clock() * 1000)) // 1000
-    say(f"Account: {credential.account_id or '(none)'}")
-    say(f"Expires: {_moment(credential.expires_ms)} (in {left_s}s)")
-    say(f"Storage: {file.path}")
-    return True
+    """The command `auth status p1`."""
+    return stored.show(credential_file(config_root), _describe, say=say, clock=clock)
 
 
 async def logout(config_root: Path, *, say: Say) -> None:
-    """Deletes the stored credential; succeeds when there is none. The issuer is not told."""
-    await CredentialFile(config_root, LABEL).discard()
-    say("Logged out")
+    """The command `auth logout p1`."""
+    await stored.delete(credential_file(config_root), say=say)

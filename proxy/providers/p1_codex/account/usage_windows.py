@@ -9,16 +9,17 @@ from typing import Any
 
 import aiohttp
 
-from proxy.auth.http import Answer, TokenClient
+from proxy.auth.http import TokenClient, TokenResponse
 from proxy.auth.store import Credential
 from proxy.config import Config
-from proxy.core.allowance import Allowance, Credits, Window
-from proxy.providers.accounts.usage_report import ask_usage, print_usage
+from proxy.core.rate_limits import Credits, RateLimitStatus, Window
+from proxy.providers.accounts.usage_report import NOT_UNDERSTOOD, show_usage
 from proxy.providers.contract import Say
 from proxy.providers.p1_codex.account.rate_limits import MAIN, of_usage, utc_text
 from proxy.providers.p1_codex.account.signin import p1_credentials
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.request import account_headers, with_credential
+from proxy.providers.p1_codex.settings import CodexSettings
 
 SERVICE = "Codex"
 
@@ -33,17 +34,17 @@ async def show(
     clock: Callable[[], float] = time.time,
 ) -> None:
     """The command `usage p1`: asks and prints. Raises ProxyError with a message for the terminal."""
-    credentials = p1_credentials(config_root, config.p1_issuer, session, clock)
+    codex = config.section(CodexSettings)
+    credentials = p1_credentials(config_root, codex.issuer, session, clock)
 
-    async def ask(credential: Credential) -> Answer:
+    async def ask(credential: Credential) -> TokenResponse:
         headers = with_credential(account_headers(config), credential)
-        return await TokenClient(LABEL, session, headers).get(usage_url(config.p1_base_url))
+        return await TokenClient(LABEL, session, headers).get(usage_url(codex.base_url))
 
-    try:
-        usage = await ask_usage(LABEL, SERVICE, credentials, ask)
-    finally:
-        await credentials.close()
-    print_usage(usage, lambda answer: lines(answer, clock()), as_json=as_json, say=say)
+    def in_words(answer: Mapping[str, Any]) -> list[str]:
+        return lines(answer, clock())
+
+    await show_usage(LABEL, SERVICE, credentials, ask, in_words, as_json=as_json, say=say)
 
 
 def usage_url(base_url: str) -> str:
@@ -60,10 +61,10 @@ def lines(answer: Mapping[str, Any], now: float) -> list[str]:
     known = of_usage(answer, now)
     title = f"{SERVICE} usage ({known.plan} plan):" if known.plan else f"{SERVICE} usage:"
     found = list(_found(known))
-    return [title, *(found or ["  nothing that this version understands; --json prints the answer"])]
+    return [title, *(found or [NOT_UNDERSTOOD])]
 
 
-def _found(known: Allowance) -> Iterator[str]:
+def _found(known: RateLimitStatus) -> Iterator[str]:
     for limit, windows in known.limits.items():
         for window in windows:
             title = window.title if limit == MAIN else f"{limit}, {window.title}"

@@ -6,6 +6,7 @@ from proxy.providers.contract import AccountContext, Say
 from proxy.providers.p2_kimi.account import signin
 from proxy.providers.p2_kimi.account import usage_windows as usage
 from proxy.providers.p2_kimi.account.device import user_agent
+from proxy.providers.p2_kimi.settings import KimiSettings
 
 
 class KimiAccount:
@@ -14,12 +15,13 @@ class KimiAccount:
     def __init__(self, context: AccountContext) -> None:
         self._root = context.config_root
         self._config = context.config
+        self._kimi = context.config.section(KimiSettings)
         self._connect = context.connect
 
     async def login(self, *, device: bool, say: Say) -> None:
         agent = user_agent(self._config)
-        async with self._connect(self._config.p2_oauth_host, self._config.p2_base_url) as http:
-            await signin.login(self._root, self._config.p2_oauth_host, say=say, session=http, user_agent=agent)
+        async with self._connect(self._kimi.oauth_host, self._kimi.base_url) as http:
+            await signin.login(self._root, self._kimi.oauth_host, say=say, session=http, user_agent=agent)
 
     def status(self, *, say: Say) -> bool:
         return signin.status(self._root, say=say)
@@ -28,14 +30,14 @@ class KimiAccount:
         await signin.logout(self._root, say=say)
 
     async def usage(self, *, as_json: bool, say: Say) -> None:
-        config = self._config
-        async with self._connect(self._config.p2_oauth_host, self._config.p2_base_url) as http:
+        kimi = self._kimi
+        async with self._connect(kimi.oauth_host, kimi.base_url) as http:
             await usage.show(
                 self._root,
-                config.p2_base_url,
-                config.p2_oauth_host,
+                kimi.base_url,
+                kimi.oauth_host,
                 say=say,
                 session=http,
                 as_json=as_json,
-                user_agent=user_agent(config),
+                user_agent=user_agent(self._config),
             )

@@ -18,6 +18,7 @@ from proxy.auth.store import private_folder, write_private
 from proxy.config import Config
 from proxy.errors import ProxyError
 from proxy.providers.p2_kimi.catalog import LABEL
+from proxy.providers.p2_kimi.settings import KimiSettings
 
 FILE_NAME = "device_id"
 
@@ -34,7 +35,7 @@ PLATFORMS = {"kimicli": "kimi_cli", "kimi-code-cli": "kimi_code_cli"}
 
 def user_agent(config: Config) -> str:
     """The configured user agent, or that of the vendor's own client."""
-    return config.p2_user_agent or config.user_agent or USER_AGENT
+    return config.section(KimiSettings).user_agent or config.user_agent or USER_AGENT
 
 
 _PRODUCT = re.compile(r"([\w.-]+)/(\S+)")
@@ -88,7 +89,7 @@ async def device_headers(config_root: Path, user_agent: str = USER_AGENT) -> dic
         "X-Msh-Platform": product,
         "X-Msh-Version": header_text(version),
         "X-Msh-Device-Name": header_text(platform.node()),
-        "X-Msh-Device-Model": header_text(device_model()),
+        "X-Msh-Device-Model": header_text(this_model()),
         "X-Msh-Os-Version": header_text(platform.version()),
         "X-Msh-Device-Id": header_text(await device_id(config_root)),
     }
@@ -107,14 +108,24 @@ def client_of(user_agent: str) -> tuple[str, str]:
 
 
 @functools.cache
-def device_model() -> str:
-    """System, release and architecture as the vendor's client writes them: `Linux 6.8.0 x86_64`, `Windows 11 AMD64`."""
-    system, release = platform.system(), platform.release()
+def this_model() -> str:
+    """`device_model` of this machine."""
+    return device_model(
+        platform.system(), platform.release(), platform.version(), platform.machine(), mac=platform.mac_ver()[0]
+    )
+
+
+def device_model(system: str, release: str, version: str, machine: str, *, mac: str = "") -> str:
+    """System, release and architecture as the vendor's client writes them.
+
+    >>> device_model("Linux", "6.8.0", "#1 SMP", "x86_64"), device_model("Windows", "10", "10.0.22631", "AMD64")
+    ('Linux 6.8.0 x86_64', 'Windows 11 AMD64')
+    """
     if system == "Darwin":
-        system, release = "macOS", platform.mac_ver()[0] or release
-    elif system == "Windows" and release == "10" and _build(platform.version()) >= _WINDOWS_11:
+        system, release = "macOS", mac or release
+    elif system == "Windows" and release == "10" and _build(version) >= _WINDOWS_11:
         release = "11"
-    return " ".join(part for part in (system, release, platform.machine()) if part)
+    return " ".join(part for part in (system, release, machine) if part)
 
 
 def _build(version: str) -> int:

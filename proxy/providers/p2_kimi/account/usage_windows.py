@@ -14,17 +14,17 @@ from typing import Any
 import aiohttp
 
 from proxy.auth.grant import first_text, number
-from proxy.auth.http import Answer, TokenClient
-from proxy.auth.refresh import Credential, Credentials
+from proxy.auth.http import TokenClient, TokenResponse
+from proxy.auth.refresh import Credential
 from proxy.auth.text import printable
-from proxy.core.allowance import length_in_words
-from proxy.providers.accounts.usage_report import ask_usage, print_usage
+from proxy.core.rate_limits import length_in_words
+from proxy.providers.accounts.usage_report import NOT_UNDERSTOOD, show_usage
 from proxy.providers.contract import Say
 from proxy.providers.p2_kimi.account.device import USER_AGENT, device_headers
-from proxy.providers.p2_kimi.account.signin import OAUTH_HOST, p2_credentials
+from proxy.providers.p2_kimi.account.signin import p2_credentials
 from proxy.providers.p2_kimi.catalog import LABEL
 
-BASE_URL = "https://api.kimi.com/coding/v1"
+SERVICE = "Kimi Code"
 
 #: What a quota may be called at the top level, and how it is shown.
 _TITLES = {"usage": "Weekly"}
@@ -40,8 +40,8 @@ _MAX_LINES = 50
 
 async def show(
     config_root: Path,
-    base_url: str = BASE_URL,
-    oauth_host: str = OAUTH_HOST,
+    base_url: str,
+    oauth_host: str,
     *,
     say: Say,
     session: aiohttp.ClientSession,
@@ -49,36 +49,20 @@ async def show(
     user_agent: str = USER_AGENT,
 ) -> None:
     """The command `usage p2`: asks and prints. Raises ProxyError with a message for the terminal."""
+    headers = await device_headers(config_root, user_agent)
     credentials = p2_credentials(config_root, oauth_host, session, user_agent=user_agent)
-    try:
-        headers = await device_headers(config_root, user_agent)
-        usage = await fetch(credentials, base_url, headers, session)
-    finally:
-        await credentials.close()
-    print_usage(usage, lines, as_json=as_json, say=say)
 
-
-async def fetch(
-    credentials: Credentials,
-    base_url: str,
-    headers: Mapping[str, str],
-    session: aiohttp.ClientSession,
-) -> dict[str, Any]:
-    """What the API tells, see `ask_usage`. `headers`: those of the device. Raises ProxyError."""
-
-    async def ask(credential: Credential) -> Answer:
+    async def ask(credential: Credential) -> TokenResponse:
         bearer = {"Authorization": f"Bearer {credential.access.reveal()}"}
         return await TokenClient(LABEL, session, {**headers, **bearer}).get(f"{base_url.rstrip('/')}/usages")
 
-    return await ask_usage(LABEL, "Kimi Code", credentials, ask)
+    await show_usage(LABEL, SERVICE, credentials, ask, lines, as_json=as_json, say=say)
 
 
 def lines(usage: Mapping[str, Any]) -> list[str]:
     """The usage in words, one line a quota. What is not understood is left to the JSON form."""
     found = [f"  {title}: {words}" for title, quota in _quotas(usage) if (words := _in_words(quota))]
-    if not found:
-        return ["Kimi Code usage:", "  nothing that this version understands; --json prints the answer"]
-    return ["Kimi Code usage:", *found[:_MAX_LINES]]
+    return [f"{SERVICE} usage:", *(found[:_MAX_LINES] or [NOT_UNDERSTOOD])]
 
 
 def _quotas(usage: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import aiohttp
 
-from proxy.auth.http import Answer, TokenClient
+from proxy.auth.http import TokenClient, TokenResponse
 from proxy.auth.text import printable
 from proxy.core.secret import Secret
 from proxy.errors import ProxyError, RequestError, SignInError, UpstreamError
+from proxy.providers.accounts.usage_report import invalid_usage
+from proxy.providers.contract import Say
 from proxy.providers.p4_opencode.catalog import LABEL
 from proxy.version import __version__
 
-BASE_URL = "https://opencode.ai/zen/go/v1"
+SERVICE = "OpenCode Go"
 
 #: The vendor asks programs to say who they are.
 USER_AGENT = f"model-proxy/{__version__}"
@@ -27,9 +29,6 @@ WINDOWS = {"rolling": "Rolling (5 hour)", "weekly": "Weekly", "monthly": "Monthl
 _SPENT = {"CreditsError", "MonthlyLimitError", "UserLimitError"}
 
 NO_KEY = "p4 has no API key: set PROXY_P4_API_KEY or OPENCODE_API_KEY, or p4.apiKey in config.json."
-
-#: Prints one line for the user.
-Say = Callable[[str], None]
 
 
 async def show(
@@ -59,7 +58,7 @@ async def fetch(base_url: str, api_key: Secret | None, session: aiohttp.ClientSe
         raise _error(answer, api_key)
     usage = answer.data.get("usage")
     if not isinstance(usage, Mapping) or not all(_is_window(usage.get(name)) for name in WINDOWS):
-        raise UpstreamError("OpenCode Go usage response was invalid.", kind="bad_answer", provider=LABEL)
+        raise invalid_usage(LABEL, SERVICE)
     return {name: {member: usage[name][member] for member in ("status", "percent", "resetsAt")} for name in WINDOWS}
 
 
@@ -76,7 +75,7 @@ def _is_window(window: object) -> bool:
     )
 
 
-def _error(answer: Answer, api_key: Secret) -> ProxyError:
+def _error(answer: TokenResponse, api_key: Secret) -> ProxyError:
     """A failed answer: the gateway's own words, its status where that means something to the caller."""
     status, word = answer.status, answer.code
     details: dict[str, Any] = {"provider": LABEL, "retry_after": answer.retry_after}
@@ -96,17 +95,17 @@ def _error(answer: Answer, api_key: Secret) -> ProxyError:
     return UpstreamError(message, kind="upstream", **details)
 
 
-def _message(answer: Answer, api_key: Secret) -> str:
+def _message(answer: TokenResponse, api_key: Secret) -> str:
     error = answer.data.get("error")
     for words in (error.get("message") if isinstance(error, Mapping) else None, answer.data.get("message")):
         if isinstance(words, str) and words.strip():
             return printable(words.replace(api_key.reveal(), "[redacted]"))
-    return f"OpenCode Go upstream returned HTTP {answer.status}"
+    return f"{SERVICE} upstream returned HTTP {answer.status}"
 
 
 def lines(usage: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The windows in words."""
-    return ["OpenCode Go usage:", *(f"  {title}: {_in_words(usage[name])}" for name, title in WINDOWS.items())]
+    return [f"{SERVICE} usage:", *(f"  {title}: {_in_words(usage[name])}" for name, title in WINDOWS.items())]
 
 
 def _in_words(window: Mapping[str, Any]) -> str:

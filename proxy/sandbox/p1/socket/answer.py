@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from proxy.sandbox.p1.socket.frames import SOCKET
-from proxy.sandbox.play.actions import Framing, Move
+from proxy.sandbox.play.actions import Action, Framing
 from proxy.sandbox.wires.answer import Event
 from proxy.sandbox.wires.responses.answer import ResponsesAnswer
 
@@ -15,11 +15,11 @@ from proxy.sandbox.wires.responses.answer import ResponsesAnswer
 NORMAL_CLOSURE = 1000
 
 
-@dataclass
+@dataclass(kw_only=True)
 class SocketAnswer(ResponsesAnswer):
     """`news` are the events about the account; without `announced` they are not told.
 
-    A fault may make the socket `deaf` (pings stay unanswered) or have it closed after its moves: `close` is the code
+    A fault may make the socket `deaf` (pings stay unanswered) or have it closed after its actions: `close` is the code
     and the reason.
     """
 
@@ -36,10 +36,10 @@ class SocketAnswer(ResponsesAnswer):
         members = {one.name: getattr(answer, one.name) for one in fields(answer)}
         return cls(**members, news=news, announced=announced)
 
-    def finished(self, moves: list[Move]) -> list[Move]:
-        moves = super().finished(moves)
-        begins = moves and isinstance(moves[0], dict) and moves[0]["type"] == "response.created"
-        return [*self.news, *moves] if begins and self.announced else moves
+    def finished(self, actions: list[Action]) -> list[Action]:
+        actions = super().finished(actions)
+        begins = actions and isinstance(actions[0], dict) and actions[0]["type"] == "response.created"
+        return [*self.news, *actions] if begins and self.announced else actions
 
 
 def error_event(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Event:

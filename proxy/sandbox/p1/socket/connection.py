@@ -5,25 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
-from proxy.sandbox.p1.responses import account_headers, checked_answer
+from proxy.sandbox.p1.responses import checked_answer
 from proxy.sandbox.p1.socket.answer import SocketAnswer, error_event
-from proxy.sandbox.p1.socket.faults import WIRE
+from proxy.sandbox.p1.socket.faults import SOCKET_WIRE
 from proxy.sandbox.p1.socket.frames import SOCKET
 from proxy.sandbox.p1.socket.memory import Item, Memory
 from proxy.sandbox.p1.socket.sockets import too_old
 from proxy.sandbox.p1.socket.turns import Turn, read_turn
-from proxy.sandbox.play.actions import Move, Pace, Player, Reply, drain
+from proxy.sandbox.p1.state import P1
+from proxy.sandbox.play.actions import Action, Pace, Reply
+from proxy.sandbox.play.player import Player, drain
 from proxy.sandbox.recorder import Received, Socket, read_json
 from proxy.sandbox.upstream import MAX_BODY_BYTES, Prepared
 from proxy.sandbox.wires.answer import Event
 from proxy.sandbox.wires.refusal import Refused, invalid
-
-if TYPE_CHECKING:
-    from proxy.sandbox.p1.simulator import P1
 
 #: How long a client may take to answer a close frame.
 CLOSE_S = 1.0
@@ -35,7 +33,7 @@ MAX_WAITING_BYTES = 256 * 1024
 TERMINALS = ("response.completed", "response.incomplete", "response.failed", "error")
 
 
-class Session:
+class SocketSession:
     """From the 101 to the end. Requests are counted at the upstream like those over HTTP."""
 
     def __init__(self, p1: P1, request: web.Request, seen: Socket) -> None:
@@ -55,7 +53,7 @@ class Session:
 
     async def run(self) -> web.StreamResponse:
         socket = self._socket
-        socket.headers.update({**self.p1.trace_headers(), **account_headers(self.p1)})
+        socket.headers.update({**self.p1.trace_headers(), **self.p1.account_headers()})
         with self.p1.sockets.inside():
             await socket.prepare(self.request)
             self.seen.status = socket.status
@@ -98,7 +96,7 @@ class Session:
         try:
             self._check_free()
             turn = read_turn(seen.body, self.request.headers, self.memory)
-            answer, moves, pace = self._prepare(turn, seen)
+            answer, actions, pace = self._prepare(turn, seen)
         except Refused as refused:
             seen.status = refused.status
             # past `_told`: this is not the end of the answer that may be going on
@@ -109,7 +107,7 @@ class Session:
         if self._playing is not None:
             self._playing.cancel()  # what a fault says behind its end
         self._turn, self._items, self._deaf = turn, [], answer.deaf
-        self._playing = answers.create_task(self._play(answer, moves, pace))
+        self._playing = answers.create_task(self._play(answer, actions, pace))
 
     def _check_free(self) -> None:
         """One request at a time, and none on a socket that is too old."""
@@ -124,7 +122,7 @@ class Session:
     def _is_old(self) -> bool:
         return self._turn is None and self.p1.clock() - self._opened > self.p1.options.socket_age_s
 
-    def _prepare(self, turn: Turn, seen: Received) -> tuple[SocketAnswer, list[Move], Pace]:
+    def _prepare(self, turn: Turn, seen: Received) -> tuple[SocketAnswer, list[Action], Pace]:
         """The answer and what is played of it."""
         plain, instead = checked_answer(self.p1, self.request.headers, turn.body, lite=turn.lite)
         answer = SocketAnswer.of(plain, self._news(), announced=self.p1.options.announced)
@@ -133,7 +131,7 @@ class Session:
         if turn.warm_up:
             answer.clear(message=False)
             return answer, answer.finished(answer.stream()), Pace()
-        outcome, pace = self.p1.decide(Prepared(WIRE, answer, instead=instead), seen.body)
+        outcome, pace = self.p1.decide(Prepared(SOCKET_WIRE, answer, instead=instead), seen.body)
         if isinstance(outcome, Reply):
             seen.status = outcome.status
             outcome = [error_event(outcome.status, outcome.body, outcome.headers)]
@@ -143,9 +141,9 @@ class Session:
         metadata = {"type": "codex.response.metadata", "metadata": {"request_id": self.p1.ids.new("req")}}
         return [self.p1.options.quota.event(self.p1.clock()), metadata]
 
-    async def _play(self, answer: SocketAnswer, moves: list[Move], pace: Pace) -> None:
+    async def _play(self, answer: SocketAnswer, actions: list[Action], pace: Pace) -> None:
         with self.p1.at_work():
-            if not await _FramePlayer(self.request, self._told).perform(moves, pace):
+            if not await _FramePlayer(self.request, self._told).perform(actions, pace):
                 return
             if answer.close is not None:
                 await self._close(*answer.close)

@@ -1,12 +1,10 @@
-"""The faults of an answer on a socket of P1; what can go wrong in an upgrade stands in `p1_upgrade_faults`.
+"""The faults of an answer on a socket of P1; what can go wrong in an upgrade stands in `upgrade_faults`.
 
 The names that mean something over HTTP as well do the same here, so that one step fits either transport. What HTTP
 tells with a status comes as an event of type `error`.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from aiohttp import WSMsgType
 
@@ -16,13 +14,13 @@ from proxy.sandbox.p1.socket.answer import NORMAL_CLOSURE, SocketAnswer, error_e
 from proxy.sandbox.p1.socket.frames import fragments, frame
 from proxy.sandbox.p1.socket.memory import not_found
 from proxy.sandbox.p1.socket.sockets import too_old
-from proxy.sandbox.play.actions import Cut, Move, Pause, Raw, Stall
+from proxy.sandbox.play.actions import Action, Cut, Pause, Raw, Stall
 from proxy.sandbox.play.http_faults import FRONT_FAULTS
 from proxy.sandbox.play.script import Place
-from proxy.sandbox.play.stream_faults import Fault, between, break_off, insert, prepared
-from proxy.sandbox.upstream import Wire
+from proxy.sandbox.play.stream_faults import Fault, begun, between, break_off, huge_frame, insert, pieces_of
+from proxy.sandbox.upstream import ServedWire
 from proxy.sandbox.wires.answer import Event
-from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
+from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS, rate_limits
 
 #: What a server says that ends a socket because of its own trouble.
 INTERNAL_ERROR = 1011
@@ -30,25 +28,23 @@ INTERNAL_ERROR = 1011
 #: More than the 64 MiB that a client takes in one message.
 OVERSIZED_BYTES = 65 * 1024 * 1024
 
+_ITEM_DONE = "response.output_item.done"
+
 _PING = Raw(frame(b"sandbox", WSMsgType.PING))
 
 #: What is said in a line of events or bytes, and has no place in frames.
 _LINES_ONLY = ("comments", "comments_only", "crlf", "done_sentinel")
 
 
-def _after_call(answer: SocketAnswer) -> list[Move]:
+def _after_call(answer: SocketAnswer) -> list[Action]:
     """Up to the end of the first call: its item is done, the answer is not."""
-    moves, place = prepared(answer, "call")
-    ends = (
-        number
-        for number, move in enumerate(moves)
-        if number >= place and isinstance(move, dict) and move["type"] == "response.output_item.done"
-    )
-    return moves[: next(ends) + 1]
+    actions, place = begun(answer, "call")
+    rest = enumerate(actions[place:], place + 1)
+    return actions[: next(end for end, one in rest if isinstance(one, dict) and one["type"] == _ITEM_DONE)]
 
 
 #: Where a socket may end -> what comes before.
-_POINTS: dict[str, Callable[[SocketAnswer], list[Move]]] = {
+_POINTS: dict[str, Fault] = {
     "at_once": lambda answer: break_off(answer, "nothing"),
     "after_control": lambda answer: [*answer.news],
     "before_output": lambda answer: break_off(answer, "created"),
@@ -56,91 +52,71 @@ _POINTS: dict[str, Callable[[SocketAnswer], list[Move]]] = {
     "text": lambda answer: break_off(answer, "text"),
     "arguments": lambda answer: break_off(answer, "call"),
     "after_call": _after_call,
-    "after_limit": lambda answer: RESPONSES_FAULTS["rate_limits"](answer, reached=True, then_end=True),
+    "after_limit": lambda answer: rate_limits(answer, then_end=True),
     "after_terminal": lambda answer: answer.stream(),
 }
 
 
-def _cut(before: Callable[[SocketAnswer], list[Move]]) -> Fault:
+def _cut(before: Fault) -> Fault:
     """The connection ends without a close frame."""
-
-    def fault(answer: SocketAnswer, reset: bool = False) -> list[Move]:
-        return [*before(answer), Cut(reset)]
-
-    return fault
+    return lambda answer, reset=False: [*before(answer), Cut(reset)]
 
 
-def _close(before: Callable[[SocketAnswer], list[Move]]) -> Fault:
+def _close(before: Fault) -> Fault:
     """The server closes as it should, at a moment when it should not."""
-
-    def fault(answer: SocketAnswer, code: int = INTERNAL_ERROR, reason: str = "") -> list[Move]:
-        answer.close = (code, reason)
-        return before(answer)
-
-    return fault
+    return lambda answer, code=INTERNAL_ERROR, reason="": before(_closed(answer, code, reason))
 
 
-def _pings_only(answer: SocketAnswer, after: str = "created", count: int = 1000, every_s: float = 0.05) -> list[Move]:
+def _closed(answer: SocketAnswer, code: int, reason: str = "") -> SocketAnswer:
+    answer.close = (code, reason)
+    return answer
+
+
+def _pings_only(answer: SocketAnswer, after: str = "created", count: int = 1000, every_s: float = 0.05) -> list[Action]:
     """For a while nothing but pings."""
-    pulse: list[Move] = [_PING, Pause(every_s)]
+    pulse: list[Action] = [_PING, Pause(every_s)]
     return insert(answer, after, *(pulse * count))
 
 
-def _control_only(answer: SocketAnswer, count: int = 1000, every_s: float = 0.05) -> list[Move]:
+def _control_only(answer: SocketAnswer, count: int = 1000, every_s: float = 0.05) -> list[Action]:
     """For a while nothing but news of the account, again and again."""
-    news = [move for _ in range(count) for one in answer.news for move in ({**one}, Pause(every_s))]
+    news = [action for _ in range(count) for one in answer.news for action in ({**one}, Pause(every_s))]
     return [*news, *answer.stream()]
 
 
-def _pongs_withheld(answer: SocketAnswer, after: str = "created") -> list[Move]:
+def _pongs_withheld(answer: SocketAnswer, after: str = "created") -> list[Action]:
     """Nothing more comes, and pings stay unanswered: the other end has gone without a word."""
     answer.deaf = True
     return break_off(answer, after, Stall())
 
 
-def _binary_frame(answer: SocketAnswer, after: str = "text") -> list[Move]:
+def _binary_frame(answer: SocketAnswer, after: str = "text") -> list[Action]:
     return insert(answer, after, Raw(frame(dump_json(answer.text_event("x")).encode(), WSMsgType.BINARY)))
 
 
 def _malformed_json(
     answer: SocketAnswer, after: str = "text", count: int = 1, text: str = '{"type":"resp'
-) -> list[Move]:
+) -> list[Action]:
     """Text frames that are no JSON."""
     return insert(answer, after, *[Raw(frame(text.encode()))] * count)
 
 
-def _oversized_frame(answer: SocketAnswer, after: str = "text", size: int = OVERSIZED_BYTES) -> list[Move]:
-    return RESPONSES_FAULTS["huge_frame"](answer, after, size)
-
-
-def _but_end(answer: SocketAnswer) -> tuple[list[Event], Move]:
+def _but_end(answer: SocketAnswer) -> tuple[list[Event], Action]:
     """The normal answer and its end apart: the socket must know the end for what it is."""
-    *moves, end = answer.finished(answer.stream())
-    return [move for move in moves if isinstance(move, dict)], end
+    *actions, end = answer.finished(answer.stream())
+    return [action for action in actions if isinstance(action, dict)], end
 
 
-def _tiny_writes(answer: SocketAnswer, size: int = 1) -> list[Move]:
+def _tiny_writes(answer: SocketAnswer, size: int = 1) -> list[Action]:
     events, end = _but_end(answer)
-    data = answer.encode(events)
-    return [*(Raw(data[start : start + size]) for start in range(0, len(data), size)), end]
+    return [*pieces_of(answer.encode(events), size), end]
 
 
-def _fragments(answer: SocketAnswer, count: int = 3) -> list[Move]:
+def _fragments(answer: SocketAnswer, count: int = 3) -> list[Action]:
     """Every message but the last in several frames, with a ping behind each, as is allowed."""
     events, end = _but_end(answer)
     pieces = (Raw(piece) for event in events for piece in fragments(dump_json(event).encode(), count))
     return [*(one for piece in pieces for one in (piece, _PING)), end]
-
-
-def _previous_response_not_found(answer: SocketAnswer, after: str = "nothing") -> list[Move]:
-    """With the other name of the status, which occurs as well."""
-    return break_off(answer, after, {"type": "error", "status_code": 400, **not_found("resp_0").body})
-
-
-def _connection_limit(answer: SocketAnswer, after: str = "nothing") -> list[Move]:
-    """The socket is too old, and closed."""
-    answer.close = (NORMAL_CLOSURE, "")
-    return break_off(answer, after, error_event(400, too_old().body))
 
 
 #: Like those of HTTP, but for the ones of its front, which nobody meets behind an upgrade.
@@ -156,11 +132,17 @@ SOCKET_FAULTS: dict[str, Fault] = {
     "pongs_withheld": _pongs_withheld,
     "binary_frame": _binary_frame,
     "malformed_json": _malformed_json,
-    "oversized_frame": _oversized_frame,
+    "oversized_frame": lambda answer, after="text", size=OVERSIZED_BYTES: huge_frame(answer, after, size),
     "tiny_writes": _tiny_writes,
     "fragments": _fragments,
-    "previous_response_not_found": _previous_response_not_found,
-    "connection_limit": _connection_limit,
+    # with the other name of the status, which occurs as well
+    "previous_response_not_found": lambda answer, after="nothing": break_off(
+        answer, after, {"type": "error", "status_code": 400, **not_found("resp_0").body}
+    ),
+    # the socket is too old, and closed
+    "connection_limit": lambda answer, after="nothing": break_off(
+        _closed(answer, NORMAL_CLOSURE), after, error_event(400, too_old().body)
+    ),
 }
 
-WIRE = Wire(Place("p1", "websocket"), _STATUSES, SOCKET_FAULTS)
+SOCKET_WIRE = ServedWire(Place("p1", "websocket"), _STATUSES, SOCKET_FAULTS)

@@ -38,7 +38,7 @@ class Memory:
 
 
 def _is_kept(item: Item) -> bool:
-    """A trigger has done its work; a thought that went out without its seal cannot be sent in again."""
+    """A trigger has done its work; a thought that went out without its encrypted content cannot be sent in again."""
     kind = item.get("type")
     return kind != "compaction_trigger" and not (kind == "reasoning" and "encrypted_content" not in item)
 

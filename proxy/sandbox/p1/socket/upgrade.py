@@ -6,21 +6,19 @@ import asyncio
 import base64
 import hashlib
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 from aiohttp import hdrs, web
 
 from proxy.sandbox.p1.headers import check_account, check_upgrade
-from proxy.sandbox.p1.socket.connection import Session
+from proxy.sandbox.p1.socket.connection import SocketSession
 from proxy.sandbox.p1.socket.sockets import Limits
 from proxy.sandbox.p1.socket.upgrade_faults import CROWDED, UPGRADE_FAULTS
-from proxy.sandbox.play.actions import Move, Pace, Reply, play
+from proxy.sandbox.p1.state import P1
+from proxy.sandbox.play.actions import Action, Pace, Reply
+from proxy.sandbox.play.player import play
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.recorder import Socket
 from proxy.sandbox.wires.refusal import Refused, detail, plain_reply
-
-if TYPE_CHECKING:
-    from proxy.sandbox.p1.simulator import P1
 
 UPGRADE = Place("p1", "upgrade", stream=False)
 
@@ -33,13 +31,13 @@ async def serve_upgrade(p1: P1, request: web.Request) -> web.StreamResponse:
     seen = p1.sockets.knock(request.headers)
     outcome = _decide(p1, request)
     if outcome is None:
-        return await Session(p1, request, seen).run()
+        return await SocketSession(p1, request, seen).run()
     if isinstance(outcome, Reply):
         return await _answer(p1, request, seen, outcome)
     return await play(request, {}, outcome, Pace())
 
 
-def _decide(p1: P1, request: web.Request) -> Reply | list[Move] | None:
+def _decide(p1: P1, request: web.Request) -> Reply | list[Action] | None:
     """None: come in. The edge comes first, and does not look at who knocks."""
     if p1.sockets.crowded(p1.options.limits):
         return CROWDED
@@ -49,7 +47,7 @@ def _decide(p1: P1, request: web.Request) -> Reply | list[Move] | None:
         return Reply(refused.status, refused.body, refused.headers)
     step = p1.script.take(UPGRADE, {}, "")
     if step is None or step.fault is None:
-        return None if step is None else step.reply
+        return None if step is None else step.outcome
     outcome = UPGRADE_FAULTS[step.fault](**step.params)
     if isinstance(outcome, Limits):
         return CROWDED if p1.sockets.crowded(outcome) else None

@@ -7,73 +7,65 @@ the usage where this upstream puts it, `[DONE]`
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proxy.core.sse import dump_json
 from proxy.sandbox.model.pieces import pieces, tokens_of, words
-from proxy.sandbox.model.reply import Ask, Call, Part, Say, Think
-from proxy.sandbox.play.actions import BARE, Framing, Move, Raw
-from proxy.sandbox.wires.answer import SOME_THOUGHT, Answer, Event, some_call
+from proxy.sandbox.model.reply import Call, Part, Say, Think
+from proxy.sandbox.play.actions import BARE, Action, Framing, Raw
+from proxy.sandbox.wires.answer import Answer, Block, Event
 
 DONE = Raw(b"data: [DONE]\n\n")
 
 #: Where the usage may stand: a chunk of its own at the end, the top of the finishing chunk, its first choice.
 USAGE_PLACES = ("own", "finish", "choice")
 
-
-@dataclass(frozen=True, slots=True)
-class ChatCall:
-    """`index` is the place that the stream names, `arguments` the JSON text."""
-
-    index: int
-    call_id: str
-    name: str
-    arguments: str
+#: Block -> the member of a delta or message that carries its text.
+_MEMBERS = {"thinking": "reasoning_content", "text": "content"}
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ChatAnswer(Answer):
     """`head` are the members that every chunk repeats; `new_id` makes the id of a call from its tool and number.
 
-    `asked_usage` says whether the client wants the usage chunk (its own one never comes unasked).
+    `asked_usage` says whether the client wants the usage chunk (its own one never comes unasked). Blocks are
+    `{"type":"thinking"|"text","text"}` and `{"type":"call","index","id","name","arguments"}`.
     """
 
     framing: ClassVar[Framing] = BARE
+    call_type: ClassVar[str] = "call"
+    thought_type: ClassVar[str] = "thinking"
+    limit_reason: ClassVar[str] = "length"
 
-    ask: Ask
     head: dict[str, Any]
     new_id: Callable[[str, int], str]
-    input_tokens: int
-    cached_tokens: int = 0
     usage_places: Sequence[str] = ("own",)
     asked_usage: bool = True
-    tail: bytes = b""
-    tail_comes: str = "together"
-    extra: dict[str, Any] = field(default_factory=dict)  # of an answer without a stream
-    thought: str = ""
-    text: str = ""
-    calls: list[ChatCall] = field(default_factory=list)
-    finish: str | None = None
 
-    def say(self, parts: Sequence[Part]) -> None:
-        """Takes the parts of the model's reply."""
-        for part in parts:
-            if isinstance(part, Think):
-                self.thought = "\n\n".join(part.paragraphs)
-            elif isinstance(part, Say):
-                self.text = part.text
-            elif isinstance(part, Call):
-                self._call(part.tool.name, part.arguments)
+    def new_block(self, part: Part) -> Block:
+        if isinstance(part, Call):
+            index, name = len(self.calls), part.tool.name
+            arguments = part.arguments if isinstance(part.arguments, str) else dump_json(part.arguments)
+            call_id = self.new_id(name, index)
+            return {"type": "call", "index": index, "id": call_id, "name": name, "arguments": arguments}
+        if isinstance(part, Think):
+            return {"type": "thinking", "text": "\n\n".join(part.paragraphs)}
+        return {"type": "text", "text": part.text if isinstance(part, Say) else ""}
+
+    def text_of(self, kind: str) -> str:
+        """All text of the blocks of that type."""
+        return "".join(block["text"] for block in self.blocks if block["type"] == kind)
 
     @property
     def finish_reason(self) -> str:
-        return self.finish or ("tool_calls" if self.calls else "stop")
+        return self.reason or ("tool_calls" if self.calls else "stop")
 
     @property
     def usage(self) -> dict[str, Any]:
-        thought = tokens_of(self.thought)
-        output = thought + tokens_of(self.text) + sum(tokens_of(call.name + call.arguments) for call in self.calls)
+        thought = tokens_of(self.text_of("thinking"))
+        called = sum(tokens_of(call["name"] + call["arguments"]) for call in self.calls)
+        output = thought + tokens_of(self.text_of("text")) + called
         return {
             "prompt_tokens": self.input_tokens,
             "completion_tokens": output,
@@ -83,23 +75,17 @@ class ChatAnswer(Answer):
             "completion_tokens_details": {"reasoning_tokens": thought},
         }
 
-    def stream(self) -> list[Move]:
-        return self.around([chunk for call in self.calls for chunk in self.call_chunks(call)])
-
-    def around(self, calls: Sequence[Event]) -> list[Move]:
-        """The stream with these chunks in place of the normal ones of the calls."""
-        return [*self.beginning(), *calls, *self.end(), DONE]
-
     def beginning(self) -> list[Event]:
-        """The role, the reasoning and the text."""
-        return [
-            self.delta(role="assistant", content=""),
-            *(self.delta(reasoning_content=word) for word in words(self.thought)),
-            *(self.delta(content=word) for word in words(self.text)),
-        ]
+        return [self.delta(role="assistant", content="")]
 
-    def end(self) -> list[Event]:
-        """The finishing chunk, and the usage behind it where it has a chunk of its own."""
+    def events_of(self, place: int) -> list[Event]:
+        block = self.blocks[place]
+        if block["type"] == self.call_type:
+            return [self.opening_chunk(block), *(self.fragment(block, piece) for piece in pieces(block["arguments"]))]
+        return [self.delta(**{_MEMBERS[block["type"]]: word}) for word in words(block["text"])]
+
+    def end(self) -> list[Action]:
+        """The finishing chunk, the usage behind it where it has a chunk of its own, and `[DONE]`."""
         last = self.delta()
         last["choices"][0]["finish_reason"] = self.finish_reason
         if "choice" in self.usage_places:
@@ -107,72 +93,50 @@ class ChatAnswer(Answer):
         if "finish" in self.usage_places:
             last["usage"] = self.usage
         own = "own" in self.usage_places and self.asked_usage
-        return [last, {**self.head, "choices": [], "usage": self.usage}] if own else [last]
+        return [last, {**self.head, "choices": [], "usage": self.usage}, DONE] if own else [last, DONE]
 
     def delta(self, **members: Any) -> Event:
         return {**self.head, "choices": [{"index": 0, "delta": members, "finish_reason": None}]}
 
-    def opening_chunk(self, call: ChatCall) -> Event:
+    def call_chunk(self, call: Block, function: dict[str, Any], **members: Any) -> Event:
+        """A chunk with one entry for the call."""
+        return self.delta(tool_calls=[{"index": call["index"], **members, "function": function}])
+
+    def opening_chunk(self, call: Block, arguments: Any = "", name: str | None = None) -> Event:
         """The chunk that names the call."""
-        function = {"name": call.name, "arguments": ""}
-        return self.delta(
-            tool_calls=[{"index": call.index, "id": call.call_id, "type": "function", "function": function}]
-        )
+        function = {"name": call["name"] if name is None else name, "arguments": arguments}
+        return self.call_chunk(call, function, id=call["id"], type="function")
 
-    def fragment(self, call: ChatCall, arguments: Any) -> Event:
+    def fragment(self, call: Block, arguments: Any) -> Event:
         """A chunk with some of the arguments."""
-        return self.delta(tool_calls=[{"index": call.index, "function": {"arguments": arguments}}])
-
-    def call_chunks(self, call: ChatCall) -> list[Event]:
-        return [self.opening_chunk(call), *(self.fragment(call, piece) for piece in pieces(call.arguments))]
+        return self.call_chunk(call, {"arguments": arguments})
 
     def whole(self) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": self.text}
-        if self.thought:
-            message["reasoning_content"] = self.thought
+        message: dict[str, Any] = {"role": "assistant", "content": self.text_of("text")}
+        if thought := self.text_of("thinking"):
+            message["reasoning_content"] = thought
         if self.calls:
-            message["tool_calls"] = [
-                {
-                    "id": call.call_id,
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": call.arguments},
-                }
-                for call in self.calls
-            ]
+            chunks = (self.opening_chunk(call, call["arguments"]) for call in self.calls)
+            entries = [chunk["choices"][0]["delta"]["tool_calls"][0] for chunk in chunks]
+            message["tool_calls"] = [{name: entry[name] for name in ("id", "type", "function")} for entry in entries]
         choice = {"index": 0, "message": message, "finish_reason": self.finish_reason}
         answer = {**self.head, "object": "chat.completion", "choices": [choice], **self.extra}
         return {**answer, "usage": self.usage} if self.usage_places else answer
 
-    def is_terminal(self, move: Move) -> bool:
-        return move == DONE
+    def is_terminal(self, action: Action) -> bool:
+        return action == DONE
 
     def kind_of(self, event: Event) -> str | None:
         delta = event["choices"][0]["delta"] if event.get("choices") else {}
-        if delta.get("reasoning_content"):
-            return "thinking"
-        if delta.get("content"):
-            return "text"
+        for kind, member in _MEMBERS.items():
+            if delta.get(member):
+                return kind
         fragments = [one["function"].get("arguments") for one in delta.get("tool_calls", ())]
         return "call" if any(fragments) else None
 
-    def add_call(self) -> None:
-        self.add_calls(1)
-
-    def add_calls(self, count: int) -> None:
-        """At least that many."""
-        for number in range(count - len(self.calls)):
-            tool, arguments = some_call(self.ask, number)
-            self._call(tool.name, arguments)
-
-    def add_thought(self) -> None:
-        self.thought = self.thought or SOME_THOUGHT
-
     def clear(self, *, message: bool) -> None:
         """A message without text cannot be told from no message here: the role comes in any case."""
-        self.thought, self.text, self.calls = "", "", []
-
-    def fix_call_ids(self, prefix: str) -> None:
-        self.calls = [replace(call, call_id=f"{prefix}{number}") for number, call in enumerate(self.calls)]
+        self.blocks = []
 
     def text_event(self, text: str) -> Event:
         return self.delta(content=text)
@@ -185,13 +149,8 @@ class ChatAnswer(Answer):
         )
         return strange[number % 3]
 
-    def failure(self) -> Event:
-        return {"error": {"message": "Internal server error", "type": "server_error"}}
+    def failure(self, message: str = "Internal server error", kind: str = "server_error") -> Event:
+        return {"error": {"message": message, "type": kind}}
 
-    def keepalive(self) -> Move:
+    def keepalive(self) -> Event:
         return {**self.head, "choices": []}
-
-    def _call(self, name: str, arguments: dict[str, Any] | str) -> None:
-        text = arguments if isinstance(arguments, str) else dump_json(arguments)
-        number = len(self.calls)
-        self.calls.append(ChatCall(number, self.new_id(name, number), name, text))

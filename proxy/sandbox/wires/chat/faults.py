@@ -4,153 +4,93 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
-from itertools import zip_longest
 from typing import Any
 
 from proxy.sandbox.model.pieces import words
-from proxy.sandbox.play.actions import Move
-from proxy.sandbox.play.stream_faults import STREAM_FAULTS, Fault, break_off
-from proxy.sandbox.wires.answer import Event
+from proxy.sandbox.model.reply import Say
+from proxy.sandbox.play.actions import Action
+from proxy.sandbox.play.stream_faults import ARGUMENT_FAULTS, STREAM_FAULTS, Fault, break_off, edited, without
+from proxy.sandbox.wires.answer import Block, Event
 from proxy.sandbox.wires.chat.answer import DONE, USAGE_PLACES, ChatAnswer
 
-_Rewrite = Callable[[dict[str, Any]], dict[str, Any]]
+_ChunksOf = Callable[[ChatAnswer, Block], list[Event]]
 
 
-def _calls(answer: ChatAnswer, rewrite: _Rewrite, count: int = 1) -> list[Move]:
-    """The stream with every entry of `tool_calls` rewritten, and at least `count` calls in it."""
-    answer.add_calls(count)
-    chunks = [chunk for call in answer.calls for chunk in answer.call_chunks(call)]
-    for chunk in chunks:
-        delta = chunk["choices"][0]["delta"]
-        delta["tool_calls"] = [rewrite(entry) for entry in delta["tool_calls"]]
-    return answer.around(chunks)
+def _normal(answer: ChatAnswer, call: Block) -> list[Event]:
+    """The chunks of a call: the one that names it, then its arguments in pieces."""
+    return answer.events_of(answer.call_places[call["index"]])
 
 
-def _arguments_before_name(answer: ChatAnswer) -> list[Move]:
+def _calls(chunks_of: _ChunksOf, count: int = 1) -> Fault:
+    """The stream with these chunks for every call, and at least `count` calls in it."""
+
+    def fault(answer: ChatAnswer) -> list[Action]:
+        answer.add_calls(count)
+        return answer.around([chunk for call in answer.calls for chunk in chunks_of(answer, call)])
+
+    return fault
+
+
+def _entries(rewrite: Callable[[dict[str, Any]], object], count: int = 1) -> Fault:
+    """The stream with every entry of `tool_calls` changed in its place."""
+
+    def chunks_of(answer: ChatAnswer, call: Block) -> list[Event]:
+        chunks = _normal(answer, call)
+        for chunk in chunks:
+            rewrite(chunk["choices"][0]["delta"]["tool_calls"][0])
+        return chunks
+
+    return _calls(chunks_of, count)
+
+
+def _arguments_before_name(answer: ChatAnswer, call: Block) -> list[Event]:
     """The first fragment of each call comes before the chunk that names it."""
-    answer.add_call()
-    chunks: list[Event] = []
-    for call in answer.calls:
-        opening, first, *rest = answer.call_chunks(call)
-        chunks += [first, opening, *rest]
-    return answer.around(chunks)
+    opening, first, *rest = _normal(answer, call)
+    return [first, opening, *rest]
 
 
-def _interleaved(answer: ChatAnswer) -> list[Move]:
-    """The calls grow at the same time, one chunk of each in turn."""
-    answer.add_calls(2)
-    turns = zip_longest(*(answer.call_chunks(call) for call in answer.calls))
-    return answer.around([chunk for turn in turns for chunk in turn if chunk is not None])
-
-
-def _index_restarts(answer: ChatAnswer) -> list[Move]:
-    """Every call is at index 0; only its id tells that it is another one."""
-    return _calls(answer, lambda entry: {**entry, "index": 0}, 2)
-
-
-def _missing_index(answer: ChatAnswer) -> list[Move]:
-    return _calls(answer, lambda entry: {name: value for name, value in entry.items() if name != "index"})
-
-
-def _missing_ids(answer: ChatAnswer, empty: bool = False) -> list[Move]:
-    """No call has an id, or (`empty`) each has an empty one."""
-    if empty:
-        return _calls(answer, lambda entry: {**entry, "id": ""} if "id" in entry else entry)
-    return _calls(answer, lambda entry: {name: value for name, value in entry.items() if name != "id"})
-
-
-def _missing_names(answer: ChatAnswer) -> list[Move]:
-    return _calls(
-        answer, lambda entry: {**entry, "function": {n: v for n, v in entry["function"].items() if n != "name"}}
-    )
-
-
-def _repeated_names(answer: ChatAnswer) -> list[Move]:
+def _repeated_names(answer: ChatAnswer, call: Block) -> list[Event]:
     """Each fragment says id and name again."""
-    answer.add_call()
-    chunks = [chunk for call in answer.calls for chunk in answer.call_chunks(call)]
-    for chunk in chunks:
-        [entry] = chunk["choices"][0]["delta"]["tool_calls"]
-        call = answer.calls[entry["index"]]
-        entry |= {"id": call.call_id, "type": "function", "function": {"name": call.name, **entry["function"]}}
-    return answer.around(chunks)
+    chunks = (chunk["choices"][0]["delta"]["tool_calls"][0]["function"] for chunk in _normal(answer, call))
+    return [answer.opening_chunk(call, function["arguments"]) for function in chunks]
 
 
-def _name_in_pieces(answer: ChatAnswer) -> list[Move]:
+def _name_in_pieces(answer: ChatAnswer, call: Block) -> list[Event]:
     """The name comes in two parts."""
-    answer.add_call()
-    chunks: list[Event] = []
-    for call in answer.calls:
-        half = len(call.name) // 2
-        rest = answer.delta(tool_calls=[{"index": call.index, "function": {"name": call.name[half:]}}])
-        chunks += [answer.opening_chunk(replace(call, name=call.name[:half])), rest, *answer.call_chunks(call)[1:]]
-    return answer.around(chunks)
+    name = call["name"]
+    half = len(name) // 2
+    rest = answer.call_chunk(call, {"name": name[half:]})
+    return [answer.opening_chunk(call, name=name[:half]), rest, *_normal(answer, call)[1:]]
 
 
-def _no_arguments(answer: ChatAnswer) -> list[Move]:
-    """A call whose arguments are an empty text."""
-    answer.add_call()
-    answer.calls = [replace(call, arguments="") for call in answer.calls]
-    return answer.stream()
-
-
-def _bad_arguments(answer: ChatAnswer, arguments: str = "[1]") -> list[Move]:
-    """Arguments that are no JSON object."""
-    answer.add_call()
-    answer.calls[-1] = replace(answer.calls[-1], arguments=arguments)
-    return answer.stream()
-
-
-def _truncated_arguments(answer: ChatAnswer) -> list[Move]:
-    """The output limit falls into the arguments of the last call."""
-    answer.add_call()
-    last = answer.calls[-1]
-    answer.calls[-1] = replace(last, arguments=last.arguments[: len(last.arguments) // 2])
-    answer.finish = "length"
-    return answer.stream()
-
-
-def _arguments_at_end(answer: ChatAnswer) -> list[Move]:
+def _arguments_at_end(answer: ChatAnswer) -> list[Action]:
     """All calls are named first; the finishing chunk has all the arguments."""
-    answer.add_call()
-    moves = answer.around([answer.opening_chunk(call) for call in answer.calls])
-    finishing = _finishing(moves)
-    finishing["choices"][0]["delta"] = {
-        "tool_calls": [{"index": call.index, "function": {"arguments": call.arguments}} for call in answer.calls]
-    }
-    return moves
+    actions = _calls(lambda answer, call: [answer.opening_chunk(call)])(answer)
+    entries = [{"index": call["index"], "function": {"arguments": call["arguments"]}} for call in answer.calls]
+    _finishing(actions)["choices"][0]["delta"] = {"tool_calls": entries}
+    return actions
 
 
-def _whole_arguments(answer: ChatAnswer, as_object: bool = False) -> list[Move]:
+def _whole_arguments(answer: ChatAnswer, as_object: bool = False) -> list[Action]:
     """A call in one chunk; `as_object`: with the arguments as JSON object instead of as text of one."""
-    answer.add_call()
-    chunks = []
-    for call in answer.calls:
-        chunk = answer.opening_chunk(call)
-        arguments = json.loads(call.arguments) if as_object else call.arguments
-        chunk["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"] = arguments
-        chunks.append(chunk)
-    return answer.around(chunks)
+    read: Callable[[str], Any] = json.loads if as_object else str
+    return _calls(lambda answer, call: [answer.opening_chunk(call, read(call["arguments"]))])(answer)
 
 
-def _text_between(answer: ChatAnswer, text: str = "Now the next one.") -> list[Move]:
+def _text_between(answer: ChatAnswer, text: str = "Now the next one.") -> list[Action]:
     """Text behind each call."""
-    answer.add_calls(2)
-    chunks: list[Event] = []
-    for call in answer.calls:
-        chunks += [*answer.call_chunks(call), *(answer.delta(content=word) for word in words(text))]
-    return answer.around(chunks)
+    said = [answer.text_event(word) for word in words(text)]
+    return _calls(lambda answer, call: [*_normal(answer, call), *said], 2)(answer)
 
 
-def _late_thought(answer: ChatAnswer) -> list[Move]:
+def _late_thought(answer: ChatAnswer) -> list[Action]:
     """More reasoning behind the text and the calls."""
     answer.add_thought()
-    calls = [chunk for call in answer.calls for chunk in answer.call_chunks(call)]
-    return answer.around([*calls, *(answer.delta(reasoning_content=word) for word in words(answer.thought))])
+    thought = [answer.delta(reasoning_content=word) for word in words(answer.text_of("thinking"))]
+    return answer.around([*(chunk for call in answer.calls for chunk in _normal(answer, call)), *thought])
 
 
-def _usage(answer: ChatAnswer, where: str = "missing") -> list[Move]:
+def _usage(answer: ChatAnswer, where: str = "missing") -> list[Action]:
     """The usage in one place only: "own", "finish", "choice", or "missing"."""
     if where not in (*USAGE_PLACES, "missing"):
         raise ValueError(f"usage stands in {', '.join(USAGE_PLACES)} or is missing")
@@ -158,65 +98,58 @@ def _usage(answer: ChatAnswer, where: str = "missing") -> list[Move]:
     return answer.stream()
 
 
-def _no_finish(answer: ChatAnswer) -> list[Move]:
+def _no_finish(answer: ChatAnswer) -> list[Action]:
     """No finish reason, but the rest of a good end."""
-    return [move for move in answer.stream() if not (isinstance(move, dict) and _is_finishing(move))]
+    return without(answer.stream(), _is_finishing)
 
 
-def _end_without_terminal(answer: ChatAnswer) -> list[Move]:
-    """Neither a finish reason nor `[DONE]`: cut short, with a well-formed body."""
-    return [move for move in _no_finish(answer) if move != DONE]
+def _no_done(actions: list[Action]) -> list[Action]:
+    return [action for action in actions if action != DONE]
 
 
-def _finish_reason(answer: ChatAnswer, reason: str = "stop") -> list[Move]:
-    """Another reason than the right one: "stop" after calls, "function_call", "content_filter", an unknown word."""
-    answer.finish = reason
-    return answer.stream()
+def _because(answer: ChatAnswer, reason: str) -> ChatAnswer:
+    answer.reason = reason
+    return answer
 
 
-def _incomplete(answer: ChatAnswer, reason: str = "length", after: str = "text") -> list[Move]:
-    answer.finish = reason
-    return break_off(answer, after, *answer.end(), DONE)
+def _incomplete(answer: ChatAnswer, reason: str = "length", after: str = "text") -> list[Action]:
+    return break_off(answer, after, *_because(answer, reason).end())
 
 
-def _several_choices(answer: ChatAnswer, index: int = 0) -> list[Move]:
+def _several_choices(answer: ChatAnswer, index: int = 0) -> list[Action]:
     """The last words and the finish reason are two entries of one `choices`; `index` is that of the second."""
-    answer.text = answer.text or "Done."
-    moves = answer.stream()
-    finishing = _finishing(moves)
-    last = {**finishing["choices"][0], "index": index}
-    finishing["choices"] = [*answer.text_event(" The end.")["choices"], last]
-    return moves
+    if not answer.text_of("text"):
+        answer.say([Say("Done.")])
+    actions = answer.stream()
+    finishing = _finishing(actions)
+    finishing["choices"] = [*answer.text_event(" The end.")["choices"], {**finishing["choices"][0], "index": index}]
+    return actions
 
 
-def _second_choice(answer: ChatAnswer, text: str = "another answer ") -> list[Move]:
+def _second_choice(answer: ChatAnswer, text: str = "another answer ") -> list[Action]:
     """Every word of text comes beside one of a second answer, at index 1."""
-    moves = answer.stream()
-    for move in moves:
-        if isinstance(move, dict) and answer.kind_of(move) == "text":
-            move["choices"].append({"index": 1, "delta": {"content": text}, "finish_reason": None})
-    return moves
+    second = {"index": 1, "delta": {"content": text}, "finish_reason": None}
+    return edited(
+        answer.stream(), lambda event: event["choices"].append(second) if answer.kind_of(event) == "text" else None
+    )
 
 
-def _explicit_nulls(answer: ChatAnswer) -> list[Move]:
+def _explicit_nulls(event: Event) -> None:
     """What a delta does not have is there as null."""
-    moves = answer.stream()
-    for move in moves:
-        for choice in move.get("choices", ()) if isinstance(move, dict) else ():
-            empty = {"role": None, "content": None, "reasoning_content": None, "tool_calls": None}
-            choice["delta"] = {**empty, **choice["delta"]}
-    return moves
+    for choice in event["choices"]:
+        empty = {"role": None, "content": None, "reasoning_content": None, "tool_calls": None}
+        choice["delta"] = {**empty, **choice["delta"]}
 
 
 def _error_event(
     answer: ChatAnswer, message: str = "overloaded", kind: str = "server_error", after: str = "nothing"
-) -> list[Move]:
-    return break_off(answer, after, {"error": {"message": message, "type": kind}})
+) -> list[Action]:
+    return break_off(answer, after, answer.failure(message, kind))
 
 
-def _finishing(moves: list[Move]) -> Event:
+def _finishing(actions: list[Action]) -> Event:
     """The chunk with the finish reason."""
-    return next(move for move in moves if isinstance(move, dict) and _is_finishing(move))
+    return next(action for action in actions if isinstance(action, dict) and _is_finishing(action))
 
 
 def _is_finishing(chunk: Event) -> bool:
@@ -225,29 +158,32 @@ def _is_finishing(chunk: Event) -> bool:
 
 CHAT_FAULTS: dict[str, Fault] = {
     **STREAM_FAULTS,
-    "end_without_terminal": _end_without_terminal,
-    "arguments_before_name": _arguments_before_name,
-    "interleaved": _interleaved,
-    "index_restarts": _index_restarts,
-    "missing_index": _missing_index,
-    "missing_ids": _missing_ids,
-    "missing_names": _missing_names,
-    "repeated_names": _repeated_names,
-    "name_in_pieces": _name_in_pieces,
-    "no_arguments": _no_arguments,
-    "bad_arguments": _bad_arguments,
-    "truncated_arguments": _truncated_arguments,
+    **ARGUMENT_FAULTS,
+    # neither a finish reason nor `[DONE]`: cut short, with a well-formed body
+    "end_without_terminal": lambda answer: _no_done(_no_finish(answer)),
+    "arguments_before_name": _calls(_arguments_before_name),
+    # every call is at index 0; only its id tells that it is another one
+    "index_restarts": _entries(lambda entry: entry.update(index=0), 2),
+    "missing_index": _entries(lambda entry: entry.pop("index")),
+    # no call has an id, or each has an empty one
+    "missing_ids": lambda answer, empty=False: _entries(
+        lambda entry: entry.update(id="") if empty and "id" in entry else entry.pop("id", None)
+    )(answer),
+    "missing_names": _entries(lambda entry: entry["function"].pop("name", None)),
+    "repeated_names": _calls(_repeated_names),
+    "name_in_pieces": _calls(_name_in_pieces),
     "arguments_at_end": _arguments_at_end,
     "whole_arguments": _whole_arguments,
     "text_between": _text_between,
     "late_thought": _late_thought,
     "usage": _usage,
     "no_finish": _no_finish,
-    "no_done": lambda answer: [move for move in answer.stream() if move != DONE],
-    "finish_reason": _finish_reason,
+    "no_done": lambda answer: _no_done(answer.stream()),
+    # another reason than the right one: "stop" after calls, "function_call", "content_filter", an unknown word
+    "finish_reason": lambda answer, reason="stop": _because(answer, reason).stream(),
     "incomplete": _incomplete,
     "several_choices": _several_choices,
     "second_choice": _second_choice,
-    "explicit_nulls": _explicit_nulls,
+    "explicit_nulls": lambda answer: edited(answer.stream(), _explicit_nulls),
     "error_event": _error_event,
 }

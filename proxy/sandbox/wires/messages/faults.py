@@ -2,109 +2,60 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
-
-from proxy.core.sse import dump_json
-from proxy.sandbox.play.actions import Move
-from proxy.sandbox.play.stream_faults import STREAM_FAULTS, Fault, break_off
+from proxy.sandbox.play.actions import Action
+from proxy.sandbox.play.stream_faults import ARGUMENT_FAULTS, STREAM_FAULTS, Fault, break_off, edited, without
 from proxy.sandbox.wires.answer import Event
-from proxy.sandbox.wires.messages.answer import MessagesAnswer
+from proxy.sandbox.wires.messages.answer import MessagesAnswer, block_events
 
 
-def _interleaved(answer: MessagesAnswer) -> list[Move]:
-    """The calls grow at the same time, one event of each in turn."""
-    answer.add_calls(2)
-    places = range(len(answer.blocks))
-    calls = [answer.block_events(place) for place in places if answer.blocks[place]["type"] == "tool_use"]
-    others = [answer.block_events(place) for place in places if answer.blocks[place]["type"] != "tool_use"]
-    mixed = [event for turn in zip_longest(*calls) for event in turn if event is not None]
-    return answer.around([*(event for block in others for event in block), *mixed])
-
-
-def _no_arguments(answer: MessagesAnswer) -> list[Move]:
-    """A call without any delta of its input."""
-    return _with_input(answer, "")
-
-
-def _bad_arguments(answer: MessagesAnswer, arguments: str = "[1]") -> list[Move]:
-    """An input that is no JSON object."""
-    return _with_input(answer, arguments)
-
-
-def _with_input(answer: MessagesAnswer, text: str) -> list[Move]:
-    answer.add_call()
-    answer.calls[-1]["input"] = text
-    return answer.stream()
-
-
-def _truncated_arguments(answer: MessagesAnswer) -> list[Move]:
-    """The output limit falls into the input of the last call."""
-    answer.add_call()
-    text = dump_json(answer.calls[-1]["input"])
-    answer.stop_reason = "max_tokens"
-    return _with_input(answer, text[: len(text) // 2])
-
-
-def _whole_arguments(answer: MessagesAnswer) -> list[Move]:
+def _whole_arguments(answer: MessagesAnswer) -> list[Action]:
     """The input is whole in the start of its block, and there are no deltas of it."""
-    answer.add_call()
-    moves: list[Move] = []
-    for move in answer.stream():
-        if isinstance(move, dict) and answer.kind_of(move) == "call":
-            continue
-        if isinstance(move, dict) and move.get("content_block", {}).get("type") == "tool_use":
-            move["content_block"]["input"] = answer.blocks[move["index"]]["input"]
-        moves.append(move)
-    return moves
+    answer.add_calls()
+
+    def fill(event: Event) -> None:
+        if event.get("content_block", {}).get("type") == answer.call_type:
+            event["content_block"]["input"] = answer.blocks[event["index"]]["input"]
+
+    return edited(without(answer.stream(), lambda event: answer.kind_of(event) == "call"), fill)
 
 
-def _incomplete(answer: MessagesAnswer, reason: str = "max_tokens", after: str = "text") -> list[Move]:
+def _incomplete(answer: MessagesAnswer, reason: str = "max_tokens", after: str = "text") -> list[Action]:
     """The message ends early but in good form, with that stop reason."""
-    answer.stop_reason = reason
-    moves = break_off(answer, after)
-    open_block = next((move["index"] for move in reversed(moves) if isinstance(move, dict) and "index" in move), None)
+    answer.reason = reason
+    actions = break_off(answer, after)
+    open_block = next((one["index"] for one in reversed(actions) if isinstance(one, dict) and "index" in one), None)
     stop: list[Event] = [] if open_block is None else [{"type": "content_block_stop", "index": open_block}]
-    return [*moves, *stop, *answer.end()]
+    return [*actions, *stop, *answer.end()]
 
 
-def _usage(answer: MessagesAnswer, where: str = "missing") -> list[Move]:
+def _usage(answer: MessagesAnswer, where: str = "missing") -> list[Action]:
     """The usage in one event only: "start", "delta", or "missing"."""
     keeps = {"start": "message_start", "delta": "message_delta"}.get(where)
-    moves = answer.stream()
-    for move in moves:
-        if isinstance(move, dict) and move["type"] != keeps:
-            move.pop("usage", None)
-            move.get("message", {}).pop("usage", None)
-    return moves
+
+    def strip(event: Event) -> None:
+        if event["type"] != keeps:
+            event.pop("usage", None)
+            event.get("message", {}).pop("usage", None)
+
+    return edited(answer.stream(), strip)
 
 
-def _strange_block(answer: MessagesAnswer) -> list[Move]:
+def _strange_block(answer: MessagesAnswer) -> list[Action]:
     """A block of a type that no client knows, behind the others."""
-    index = len(answer.blocks)
-    block = {"type": "future_block", "future": "?"}
-    delta = {"type": "future_delta", "future": "?"}
-    return answer.around(
-        [
-            *(event for place in range(index) for event in answer.block_events(place)),
-            {"type": "content_block_start", "index": index, "content_block": block},
-            {"type": "content_block_delta", "index": index, "delta": delta},
-            {"type": "content_block_stop", "index": index},
-        ]
-    )
+    started = {"type": "future_block", "future": "?"}
+    strange = block_events(len(answer.blocks), started, {"type": "future_delta", "future": "?"})
+    return answer.around([*(event for place in answer.call_places for event in answer.events_of(place)), *strange])
 
 
 def _error_event(
     answer: MessagesAnswer, message: str = "Overloaded", kind: str = "overloaded_error", after: str = "nothing"
-) -> list[Move]:
-    return break_off(answer, after, {"type": "error", "error": {"type": kind, "message": message}})
+) -> list[Action]:
+    return break_off(answer, after, answer.failure(message, kind))
 
 
 MESSAGES_FAULTS: dict[str, Fault] = {
     **STREAM_FAULTS,
-    "interleaved": _interleaved,
-    "no_arguments": _no_arguments,
-    "bad_arguments": _bad_arguments,
-    "truncated_arguments": _truncated_arguments,
+    **ARGUMENT_FAULTS,
     "whole_arguments": _whole_arguments,
     "incomplete": _incomplete,
     "usage": _usage,

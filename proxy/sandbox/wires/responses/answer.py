@@ -5,84 +5,64 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proxy.sandbox.model.reply import Ask, Tool
-from proxy.sandbox.play.actions import NAMED, Framing, Move
-from proxy.sandbox.wires.answer import SOME_THOUGHT, Answer, Event, some_call
+from proxy.sandbox.model.reply import Part
+from proxy.sandbox.play.actions import NAMED, Action, Framing
+from proxy.sandbox.wires.answer import Answer, Block, Event
 from proxy.sandbox.wires.responses.failures import error_object
-from proxy.sandbox.wires.responses.items import Item, Writer, usage_of
-from proxy.sandbox.wires.responses.stream import answer_events, number, terminal
+from proxy.sandbox.wires.responses.items import Writer, usage_of
+from proxy.sandbox.wires.responses.stream import item_events
 
 TEXT_DELTA = "response.output_text.delta"
 THINKING_DELTA = "response.reasoning_summary_text.delta"
 ARGUMENTS_DELTA = "response.function_call_arguments.delta"
 
 _KINDS = {TEXT_DELTA: "text", THINKING_DELTA: "thinking", ARGUMENTS_DELTA: "call"}
-_TERMINALS = ("response.completed", "response.incomplete")
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ResponsesAnswer(Answer):
-    """`envelope` is the response object without output, status and usage; `items` the finished output.
-
-    `extra` are members that a gateway adds to an answer without a stream.
-    """
+    """`envelope` is the response object without output, status and usage; blocks are its finished output items."""
 
     framing: ClassVar[Framing] = NAMED
     opening: ClassVar[int] = 2
+    call_type: ClassVar[str] = "function_call"
+    thought_type: ClassVar[str] = "reasoning"
+    id_member: ClassVar[str] = "call_id"
+    terminals: ClassVar[tuple[str, ...]] = ("response.completed", "response.incomplete")
 
-    ask: Ask
     envelope: dict[str, Any]
-    items: list[Item]
     writer: Writer
-    input_tokens: int
-    cached_tokens: int = 0
-    tail: bytes = b""
-    tail_comes: str = "together"
-    extra: dict[str, Any] | None = None
+
+    def new_block(self, part: Part) -> Block:
+        return self.writer.item(part)
 
     @property
     def usage(self) -> dict[str, Any]:
-        return usage_of(self.items, self.input_tokens, self.cached_tokens)
+        return usage_of(self.blocks, self.input_tokens, self.cached_tokens)
 
-    def events(self, items: list[Item] | None = None) -> list[Event]:
-        """The normal events, of other items when some are given."""
-        if items is not None:
-            self.items = items
-        return answer_events(self.envelope, self.items, self.usage)
+    def beginning(self) -> list[Event]:
+        begun = {**self.envelope, "status": "in_progress", "output": [], "usage": None}
+        return [{"type": f"response.{kind}", "response": begun} for kind in ("created", "in_progress")]
 
-    def stream(self) -> list[Move]:
-        return [*number(self.events())]
+    def events_of(self, place: int) -> list[Event]:
+        return item_events(self.blocks[place], place)
+
+    def end(self) -> list[Action]:
+        return [self.terminal("completed")]
 
     def whole(self) -> dict[str, Any]:
-        return {**self.response("completed"), **(self.extra or {})}
+        return {**self.response("completed"), **self.extra}
 
-    def finished(self, moves: list[Move]) -> list[Move]:
-        """Counted anew when a fault has added events or made its own."""
-        events = [move for move in moves if isinstance(move, dict)]
+    def finished(self, actions: list[Action]) -> list[Action]:
+        """With numbered events, unless a fault has seen to that."""
+        events = [action for action in actions if isinstance(action, dict)]
         if not all("sequence_number" in event for event in events):
-            for _ in number(events):
-                pass
-        return super().finished(moves)
-
-    def is_terminal(self, move: Move) -> bool:
-        return isinstance(move, dict) and move["type"] in _TERMINALS
+            for place, event in enumerate(events):
+                event["sequence_number"] = place
+        return super().finished(actions)
 
     def kind_of(self, event: Event) -> str | None:
         return _KINDS.get(event["type"])
-
-    def add_call(self) -> None:
-        self.items = self.with_calls()
-
-    def add_thought(self) -> None:
-        self.items = self.with_reasoning()
-
-    def clear(self, *, message: bool) -> None:
-        self.items = [self.writer.message("")] if message else []
-
-    def fix_call_ids(self, prefix: str) -> None:
-        calls = [item for item in self.items if "call_id" in item]
-        for place, item in enumerate(calls):
-            item["call_id"] = f"{prefix}{place}"
 
     def text_event(self, text: str) -> Event:
         return {"type": TEXT_DELTA, "output_index": 0, "content_index": 0, "delta": text}
@@ -91,35 +71,18 @@ class ResponsesAnswer(Answer):
         kinds = ("response.some_future.delta", "codex.response.metadata", "response.queued")
         return {"type": kinds[number % 3], "delta": "?", "output_index": 7}
 
-    def failure(self) -> Event:
-        return self.failed("server_error", None, None)
-
-    def keepalive(self) -> Move:
-        return {"type": "keepalive"}
-
-    def failed(self, code: str, message: str | None, status: int | None) -> Event:
+    def failure(self, code: str = "server_error", message: str | None = None, status: int | None = None) -> Event:
         """A `response.failed` with that error."""
-        error = error_object(code, message)
-        event = terminal("response.failed", self.response("failed", output=[], usage=None, error=error))
+        event = self.terminal("failed", output=[], usage=None, error=error_object(code, message))
         return event if status is None else {**event, "status": status}
+
+    def keepalive(self) -> Event:
+        return {"type": "keepalive"}
 
     def response(self, status: str, **members: Any) -> dict[str, Any]:
         """The final response object with that status."""
-        return {**self.envelope, "status": status, "output": self.items, "usage": self.usage, **members}
+        return {**self.envelope, "status": status, "output": [*self.blocks], "usage": self.usage, **members}
 
-    def with_calls(self, count: int = 1) -> list[Item]:
-        """The items, with at least `count` calls among them: of the first tool offered, else of Bash."""
-        missing = count - sum(item["type"] == "function_call" for item in self.items)
-        return [*self.items, *(self.writer.call(*some_call(self.ask, place)) for place in range(missing))]
-
-    def with_read(self, **arguments: Any) -> list[Item]:
-        """The items with one call of Read, which has these arguments beside a file path."""
-        path = {"file_path": "/tmp/example.txt"}  # noqa: S108 - a name only, nothing is opened
-        others = [item for item in self.items if item["type"] != "function_call"]
-        return [*others, self.writer.call(Tool("Read"), {**path, **arguments})]
-
-    def with_reasoning(self) -> list[Item]:
-        """The items, with a reasoning item in front if there is none."""
-        if any(item["type"] == "reasoning" for item in self.items):
-            return self.items
-        return [self.writer.reasoning([SOME_THOUGHT]), *self.items]
+    def terminal(self, status: str, event: str | None = None, **members: Any) -> Event:
+        """The event that ends a response with that status, by default the one that is called so."""
+        return {"type": event or f"response.{status}", "response": self.response(status, **members)}

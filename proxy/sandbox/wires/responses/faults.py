@@ -2,18 +2,79 @@
 
 from __future__ import annotations
 
-from proxy.sandbox.play.actions import Move
-from proxy.sandbox.play.stream_faults import STREAM_FAULTS, Fault, break_off
+from typing import Any
+
+from proxy.sandbox.model.reply import Call, Tool
+from proxy.sandbox.play.actions import Action, Stall
+from proxy.sandbox.play.stream_faults import STREAM_FAULTS, Fault, break_off, edited, without
 from proxy.sandbox.wires.answer import Event
-from proxy.sandbox.wires.responses.answer import ResponsesAnswer
+from proxy.sandbox.wires.responses.answer import ARGUMENTS_DELTA, TEXT_DELTA, THINKING_DELTA, ResponsesAnswer
 from proxy.sandbox.wires.responses.failures import error_object
-from proxy.sandbox.wires.responses.item_faults import ITEM_FAULTS
-from proxy.sandbox.wires.responses.stream import terminal
+from proxy.sandbox.wires.responses.quota import Quota
+
+_ARGUMENTS_DONE = "response.function_call_arguments.done"
+_TEXT_DONE = "response.output_text.done"
+_ADDED = "response.output_item.added"
+_DONE = "response.output_item.done"
 
 
-def _completed_with_error(answer: ResponsesAnswer, code: str = "server_error") -> list[Move]:
-    *events, _ = answer.events([])
-    return [*events, terminal("response.completed", answer.response("completed", error=error_object(code)))]
+def _less(answer: ResponsesAnswer, *kinds: str) -> list[Action]:
+    """The stream without the events of these types."""
+    return without(answer.stream(), lambda event: event["type"] in kinds)
+
+
+def _call_without(answer: ResponsesAnswer, *kinds: str) -> list[Action]:
+    answer.add_calls()
+    return _less(answer, *kinds)
+
+
+def _no_deltas(answer: ResponsesAnswer, whole: str = "done") -> list[Action]:
+    """Text comes only whole: in `output_text.done` (and the item), or with `whole` "item" in the item alone."""
+    less = () if whole == "done" else (_TEXT_DONE,)
+    return _less(answer, TEXT_DELTA, THINKING_DELTA, ARGUMENTS_DELTA, *less)
+
+
+def _read(answer: ResponsesAnswer, **arguments: Any) -> ResponsesAnswer:
+    """The answer with one call of Read, which has these arguments beside a file path."""
+    path = {"file_path": "/tmp/example.txt"}  # noqa: S108 - a name only, nothing is opened
+    answer.blocks = [block for block in answer.blocks if block["type"] != answer.call_type]
+    answer.say([Call(Tool("Read"), {**path, **arguments})])
+    return answer
+
+
+def _read_spaces(answer: ResponsesAnswer, spaces: int = 1024, closed: bool = True, stall: bool = False) -> list[Action]:
+    """The model loses itself in blanks before the closing brace, or (`closed` false) instead of it."""
+    call = _read(answer, pages="").calls[0]
+    text = call["arguments"][:-1] + " " * spaces
+    call["arguments"] = text + ("}" if closed else "")
+    kept = _less(answer, ARGUMENTS_DELTA)
+    start = next(place for place, one in enumerate(kept) if isinstance(one, dict) and one["type"] == _ARGUMENTS_DONE)
+    where = {"type": ARGUMENTS_DELTA, "item_id": call["id"], "output_index": answer.call_places[0]}
+    if stall:
+        return [*kept[:start], {**where, "delta": text}, Stall()]
+    pieces = (text, "}") if closed else (text,)
+    return [*kept[:start], *({**where, "delta": piece} for piece in pieces), *kept[start:]]
+
+
+def _encrypted(answer: ResponsesAnswer, added: str | None, done: str | None) -> list[Action]:
+    """Where the encrypted content of reasoning appears, and with which nonce (None: nowhere)."""
+    nonces = {_ADDED: added, _DONE: done}
+
+    def edit(event: Event) -> None:
+        item = event.get("item", {})
+        if item.get("type") == answer.thought_type:
+            event["item"] = {name: value for name, value in item.items() if name != "encrypted_content"}
+            nonce = nonces[event["type"]]
+            if nonce is not None:
+                event["item"]["encrypted_content"] = answer.writer.encrypt_again(item, nonce)
+
+    answer.add_thought()
+    return edited(answer.stream(), edit)
+
+
+def _completed_with_error(answer: ResponsesAnswer, code: str = "server_error") -> list[Action]:
+    answer.clear(message=False)
+    return [*answer.beginning(), answer.terminal("completed", error=error_object(code))]
 
 
 def _failed(
@@ -22,8 +83,8 @@ def _failed(
     message: str | None = None,
     status: int | None = None,
     after: str = "created",
-) -> list[Move]:
-    return break_off(answer, after, answer.failed(code, message, status))
+) -> list[Action]:
+    return break_off(answer, after, answer.failure(code, message, status))
 
 
 def _error_event(
@@ -34,7 +95,7 @@ def _error_event(
     after: str = "nothing",
     flat: bool = False,
     headers: dict[str, str] | None = None,
-) -> list[Move]:
+) -> list[Action]:
     """An event of type `error`; `flat` puts code and message at its top level, else they are under `error`."""
     error = error_object(code, message) or {}
     event: Event = {"type": "error", **({**error, "param": None} if flat else {"error": error})}
@@ -50,54 +111,42 @@ def _incomplete(
     reason: str | None = "max_output_tokens",
     after: str = "text",
     event: str = "response.incomplete",
-) -> list[Move]:
+) -> list[Action]:
     """`event` may be response.completed: then only the status tells."""
     details = None if reason is None else {"reason": reason}
-    return break_off(answer, after, terminal(event, answer.response("incomplete", incomplete_details=details)))
+    return break_off(answer, after, answer.terminal("incomplete", event, incomplete_details=details))
 
 
-def _refusal(answer: ResponsesAnswer, text: str = "I cannot help with that.") -> list[Move]:
-    return [*answer.events([answer.writer.refusal(text)])]
+def _refusal(answer: ResponsesAnswer, text: str = "I cannot help with that.") -> list[Action]:
+    answer.blocks = [answer.writer.refusal(text)]
+    return answer.stream()
 
 
-def _rate_limits(answer: ResponsesAnswer, reached: bool = True, then_end: bool = False) -> list[Move]:
+def rate_limits(answer: ResponsesAnswer, reached: bool = True, then_end: bool = False) -> list[Action]:
     """A quota snapshot in front. It is news, not a failure: the answer goes on, unless the stream ends right there."""
-    percent = 100 if reached else 16
-    window = {
-        "used_percent": percent,
-        "window_minutes": 300,
-        "reset_after_seconds": 600,
-        "reset_at": 1_900_000_000,
-    }
-    snapshot = {
-        "type": "codex.rate_limits",
-        "plan_type": "plus",
-        "metered_limit_name": "codex",
-        "rate_limits": {
-            "allowed": not reached,
-            "limit_reached": reached,
-            "primary": window,
-            "secondary": None,
-        },
-        "credits": {"has_credits": False, "unlimited": False, "balance": "0"},
-    }
-    return [snapshot] if then_end else [snapshot, *answer.events()]
-
-
-def _bare_terminal(answer: ResponsesAnswer) -> list[Move]:
-    """The final response repeats none of the items."""
-    *events, _ = answer.events()
-    return [*events, terminal("response.completed", answer.response("completed", output=[]))]
+    quota = Quota({"primary": (100 if reached else 16, 300)})
+    snapshot = quota.event(1_900_000_000 - quota.reset_after_s)
+    return [snapshot] if then_end else [snapshot, *answer.stream()]
 
 
 RESPONSES_FAULTS: dict[str, Fault] = {
     **STREAM_FAULTS,
-    **ITEM_FAULTS,
+    # no deltas of arguments: they come whole, in two places, or in the finished item only
+    "arguments_in_done": lambda answer: _call_without(answer, ARGUMENTS_DELTA),
+    "arguments_in_item": lambda answer: _call_without(answer, ARGUMENTS_DELTA, _ARGUMENTS_DONE),
+    "no_deltas": _no_deltas,
+    "read_pages_empty": lambda answer: _read(answer, pages="").stream(),
+    "read_huge_offset": lambda answer, offset=1_300_000: _read(answer, offset=offset, limit=20).stream(),
+    "read_spaces": _read_spaces,
+    "sealed_only_added": lambda answer: _encrypted(answer, "early", None),
+    "sealed_only_done": lambda answer: _encrypted(answer, None, "late"),
+    "sealed_differs": lambda answer: _encrypted(answer, "early", "late"),
     "completed_with_error": _completed_with_error,
     "failed": _failed,
     "error_event": _error_event,
     "incomplete": _incomplete,
     "refusal": _refusal,
-    "rate_limits": _rate_limits,
-    "bare_terminal": _bare_terminal,
+    "rate_limits": rate_limits,
+    # the final response repeats none of the items
+    "bare_terminal": lambda answer: [*answer.stream()[:-1], answer.terminal("completed", output=[])],
 }

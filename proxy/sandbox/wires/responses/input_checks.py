@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from proxy.sandbox.wires.encrypted_content import check_seal
+from proxy.sandbox.wires.encrypted_content import check_encrypted
 from proxy.sandbox.wires.field_checks import (
     ByKind,
     Checked,
@@ -85,7 +85,7 @@ def _all_answered(_body: Any, _where: str, seen: Checked) -> None:
 def _sealed(item: Any, _where: str, seen: Checked) -> None:
     # a thought is no compacted history
     prefix = "cmp_" if item["type"] == "compaction" else ""
-    check_seal(item["encrypted_content"], seen.rules.account_id, item.get("id"), prefix)
+    check_encrypted(item["encrypted_content"], seen.rules.account_id, item.get("id"), prefix)
 
 
 def _last(item: Any, seen: Checked) -> str | None:

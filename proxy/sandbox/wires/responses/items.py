@@ -8,42 +8,41 @@ from typing import Any
 from proxy.core.sse import dump_json
 from proxy.sandbox.ids import Ids
 from proxy.sandbox.model.pieces import tokens_of
-from proxy.sandbox.model.reply import Call, Part, Say, Search, Think, Tool
-from proxy.sandbox.wires.encrypted_content import seal
-
-Item = dict[str, Any]
+from proxy.sandbox.model.reply import Call, Part, Say, Search, Think
+from proxy.sandbox.wires.answer import Block as Item
+from proxy.sandbox.wires.encrypted_content import encrypt
 
 
 class Writer:
-    """Makes the items of one answer. `summary` and `sealed` say what a reasoning item may carry."""
+    """Makes the items of one answer. `summary` and `encrypted` say what a reasoning item may carry."""
 
-    def __init__(self, ids: Ids, account_id: str, *, summary: bool, sealed: bool, sources: bool) -> None:
+    def __init__(self, ids: Ids, account_id: str, *, summary: bool, encrypted: bool, sources: bool) -> None:
         self._ids = ids
         self._account_id = account_id
         self._summary = summary
-        self._sealed = sealed
+        self._encrypted = encrypted
         self._sources = sources
 
-    def items(self, parts: Sequence[Part]) -> list[Item]:
-        """One finished item a part, in order."""
-        return [self._item(part) for part in parts]
+    def item(self, part: Part) -> Item:
+        """The finished item of a part."""
+        return _WRITERS[type(part)](self, part)
 
-    def reasoning(self, paragraphs: Sequence[str]) -> Item:
+    def _think(self, part: Think) -> Item:
         """`{"type":"reasoning","id","summary":[{"type":"summary_text","text"}],"encrypted_content"?}`"""
         item_id = self._ids.new("rs")
-        shown = paragraphs if self._summary else ()
+        shown = part.paragraphs if self._summary else ()
         item: Item = {
             "id": item_id,
             "type": "reasoning",
             "summary": [{"type": "summary_text", "text": paragraph} for paragraph in shown],
         }
-        if self._sealed:
-            item["encrypted_content"] = seal(self._account_id, item_id, "done")
+        if self._encrypted:
+            item["encrypted_content"] = encrypt(self._account_id, item_id, "done")
         return item
 
-    def reseal(self, item: Item, nonce: str) -> str:
-        """Another sealed content for the same item, just as good."""
-        return seal(self._account_id, item["id"], nonce)
+    def encrypt_again(self, item: Item, nonce: str) -> str:
+        """Another encrypted content for the same item, just as good."""
+        return encrypt(self._account_id, item["id"], nonce)
 
     def message(self, text: str, annotations: Sequence[dict[str, Any]] = ()) -> Item:
         """`{"type":"message","id","role":"assistant","status","content":[{"type":"output_text",…}]}`"""
@@ -59,8 +58,9 @@ class Writer:
     def refusal(self, text: str) -> Item:
         return {**self.message(""), "content": [{"type": "refusal", "refusal": text}]}
 
-    def call(self, tool: Tool, arguments: dict[str, Any] | str) -> Item:
+    def _call(self, part: Call) -> Item:
         """A `function_call`, or a `custom_tool_call` for a freeform tool."""
+        tool, arguments = part.tool, part.arguments
         kind = ("ctc", "custom_tool_call", "input") if tool.freeform else ("fc", "function_call", "arguments")
         prefix, name, payload = kind
         item: Item = {
@@ -77,10 +77,7 @@ class Writer:
 
     def compaction(self) -> Item:
         item_id = self._ids.new("cmp")
-        return {"id": item_id, "type": "compaction", "encrypted_content": seal(self._account_id, item_id)}
-
-    def _item(self, part: Part) -> Item:
-        return _WRITERS[type(part)](self, part)
+        return {"id": item_id, "type": "compaction", "encrypted_content": encrypt(self._account_id, item_id)}
 
     def _search(self, part: Search) -> Item:
         action: dict[str, Any] = {"type": "search", "query": part.query}
@@ -105,10 +102,10 @@ def _citation(text: str, title: str, url: str) -> dict[str, Any]:
 
 
 _WRITERS: dict[type, Callable[[Writer, Any], Item]] = {
-    Think: lambda writer, part: writer.reasoning(part.paragraphs),
-    Say: lambda writer, part: writer._say(part),
-    Call: lambda writer, part: writer.call(part.tool, part.arguments),
-    Search: lambda writer, part: writer._search(part),
+    Think: Writer._think,
+    Say: Writer._say,
+    Call: Writer._call,
+    Search: Writer._search,
 }
 
 

@@ -7,40 +7,21 @@ response.completed, with all items and the usage
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from proxy.sandbox.model.pieces import pieces, words
-from proxy.sandbox.wires.answer import Event
-
-Item = dict[str, Any]
+from proxy.sandbox.wires.answer import Block, Event
 
 
-def answer_events(envelope: Item, items: list[Item], usage: dict[str, Any]) -> list[Event]:
-    """The whole normal answer. `envelope` is the response object without output, status and usage."""
-    begun = {**envelope, "status": "in_progress", "output": [], "usage": None}
-    events: list[Event] = [
-        {"type": "response.created", "response": begun},
-        {"type": "response.in_progress", "response": begun},
-    ]
-    for index, item in enumerate(items):
-        events += item_events(item, index)
-    events.append(terminal("response.completed", {**envelope, "status": "completed", "output": items, "usage": usage}))
-    return events
-
-
-def terminal(kind: str, response: Item) -> Event:
-    return {"type": kind, "response": response}
-
-
-def item_events(item: Item, index: int) -> list[Event]:
+def item_events(item: Block, index: int) -> list[Event]:
     """The events of one item at `output_index` index."""
     inner = _ITEM_EVENTS.get(item["type"])
     started = {**item, "status": "in_progress", **_EMPTIED.get(item["type"], {})}
     if item["type"] in ("reasoning", "compaction"):
         started.pop("status")
         if item["type"] == "reasoning":
-            # the early copy of a reasoning item is sealed as well, but the late one counts
+            # the early copy of a reasoning item has encrypted content as well, but the late one counts
             started["summary"] = []
     started.pop("action", None)  # what was searched for is told at the end
     return [
@@ -58,14 +39,7 @@ _EMPTIED: dict[str, dict[str, Any]] = {
 }
 
 
-def number(events: Iterable[Event]) -> Iterator[Event]:
-    """The same events, each told its place in the stream as `sequence_number`, counted from 0."""
-    for place, event in enumerate(events):
-        event["sequence_number"] = place
-        yield event
-
-
-def _message(item: Item, index: int) -> Iterator[Event]:
+def _message(item: Block, index: int) -> Iterator[Event]:
     for place, part in enumerate(item["content"]):
         where = {"item_id": item["id"], "output_index": index, "content_index": place}
         refusal = part["type"] == "refusal"
@@ -75,7 +49,7 @@ def _message(item: Item, index: int) -> Iterator[Event]:
         yield {"type": "response.content_part.done", **where, "part": part}
 
 
-def _text(part: Item, where: dict[str, Any]) -> Iterator[Event]:
+def _text(part: Block, where: dict[str, Any]) -> Iterator[Event]:
     for word in words(part["text"]):
         yield {"type": "response.output_text.delta", **where, "delta": word, "logprobs": []}
     for place, annotation in enumerate(part["annotations"]):
@@ -88,13 +62,13 @@ def _text(part: Item, where: dict[str, Any]) -> Iterator[Event]:
     yield {"type": "response.output_text.done", **where, "text": part["text"], "logprobs": []}
 
 
-def _refusal(part: Item, where: dict[str, Any]) -> Iterator[Event]:
+def _refusal(part: Block, where: dict[str, Any]) -> Iterator[Event]:
     for word in words(part["refusal"]):
         yield {"type": "response.refusal.delta", **where, "delta": word}
     yield {"type": "response.refusal.done", **where, "refusal": part["refusal"]}
 
 
-def _reasoning(item: Item, index: int) -> Iterator[Event]:
+def _reasoning(item: Block, index: int) -> Iterator[Event]:
     for place, part in enumerate(item["summary"]):
         where = {"item_id": item["id"], "output_index": index, "summary_index": place}
         yield {"type": "response.reasoning_summary_part.added", **where, "part": {**part, "text": ""}}
@@ -104,10 +78,10 @@ def _reasoning(item: Item, index: int) -> Iterator[Event]:
         yield {"type": "response.reasoning_summary_part.done", **where, "part": part}
 
 
-def _payload(prefix: str, name: str) -> Callable[[Item, int], Iterator[Event]]:
+def _payload(prefix: str, name: str) -> Callable[[Block, int], Iterator[Event]]:
     """The events of a call: its payload in pieces, then whole."""
 
-    def events(item: Item, index: int) -> Iterator[Event]:
+    def events(item: Block, index: int) -> Iterator[Event]:
         where = {"item_id": item["id"], "output_index": index}
         for piece in pieces(item[name]):
             yield {"type": f"{prefix}.delta", **where, "delta": piece}
@@ -116,12 +90,12 @@ def _payload(prefix: str, name: str) -> Callable[[Item, int], Iterator[Event]]:
     return events
 
 
-def _search(item: Item, index: int) -> Iterator[Event]:
+def _search(item: Block, index: int) -> Iterator[Event]:
     for state in ("in_progress", "searching", "completed"):
         yield {"type": f"response.web_search_call.{state}", "item_id": item["id"], "output_index": index}
 
 
-_ITEM_EVENTS: dict[str, Callable[[Item, int], Iterator[Event]]] = {
+_ITEM_EVENTS: dict[str, Callable[[Block, int], Iterator[Event]]] = {
     "message": _message,
     "reasoning": _reasoning,
     "function_call": _payload("response.function_call_arguments", "arguments"),

@@ -12,7 +12,7 @@ from proxy.sandbox.wires.responses.read import prompt_tokens, read_ask
 
 
 def write_answer(upstream: Upstream, body: dict[str, Any], account_id: str, *, lite: bool = False) -> ResponsesAnswer:
-    """What the model says, sealed for the account."""
+    """What the model says, its thoughts encrypted for the account."""
     ask = read_ask(body, lite=lite)
     reasoning = body.get("reasoning") or {}
     include = body.get("include") or ()
@@ -20,14 +20,22 @@ def write_answer(upstream: Upstream, body: dict[str, Any], account_id: str, *, l
         upstream.ids,
         account_id,
         summary=reasoning.get("summary") is not None,
-        sealed="reasoning.encrypted_content" in include,
+        encrypted="reasoning.encrypted_content" in include,
         sources="web_search_call.action.sources" in include,
     )
     tokens = prompt_tokens(body)
-    compacting = body["input"][-1].get("type") == "compaction_trigger"
-    items = [writer.compaction()] if compacting else writer.items(reply(ask))
-    cached = upstream.cached_tokens(body.get("prompt_cache_key"), tokens)
-    return ResponsesAnswer(ask, _envelope(upstream, body), items, writer, tokens, cached)
+    answer = ResponsesAnswer(
+        ask=ask,
+        envelope=_envelope(upstream, body),
+        writer=writer,
+        input_tokens=tokens,
+        cached_tokens=upstream.cached_tokens(body.get("prompt_cache_key"), tokens),
+    )
+    if body["input"][-1].get("type") == "compaction_trigger":
+        answer.blocks = [writer.compaction()]
+    else:
+        answer.say(reply(ask))
+    return answer
 
 
 def _envelope(upstream: Upstream, body: dict[str, Any]) -> dict[str, Any]:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from checks import check_message_stream
-from harness import Answer, Fake, Live, ask, kinds, parse_events, texts, until, use
+from harness import Answer, Fake, Live, ask, configured, kinds, parse_events, texts, until, use, watch_often, with_live
 
 from proxy.core.compaction import TASK_MARKER, TEXT_ONLY_MARKER
 from proxy.core.messages import Event
-from proxy.providers.p1_codex.compaction import flow as compacting
-from proxy.sandbox import Sandbox
-from proxy.sandbox.wires.encrypted_content import seal
-from proxy.server import stream as stream_module
+from proxy.providers.p1_codex.compaction.flow import CompactionFlow, CompactionFlowLimits, _AnswerEnd
+from proxy.sandbox.wires.encrypted_content import encrypt
 from proxy.server.state import STATE
 
 INSTRUCTION = f"{TEXT_ONLY_MARKER}\n\n{TASK_MARKER} the conversation so far."
@@ -25,7 +21,7 @@ SUMMARY = "The user wants a parser for dates; it is half done."
 MODEL = "gpt-5.6-sol"
 SESSION = {"x-claude-code-session-id": "s1"}
 AGENT = {**SESSION, "x-claude-code-agent-id": "a1"}
-ENCRYPTED = seal("acct-sandbox", "cmp_1")
+ENCRYPTED = encrypt("acct-sandbox", "cmp_1")
 COMPACTED = {"type": "compaction", "encrypted_content": ENCRYPTED}
 TRIGGERED = {"contains": "compaction_trigger"}
 
@@ -64,9 +60,8 @@ SUMMARISES = {
 
 
 @pytest.fixture
-async def live(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
-    async with Live(sandbox, tmp_path, p1_server_compaction=True) as running:
-        yield running
+def live_options() -> dict[str, Any]:
+    return {"p1_server_compaction": True}
 
 
 def play(live: Live, *steps: dict[str, Any]) -> None:
@@ -169,12 +164,12 @@ async def test_a_small_request_on_the_side_changes_nothing(live: Live) -> None:
     assert await follows(live)
 
 
+@with_live(p1_server_compaction=True, timers=watch_often())
 @pytest.mark.parametrize("refused", [False, True])
 async def test_while_the_item_is_made_the_client_is_not_left_in_silence(
     live: Live, monkeypatch: pytest.MonkeyPatch, refused: bool
 ) -> None:
     """After the grace the stream begins as that of any slow answer, and what follows belongs to it: a failure too."""
-    monkeypatch.setattr(stream_module, "TICK_S", 0.01)
     live.config = replace(live.config, stream_grace_ms=10)
     made = asyncio.Event()
 
@@ -182,7 +177,7 @@ async def test_while_the_item_is_made_the_client_is_not_left_in_silence(
         await made.wait()
         return ENCRYPTED
 
-    monkeypatch.setattr(compacting.Compacting, "_ask", ask_slowly)
+    monkeypatch.setattr(CompactionFlow, "_ask", ask_slowly)
     play(live, {"match": {"contains": TASK_MARKER}, "fault": "forbidden"} if refused else SUMMARISES)
     async with live.open({**BOUNDARY, "stream": True}, SESSION) as response:
         raw = b""
@@ -236,8 +231,8 @@ async def test_whatever_fails_the_client_gets_its_summary(live: Live, step: dict
     assert not await follows(live)
 
 
-async def test_a_backend_that_takes_its_time_is_not_waited_for(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compacting, "LIMIT_S", 0.05)
+@with_live(p1_server_compaction=True, tuning=(CompactionFlowLimits(wait_s=0.05),))
+async def test_a_backend_that_takes_its_time_is_not_waited_for(live: Live) -> None:
     play(live, {"match": TRIGGERED, "fault": "silence_before_head", "seconds": None}, SUMMARISES)
     assert SUMMARY in texts((await live.stream(BOUNDARY, headers=SESSION)).events)
     assert reasons(live) == ["timeout"] and not await follows(live)
@@ -367,11 +362,11 @@ async def test_without_an_owner_there_is_nothing(live: Live) -> None:
 
 async def test_turned_off_nothing_is_asked_for_and_what_was_is_gone(live: Live) -> None:
     await compacted(live)
-    live.config = replace(live.config, p1_server_compaction=False)
+    live.config = configured(live.config, p1_server_compaction=False)
     assert not await follows(live)
     await live.stream(BOUNDARY, headers=SESSION)
     assert len(live.notes.all("server_compaction_triggered")) == 1 and reasons(live, "dropped") == ["off"]
-    live.config = replace(live.config, p1_server_compaction=True)
+    live.config = configured(live.config, p1_server_compaction=True)
     assert not await follows(live)
 
 
@@ -402,7 +397,7 @@ async def test_a_conversation_that_goes_on_elsewhere_is_forgotten(
 
 async def test_of_two_summaries_at_once_the_newer_counts(live: Live) -> None:
     """The older compaction comes last and is not listened to, nor is its summary."""
-    other = seal("acct-sandbox", "cmp_2")
+    other = encrypt("acct-sandbox", "cmp_2")
     play(live, {**COMPACTS, "events": [{"pause_s": 0.1}, done({**ITEM, "encrypted_content": other}), completed()]})
     older = asyncio.ensure_future(live.stream(BOUNDARY, headers=SESSION))
     await until(lambda: live.sandbox.p1.active)
@@ -424,9 +419,8 @@ async def test_the_state_stands_before_the_client_sees_the_end(live: Live) -> No
         assert await follows(live)
 
 
-def test_an_answer_is_noted_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compacting, "MAX_SUMMARY_CHARS", 5)
-    ending = compacting._Ending([])
+def test_an_answer_is_noted_up_to_a_limit() -> None:
+    ending = _AnswerEnd(5, [])
     deltas: list[Event] = [
         {"type": "content_block_delta", "index": 0, "delta": {"type": kind, kind.removesuffix("_delta"): "abc"}}
         for kind in ("text_delta", "thinking_delta", "text_delta", "text_delta")

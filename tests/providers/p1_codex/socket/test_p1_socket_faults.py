@@ -31,8 +31,8 @@ from ws_upstream import (
 
 from proxy.core.identity import Owner
 from proxy.providers.p1_codex.socket import connection as websocket
-from proxy.providers.p1_codex.socket import pool
-from proxy.providers.upstream import responses_turn as responses
+from proxy.providers.p1_codex.socket.pool import PoolLimits
+from proxy.providers.upstream.responses_wire import ResponsesWire
 
 TOOLS = [tool("Bash")]
 #: For the cases that are about time; the others must not hang on how busy the machine is.
@@ -264,13 +264,11 @@ async def test_a_client_that_leaves_takes_its_socket_along(
 
 
 @pytest.mark.parametrize("ticks", [0, 1, 2])
-@pytest.mark.parametrize("step", ["_clear_out", "close"])
+@pytest.mark.parametrize("step", ["_evict", "close"])
 async def test_who_leaves_while_sockets_are_closed_leaves_none_open(
-    asking: Asking, backend: Backend, monkeypatch: pytest.MonkeyPatch, step: str, ticks: int
+    asking: Asking, backend: Backend, step: str, ticks: int
 ) -> None:
-    monkeypatch.setattr(pool, "CROWD", 2)
-    monkeypatch.setattr(pool, "CROWD_TARGET", 0)
-    async with asking(p1_previous_response_id=True) as live:
+    async with asking(tuning=(PoolLimits(most=2, least=0),), p1_previous_response_id=True) as live:
         sockets = provider_sockets(live)
         for session in "abc":
             assert sockets.put(Owner(session), await sockets.open(backend.url, {}, hurried=False, renewed=False))
@@ -307,7 +305,7 @@ async def test_an_upstream_that_takes_nothing_is_given_up(
         transports.append(self._connection._conn.transport)  # type: ignore[union-attr]
         await send(self, frame)
 
-    monkeypatch.setattr(responses.ResponsesTurn, "estimate", counted)
+    monkeypatch.setattr(ResponsesWire, "estimate", counted)
     monkeypatch.setattr(websocket.Socket, "send", watched)
     backend.upgrades.append(unread)
     async with asking(timers={**QUICK, "start": 0.1}) as live:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,13 +11,13 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 from connect_proxy import Authority, ConnectProxy, TlsFront
-from harness import ask, until
+from harness import ask, configured, until
 from outcomes import Good, is_good
 from ws_upstream import Asking, Backend, failure, leaving_nothing, said, saying
 
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.providers.p1_codex.socket import connect as dial
-from proxy.providers.p1_codex.socket import turn_continuation as sockets
+from proxy.providers.p1_codex.socket.keepalive import SocketTimers
 
 QUICK = {"connect": 0.1}
 
@@ -268,21 +267,20 @@ LASTING: list[tuple[list[Any], int]] = [
 @pytest.mark.parametrize(("steps", "count"), LASTING, ids=["hang", "403", "404", "405", "426", "key", "subprotocol"])
 @pytest.mark.parametrize("rest", [300.0, 0.0])
 async def test_after_a_refusal_that_lasts_nobody_tries_another_upgrade_for_a_while(
-    asking: Asking, backend: Backend, monkeypatch: pytest.MonkeyPatch, steps: list[Any], count: int, rest: float
+    asking: Asking, backend: Backend, steps: list[Any], count: int, rest: float
 ) -> None:
-    monkeypatch.setattr(sockets, "HOPELESS_S", rest)
     backend.upgrades.extend(steps)
-    async with asking("auto", timers=QUICK if hanging in steps else {}) as live:
+    async with asking("auto", timers={**(QUICK if hanging in steps else {}), "refused": rest}) as live:
         for _ in range(2):
             is_good(await live.stream(ask()), Good(), stream=True)
         again = rest == 0.0
         assert (len(backend.seen), len(backend.posts)) == (count + again, 2 - again)
         reasons = [fields["message"] for fields in live.notes.all("codex_websocket_fallback")]
         assert len(reasons) == 2 - again and all("an earlier upgrade failed (" in reason for reason in reasons[1:])
-        live.config = replace(live.config, p1_transport="websocket")
+        live.config = configured(live.config, p1_transport="websocket")
         for _ in range(2):  # what was asked for is tried, and helps the others when it works
             is_good(await live.stream(ask()), Good(), stream=True)
-            live.config = replace(live.config, p1_transport="auto")
+            live.config = configured(live.config, p1_transport="auto")
         assert len(backend.posts) == 2 - again
 
 
@@ -302,7 +300,7 @@ async def test_many_turns_do_not_queue_for_upgrades_that_are_refused(asking: Ask
         for answer in await asyncio.gather(*(live.stream(ask(f"question {number}")) for number in range(10))):
             is_good(answer, Good(), stream=True)
         distances = [seconds for seconds in live.sleeps if seconds != 3.0]
-        assert max(distances) <= sockets.PATIENCE_S and len(live.sleeps) - len(distances) <= 10
+        assert max(distances) <= SocketTimers().patience and len(live.sleeps) - len(distances) <= 10
         await live.stream(ask())  # the first that comes afterwards is sure
         upgrades, waits = len(backend.seen), len(live.sleeps)
         for _ in range(3):

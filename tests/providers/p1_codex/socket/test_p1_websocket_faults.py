@@ -5,20 +5,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from checks import check_message_stream
-from harness import Live, ask, texts
+from harness import Live, ask, configured, texts
 from outcomes import Broken, Good, Outcome, Refused
 from p1_faults import AGAIN, CALL, FINAL, SHARED, Row, asked_for, case_name, comes_out
 from ws_upstream import leaving_nothing
 
-from proxy.providers.p1_codex.socket import turn_continuation as sockets
-from proxy.providers.p1_codex.socket.keepalive import Timers
+from proxy.providers.p1_codex.socket.keepalive import SocketTimers
 from proxy.sandbox import FAULTS, Place, Sandbox
 from proxy.sandbox.p1.socket.sockets import Limits
 
@@ -92,10 +90,9 @@ def timers_of(fault: str, params: dict[str, Any], outcome: Outcome) -> dict[str,
 
 
 @pytest.fixture
-def start(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
+def start(sandbox: Sandbox, tmp_path: Path) -> Start:
     def begin(mode: str, timers: dict[str, float]) -> Live:
-        monkeypatch.setattr(sockets, "Timers", partial(Timers, **timers))
-        return Live(sandbox, tmp_path, p1_transport=mode)
+        return Live(sandbox, tmp_path, p1_transport=mode, tuning=(SocketTimers(**timers),))
 
     return begin
 
@@ -116,7 +113,7 @@ async def test_a_fault_of_an_answer_comes_out_as_the_table_says(
     async with start("websocket", timers_of(fault, params, outcome)) as live, leaving_nothing(live.sandbox.p1.sockets):
         p1, asked, upgrades = live.sandbox.p1, 0, 0
         for mode in ("websocket", "auto"):
-            live.config = replace(live.config, p1_transport=mode)
+            live.config = configured(live.config, p1_transport=mode)
             for stream in (True, False):
                 live.sleeps.clear()
                 p1.script.replace([{"fault": fault, "match": {"wire": "websocket"}, **params}])

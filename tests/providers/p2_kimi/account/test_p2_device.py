@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import platform
-import sys
 from pathlib import Path
 
 import pytest
+from processes import Child
 
 from proxy.errors import ProxyError
-from proxy.providers.p2_kimi.account import device
-from proxy.providers.p2_kimi.account.device import client_of, device_headers, device_id, device_path, header_text
+from proxy.providers.p2_kimi.account.device import (
+    client_of,
+    device_headers,
+    device_id,
+    device_model,
+    device_path,
+    header_text,
+    this_model,
+)
 
-REPO = Path(__file__).parents[4]
-
+#: Prints the id.
 CHILD = """
-import asyncio, sys
+import asyncio
 from pathlib import Path
 from proxy.providers.p2_kimi.account.device import device_id
-print("ready", flush=True)
-sys.stdin.readline()
-print(asyncio.run(device_id(Path(sys.argv[1]))), flush=True)
+begin()
+print(asyncio.run(device_id(Path(sys.argv[1]))))
 """
 
 
@@ -50,17 +55,9 @@ async def test_tasks_agree(tmp_path: Path) -> None:
 
 
 async def test_processes_agree(tmp_path: Path) -> None:
-    pipe = asyncio.subprocess.PIPE
-    children = [
-        await asyncio.create_subprocess_exec(
-            sys.executable, "-c", CHILD, str(tmp_path), stdin=pipe, stdout=pipe, cwd=REPO
-        )
-        for _ in range(4)
-    ]
-    for child in children:
-        assert child.stdout is not None and await child.stdout.readline() == b"ready\n"
-    answers = await asyncio.gather(*(child.communicate(b"go\n") for child in children))
-    assert {out for out, _ in answers} == {f"{device_path(tmp_path).read_text()}\n".encode()}
+    children = [await Child.started(CHILD, tmp_path) for _ in range(4)]
+    answers = await asyncio.gather(*(child.finish() for child in children))
+    assert {out for out, _ in answers} == {f"{device_path(tmp_path).read_text()}\n"}, answers
 
 
 async def test_folder_that_is_a_file(tmp_path: Path) -> None:
@@ -72,13 +69,12 @@ async def test_folder_that_is_a_file(tmp_path: Path) -> None:
 async def test_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "node", lambda: "电脑")
     monkeypatch.setattr(platform, "version", lambda: "#1 SMP\x07 é\n")
-    monkeypatch.setattr(device, "device_model", lambda: "Linux 6.8.0 x86_64")
     assert await device_headers(tmp_path) == {
         "User-Agent": "KimiCLI/1.37.0",
         "X-Msh-Platform": "kimi_cli",
         "X-Msh-Version": "1.37.0",
         "X-Msh-Device-Name": "unknown",
-        "X-Msh-Device-Model": "Linux 6.8.0 x86_64",
+        "X-Msh-Device-Model": this_model(),
         "X-Msh-Os-Version": "#1 SMP",
         "X-Msh-Device-Id": device_path(tmp_path).read_text(),
     }
@@ -109,13 +105,9 @@ def test_version_goes_with_the_user_agent(user_agent: str, client: tuple[str, st
         ("", "", "", "", ""),
     ],
 )
-def test_device_model(
-    monkeypatch: pytest.MonkeyPatch, system: str, release: str, version: str, machine: str, model: str
-) -> None:
-    for name, value in (("system", system), ("release", release), ("version", version), ("machine", machine)):
-        monkeypatch.setattr(platform, name, lambda value=value: value)
-    monkeypatch.setattr(platform, "mac_ver", lambda: ("15.1.1", ("", "", ""), ""))
-    assert device.device_model.__wrapped__() == model
+def test_device_model(system: str, release: str, version: str, machine: str, model: str) -> None:
+    assert device_model(system, release, version, machine, mac="15.1.1") == model
+    assert platform.system() in this_model()
 
 
 @pytest.mark.parametrize(("text", "shown"), [("a\r\nb", "ab"), ("  ~ ", "~"), ("", "unknown"), ("é", "unknown")])

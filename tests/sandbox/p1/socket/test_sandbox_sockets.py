@@ -13,7 +13,7 @@ from raw_client import never_crashes
 from proxy.sandbox import Sandbox
 from proxy.sandbox.p1.socket.memory import Memory
 from proxy.sandbox.p1.socket.turns import read_turn
-from proxy.sandbox.wires.encrypted_content import seal
+from proxy.sandbox.wires.encrypted_content import encrypt
 from proxy.sandbox.wires.refusal import Refused
 
 NEWS = ["codex.rate_limits", "codex.response.metadata"]
@@ -151,10 +151,10 @@ async def test_compaction(sockets: SocketClient, client: Client) -> None:
 
 
 async def test_a_compacted_history_must_come_from_here(sockets: SocketClient) -> None:
-    good = {"type": "compaction", "encrypted_content": seal("acct-sandbox", "cmp_1")}
+    good = {"type": "compaction", "encrypted_content": encrypt("acct-sandbox", "cmp_1")}
     async with sockets.open() as line:
         assert (await line.ask(full(good, user("x")))).types[-1] == "response.completed"
-        for content in ("gAAAAAxyz", seal("acct-else", "cmp_1"), seal("acct-sandbox", "rs_1")):
+        for content in ("gAAAAAxyz", encrypt("acct-else", "cmp_1"), encrypt("acct-sandbox", "rs_1")):
             refused = error_of(await line.ask(full({**good, "encrypted_content": content}, user("x"))))
             assert "could not be verified" in refused["message"]
 

@@ -170,7 +170,7 @@ def test_steps_that_make_no_sense(step: dict[str, Any]) -> None:
 async def test_a_burst_is_refused(session: aiohttp.ClientSession) -> None:
     now = [1_000.0]
     options = P1Options(limits=Limits(per_second=2))
-    async with Sandbox(options=options, clock=lambda: now[0]) as sandbox:
+    async with Sandbox(options=[options], clock=lambda: now[0]) as sandbox:
         client = SocketClient(sandbox, session)
         assert [(await client.knock()).status for _ in range(4)] == [101, 101, 403, 403]
         now[0] += 0.9
@@ -201,7 +201,7 @@ async def test_upgrades_at_the_same_time_count_each_other(sockets: SocketClient)
 
 async def test_a_socket_older_than_allowed_is_sent_away(session: aiohttp.ClientSession) -> None:
     now = [1_000.0]
-    sandbox = Sandbox(options=P1Options(socket_age_s=60), clock=lambda: now[0])
+    sandbox = Sandbox(options=[P1Options(socket_age_s=60)], clock=lambda: now[0])
     async with sandbox, SocketClient(sandbox, session).open() as line:
         first = await line.ask()
         now[0] += 60
@@ -214,7 +214,7 @@ async def test_a_socket_older_than_allowed_is_sent_away(session: aiohttp.ClientS
 
 async def test_an_answer_that_began_in_time_is_finished(session: aiohttp.ClientSession) -> None:
     now = [1_000.0]
-    sandbox = Sandbox(options=P1Options(socket_age_s=60, word_delay_s=0.002), clock=lambda: now[0])
+    sandbox = Sandbox(options=[P1Options(socket_age_s=60, word_delay_s=0.002)], clock=lambda: now[0])
     async with sandbox, SocketClient(sandbox, session).open() as line:
         await line.send(frame_of(full(user("stream 10 words"))))
         await line.listen(("response.created",))

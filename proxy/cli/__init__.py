@@ -1,0 +1,5 @@
+"""The command line: the only place that knows files, variables, signals and the terminal."""
+
+from proxy.cli.main import main
+
+__all__ = ["main"]

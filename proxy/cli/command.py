@@ -1,0 +1,47 @@
+"""What a command is: a row for the parser, and a coroutine function that runs it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from proxy.providers.entry import Entry
+from proxy.providers.registry import PROVIDERS
+
+#: The name of the program: in what it prints, and of its folders.
+APP = "model-proxy"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a command is run with."""
+
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    providers: tuple[Entry, ...] = PROVIDERS
+
+
+def _none(_parser: argparse.ArgumentParser, _context: Context) -> None:
+    """No arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A row. What it needs beyond the standard library is imported when it runs: a start is quick.
+
+    arguments  adds them to the parser of the command
+    run        returns the exit status; a ProxyError or an OSError that it raises is printed
+    failure    the exit status then
+    """
+
+    name: str
+    help: str
+    run: Callable[[argparse.Namespace, Context], Awaitable[int]]
+    arguments: Callable[[argparse.ArgumentParser, Context], None] = _none
+    failure: int = 1
+
+
+def say(line: str) -> None:
+    """Prints a line at once."""
+    print(line, flush=True)

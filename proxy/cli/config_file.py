@@ -1,0 +1,75 @@
+"""`config.json` while the program runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from proxy.cli.command import Context
+from proxy.cli.paths import config_root
+from proxy.config import Config, ConfigError
+from proxy.loading import kept, load, overrides, read_file, settings_of, source_of
+
+#: The file is looked at again after this long.
+RELOAD_S = 1.0
+
+
+class ConfigFile:
+    """The settings as they are now: the file is read again when it has changed. What was fixed at start stays.
+
+    warn  is told what is wrong with a file that changed
+    """
+
+    def __init__(self, context: Context, *, reload_s: float = RELOAD_S) -> None:
+        self.warn: Callable[[str], None] = lambda _warning: None
+        self.root = config_root(context.environment)
+        self.path = self.root / "config.json"
+        self._environment = context.environment
+        self._settings = settings_of(context.providers)
+        self._reload_s = reload_s
+        self._stamp = self._stat()
+        self._content, file_warnings = read_file(self.path)
+        self.config, warnings = load(self._environment, self._content, self._settings)
+        self.warnings = file_warnings + warnings
+        self._looked = time.monotonic()
+
+    def current(self) -> Config:
+        now = time.monotonic()
+        if now - self._looked >= self._reload_s:
+            self._looked = now
+            stamp = self._stat()
+            if stamp != self._stamp:
+                self._stamp = stamp
+                self._reload()
+        return self.config
+
+    def override(self, **changes: object) -> None:
+        """Settings from command-line flags."""
+        self.config = self.config.changed(Config, **changes)
+
+    def source(self, key: str) -> str | None:
+        """Where a setting comes from, see `source_of`."""
+        return source_of(key, self._environment, self._content, self._settings)
+
+    def overrides(self, environment: Mapping[str, str]) -> list[str]:
+        """What differs from the defaults, see `overrides`."""
+        return overrides(environment, self._content, self._settings)
+
+    def _reload(self) -> None:
+        content, warnings = read_file(self.path)
+        try:
+            fresh, more = load(self._environment, content, self._settings)
+        except ConfigError as error:  # a broken file must not stop a running proxy
+            self.warn(f"{self.path} is not read again: {error.message}")
+            return
+        for warning in warnings + more:
+            self.warn(warning)
+        self._content = content
+        self.config = kept(fresh, self.config, self._settings)
+
+    def _stat(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size

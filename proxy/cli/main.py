@@ -1,0 +1,58 @@
+"""The entry point: one command is parsed, run, and what it raises is printed."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+
+from proxy.cli.auth import AUTH
+from proxy.cli.command import APP, Command, Context
+from proxy.cli.models import MODELS
+from proxy.cli.sandbox import SANDBOX
+from proxy.cli.serve import SERVE
+from proxy.cli.usage import USAGE
+from proxy.cli.version import VERSION
+from proxy.errors import ProxyError
+from proxy.version import __version__
+
+COMMANDS = (SERVE, AUTH, USAGE, MODELS, SANDBOX, VERSION)
+DEFAULT = SERVE.name
+#: Options that stand without a command; any others are those of the default one.
+_OWN_OPTIONS = ("-h", "--help", "-v", "--version")
+
+
+def main(
+    argv: Sequence[str] | None = None, context: Context | None = None, commands: Sequence[Command] = COMMANDS
+) -> int:
+    """Runs one command; returns the exit status."""
+    context = context or Context()
+    arguments = _parse(list(sys.argv[1:] if argv is None else argv), context, commands)
+    command: Command = arguments.command
+    try:
+        return asyncio.run(_run(command, arguments, context))
+    except ProxyError as error:
+        print(f"{APP}: {error.message}", file=sys.stderr)
+    except OSError as error:  # a folder that is a file, a disk that is full
+        print(f"{APP}: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        return 130
+    return command.failure
+
+
+async def _run(command: Command, arguments: argparse.Namespace, context: Context) -> int:
+    return await command.run(arguments, context)
+
+
+def _parse(argv: list[str], context: Context, commands: Sequence[Command]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(APP, description="Coding agents with the model subscriptions you already pay for.")
+    parser.add_argument("-v", "--version", action="version", version=f"{APP} {__version__}")
+    places = parser.add_subparsers(metavar="command", required=True)
+    for command in commands:
+        place = places.add_parser(command.name, help=command.help)
+        command.arguments(place, context)
+        place.set_defaults(command=command)
+    if not argv or (argv[0].startswith("-") and argv[0] not in _OWN_OPTIONS):
+        argv = [DEFAULT, *argv]
+    return parser.parse_args(argv)

@@ -1,0 +1,190 @@
+"""`serve`: the proxy, until a signal."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dataclasses
+import logging
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from proxy.cli.banner import address, banner
+from proxy.cli.command import Command, Context
+from proxy.cli.config_file import ConfigFile
+from proxy.cli.outgoing import proxies_of
+from proxy.cli.paths import state_root
+from proxy.cli.sandbox import start_sandbox
+from proxy.cli.signals import stop_event
+from proxy.config import Config, ConfigError
+from proxy.core.outgoing_proxies import OutboundProxies
+from proxy.settings import is_loopback
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from proxy.observe.log.file_log import FileLog
+
+#: What the runner may take beyond the time that answers have to finish.
+CUT_S = 1.0
+LOG_FLUSH_S = 2.0
+
+
+def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+    parser.add_argument("--port", type=int, help="port to listen on; 0 picks a free one")
+    parser.add_argument("--sandbox", action="store_true", help="use simulated upstreams: no account, no network")
+    parser.add_argument(
+        "--sandbox-script", type=Path, metavar="FILE", help="faults for the simulated upstreams to play"
+    )
+    parser.add_argument("--no-monitor", action="store_true", help="plain output even on a terminal")
+    parser.add_argument("--allow-remote-unauthenticated", action="store_true", help="allow an open listener")
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What is decided before anything listens."""
+
+    context: Context
+    file: ConfigFile
+    proxies: OutboundProxies
+    log: FileLog
+    stop: asyncio.Event
+    sandbox: bool
+
+    @property
+    def state_root(self) -> Path:
+        return state_root(self.context.environment)
+
+
+async def _run(arguments: argparse.Namespace, context: Context) -> int:
+    stop = stop_event()
+    async with AsyncExitStack() as stack:
+        sandbox = bool(arguments.sandbox or arguments.sandbox_script)
+        if sandbox:
+            simulated = await start_sandbox(stack, arguments.sandbox_script)
+            context = dataclasses.replace(context, environment={**context.environment, **simulated})
+        file = ConfigFile(context)
+        _override(file, arguments)
+        _check_exposure(file.config)
+        # The simulated upstreams are inside this process: no proxy elsewhere could reach them.
+        proxies = OutboundProxies() if sandbox else proxies_of(context.environment)
+        log = _open_log(file.config, context.environment)
+        try:
+            return await _serve(_Start(context, file, proxies, log, stop, sandbox))
+        finally:
+            await asyncio.to_thread(log.close, LOG_FLUSH_S)
+
+
+def _override(file: ConfigFile, arguments: argparse.Namespace) -> None:
+    if arguments.port is not None:
+        if not 0 <= arguments.port <= 65535:
+            raise ConfigError("--port must be a number from 0 to 65535")
+        file.override(port=arguments.port)
+    if arguments.allow_remote_unauthenticated:
+        file.override(allow_remote_unauthenticated=True)
+
+
+def _check_exposure(config: Config) -> None:
+    if is_loopback(config.bind_address) or config.api_key or config.allow_remote_unauthenticated:
+        return
+    raise ConfigError(
+        f"refusing to listen on {config.bind_address}: everybody who reaches it could use your accounts. Set"
+        " PROXY_API_KEY so that callers need a key, or acknowledge an open listener with"
+        " --allow-remote-unauthenticated, PROXY_ALLOW_REMOTE_UNAUTHENTICATED=1 or"
+        " server.allowRemoteUnauthenticated in config.json"
+    )
+
+
+def _open_log(config: Config, environment: Mapping[str, str]) -> FileLog:
+    from proxy.observe.log.file_log import FileLog
+
+    return FileLog(state_root(environment), stderr=config.log_stderr, verbose=config.log_verbose)
+
+
+async def _serve(start: _Start) -> int:
+    """Listens until the signal; the exit status."""
+    from aiohttp import web
+
+    from proxy.server.app import create_app
+
+    log, file = start.log, start.file
+    for warning in file.warnings:
+        log.write("warn", "config", warning)
+    file.warn = lambda warning: log.write("warn", "config", warning)
+    logging.getLogger().addHandler(_LibraryRecords(log))
+    app = create_app(
+        file.current,
+        config_dir=file.root,
+        log=log,
+        proxies=start.proxies,
+        entries=start.context.providers,
+        packed_bodies=True,
+    )
+    # Handlers are cancelled when their client leaves; the watch of a request would do it too, half a second later.
+    # Bodies are unpacked by us, with bounds.
+    runner = web.AppRunner(
+        app, access_log=None, handler_cancellation=True, auto_decompress=False, shutdown_timeout=CUT_S
+    )
+    port = await _listen(runner, file.config)
+    _log_start(start, port)
+    print(banner(file, start.context, start.proxies, port, sandbox=start.sandbox), flush=True)
+    await start.stop.wait()
+    return await _drain(runner, app, log)
+
+
+async def _listen(runner: web.AppRunner, config: Config) -> int:
+    """The port. Raises ConfigError when it is taken."""
+    from aiohttp import web
+
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, config.bind_address, config.port).start()
+    except OSError as error:
+        await runner.cleanup()
+        where = address(config.bind_address, config.port)
+        raise ConfigError(f"failed to bind proxy listener {where}: {error.strerror or error}") from None
+    port: int = runner.addresses[0][1]
+    return port
+
+
+def _log_start(start: _Start, port: int) -> None:
+    log, config = start.log, start.file.config
+    listening = {"port": port, "bindAddress": config.bind_address, "logDir": str(start.state_root)}
+    log.write("info", "server", "server listening", **listening)
+    if start.proxies.addresses:
+        log.write("info", "server", "outgoing proxies are used", **start.proxies.addresses)
+    if not is_loopback(config.bind_address) and not config.api_key:
+        fields = {"remoteUnauthenticated": True, "bindAddress": config.bind_address, "port": port}
+        log.write("warn", "server", "the listener is open to everybody who reaches it", **fields)
+
+
+class _LibraryRecords(logging.Handler):
+    """What aiohttp and asyncio report goes to our log, by its kind: their own form is a traceback on stderr, for every
+    piece of garbage that somebody sends to the port."""
+
+    def __init__(self, log: FileLog) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        garbage = type(error).__module__.startswith("aiohttp.")  # a request that is no HTTP
+        level = "error" if record.levelno >= logging.ERROR and not garbage else "warn"
+        said = record.getMessage().partition("\n")[0]
+        self._log.write(level, record.name, said, error=type(error).__name__ if error else None)
+
+
+async def _drain(runner: web.AppRunner, app: web.Application, log: FileLog) -> int:
+    """Stops accepting, lets answers finish, cuts what is left after the limit; the exit status tells which."""
+    from proxy.server.state import STATE
+
+    await runner.cleanup()
+    cut = app[STATE].running.cut
+    log.write("warn" if cut else "info", "server", "server stopped", cutAnswers=cut)
+    return 1 if cut else 0
+
+
+SERVE = Command("serve", "run the proxy (default)", _run, _arguments)

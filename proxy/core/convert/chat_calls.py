@@ -1,0 +1,185 @@
+"""Tool calls in a chat-completions stream: to which call a fragment belongs, and what is known of each call.
+
+Upstreams are careless with them: names come after arguments, indexes start again, ids repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from proxy.core.messages import MAX_HELD_BYTES
+from proxy.core.reducer import BadAnswer
+from proxy.core.sse import dump_json
+from proxy.core.tools.calls import ArgumentStream, offered_tools, parse_arguments
+from proxy.core.tools.read_tool import MAX_ARGUMENTS
+
+#: More calls in one answer are a runaway model.
+MAX_CALLS = 256
+#: Names and ids come in pieces, but not for ever.
+MAX_LABEL = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallFragment:
+    """One entry of `tool_calls`."""
+
+    index: int | str | None
+    call_id: str
+    name: str
+    text: str
+
+
+def fragments_of(value: Any) -> list[ToolCallFragment]:
+    """The entries of the member `tool_calls` of a delta."""
+    members = [member for member in value if isinstance(member, Mapping)] if isinstance(value, list) else []
+    return [_fragment_of(member) for member in members]
+
+
+def _fragment_of(member: Mapping[str, Any]) -> ToolCallFragment:
+    function, index = member.get("function"), member.get("index")
+    function = function if isinstance(function, Mapping) else {}
+    arguments = function.get("arguments")
+    return ToolCallFragment(
+        index if isinstance(index, int | str) and not isinstance(index, bool) else None,
+        _text(member.get("id")),
+        _text(function.get("name")),
+        arguments if isinstance(arguments, str) else "" if arguments is None else dump_json(arguments),
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+@dataclass(slots=True)
+class ToolCall:
+    """A tool call under way. Its block opens when it is its turn and it is known what to open; until then, and as long
+    as earlier calls are open, its arguments wait in `text`."""
+
+    number: int
+    call_id: str = ""
+    name: str = ""
+    text: list[str] = field(default_factory=list)
+    size: int = 0
+    passed: int = 0  # pieces of `text` that went through the filter
+    filter: ArgumentStream | None = None  # set when the block is open
+    key: int = -1
+    done: bool = False  # closed, or left out
+    looked: int = -1  # size at the last look whether it is whole, and what was found
+    is_whole: bool = False
+
+    @property
+    def blank(self) -> bool:
+        """No arguments yet; some upstreams write "null" for none."""
+        return self.size < 100 and "".join(self.text).strip() in ("", "null")
+
+    @property
+    def whole(self) -> bool:
+        """Whether the arguments are a complete object; nothing can then follow."""
+        if self.looked != self.size:
+            self.looked = self.size
+            ends = next((piece.rstrip() for piece in reversed(self.text) if piece.strip()), "")
+            self.is_whole = ends[-1:] == "}" and parse_arguments("".join(self.text)) is not None
+        return self.is_whole
+
+    def repeated(self, fragment: ToolCallFragment) -> bool:
+        """Whether a fragment is the whole call once more: some upstreams sum up at the end."""
+        same = fragment.call_id == self.call_id != "" and len(fragment.text) == self.size
+        return same and fragment.text == "".join(self.text) and self.whole
+
+    @property
+    def object_begun(self) -> bool:
+        head = next((piece.lstrip() for piece in self.text if piece.strip()), "")
+        return head[:1] == "{"
+
+    def label(self, fragment: ToolCallFragment) -> None:
+        """Takes the name and the id of a fragment: they come in pieces, or whole in every fragment."""
+        if self.filter is None:
+            self.call_id += fragment.call_id if fragment.call_id != self.call_id else ""
+            self.name += fragment.name if fragment.name != self.name else ""
+            if len(self.call_id) > MAX_LABEL or len(self.name) > MAX_LABEL:
+                raise BadAnswer(f"the upstream sent a tool call with more than {MAX_LABEL} characters of name or id")
+        elif fragment.name not in ("", self.name):
+            raise BadAnswer(f"the upstream renamed a call of tool {self.name} to {fragment.name}")
+
+
+class ToolCalls:
+    """The tool calls of one answer to `request`, in their order."""
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        self._request = request
+        self._calls: list[ToolCall] = []
+        self._places: dict[int | str, ToolCall] = {}  # by upstream index; the newest call with that index
+        self._size = 0
+
+    @cached_property
+    def _tools(self) -> frozenset[str]:
+        """Names of the tools that the request offers; most answers have no call."""
+        return frozenset(tool["name"] for tool in offered_tools(self._request))
+
+    def __iter__(self) -> Iterator[ToolCall]:
+        return iter(self._calls)
+
+    def is_newest(self, call: ToolCall) -> bool:
+        return call is self._calls[-1]
+
+    def find(self, fragment: ToolCallFragment) -> ToolCall | None:
+        """The call that a fragment belongs to; None when it begins another one."""
+        call = self._at(fragment)
+        return None if call is None or self._starts_another(call, fragment) else call
+
+    def _at(self, fragment: ToolCallFragment) -> ToolCall | None:
+        """The call with this index; without an index, the one with this id, or the newest one."""
+        if fragment.index is not None:
+            return self._places.get(fragment.index)
+        if fragment.call_id:
+            return next((call for call in reversed(self._calls) if call.call_id == fragment.call_id), None)
+        return self._calls[-1] if self._calls else None
+
+    def _starts_another(self, call: ToolCall, fragment: ToolCallFragment) -> bool:
+        """Whether a fragment in the place of a call begins another one there: indexes start again, or are missing.
+
+        Only a fragment with a name can. It does not when it repeats the id, or when the names together are that of a
+        tool, so that it brings the rest of the name.
+        """
+        if not fragment.name or not call.name or (fragment.call_id and fragment.call_id == call.call_id):
+            return False
+        known = call.name in self._tools and fragment.name in self._tools
+        if call.filter is None and call.name + fragment.name in self._tools and not known:
+            return False
+        other_id = bool(fragment.call_id and call.call_id)
+        if call.whole:
+            return other_id or fragment.name != call.name or bool(fragment.text.strip())
+        return call.blank and (other_id or (fragment.name != call.name and known))
+
+    def begin(self, fragment: ToolCallFragment) -> ToolCall:
+        """A new call behind all others."""
+        if len(self._calls) >= MAX_CALLS:
+            raise BadAnswer(f"more than {MAX_CALLS} tool calls in one answer")
+        numbers = {call.number for call in self._calls}
+        place = fragment.index if isinstance(fragment.index, int) else -1
+        fits = 0 <= place < 4 * MAX_CALLS and place not in numbers
+        call = ToolCall(place if fits else next(number for number in range(MAX_CALLS) if number not in numbers))
+        self._calls.append(call)
+        if fragment.index is not None:
+            self._places[fragment.index] = call
+        return call
+
+    def append(self, call: ToolCall, text: str) -> None:
+        """More arguments of a call. Raises BadAnswer when they are too many."""
+        call.text.append(text)
+        call.size += len(text)
+        self._size += len(text)
+        if call.size > MAX_ARGUMENTS:
+            raise BadAnswer(f"the arguments of tool {call.name} passed {MAX_ARGUMENTS} bytes")
+        if self._size > MAX_HELD_BYTES:
+            raise BadAnswer(f"the arguments of all tool calls passed {MAX_HELD_BYTES} bytes")
+
+    def can_be_shown(self, call: ToolCall, *, own_ids: bool) -> bool:
+        """Whether the client can be told of a call. A name that only begins one of a tool may not be all of it."""
+        if not call.name or not (call.call_id or own_ids) or not call.object_begun:
+            return False
+        return call.name in self._tools or not any(tool.startswith(call.name) for tool in self._tools)

@@ -1,0 +1,118 @@
+"""Events of a Responses stream: which of them end it and how, the failures they report, the tokens they count.
+
+Pure decisions over one event dict; the transport acts on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from proxy.core.token_usage import Usage, count, search_usage, usage_of
+from proxy.core.upstream_failures import Failure, as_seconds, error_object, failure_of
+
+COMPLETE, FAILED = "complete", "failed"
+
+#: type of a terminal event -> how it ends the stream. A complete end may still say that the answer is not whole: see
+#: `incomplete_reason`.
+ENDS = {
+    "response.completed": COMPLETE,
+    "response.done": COMPLETE,
+    "response.incomplete": COMPLETE,
+    "response.failed": FAILED,
+    "response.error": FAILED,
+    "error": FAILED,
+}
+#: The errors among them; the others report on a response.
+_ERROR_EVENTS = frozenset({"response.error", "error"})
+
+#: An incomplete answer with one of these reasons ends normally; the value is its stop reason.
+INCOMPLETE_STOPS = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
+
+
+def ends_as(event: Mapping[str, Any]) -> str | None:
+    """How an event ends the stream: a value of `ENDS`, None when the stream goes on.
+
+    >>> ends_as({"type": "response.done"}), ends_as({"type": "error"}), ends_as({"type": "keepalive"})
+    ('complete', 'failed', None)
+    """
+    kind = event.get("type")
+    return ENDS.get(kind) if isinstance(kind, str) else None
+
+
+def is_last(event: Mapping[str, Any]) -> bool:
+    """Whether an event ends the stream."""
+    return ends_as(event) is not None
+
+
+def incomplete_reason(event: Mapping[str, Any]) -> str | None:
+    """Why an answer is not whole: `max_output_tokens`, `content_filter`, …, "unknown"; None for a whole one."""
+    if ends_as(event) != COMPLETE:
+        return None
+    response = event.get("response")
+    response = response if isinstance(response, Mapping) else {}
+    details = response.get("incomplete_details")
+    if event["type"] != "response.incomplete" and response.get("status") != "incomplete" and details is None:
+        return None
+    reason = details.get("reason") if isinstance(details, Mapping) else None
+    return reason if isinstance(reason, str) else "unknown"
+
+
+def responses_failure(event: Mapping[str, Any], *, now: float = 0.0) -> Failure | None:
+    """The failure that an event reports, or None. `now`: epoch seconds, for answers that name a moment."""
+    kind = event.get("type")
+    if not isinstance(kind, str) or kind == "codex.rate_limits":
+        return None
+    response = event.get("response")
+    response = response if isinstance(response, Mapping) else {}
+    error = error_object(event)
+    error = error_object(response) if error is None else error
+    if error is None:
+        reason = incomplete_reason(event)
+        if reason is not None and reason not in INCOMPLETE_STOPS:
+            return Failure("transient", 503, f"Incomplete response returned, reason: {reason}")
+        if ENDS.get(kind) != FAILED and response.get("status") != "failed":
+            return None
+    known = event if error is None else {**event, "error": error}
+    return failure_of(known, now=now) if kind in _ERROR_EVENTS else failure_of(known, now=now, unknown=_UNKNOWN)
+
+
+#: A response that failed without a known reason can be asked for again.
+_UNKNOWN = ("transient", 503)
+
+
+def responses_usage(usage: Any, *, searches: int = 0) -> Usage:
+    """`response.usage` of a Responses stream.
+
+    The upstream's `input_tokens` include the cached ones; here they stand beside each other. Reasoning is part of
+    `output_tokens` on both sides.
+    """
+    usage = usage if isinstance(usage, Mapping) else {}
+    details = usage.get("input_tokens_details")
+    details = details if isinstance(details, Mapping) else {}
+    total, cached = count(usage.get("input_tokens")), count(details.get("cached_tokens"))
+    written = min(count(details.get("cache_write_tokens")), max(0, total - cached))
+    result = usage_of(
+        max(0, total - cached - written),
+        count(usage.get("output_tokens")),
+        cache_read=cached,
+        cache_creation=written,
+    )
+    if searches:
+        result["server_tool_use"] = search_usage(searches)
+    return result
+
+
+def spent_window(event: Mapping[str, Any]) -> float | None:
+    """Seconds until the used-up rate limit of a `codex.rate_limits` event is reset, or None when none is used up.
+
+    Only a hint: such an event never ends a stream by itself, and credits may go on paying.
+    """
+    limits, credit = event.get("rate_limits"), event.get("credits")
+    if not isinstance(limits, Mapping) or not limits.get("limit_reached"):
+        return None
+    if isinstance(credit, Mapping) and (credit.get("has_credits") or credit.get("unlimited")):
+        return None
+    windows = [window for key in ("primary", "secondary") if isinstance(window := limits.get(key), Mapping)]
+    spent = [window for window in windows if (as_seconds(window.get("used_percent")) or 0) >= 100] or windows[:1]
+    return max((as_seconds(window.get("reset_after_seconds")) or 0 for window in spent), default=0.0)

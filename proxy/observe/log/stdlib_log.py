@@ -1,0 +1,40 @@
+"""The structured log of a program that embeds the proxy."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import Any
+
+from proxy.observe.lifecycle import NullLog
+from proxy.observe.log.redact import MAX_TEXT_BYTES, dump, redact
+
+#: Our levels in the terms of the standard library.
+STDLIB_LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+
+class StdlibLog(NullLog):
+    """Records go to `logging.getLogger("proxy.<service>")`, where the embedding program's handlers decide.
+
+    Failed answers are not kept: the embedding program owns the disk.
+    """
+
+    def __init__(self, *, verbose: bool = False) -> None:
+        self._max_text = None if verbose else MAX_TEXT_BYTES
+
+    def write(self, level: str, service: str, msg: str, **fields: Any) -> None:
+        """One record; its text is the message and the redacted fields as JSON."""
+        with suppress(Exception):  # a value or a handler that raises must not fail the request
+            logger = logging.getLogger(f"proxy.{service}")
+            number = STDLIB_LEVELS.get(level, logging.INFO)
+            if not logger.isEnabledFor(number):
+                return
+            text = redact(msg, max_text=self._max_text)
+            if fields:
+                text = f"{text} {dump(redact(fields, max_text=self._max_text))}"
+            logger.log(number, "%s", text)

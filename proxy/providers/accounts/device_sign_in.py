@@ -1,0 +1,153 @@
+"""Sign-in with a code that the user confirms in any browser: RFC 8628, and the parts that issuers with forms of their
+own share with it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from proxy.auth.device import Poll, is_typable, poll
+from proxy.auth.grant import first_text, number
+from proxy.auth.http import TokenResponse
+from proxy.auth.store import Credential
+from proxy.auth.text import printable
+from proxy.core.secret import Secret
+from proxy.errors import SignInError
+from proxy.providers.accounts.token_endpoint import TokenEndpoint
+from proxy.providers.contract import Say
+
+DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+
+#: How long the user has at most, whatever the issuer allows.
+DEVICE_LIMIT_S = 15 * 60.0
+DEVICE_INTERVAL_S = 5.0
+
+#: OAuth error words of a poll that mean "ask again" (RFC 8628, section 3.5).
+WAITING = {"authorization_pending": Poll.PENDING, "slow_down": Poll.SLOW_DOWN}
+
+#: Those that end the sign-in, in words for the user.
+ENDS = {
+    "expired_token": "The code has expired; start the sign-in again.",
+    "access_denied": "The sign-in was refused in the browser.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSignIn:
+    """How one issuer of RFC 8628 does it.
+
+    request   asks for a device code
+    margin_s  see `poll_interval`
+    """
+
+    endpoint: TokenEndpoint
+    request: Callable[[], Awaitable[TokenResponse]]
+    margin_s: float
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    async def run(self, *, say: Say) -> Credential:
+        """Prints page and code and polls until the user has confirmed. Raises ProxyError."""
+        label = self.endpoint.label
+        code = read_code(code_answer(await self.request(), label=label), label=label, margin_s=self.margin_s)
+        say("Open this address in a browser on any device to sign in:")
+        say(code.page)
+        say(f"and check that it shows this code: {code.user}")
+        body = await poll(
+            partial(ask_token, self.endpoint, code.device),
+            label=label,
+            interval_s=code.interval_s,
+            limit_s=code.limit_s,
+            monotonic=self.monotonic,
+            sleep=self.sleep,
+        )
+        return self.endpoint.credential(body)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCode:
+    """What the issuer gave for the user to confirm.
+
+    device  the code that polls send
+    user    the code that the user compares or types
+    page    the address with the code in it
+    """
+
+    device: Secret
+    user: str
+    page: str
+    interval_s: float
+    limit_s: float
+
+
+def poll_interval(value: object, *, margin_s: float) -> float:
+    """Seconds between two polls, from the issuer's `interval`, a number or a string of digits.
+
+    margin_s  added to it, so that no poll comes early by the issuer's clock
+    """
+    return max(1.0, number(value) or DEVICE_INTERVAL_S) + margin_s
+
+
+def code_answer(answer: TokenResponse, *, label: str) -> Mapping[str, Any]:
+    """The members of an answer to the request for a code. Raises SignInError."""
+    if not answer.ok:
+        raise SignInError(f"The sign-in service gave no device code: {answer.reason()}.", provider=label)
+    return answer.data
+
+
+def unusable_code(label: str) -> SignInError:
+    """For a code that lacks something, or that a terminal must not show."""
+    return SignInError("The sign-in service sent an unusable device code.", provider=label)
+
+
+def read_code(body: Mapping[str, Any], *, label: str, margin_s: float) -> DeviceCode:
+    """{"user_code":"ABCD-1234","device_code":"…","verification_uri_complete":"https://…","expires_in":900,"interval":5}
+
+    Raises SignInError. Code and address are shown in a terminal, so they must be what they seem.
+    """
+    user, device = first_text(body, "user_code"), first_text(body, "device_code")
+    page = first_text(body, "verification_uri_complete")
+    if not (is_typable(user) and device and _is_page(page)):
+        raise unusable_code(label)
+    expires = number(body.get("expires_in"))
+    return DeviceCode(
+        device=Secret(device),
+        user=user,
+        page=page,
+        interval_s=poll_interval(body.get("interval"), margin_s=margin_s),
+        limit_s=min(expires, DEVICE_LIMIT_S) if expires and expires > 0 else DEVICE_LIMIT_S,
+    )
+
+
+def _is_page(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("https", "http") and bool(parts.netloc) and url.isascii() and url == printable(url, 2000)
+
+
+async def ask_token(endpoint: TokenEndpoint, code: Secret) -> Mapping[str, Any] | Poll:
+    """One poll of the token endpoint. The body decides, not the status: there are pending answers with status 200."""
+    answer = await endpoint.send({"grant_type": DEVICE_GRANT, "device_code": code.reveal()})
+    if answer.code in WAITING:
+        return WAITING[answer.code]
+    if answer.code in ENDS:
+        raise SignInError(ENDS[answer.code], provider=endpoint.label)
+    if answer.status == 429:
+        return Poll.SLOW_DOWN
+    if answer.status >= 500:  # passes by itself, and the user is busy in the browser meanwhile
+        return Poll.PENDING
+    if answer.ok and not answer.code:
+        return answer.data
+    raise failed(answer, code, label=endpoint.label)
+
+
+def failed(answer: TokenResponse, *hide: Secret, label: str) -> SignInError:
+    """For a poll that was refused."""
+    return SignInError(f"The device sign-in failed: {answer.reason(*hide)}.", provider=label)

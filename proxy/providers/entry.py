@@ -1,0 +1,58 @@
+"""What the program knows of a provider before it uses it: each folder exports one entry, the registry lists them.
+
+Settings, command line, routing and documents are made of entries, so an entry is light to import: the provider and its
+account are loaded when they are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from proxy.core.routing import Catalog
+
+if TYPE_CHECKING:
+    from proxy.providers.contract import Account, AccountContext, Provider, Services
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A provider.
+
+    product   the subscription, as its vendor calls it
+    state     what is served, in words
+    build     makes the provider; None while it is not served: its names are known, and answered with the catalogue
+    settings  the frozen dataclass of its rows, see `proxy.settings`
+    account   makes its account, for the command line
+    sign_in   how a user signs in, in words
+    examples  a model for each wire that the provider is reached over: {"chat": "kimi-for-coding"}
+    """
+
+    catalog: Catalog
+    product: str
+    state: str = "names are known, not served yet"
+    build: Callable[[Services], Provider] | None = None
+    settings: type[Any] | None = None
+    account: Callable[[AccountContext], Account] | None = None
+    sign_in: str = ""
+    examples: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        return self.catalog.label
+
+    @property
+    def title(self) -> str:
+        """How a user is told of it."""
+        return f"{self.catalog.label} ({self.catalog.service})"
+
+
+def account_titles(providers: Iterable[Entry]) -> str:
+    """The providers that have an account, as a user is told of them."""
+    return ", ".join(entry.title for entry in providers if entry.account is not None)
+
+
+def named(name: str, providers: Iterable[Entry]) -> Entry | None:
+    """The provider that a user means by its label or by the name of its service."""
+    return next((entry for entry in providers if name in (entry.catalog.label, entry.catalog.service)), None)

@@ -1,0 +1,105 @@
+"""The settings of P1: one row each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from proxy.settings import boolean, integer, row, text, url, word_of
+
+
+@dataclass(frozen=True)
+class CodexSettings:
+    """Read from the settings as they are now: `config.section(CodexSettings)`."""
+
+    base_url: str = row(
+        "p1.baseUrl",
+        "PROXY_P1_BASE_URL",
+        "https://chatgpt.com/backend-api/codex/responses",
+        url,
+        "The Responses endpoint of p1, whole.",
+        fatal=True,
+    )
+    issuer: str = row(
+        "p1.issuer", "PROXY_P1_ISSUER", "https://auth.openai.com", url, "Where p1 signs in.", fatal=True, fixed=True
+    )
+    model: str | None = row(
+        "p1.model", "PROXY_P1_MODEL", None, text, "Model for every p1 request, whatever was asked for."
+    )
+    effort: str | None = row(
+        "p1.effort",
+        "PROXY_P1_EFFORT",
+        None,
+        text,
+        "Reasoning effort for every p1 request: none, low, medium, high, xhigh or max.",
+    )
+    service_tier: str | None = row(
+        "p1.serviceTier", "PROXY_P1_SERVICE_TIER", None, text, "Service tier of p1: fast, priority or flex."
+    )
+    reasoning_summary: str | None = row(
+        "p1.reasoningSummary",
+        "PROXY_P1_REASONING_SUMMARY",
+        None,
+        text,
+        "off or none: ask for no summary of the reasoning.",
+    )
+    reasoning_signatures: bool = row(
+        "p1.reasoningSignatures",
+        "PROXY_P1_REASONING_SIGNATURES",
+        True,
+        boolean,
+        "Carry encrypted reasoning from turn to turn in thinking signatures.",
+    )
+    full_lane: bool = row(
+        "p1.fullLane",
+        "PROXY_P1_FULL_LANE",
+        False,
+        boolean,
+        "Send sol and terra models in the full form, which allows parallel tool calls.",
+    )
+    pdf_input: bool = row(
+        "p1.pdfInput",
+        "PROXY_P1_PDF_INPUT",
+        False,
+        boolean,
+        "Send PDF documents to p1 as files instead of a note that one was left out.",
+    )
+    originator: str | None = row("p1.originator", "PROXY_P1_ORIGINATOR", None, text, "originator header of p1.")
+    user_agent: str | None = row(
+        "p1.userAgent", "PROXY_P1_USER_AGENT", None, text, "User agent of p1; an empty one in the file sends none."
+    )
+    header_timeout_ms: int = row(
+        "p1.headerTimeoutMs",
+        "PROXY_P1_HEADER_TIMEOUT_MS",
+        300_000,
+        integer(1000, 86_400_000),
+        "How long p1 may take to begin its answer over HTTP.",
+    )
+    transport: str = row(
+        "p1.transport",
+        "PROXY_P1_TRANSPORT",
+        "auto",
+        word_of("auto", "websocket", "http"),
+        "How requests reach p1; auto is a WebSocket, and HTTP when none can be opened.",
+    )
+    previous_response_id: bool = row(
+        "p1.previousResponseId",
+        "PROXY_P1_PREVIOUS_RESPONSE_ID",
+        False,
+        boolean,
+        "Keep the WebSocket of a conversation open and send only what is new in each turn.",
+    )
+    ws_connect_spacing_ms: int = row(
+        None,
+        "PROXY_P1_WS_CONNECT_SPACING_MS",
+        0,
+        integer(0, 60_000),
+        "Least time between two WebSockets being opened to p1; more when p1 refuses them.",
+    )
+    server_compaction: bool = row(
+        "p1.serverCompaction",
+        "PROXY_P1_SERVER_COMPACTION",
+        False,
+        boolean,
+        "Let p1 compact a conversation in its own way as well when the client asks for a summary.",
+        lenient=True,
+    )

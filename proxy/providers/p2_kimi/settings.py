@@ -1,0 +1,22 @@
+"""The settings of P2: one row each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from proxy.settings import row, text, url
+
+
+@dataclass(frozen=True)
+class KimiSettings:
+    """Read from the settings as they are now: `config.section(KimiSettings)`."""
+
+    base_url: str = row(
+        "p2.baseUrl", "PROXY_P2_BASE_URL", "https://api.kimi.com/coding/v1", url, "The API of p2.", fatal=True
+    )
+    oauth_host: str = row(
+        "p2.oauthHost", "PROXY_P2_OAUTH_HOST", "https://auth.kimi.com", url, "Where p2 signs in.", fatal=True
+    )
+    user_agent: str | None = row(
+        "p2.userAgent", "PROXY_P2_USER_AGENT", None, text, "User agent of p2; the service takes coding agents only."
+    )

@@ -1,0 +1,36 @@
+"""What the program knows of P4 before it uses it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.providers.entry import Entry
+from proxy.providers.p4_opencode.catalog import CATALOG
+from proxy.providers.p4_opencode.settings import OpenCodeSettings
+
+if TYPE_CHECKING:
+    from proxy.providers.contract import Account, AccountContext, Provider, Services
+
+
+def _provider(services: Services) -> Provider:
+    from proxy.providers.p4_opencode.provider import OpenCodeProvider
+
+    return OpenCodeProvider(services)
+
+
+def _account(context: AccountContext) -> Account:
+    from proxy.providers.p4_opencode.account.commands import OpenCodeAccount
+
+    return OpenCodeAccount(context)
+
+
+OPENCODE = Entry(
+    CATALOG,
+    product="OpenCode Go",
+    state="served over chat completions, Messages and Responses, by model",
+    build=_provider,
+    settings=OpenCodeSettings,
+    account=_account,
+    sign_in="no sign-in: an API key, `PROXY_P4_API_KEY`",
+    examples={"chat": "opencode-go/kimi-k2.6", "messages": "qwen3.8-max", "responses": "opencode-go/grok-4.6"},
+)

@@ -1,0 +1,20 @@
+"""The settings of P4: one row each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from proxy.core.secret import Secret
+from proxy.settings import row, secret, url
+
+
+@dataclass(frozen=True)
+class OpenCodeSettings:
+    """Read from the settings as they are now: `config.section(OpenCodeSettings)`."""
+
+    api_key: Secret | None = row(
+        "p4.apiKey", "PROXY_P4_API_KEY OPENCODE_API_KEY", None, secret, "API key of p4.", secret=True
+    )
+    base_url: str = row(
+        "p4.baseUrl", "PROXY_P4_BASE_URL", "https://opencode.ai/zen/go/v1", url, "The API of p4.", fatal=True
+    )

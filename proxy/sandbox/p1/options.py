@@ -1,0 +1,34 @@
+"""How the simulated P1 account behaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from proxy.sandbox.p1.socket.sockets import Limits
+from proxy.sandbox.upstream import Options
+from proxy.sandbox.wires.responses.quota import Quota
+
+
+@dataclass(slots=True)
+class P1Options(Options):
+    """All may be changed while it runs.
+
+    `context_form` is how an overflow of `context_limit` (tokens, at four characters each) is told: "failed" (a
+    `response.failed` as the only event), "error" (an event of type `error`) or "http" (a 400).
+
+    Without `accept_sockets` every upgrade is refused with 426; one beyond the `limits` with an empty 403. A socket
+    older than `socket_age_s` takes no more requests. `announced`: account events come before each answer there.
+    """
+
+    account_id: str = "acct-sandbox"
+    email: str = "sandbox@example.com"
+    access_lifetime_s: int = 864_000  # ten days, as the real issuer
+    context_limit: int = 272_000
+    context_form: str = "failed"
+    device_pending_polls: int = 1
+    device_interval_s: int = 1
+    quota: Quota = field(default_factory=Quota)
+    accept_sockets: bool = True
+    limits: Limits = Limits()
+    socket_age_s: float = 3_600
+    announced: bool = True

@@ -1,0 +1,56 @@
+"""The state of the simulated P1: what its routes share, and what tests may look at and change."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from proxy.sandbox.oauth.account import AccountUpstream
+from proxy.sandbox.p1.issuer import Issuer
+from proxy.sandbox.p1.options import P1Options
+from proxy.sandbox.p1.socket.sockets import Sockets
+from proxy.sandbox.p1.tokens import TokenBook
+from proxy.sandbox.play.script import Tables
+from proxy.sandbox.recorder import KEPT_REQUESTS, Received
+from proxy.sandbox.upstream import Host
+
+CODEX_PATH = "/backend-api/codex"
+
+
+class P1(AccountUpstream):
+    """`searches` are kept like `requests`; the frames of sockets are among the requests.
+
+    `sockets` has every upgrade and what came over it.
+    """
+
+    options: P1Options
+    tokens: TokenBook
+    issuer: Issuer
+
+    def __init__(self, host: Host, options: P1Options, tables: Tables) -> None:
+        super().__init__(host, options, tables)
+        self.tokens = TokenBook(options.account_id, options.email, options.quota.plan, options.access_lifetime_s, host)
+        self.issuer = Issuer(self.tokens, options)
+        self.sockets = Sockets(host.clock)
+        self.searches: deque[Received] = deque(maxlen=KEPT_REQUESTS)
+
+    def trace_headers(self) -> dict[str, str]:
+        request_id = self.ids.new("req")
+        return {"x-request-id": request_id, "x-oai-request-id": request_id, "cf-ray": f"{request_id[-16:]}-SBX"}
+
+    def account_headers(self) -> dict[str, str]:
+        """Headers of a good answer, and of a 101, whatever is asked."""
+        return {
+            "x-codex-turn-state": self.ids.new("turn"),
+            "x-models-etag": '"sandbox"',
+            "x-reasoning-included": "true",
+            **self.options.quota.headers(self.clock()),
+        }
+
+    def settings(self) -> dict[str, str]:
+        origin = self.host.origin
+        return {"PROXY_P1_BASE_URL": f"{origin}{CODEX_PATH}/responses", "PROXY_P1_ISSUER": origin}
+
+    def sign_in(self, lifetime_s: int | None) -> tuple[dict[str, Any], Mapping[str, Any]]:
+        return self.tokens.issue(lifetime_s), {"accountId": self.options.account_id}

@@ -1,0 +1,148 @@
+"""The inference routes of P4, one a wire: the checks, and the model's normal answer, with the cost behind its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from proxy.core.sse import encode_events
+from proxy.sandbox.model.reply import reply
+from proxy.sandbox.p4.catalog import MODELS, chat_rules, thinks
+from proxy.sandbox.p4.failures import HTTP_FAULTS
+from proxy.sandbox.p4.gateway import (
+    SESSION,
+    check_account,
+    check_chat_tidiness,
+    check_key,
+    check_responses,
+    check_session,
+    check_tidiness,
+    checked_model,
+    provider_error,
+)
+from proxy.sandbox.p4.state import P4
+from proxy.sandbox.play.actions import Action
+from proxy.sandbox.play.script import Place
+from proxy.sandbox.play.stream_faults import WHOLE_FAULTS, Fault
+from proxy.sandbox.upstream import Prepared, ServedWire
+from proxy.sandbox.wires.answer import Answer
+from proxy.sandbox.wires.chat.answer import ChatAnswer
+from proxy.sandbox.wires.chat.checks import check_chat
+from proxy.sandbox.wires.chat.faults import CHAT_FAULTS
+from proxy.sandbox.wires.chat.read import read_chat
+from proxy.sandbox.wires.chat.write import write_chat
+from proxy.sandbox.wires.encrypted_content import is_from_account
+from proxy.sandbox.wires.messages.answer import MessagesAnswer
+from proxy.sandbox.wires.messages.checks import check_messages
+from proxy.sandbox.wires.messages.faults import MESSAGES_FAULTS
+from proxy.sandbox.wires.messages.read import prompt_tokens, read_messages
+from proxy.sandbox.wires.refusal import Refused
+from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
+from proxy.sandbox.wires.responses.write import write_answer
+
+#: Path below the base -> the wire that is spoken there.
+PATHS = {"chat/completions": "chat", "messages": "messages", "responses": "responses"}
+
+#: What the gateway adds to an answer without a stream. On a subscription nothing is charged.
+COST = {"cost": "0"}
+
+_PING = encode_events([{"type": "ping", **COST}])
+
+
+def _tail(answer: Answer, comes: str) -> list[Action]:
+    answer.tail_comes = comes
+    return answer.stream()
+
+
+_TAIL_FAULTS: dict[str, Fault] = {
+    "cost_together": lambda answer: _tail(answer, "together"),
+    "cost_later": lambda answer: _tail(answer, "later"),
+    "no_cost": lambda answer: _tail(answer, "none"),
+}
+
+_STREAM_FAULTS = {"chat": CHAT_FAULTS, "messages": MESSAGES_FAULTS, "responses": RESPONSES_FAULTS}
+
+STREAMS = {
+    wire: ServedWire(Place("p4", wire), HTTP_FAULTS, {**faults, **_TAIL_FAULTS})
+    for wire, faults in _STREAM_FAULTS.items()
+}
+WHOLES = {wire: ServedWire(Place("p4", wire, stream=False), HTTP_FAULTS, WHOLE_FAULTS) for wire in _STREAM_FAULTS}
+
+
+async def serve_wire(p4: P4, wire: str, request: web.Request) -> web.StreamResponse:
+    """One request for an answer."""
+    return await p4.serve(request, lambda asked, body: _prepare(p4, wire, asked, body))
+
+
+def _prepare(p4: P4, wire: str, request: web.Request, body: Any) -> Prepared:
+    """The gateway's checks, then those of the provider behind it, whose words get its name in front."""
+    options = p4.options
+    check_key(request.headers, wire, options.api_key)
+    name = checked_model(body, wire)
+    check_account(name, options)
+    if options.needs_session:
+        check_session(request.headers)
+    stream = body.get("stream") is True
+    if options.tidy_client:
+        check_tidiness(request.headers, wire, stream=stream)
+    session = request.headers.get(SESSION, "")
+    try:
+        answer = _ANSWERS[wire](p4, name, body, session)
+    except Refused as refused:
+        raise provider_error(MODELS[name].vendor, refused.message, status=refused.status) from None
+    answer.tail_comes, answer.extra = options.cost_comes, COST
+    limit = options.context_limit or MODELS[name].context
+    instead: tuple[str, Mapping[str, Any]] | None = ("context_http", {}) if answer.input_tokens > limit else None
+    return Prepared((STREAMS if stream else WHOLES)[wire], answer, instead=instead)
+
+
+def _chat(p4: P4, name: str, body: dict[str, Any], session: str) -> ChatAnswer:
+    thinking = thinks(name, body) if isinstance(body.get("thinking"), dict | None) else False
+    check_chat(body, chat_rules(name, thinking=thinking, refuse_images=p4.options.refuse_images))
+    if p4.options.tidy_client:
+        check_chat_tidiness(body)
+    answer = write_chat(
+        p4,
+        body,
+        read_chat(body, effort=(body.get("reasoning_effort") or "high") if thinking else None),
+        new_id=lambda _tool, _number: p4.ids.new("call"),
+        cache_key=session,
+        usage_places=p4.options.usage_places,
+    )
+    answer.tail = answer.encode([{**answer.head, "choices": [], **COST}])
+    return answer
+
+
+def _messages(p4: P4, name: str, body: dict[str, Any], session: str) -> MessagesAnswer:
+    account = p4.options.account_id
+    signed = (lambda signature: is_from_account(signature, account)) if p4.options.check_signatures else None
+    check_messages(body, signed)
+    ask = read_messages(body)
+    tokens = prompt_tokens(body)
+    answer = MessagesAnswer(
+        ask=ask,
+        model=name,
+        ids=p4.ids,
+        account_id=account,
+        input_tokens=tokens,
+        cached_tokens=p4.cached_tokens(session, tokens),
+        tail=_PING,
+    )
+    answer.say(reply(ask))
+    return answer
+
+
+def _responses(p4: P4, name: str, body: dict[str, Any], _session: str) -> Answer:
+    check_responses(body, p4.options.account_id)
+    answer = write_answer(p4, {**body, "model": name}, p4.options.account_id)
+    answer.tail = _PING
+    return answer
+
+
+_ANSWERS: dict[str, Callable[[P4, str, dict[str, Any], str], Answer]] = {
+    "chat": _chat,
+    "messages": _messages,
+    "responses": _responses,
+}

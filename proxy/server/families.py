@@ -1,0 +1,84 @@
+"""The client APIs, one `Family` each, and what a row of the table of routes is made of.
+
+A further client API is two converters in `core/convert` (its request to a hub request, the hub's events to its
+answer), a renderer in `renderers.py`, a `Family` here and rows in `routes/table.py`, whose handler is the few lines
+that hand the request converter to `routes/converted.py`. Nothing else in the server asks which API a request belongs
+to. Where the type words of its errors are those of neither API that is known, they are a further column of
+`errors.KINDS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from proxy.core.identity import SESSION_HEADERS
+from proxy.errors import ProxyError, messages_body, openai_body, openai_status
+from proxy.server.guard import API_KEY, BEARER, KeyPlace
+from proxy.server.renderers import ChatRenderer, MessagesRenderer, RenderContext, Renderer, ResponsesRenderer
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One client API, as far as the server has to know it.
+
+    name             how the API is called
+    session_headers  names in lower case that may carry the session, in order of preference
+    key_places       where the caller may put the key of this proxy
+    error_status     the status of an answer that is an error
+    error_body       the body of such an answer, given the request id: also what a 404 and a 405 look like
+    renderer         makes the renderer of one answer; inside a stream it gives errors their format
+    """
+
+    name: str
+    session_headers: tuple[str, ...]
+    key_places: tuple[KeyPlace, ...]
+    error_status: Callable[[ProxyError], int]
+    error_body: Callable[[ProxyError, str], dict[str, Any]]
+    renderer: Callable[[RenderContext], Renderer]
+
+
+def _openai(name: str, renderer: Callable[[RenderContext], Renderer]) -> Family:
+    """Chat and Responses differ in their answers only."""
+    return Family(
+        name=name,
+        # Codex CLI names its conversation in the last one.
+        session_headers=(*SESSION_HEADERS, "session_id", "x-client-request-id"),
+        key_places=(BEARER, API_KEY),
+        error_status=openai_status,
+        error_body=lambda error, _request_id: openai_body(error),
+        renderer=renderer,
+    )
+
+
+MESSAGES = Family(
+    name="Messages",
+    session_headers=SESSION_HEADERS,
+    key_places=(BEARER, API_KEY),
+    error_status=lambda error: error.status,
+    error_body=messages_body,
+    renderer=MessagesRenderer,
+)
+CHAT = _openai("OpenAI chat", ChatRenderer)
+RESPONSES = _openai("OpenAI Responses", ResponsesRenderer)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRoute:
+    """A row of the table of routes.
+
+    endpoint       the name of a model request in the log and for whoever watches; "" for what is no model request
+    needs_openai   the route exists only with the setting `openai_routes`
+    guarded        false for what anybody may ask
+    """
+
+    methods: tuple[str, ...]
+    path: str
+    family: Family
+    handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    endpoint: str = ""
+    needs_openai: bool = False
+    guarded: bool = True

@@ -1,0 +1,69 @@
+"""What the routes share whose body is not the hub's: it is converted to a hub request, and the hub's answer is rendered
+back, whoever serves it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from proxy.core.ingress import Ingress
+from proxy.errors import RequestError
+from proxy.providers.contract import Call, Provider, Target
+from proxy.server.admission import AdmissionTicket
+from proxy.server.body import read_json
+from proxy.server.exchange import Exchange
+from proxy.server.pipeline import (
+    Choice,
+    HeaderValues,
+    answer,
+    choose,
+    find_project,
+    first_value,
+    provider_of,
+    selected,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedBody:
+    """A body whose model is known to somebody."""
+
+    body: dict[str, Any]
+    session: str | None
+    choice: Choice
+    provider: Provider
+
+
+async def read_routed(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> RoutedBody:
+    """The body, and who serves its model. Raises ProxyError and InvalidRequest."""
+    config = exchange.state.config()
+    body = await read_json(exchange.request, config, ticket, packed=exchange.state.packed)
+    model = body.get("model")
+    if not isinstance(model, str) or not model:
+        raise RequestError("`model` must be a non-empty string", param="model")
+    session = first_value(values, exchange.family.session_headers)
+    choice = choose(exchange, config, model, session)
+    return RoutedBody({**body, "model": choice.model}, session, choice, provider_of(exchange, choice, ticket))
+
+
+async def answer_converted(exchange: Exchange, asked: RoutedBody, ingress: Ingress) -> web.StreamResponse:
+    """The answer to a body that was converted."""
+    target = asked.provider.resolve(asked.choice.model, ingress.request, auto_review=False)
+    await find_project(exchange, ingress.request)
+    return await answer(exchange, asked.provider, call_for(exchange, asked, ingress.request, target), ingress)
+
+
+def call_for(exchange: Exchange, asked: RoutedBody, request: Mapping[str, Any], target: Target) -> Call:
+    """A request that is right and will be served. It leaves no conversation state behind."""
+    selected(exchange, asked.choice, target, asked.session)
+    return Call(
+        request=request,
+        model=asked.choice.model,
+        target=target,
+        request_id=exchange.id,
+        session=asked.session,
+        recorder=exchange.state.recorder,
+    )

@@ -1,0 +1,75 @@
+"""`POST /v1/responses`. A provider that speaks the Responses API itself gets the bodies as they are."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from proxy.core.convert.responses_request_to_messages import responses_request_to_messages
+from proxy.errors import ProxyError, UpstreamError
+from proxy.observe.lifecycle import GenerationStarted, Progress
+from proxy.providers.contract import NativeAnswer, NativeResponses
+from proxy.server.admission import AdmissionTicket
+from proxy.server.exchange import Exchange
+from proxy.server.pipeline import HeaderValues, reading_client, run
+from proxy.server.routes.converted import RoutedBody, answer_converted, call_for, read_routed
+from proxy.server.stream import record_usage, watched
+
+
+async def post_responses(request: web.Request) -> web.StreamResponse:
+    """A response object, or the events that build it."""
+    return await run(request, _responses)
+
+
+async def get_responses(request: web.Request) -> web.StreamResponse:
+    """No WebSocket is served here. Codex CLI tries one first and goes on over HTTP after a 426, without waiting."""
+    if "websocket" in request.headers.get("Upgrade", "").lower():
+        raise ProxyError("this route is served over HTTP only: POST the request", kind="no_upgrade")
+    raise web.HTTPMethodNotAllowed(request.method, ["POST"])
+
+
+async def _responses(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> web.StreamResponse:
+    asked = await read_routed(exchange, values, ticket)
+    if isinstance(asked.provider, NativeResponses):
+        return await _native(exchange, asked, asked.provider)
+    ingress = responses_request_to_messages(asked.body, asked.provider.ingress, session=asked.session)
+    return await answer_converted(exchange, asked, ingress)
+
+
+# -- passed through
+
+
+async def _native(exchange: Exchange, asked: RoutedBody, provider: NativeResponses) -> web.StreamResponse:
+    call = call_for(exchange, asked, asked.body, provider.native_target(asked.choice.model, asked.body))
+    async with watched(exchange), provider.native(call) as answer:
+        response = web.StreamResponse(status=answer.status, headers={**exchange.id_headers, **answer.headers})
+        exchange.response = response  # from here on nothing is made up: a body that breaks has no end
+        await response.prepare(exchange.request)
+        exchange.log("info", "response_started", status=answer.status)
+        await _relay(exchange, answer, response)
+        _note_end(exchange, answer)
+        async with reading_client(exchange):
+            await response.write_eof()
+    return response
+
+
+async def _relay(exchange: Exchange, answer: NativeAnswer, response: web.StreamResponse) -> None:
+    begun = False
+    async for chunk in answer.chunks:
+        if not begun and answer.status == 200:
+            begun = True
+            exchange.record(GenerationStarted())
+        async with reading_client(exchange):
+            await response.write(chunk)
+        exchange.record(Progress(len(chunk), 1))
+
+
+def _note_end(exchange: Exchange, answer: NativeAnswer) -> None:
+    if answer.end.usage is not None:
+        record_usage(exchange, {"type": "message_delta", "usage": answer.end.usage})
+    if answer.status >= 400:
+        message = f"the upstream answered with status {answer.status}"
+        exchange.failed(UpstreamError(message, kind="upstream", status=answer.status))
+    elif answer.end.failure is not None:
+        exchange.failed(answer.end.failure, in_band=True)
+    else:
+        exchange.completed(answer.status)

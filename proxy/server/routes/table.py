@@ -1,0 +1,22 @@
+"""The table of all routes."""
+
+from __future__ import annotations
+
+from proxy.server.families import CHAT, MESSAGES, RESPONSES, ClientRoute
+from proxy.server.routes.chat import post_chat_completions
+from proxy.server.routes.messages import COUNT, post_count_tokens, post_messages
+from proxy.server.routes.models import get_health, get_models
+from proxy.server.routes.responses import get_responses, post_responses
+
+_READ = ("GET", "HEAD")
+_POST = ("POST",)
+
+ROUTES: tuple[ClientRoute, ...] = (
+    ClientRoute(_READ, "/healthz", MESSAGES, get_health, guarded=False),
+    ClientRoute(_READ, "/v1/models", MESSAGES, get_models),
+    ClientRoute(_POST, "/v1/messages", MESSAGES, post_messages, "messages"),
+    ClientRoute(_POST, "/v1/messages/count_tokens", MESSAGES, post_count_tokens, COUNT),
+    ClientRoute(_POST, "/v1/chat/completions", CHAT, post_chat_completions, "chat_completions", needs_openai=True),
+    ClientRoute(_POST, "/v1/responses", RESPONSES, post_responses, "responses", needs_openai=True),
+    ClientRoute(("GET",), "/v1/responses", RESPONSES, get_responses, needs_openai=True),
+)

@@ -1,0 +1,199 @@
+"""What a setting is: a field of a frozen dataclass that carries its row, and the parsers of values.
+
+A row says the key in `config.json`, the variables, type, default and one sentence of help. The general rows stand in
+`proxy.config`, those of a provider in its folder; `proxy.loading` reads them all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from proxy.core.secret import Secret
+
+Parse = Callable[[Any], Any]
+
+
+class UnfitValue(ValueError):
+    """A value that does not fit its setting; the message says what would."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row.
+
+    section    the dataclass that has the field
+    fatal      a wrong value stops the start; others fall back with a warning, to their default
+    lenient    a wrong variable falls back to what the file says
+    fixed      stays as it was at the start when the file changes
+    secret, free_text  the value is not shown
+    """
+
+    section: type[Any]
+    field: str
+    key: str | None
+    variables: tuple[str, ...]
+    default: Any
+    parse: Parse
+    help: str
+    fatal: bool = False
+    lenient: bool = False
+    fixed: bool = False
+    secret: bool = False
+    free_text: bool = False
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        return self.key or self.variables[0]
+
+    @property
+    def kind(self) -> str:
+        """The type in words, for the documentation."""
+        return (self.parse.__doc__ or "").strip().rstrip(".")
+
+
+def row(key: str | None, variables: str, default: Any, parse: Parse, help: str, **flags: bool) -> Any:
+    """A field that carries its row."""
+    names = tuple(variables.split())
+    return dataclasses.field(default=default, metadata={"row": (key, names, default, parse, help, flags)})
+
+
+def rows_of(section: type[Any]) -> tuple[Setting, ...]:
+    """The rows of a dataclass, in its order."""
+    return tuple(
+        Setting(section, field.name, *row[:-1], **row[-1])
+        for field in dataclasses.fields(section)
+        if (row := field.metadata.get("row"))
+    )
+
+
+# -- parsers: the docstring is the type in words
+
+_TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
+
+
+def boolean(value: Any) -> bool:
+    """true or false."""
+    if isinstance(value, bool):
+        return value
+    word = value.strip().lower() if isinstance(value, str) else ""
+    if word in _TRUE or word in _FALSE:
+        return word in _TRUE
+    raise UnfitValue("expected true or false")
+
+
+def present(value: Any) -> bool:
+    """true or false; as a variable, set means true whatever the value."""
+    return value if isinstance(value, bool) else True
+
+
+def switch(value: Any) -> bool:
+    """true or false; as a variable, 1, true and yes turn it on and anything else off."""
+    return value if isinstance(value, bool) else str(value).strip().lower() in ("1", "true", "yes")
+
+
+def text(value: Any) -> str:
+    """text."""
+    if isinstance(value, str):
+        return value
+    raise UnfitValue("expected a text")
+
+
+def secret(value: Any) -> Secret:
+    """secret text."""
+    return Secret(text(value))
+
+
+def integer(low: int, high: int) -> Callable[[Any], int]:
+    """A whole number within bounds."""
+
+    def parse(value: Any) -> int:
+        if isinstance(value, str) and value.isascii() and value.strip().isdigit() and len(value) < 20:
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
+            return value
+        raise UnfitValue(f"expected a whole number from {low} to {high}")
+
+    parse.__doc__ = f"whole number, {low} to {high}."
+    return parse
+
+
+def word_of(*words: str) -> Callable[[Any], str]:
+    """One of some words, in any case."""
+    listed = f"{', '.join(words[:-1])} or {words[-1]}"
+
+    def parse(value: Any) -> str:
+        word = text(value).strip().lower()
+        if word not in words:
+            raise UnfitValue(f"expected {listed}")
+        return word
+
+    parse.__doc__ = f"{listed}."
+    return parse
+
+
+def provider(value: Any) -> str:
+    """label or service name of a provider; the table of settings knows which there are."""
+    return text(value)
+
+
+def label_of(services: Mapping[str, str]) -> Callable[[Any], str]:
+    """The label of a provider, by label or service name: {"p1": "codex", …}."""
+    labels = {service: label for label, service in services.items()}
+    listed = " or ".join(services)
+
+    def parse(value: Any) -> str:
+        label = labels.get(text(value), value)
+        if label not in services:
+            raise UnfitValue(f"expected {listed}")
+        return str(label)
+
+    parse.__doc__ = f"{listed} ({', '.join(services.values())})."
+    return parse
+
+
+def address(value: Any) -> str:
+    """IP address, v4 or v6."""
+    try:
+        return str(ipaddress.ip_address(text(value).strip().strip("[]")))
+    except ValueError:
+        raise UnfitValue(f"invalid proxy bind address {value!r}: expected an IP address such as 127.0.0.1") from None
+
+
+def url(value: Any) -> str:
+    """https URL; http only on loopback."""
+    found = text(value).strip()
+    try:
+        parts = urlsplit(found)
+        host = parts.hostname or ""
+        _ = parts.port
+    except ValueError:
+        raise UnfitValue("expected a URL") from None
+    if not host or parts.username or parts.password or parts.query or parts.fragment:
+        raise UnfitValue("expected a URL with a host and without user info, query or fragment")
+    if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host)):
+        return found.rstrip("/")
+    raise UnfitValue("expected an https URL (http is allowed on loopback only)")
+
+
+def hosts(value: Any) -> tuple[str, ...]:
+    """comma-separated host names."""
+    members = value.split(",") if isinstance(value, str) else value
+    if not isinstance(members, list) or not all(isinstance(member, str) for member in members):
+        raise UnfitValue("expected a list of host names")
+    return tuple(member.strip().lower() for member in members if member.strip())
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address never leaves this machine."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

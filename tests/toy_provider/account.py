@@ -1,0 +1,60 @@
+"""The sign-in of the toy provider: a token for whoever asks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import aiohttp
+
+from proxy.auth.grant import granted
+from proxy.auth.http import TokenClient, TokenResponse
+from proxy.auth.refresh import Credentials, Renewal
+from proxy.auth.store import CredentialFile
+from proxy.providers.accounts import stored
+from proxy.providers.accounts.token_endpoint import TokenEndpoint
+from proxy.providers.contract import AccountContext, Say
+from toy_provider.entry import LABEL
+from toy_provider.settings import ToySettings
+
+CLIENT_ID = "toy-client"
+_parse = partial(granted, default_expires_s=3600)
+
+
+def _endpoint(session: aiohttp.ClientSession, base_url: str, clock: Callable[[], float] = time.time) -> TokenEndpoint:
+    async def send(form: Mapping[str, str]) -> TokenResponse:
+        client = TokenClient(LABEL, session, {})
+        return await client.post_form(f"{base_url}/token", {"client_id": CLIENT_ID, **form})
+
+    return TokenEndpoint(LABEL, send, _parse, clock)
+
+
+def toy_credentials(
+    root: Path, session: aiohttp.ClientSession, base_url: str, clock: Callable[[], float]
+) -> Credentials:
+    refresh = _endpoint(session, base_url, clock).refresh
+    return Credentials(CredentialFile(root, LABEL), Renewal(LABEL, refresh, _parse), clock=clock)
+
+
+class ToyAccount:
+    def __init__(self, context: AccountContext) -> None:
+        self._file = CredentialFile(context.config_root, LABEL)
+        self._base_url = context.config.section(ToySettings).base_url
+        self._connect = context.connect
+
+    async def login(self, *, device: bool, say: Say) -> None:
+        async with self._connect(self._base_url) as session:
+            endpoint = _endpoint(session, self._base_url)
+            answer = await endpoint.send({"grant_type": "client_credentials"})
+        await stored.save(self._file, endpoint.credential(answer.data), say=say)
+
+    def status(self, *, say: Say) -> bool:
+        return stored.show(self._file, lambda *_: ["Signed in"], say=say, clock=time.time)
+
+    async def logout(self, *, say: Say) -> None:
+        await stored.delete(self._file, say=say)
+
+    async def usage(self, *, as_json: bool, say: Say) -> None:
+        say("Toys are not counted")
