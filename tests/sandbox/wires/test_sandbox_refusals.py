@@ -10,9 +10,9 @@ from broken_rows import Broken, Good, broken_rows, data_rows
 from p1_sandbox_client import LITE, MARKER, Client, full, lite, user
 from p2_sandbox_client import P2Client, chat
 from p2_sandbox_client import user as chat_user
-from p4_sandbox_client import P4Client, go_chat
+from p4_sandbox_client import P4Client, go_chat, go_responses
 from raw_client import RawReply, never_crashes
-from refusal_cases import ACCEPTED, HEADERS, REFUSED, Case, HeaderCase
+from refusal_cases import ACCEPTED, HEADERS, REFUSED, Case
 
 from proxy.sandbox.model.reply import reply as answer_of
 from proxy.sandbox.p1.checks import BODY, Seen
@@ -31,8 +31,8 @@ from proxy.sandbox.wires.messages.read import read_messages
 from proxy.sandbox.wires.responses.read import prompt_tokens, read_ask
 
 #: For each wire, a body to spoil the headers of.
-PLAIN = {wire: next(case.body for case in ACCEPTED if case.wire == wire) for wire in ("p1", "p2", "chat", "messages")}
-PLAIN["responses"] = REFUSED[-1].body | {"tools": []}
+PLAIN = {wire: next(case.sent for case in ACCEPTED if case.wire == wire) for wire in ("p1", "p2", "chat", "messages")}
+PLAIN["responses"] = go_responses()
 
 
 class Asker:
@@ -65,26 +65,26 @@ def check_shape(reply: RawReply, wire: str, body: Any) -> None:
         assert error["message"].startswith(f"Error from provider ({GO_MODELS[body['model']].vendor}): ")
 
 
-@pytest.mark.parametrize("case", HEADERS, ids=lambda case: f"{case.wire}-{case.name}")
-async def test_header_rules(ask: Asker, case: HeaderCase) -> None:
-    reply = await ask(case.wire, PLAIN[case.wire], case.headers)
+@pytest.mark.parametrize("case", HEADERS, ids=str)
+async def test_header_rules(ask: Asker, case: Case) -> None:
+    reply = await ask(case.wire, PLAIN[case.wire], case.sent)
     assert (reply.status, case.words in reply.data.decode()) == (case.status, True), reply.data
     if case.wire != "p2" or case.status != 400:
         check_shape(reply, case.wire, PLAIN[case.wire])
 
 
-@pytest.mark.parametrize("case", REFUSED, ids=lambda case: f"{case.wire}-{case.name}")
+@pytest.mark.parametrize("case", REFUSED, ids=str)
 async def test_body_rules(ask: Asker, case: Case) -> None:
     on_lite = {LITE: "true"} if "contradicts" in case.words else None
-    reply = await ask(case.wire, case.body, on_lite)
+    reply = await ask(case.wire, case.sent, on_lite)
     said = reply.data.decode() if case.wire == "p1" else reply.json["error"]["message"]
     assert (reply.status, case.words in said) == (case.status, True), reply.data
-    check_shape(reply, case.wire, case.body)
+    check_shape(reply, case.wire, case.sent)
 
 
-@pytest.mark.parametrize("case", ACCEPTED, ids=lambda case: f"{case.wire}-{case.name}")
+@pytest.mark.parametrize("case", ACCEPTED, ids=str)
 async def test_accepted(ask: Asker, case: Case) -> None:
-    reply = await ask(case.wire, case.body)
+    reply = await ask(case.wire, case.sent)
     assert reply.status == 200, reply.data
     assert case.wire != "p1" or reply.types[-1] == "response.completed"
     assert case.wire != "p2" or reply.data.count(b"data: [DONE]") == 1 == reply.data.count(b'"finish_reason":"')
@@ -117,7 +117,7 @@ def always(rules: Any) -> Callable[[Any], Any]:
 
 def goods(wire: str) -> list[Good]:
     """The accepted bodies of the wire, with their rules."""
-    bodies = [case.body for case in ACCEPTED if case.wire == wire]
+    bodies = [case.sent for case in ACCEPTED if case.wire == wire]
     if wire == "p1":
         return [(body, p1_rules(body)) for body in bodies]
     if wire == "messages":
@@ -185,10 +185,10 @@ async def test_rows_over_http(ask: Asker, broken: dict[str, dict[int, Broken]]) 
                 assert reply.json["error"]["message"].endswith(refused.message), (body, reply.data)
 
 
-@pytest.mark.parametrize("case", ACCEPTED, ids=lambda case: f"{case.wire}-{case.name}")
+@pytest.mark.parametrize("case", ACCEPTED, ids=str)
 def test_junk_is_refused_or_served_but_never_a_crash(case: Case) -> None:
     table = {"p1": BODY, "messages": MESSAGES}.get(case.wire, CHAT)
-    _, rules = next(good for good in goods(case.wire) if good[0] is case.body)
+    _, rules = next(good for good in goods(case.wire) if good[0] is case.sent)
 
     def serve(changed: dict[str, Any]) -> object:
         check(changed, table, rules(changed))
@@ -199,7 +199,7 @@ def test_junk_is_refused_or_served_but_never_a_crash(case: Case) -> None:
         system_role = not rules(changed).no_system_role
         return chat_tokens(changed) and answer_of(read_chat(changed, effort="high", system_role=system_role))
 
-    never_crashes(case.body, serve)
+    never_crashes(case.sent, serve)
 
 
 @pytest.mark.parametrize(
