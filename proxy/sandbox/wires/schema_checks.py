@@ -15,37 +15,44 @@ _SINGLES = (
     *("items", "additionalProperties", "additionalItems", "unevaluatedProperties", "unevaluatedItems", "contains"),
     *("propertyNames", "not", "if", "then", "else"),
 )
+_HOLDERS = frozenset((*_MAPS, *_LISTS, *_SINGLES))
 
 
 def _is_schema(value: Any) -> bool:
     return isinstance(value, dict | bool)
 
 
+def _is_map(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_schema, value.values()))
+
+
 def _is_list(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(_is_schema(one) for one in value)
+    return isinstance(value, list) and bool(value) and all(map(_is_schema, value))
+
+
+def _is_count(value: Any) -> bool:
+    return is_number(value) and isinstance(value, int) and value >= 0
 
 
 def _is_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
-#: Keywords, what their values must be, and the words for it.
-_SHAPES: tuple[tuple[tuple[str, ...], Callable[[Any], object], str], ...] = (
-    (_MAPS, lambda value: isinstance(value, dict) and all(map(_is_schema, value.values())), "an object of schemas"),
-    (_LISTS[:-1], _is_list, "a list of schemas"),
-    (_SINGLES[1:], _is_schema, "a schema"),
-    (
-        ("minItems", "maxItems", "minLength", "maxLength"),
-        lambda value: is_number(value) and isinstance(value, int) and value >= 0,
-        "a count",
-    ),
-    (("minimum", "maximum"), is_number, "a number"),
-    (("$ref", "pattern"), lambda value: isinstance(value, str), "a string"),
-    (("items",), lambda value: _is_schema(value) or _is_list(value), "a schema"),
-    (("enum",), lambda value: isinstance(value, list), "a list"),
-    (("required",), _is_names, "a list of names"),
-    (("type",), lambda value: isinstance(value, str) or (_is_names(value) and value), "the name of a type"),
-)
+_Shape = tuple[Callable[[Any], object], str]
+
+#: Keyword -> what its value must be, and the words for it.
+_SHAPES: dict[str, _Shape] = {
+    **dict.fromkeys(_MAPS, (_is_map, "an object of schemas")),
+    **dict.fromkeys(_LISTS[:-1], (_is_list, "a list of schemas")),
+    **dict.fromkeys(_SINGLES[1:], (_is_schema, "a schema")),
+    **dict.fromkeys(("minItems", "maxItems", "minLength", "maxLength"), (_is_count, "a count")),
+    **dict.fromkeys(("minimum", "maximum"), (is_number, "a number")),
+    **dict.fromkeys(("$ref", "pattern"), (lambda value: isinstance(value, str), "a string")),
+    "items": (lambda value: _is_schema(value) or _is_list(value), "a schema"),
+    "enum": (lambda value: isinstance(value, list), "a list"),
+    "required": (_is_names, "a list of names"),
+    "type": (lambda value: isinstance(value, str) or (_is_names(value) and value), "the name of a type"),
+}
 
 #: Keywords that strict mode does not know.
 _NOT_STRICT = ("patternProperties", "oneOf", "allOf", "not", "if", "then", "else", "dependentSchemas", "propertyNames")
@@ -62,6 +69,8 @@ def walk(schema: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, .
     if not isinstance(schema, dict):
         return
     yield path, schema
+    if schema.keys().isdisjoint(_HOLDERS):
+        return
     for words, kind in ((_MAPS, dict), (_LISTS, list)):
         for word in words:
             inner = schema.get(word)
@@ -69,16 +78,17 @@ def walk(schema: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, .
                 for name, one in inner.items() if isinstance(inner, dict) else enumerate(inner):
                     yield from walk(one, (*path, word, str(name)))
     for word in _SINGLES:
-        yield from walk(schema.get(word), (*path, word))
+        if isinstance(schema.get(word), dict):
+            yield from walk(schema[word], (*path, word))
 
 
 def malformed(schema: Any) -> str | None:
     """What makes it no JSON schema at all; None when nothing does."""
     for path, one in walk(schema):
-        for words, fits, expected in _SHAPES:
-            for word in words:
-                if word in one and not fits(one[word]):
-                    return f"In context={path!r}, '{word}' is not {expected}."
+        bad = [word for word in one if word in _SHAPES and not _SHAPES[word][0](one[word])]
+        if bad:
+            first = min(bad, key=list(_SHAPES).index)
+            return f"In context={path!r}, '{first}' is not {_SHAPES[first][1]}."
     return None
 
 
@@ -88,7 +98,7 @@ def bad_pattern(schema: Any) -> str | None:
         patterns = one.get("patternProperties")
         for pattern in [one.get("pattern"), *(patterns if isinstance(patterns, dict) else ())]:
             try:
-                re.compile(pattern if isinstance(pattern, str) else "")
+                re.compile(pattern) if isinstance(pattern, str) else None
             except re.error:
                 return str(pattern)
     return None
