@@ -16,7 +16,7 @@ from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import AttemptRunner
-from proxy.providers.upstream.chat_wire import ChatWire, chat_profile, estimate_words
+from proxy.providers.upstream.chat_wire import ChatWire, chat_profile, heuristic_estimate
 from proxy.providers.upstream.transport import HEADER_TIMEOUT_S, Batch, HttpTransport, UpstreamRequest
 from toy_provider.account import toy_credentials
 from toy_provider.entry import CATALOG, LABEL
@@ -85,7 +85,7 @@ class ToyProvider:
         return Target(model if model in CATALOG.models else "toy-small")
 
     async def count_tokens(self, call: Call) -> int:
-        return await estimate_words(self._services, call)
+        return await heuristic_estimate(self._services, call)
 
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
         adapter = ToyAdapter(call, self._services, self._credentials, self._transport)

@@ -21,7 +21,7 @@ from proxy.providers.p2_kimi.catalog import CATALOG, LABEL, model_for
 from proxy.providers.p2_kimi.settings import KimiSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import AttemptRunner
-from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, estimate_words
+from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, heuristic_estimate
 from proxy.providers.upstream.transport import (
     HEADER_TIMEOUT_S,
     Batch,
@@ -170,7 +170,7 @@ class KimiProvider:
         return Target(row.id, effort=row.effort(request.get("output_config")))
 
     async def count_tokens(self, call: Call) -> int:
-        return await estimate_words(self._services, call)
+        return await heuristic_estimate(self._services, call)
 
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
         config = self._services.config()

@@ -19,7 +19,7 @@ from proxy.providers.p4_opencode.catalog import CATALOG, LABEL, WIRE_PATHS, Open
 from proxy.providers.p4_opencode.settings import OpenCodeSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import AttemptRunner
-from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, estimate_words
+from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, heuristic_estimate
 from proxy.providers.upstream.messages_wire import MessagesWire, is_last_message_event
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.transport import (
@@ -139,7 +139,7 @@ class OpenCodeProvider:
         return Target(row.id, effort=p4_request.effort_of(row, request))
 
     async def count_tokens(self, call: Call) -> int:
-        return await estimate_words(self._services, call)
+        return await heuristic_estimate(self._services, call)
 
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
         row = self._row(call.model)

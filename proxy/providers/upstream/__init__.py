@@ -1,1 +1,1 @@
-"""What every provider uses to reach a service: attempts, retries, transport, one turn a wire."""
+"""What every provider uses to reach a service: attempts, retries, transport, one adapter a wire."""

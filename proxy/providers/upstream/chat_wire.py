@@ -84,7 +84,7 @@ class ChatWire:
         return _ChatReducer(stream, policy, mark=mark, own_id=own_id if self._own_ids else None)
 
     async def estimate(self) -> int:
-        return await estimate_words(self._services, self._call)
+        return await heuristic_estimate(self._services, self._call)
 
     def rough_estimate(self) -> int:
         return rough_length(self.body.payload.decode())
@@ -112,6 +112,6 @@ class ChatWire:
         return False
 
 
-async def estimate_words(services: Services, call: Call) -> int:
+async def heuristic_estimate(services: Services, call: Call) -> int:
     """The heuristic count of a request, made in a thread: it knows no vocabulary."""
     return await services.tokenizer.run(lambda _length: heuristic_count(call.request))

@@ -13,7 +13,7 @@ from proxy.core.upstream_failures import failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody
-from proxy.providers.upstream.chat_wire import estimate_words
+from proxy.providers.upstream.chat_wire import heuristic_estimate
 from proxy.providers.upstream.transport import UpstreamProfile
 
 
@@ -37,7 +37,7 @@ class MessagesWire:
         return MessagesToMessages(stream, AnswerPolicy(self._call.request))
 
     async def estimate(self) -> int:
-        return await estimate_words(self._services, self._call)
+        return await heuristic_estimate(self._services, self._call)
 
     def rough_estimate(self) -> int:
         return rough_length(self.body.payload.decode())

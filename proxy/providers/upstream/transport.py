@@ -194,8 +194,8 @@ class HttpTransport:
             what = f"no answer within {timeout_s * 1000:.0f} ms "
             raise self._failure(what, repeatable=False) from None
         except (aiohttp.ClientError, OSError) as error:
-            cure = f"; {TRUST}" if isinstance(error, aiohttp.ClientSSLError) else ""
-            raise self._failure(f"cannot reach the upstream ({type(error).__name__}){cure}") from None
+            hint = f"; {TRUST}" if isinstance(error, aiohttp.ClientSSLError) else ""
+            raise self._failure(f"cannot reach the upstream ({type(error).__name__}){hint}") from None
 
     async def read(self, response: aiohttp.ClientResponse) -> bytes:
         """The next piece of a body, b"" at its end. Raises UpstreamError."""
@@ -272,7 +272,7 @@ def refusal_of(
     header = parse_retry_after(headers.get("retry-after"), now=now)
     if header is None:
         return result
-    # of a spent allowance the body knows more: the header is for the next try
+    # of a limit that is used up the body knows more: the header is for the next try
     wait = max(header, result.retry_after or 0.0) if result.kind == "usage_limit" else header
     return result.replaced(retry_after=wait)
 

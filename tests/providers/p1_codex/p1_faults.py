@@ -65,6 +65,11 @@ HTTP: list[Row] = [
 ]
 
 
+def play(live: Live, *steps: dict[str, Any]) -> None:
+    """Steps of the script of the simulated upstream."""
+    live.sandbox.p1.script.extend(steps)
+
+
 def case_name(value: Any) -> str | None:
     if isinstance(value, str):
         return value

@@ -190,10 +190,7 @@ def test_the_hub_request() -> None:
                     "json_schema": {"name": "n", "schema": {"a": 1}, "strict": True},
                 }
             },
-            {
-                "effort": "medium",
-                "format": {"type": "json_schema", "name": "n", "schema": {"a": 1}, "strict": True},
-            },
+            {"effort": "medium", "format": {"type": "json_schema", "name": "n", "schema": {"a": 1}, "strict": True}},
         ),
         (
             {

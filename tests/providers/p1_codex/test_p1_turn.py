@@ -13,15 +13,12 @@ import pytest
 from checks import check_message_stream
 from harness import Live, ask, kinds, parse_events, texts, until, watch_often, with_live
 from outcomes import Outcome
-from p1_faults import HTTP, SHARED, TOOLS, asked_for, case_name, comes_out
+from p1_faults import HTTP, SHARED, TOOLS, asked_for, case_name, comes_out, play
+from ws_upstream import delta
 
 from proxy.providers.upstream.transport import HttpTimers
 from proxy.sandbox import FAULTS, Place, Sandbox
 from proxy.sandbox.wires.responses.failures import CONTEXT_MESSAGE
-
-
-def play(live: Live, *steps: dict[str, Any]) -> None:
-    live.sandbox.p1.script.extend(steps)
 
 
 def created(*more: Any, then: str = "end") -> dict[str, Any]:
@@ -30,10 +27,6 @@ def created(*more: Any, then: str = "end") -> dict[str, Any]:
         "events": [{"type": "response.created", "response": {"id": "r", "status": "in_progress"}}, *more],
         "then": then,
     }
-
-
-def delta(text: str) -> dict[str, Any]:
-    return {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": text}
 
 
 def failed(**error: Any) -> dict[str, Any]:
@@ -367,93 +360,6 @@ async def test_words_are_passed_on_as_they_come(live: Live) -> None:
     assert parse_events(received)[0]["type"] == "message_start"
 
 
-# -- what the upstream is told
-
-
-@pytest.mark.parametrize("stream", [True, False])
-async def test_reasoning_of_another_account_is_left_out_at_once(live: Live, stream: bool) -> None:
-    thought = (await live.post(ask(output_config={"effort": "high"}))).json["content"][0]
-    assert thought["type"] == "thinking" and thought["signature"]
-    live.sandbox.p1.options.account_id = live.sandbox.p1.tokens.account_id = "acct-other"
-    live.sandbox.write_credentials(live.root)
-    history: list[dict[str, Any]] = [
-        {"role": "user", "content": "hello"},
-        {"role": "assistant", "content": [thought, {"type": "text", "text": "Hi."}]},
-        {"role": "user", "content": "go on"},
-    ]
-    answer = await live.post(ask(history, stream=stream))
-    assert answer.status == 200 and not live.sleeps
-    bodies = [seen.body["input"] for seen in live.sandbox.p1.requests][-2:]
-    assert [sum(item["type"] == "reasoning" for item in items) for items in bodies] == [1, 0]
-
-
-async def test_a_request_that_is_refused_for_its_reasoning_twice_is_told(live: Live) -> None:
-    thought = (await live.post(ask(output_config={"effort": "high"}))).json["content"][0]
-    play(live, {"fault": "unsealable", "times": None})
-    history: list[dict[str, Any]] = [
-        {"role": "assistant", "content": [thought, {"type": "text", "text": "Hi."}]},
-        {"role": "user", "content": "go on"},
-    ]
-    assert (await live.post(ask(history))).status == 400
-    assert live.upstream == 3
-
-
-@pytest.mark.parametrize(("model", "name"), [("gpt-5.5", "model-proxy"), ("haiku", "codex_cli_rs")])
-async def test_the_session_travels_in_headers_and_body(live: Live, model: str, name: str) -> None:
-    await live.stream(ask(model=model), headers={"x-claude-code-session-id": "s1"})
-    seen = live.sandbox.p1.requests[-1]
-    assert {key: seen.headers[key] for key in ("session-id", "x-client-request-id", "x-codex-window-id")} == {
-        "session-id": "s1",
-        "x-client-request-id": "s1",
-        "x-codex-window-id": "s1:0",
-    }
-    assert seen.headers["originator"] == name and seen.body["prompt_cache_key"] == "s1"
-    assert "session_id" not in seen.headers
-
-
-async def test_without_a_session_nothing_stands_for_one(live: Live) -> None:
-    await live.stream(ask())
-    seen = live.sandbox.p1.requests[-1]
-    assert not {"session-id", "x-client-request-id", "x-codex-window-id"} & {name.lower() for name in seen.headers}
-    assert "prompt_cache_key" not in seen.body
-
-
-async def test_the_prompt_cache_of_a_session_is_told_apart_from_new_input(live: Live) -> None:
-    body = ask("x" * 8000)
-    for _ in range(2):
-        usage = (await live.post(body, headers={"x-claude-code-session-id": "s"})).json["usage"]
-    assert usage["cache_read_input_tokens"] > 1500
-    assert usage["input_tokens"] + usage["cache_read_input_tokens"] >= 2000 and usage["input_tokens"] < 400
-
-
-async def test_the_classifier_is_answered_by_the_small_model_up_to_its_stop(live: Live) -> None:
-    marker = "You are a security monitor for autonomous AI coding agents."
-    body = ask(system=[{"type": "text", "text": marker}], stop_sequences=["</block>"], max_tokens=64)
-    answer = (await live.post(body)).json
-    assert live.sandbox.p1.requests[-1].body["model"] == "gpt-5.6-luna"
-    assert answer["content"] == [{"type": "text", "text": "<block>no"}]
-    assert (answer["stop_reason"], answer["stop_sequence"]) == ("stop_sequence", "</block>")
-    await live.sandbox.p1.idle()
-
-
-async def test_a_compaction_thinks_little(live: Live) -> None:
-    prompt = (
-        "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\nYour task is to create a detailed summary of it."
-    )
-    answer = await live.stream(ask(prompt, output_config={"effort": "xhigh"}, model="gpt-5.6-sol"))
-    check_message_stream(answer.events)
-    assert live.sandbox.p1.requests[-1].body["reasoning"]["effort"] == "low"
-    assert "<summary>" in texts(answer.events)
-
-
-async def test_stop_sequences_release_the_upstream(live: Live) -> None:
-    play(live, {"events": [{"type": "response.created"}, delta("one STOP two"), {"pause_s": 30}]})
-    answer = await live.stream(ask(stop_sequences=["STOP"]))
-    check_message_stream(answer.events)
-    assert texts(answer.events) == "one " and answer.events[-2]["delta"]["stop_sequence"] == "STOP"
-    await live.sandbox.p1.idle(1.0)
-
-
 async def test_half_a_character_does_no_harm(live: Live) -> None:
     halves = 'data: {"type":"response.output_text.delta","output_index":0,"delta":"\\ud83d"}\n\n'
     play(live, created({"raw": halves}, COMPLETED))
@@ -523,23 +429,3 @@ async def test_the_log_tells_of_each_attempt_and_never_of_content(live: Live) ->
     ]
     assert "secret prompt" not in str(live.notes.records)
     assert live.notes.all("codex_upstream_request_failed")[0]["retryInS"] == 1.5
-
-
-@pytest.mark.parametrize(
-    ("first", "then", "prompt", "noted"),
-    [("s", "s", "read it", True), ("s", "other", "read it", False), ("s", "s", "something else", False)],
-    ids=["its own", "another session", "another conversation"],
-)
-async def test_a_removed_offset_is_told_to_its_own_conversation_only(
-    live: Live, first: str, then: str, prompt: str, noted: bool
-) -> None:
-    """The call has the same id everywhere."""
-    play(live, {"fault": "read_huge_offset"})
-    answer = await live.post(ask("read it", tools=TOOLS), headers={"x-claude-code-session-id": first})
-    call = answer.json["content"][-1]
-    assert call["type"] == "tool_use" and "offset" not in call["input"]
-    result = {"type": "tool_result", "tool_use_id": call["id"], "content": "1\tx"}
-    history = [{"role": "user", "content": prompt}, {"role": "assistant", "content": [call]}]
-    body = ask([*history, {"role": "user", "content": [result]}], tools=TOOLS)
-    assert (await live.post(body, headers={"x-claude-code-session-id": then})).status == 200
-    assert ("the requested offset 1300000" in json.dumps(live.sandbox.p1.requests[-1].body)) is noted

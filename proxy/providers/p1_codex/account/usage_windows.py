@@ -1,4 +1,4 @@
-"""What is left of P1's allowance: one question to the backend, and its answer in words."""
+"""What is left of P1's rate limits: one question to the backend, and its answer in words."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class Socket:
             return False
 
     async def close(self) -> None:
-        """Says goodbye and lets go, soon also when nobody answers, and whatever is still waiting to be sent."""
+        """Closes in the usual way, and after a short time at once, whatever is still waiting to be sent."""
         transport = self._connection.transport  # the library forgets it while closing
         try:
             async with asyncio.timeout(self._close_s):

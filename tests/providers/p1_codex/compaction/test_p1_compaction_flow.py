@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from checks import check_message_stream
 from harness import Answer, Fake, Live, ask, configured, kinds, parse_events, texts, until, use, watch_often, with_live
+from p1_faults import play
 
 from proxy.core.compaction import TASK_MARKER, TEXT_ONLY_MARKER
 from proxy.core.messages import Event
@@ -62,10 +63,6 @@ SUMMARISES = {
 @pytest.fixture
 def live_options() -> dict[str, Any]:
     return {"p1_server_compaction": True}
-
-
-def play(live: Live, *steps: dict[str, Any]) -> None:
-    live.sandbox.p1.script.extend(steps)
 
 
 async def compacted(live: Live, headers: dict[str, str] = SESSION) -> None:
@@ -251,11 +248,7 @@ async def test_no_sign_in_is_told_as_ever(live: Live) -> None:
         ({"events": spoken("short")}, 200, "summary_too_short"),
         ({"events": [*spoken(SUMMARY)[:1]], "then": "cut"}, 200, "summary_failed"),
         ({"fault": "forbidden"}, 403, "summary_failed"),
-        (
-            {"events": spoken(SUMMARY, incomplete_details={"reason": "max_output_tokens"})},
-            200,
-            "summary_failed",
-        ),
+        ({"events": spoken(SUMMARY, incomplete_details={"reason": "max_output_tokens"})}, 200, "summary_failed"),
         (
             {
                 "events": [
@@ -315,12 +308,7 @@ async def test_a_request_that_is_refused_either_way_is_told(live: Live) -> None:
 
 
 @pytest.mark.parametrize(
-    "step",
-    [
-        {"events": [spoken("Hel")[0]], "then": "cut"},
-        {"fault": "forbidden"},
-        {"fault": "incomplete"},
-    ],
+    "step", [{"events": [spoken("Hel")[0]], "then": "cut"}, {"fault": "forbidden"}, {"fault": "incomplete"}]
 )
 async def test_an_answer_that_fails_ends_the_state(live: Live, step: dict[str, Any]) -> None:
     await compacted(live)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import random
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -38,42 +36,13 @@ from proxy.providers.p1_codex.socket import frames
 from proxy.providers.p1_codex.socket.pool import PoolLimits
 
 
-class Memory:
-    """An upstream that remembers its responses by socket, and answers with calls and texts in turn."""
+def calling(number: int) -> Play:
+    """Answers with a call, as `resp_<number>`."""
+    return saying(CREATED, *call_events("ls", f"call_{number}"), completed(f"resp_{number}"), then="nothing")
 
-    def __init__(self) -> None:
-        self.items: dict[str, list[dict[str, Any]]] = {}  # response -> all of its conversation
-        self.last: dict[int, str] = {}  # socket -> response
-        self.previous: dict[str, str | None] = {}  # response -> the one before it
-        self.count = 0
 
-    async def play(self, peer: Peer, frame: dict[str, Any]) -> None:
-        previous = frame.get("previous_response_id")
-        if previous is not None and self.last.get(peer.number) != previous:
-            await peer.say(failure("previous_response_not_found"))
-            return
-        known = self.items[previous] if previous is not None else []
-        self.count += 1
-        number, response = self.count, f"resp_{self.count}"
-        events = call_events(f"command {number}", f"call_{number}") if number % 3 else [delta(f"text {number}")]
-        self.items[response] = [*known, *frame["input"], {"said": f"{'command' if number % 3 else 'text'} {number}"}]
-        self.last[peer.number], self.previous[response] = response, previous
-        await peer.say(CREATED, *events, completed(response))
-
-    def words(self, response: str) -> list[str]:
-        """All that the upstream knows to be said up to this response; a call that it made itself counts once."""
-        return [word for item in self.items[response] for word in self._spoken(item)]
-
-    def _spoken(self, item: dict[str, Any]) -> list[str]:
-        if "said" in item:
-            return [item["said"]]
-        if item.get("role") == "developer":
-            return []
-        if item["type"] == "message":
-            return [part["text"] for part in item["content"]]
-        if item["type"] == "function_call":
-            return [json.loads(item["arguments"])["command"]]
-        return [item["output"]]
+#: Three turns of a conversation.
+TURNS = (calling(1), calling(2), saying(*said("fine", "resp_3"), then="nothing"))
 
 
 def continuing(asking: Asking, mode: str = "websocket", **options: Any) -> AbstractAsyncContextManager[Live]:
@@ -81,8 +50,7 @@ def continuing(asking: Asking, mode: str = "websocket", **options: Any) -> Abstr
 
 
 async def test_only_what_is_new_is_sent_over_the_same_socket(asking: Asking, backend: Backend) -> None:
-    memory = Memory()
-    backend.plays.extend([memory.play] * 3)
+    backend.plays.extend(TURNS)
     async with continuing(asking) as live:
         talk = Talk(live)
         for text in ("one", "two", "three"):
@@ -90,12 +58,13 @@ async def test_only_what_is_new_is_sent_over_the_same_socket(asking: Asking, bac
         first, second, third = backend.asked
         assert [asked.previous for asked in backend.asked] == [None, "resp_1", "resp_2"]
         assert {asked.socket for asked in backend.asked} == {1} and len(first.frame["input"]) == 3
-        assert [item["type"] for item in second.frame["input"]] == ["function_call_output"]
+        for asked, number, text in ((second, 1, "two"), (third, 2, "three")):
+            result = {"type": "function_call_output", "call_id": f"call_{number}", "output": text}
+            assert asked.frame["input"] == [result]
         same = {"input", "previous_response_id"}
         assert [{k: v for k, v in asked.frame.items() if k not in same} for asked in (first, second)] == [
             {k: v for k, v in third.frame.items() if k not in same}
         ] * 2
-        assert memory.words("resp_3") == talk.words
         assert len(backend.seen) == 1
 
 
@@ -109,8 +78,7 @@ async def test_the_whole_is_written_out_only_when_it_is_sent(
         return frames.shared_json(body)
 
     monkeypatch.setattr(adapter, "shared_json", shared_json)
-    memory = Memory()
-    backend.plays.extend([memory.play] * 3)
+    backend.plays.extend(TURNS)
     async with continuing(asking) as live:
         talk = Talk(live)
         for text in ("long " * 4000, "two", "three"):
@@ -133,25 +101,6 @@ async def test_the_frame_is_the_body_without_stream(asking: Asking, backend: Bac
     assert headers["originator"] == headers["user-agent"] == "codex_cli_rs" and headers["session-id"] == "s1"
     assert headers["x-openai-internal-codex-responses-lite"] == "true" and headers["chatgpt-account-id"]
     assert not {"accept", "content-type", "accept-encoding", "sec-websocket-extensions"} & set(headers)
-
-
-async def test_agents_of_one_session_never_share_anything(asking: Asking, backend: Backend) -> None:
-    """Two agents and the main conversation, two hundred turns in random order, two at a time."""
-    chance, memory = random.Random(7), Memory()
-    async with continuing(asking) as live:
-        talks = [Talk(live, "s", agent) for agent in (None, "a", "b")]
-        latest: dict[Talk, str] = {}
-        for number in range(100):
-            speakers = chance.sample(talks, k=2)
-            backend.plays.extend([memory.play] * 2)
-            await asyncio.gather(*(talk.turn(f"{number} of {talks.index(talk)}") for talk in speakers))
-            for talk in speakers:
-                (response,) = (name for name in list(memory.items)[-2:] if memory.words(name) == talk.words)
-                assert memory.previous[response] == latest.get(talk)
-                latest[talk] = response
-        assert len(backend.asked) == 200 and len(backend.seen) == 3
-        assert sum(asked.previous is None for asked in backend.asked) == 3
-        assert len(provider_sockets(live).continuations) == 3
 
 
 async def test_a_small_request_on_the_side_changes_nothing(asking: Asking, backend: Backend) -> None:

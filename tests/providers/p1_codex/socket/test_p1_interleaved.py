@@ -60,19 +60,21 @@ def owner_of(items: Iterable[Item]) -> str:
     return name
 
 
-def remembered(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
-    """Conversation -> the responses that the upstream completed for it, in order. A response whose conversation holds
-    words of two of them fails."""
+def remembered(monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, list[str]], dict[str, list[Item]]]:
+    """Conversation -> the responses that the upstream completed for it, in order; and all that it knows to be said. A
+    response whose conversation holds words of two of them fails."""
     responses: dict[str, list[str]] = defaultdict(list)
+    known: dict[str, list[Item]] = {}
     remember = Memory.remember
 
     def noted(self: Memory, response_id: str, items: Iterable[Item]) -> None:
         items = list(items)
         responses[owner_of(items)].append(response_id)
+        known[owner_of(items)] = items
         remember(self, response_id, items)
 
     monkeypatch.setattr(Memory, "remember", noted)
-    return responses
+    return responses, known
 
 
 def speakers_of(live: Live) -> list[Speaker]:
@@ -89,7 +91,7 @@ async def test_two_agents_and_the_main_conversation_never_take_anothers_response
 ) -> None:
     """In random order, two at a time, with tool calls and thinking among them."""
     async with continuing(sandbox, tmp_path) as live:
-        responses, chance, speakers = remembered(monkeypatch), random.Random(5), speakers_of(live)
+        (responses, known), chance, speakers = remembered(monkeypatch), random.Random(5), speakers_of(live)
         live.sandbox.p1.requests = deque()  # all are kept
         for _ in range(TURNS // 2):
             await asyncio.gather(*(speaker.turn() for speaker in chance.sample(speakers, k=2)))
@@ -100,6 +102,9 @@ async def test_two_agents_and_the_main_conversation_never_take_anothers_response
         for name, own in frames.items():
             assert [seen.body.get("previous_response_id") for seen in own] == [None, *responses[name][:-1]]
             assert len({seen.socket for seen in own}) == 1 and max(len(seen.body["input"]) for seen in own[1:]) == 1
+        for speaker in speakers:  # the upstream knows every turn of its own conversation
+            turns = {(speaker.name, number + 1) for number in range(speaker.turns)}
+            assert marks(known[speaker.name]) == turns and len(responses[speaker.name]) == speaker.turns
         p1 = live.sandbox.p1
         assert (p1.sockets.total, p1.sockets.open, p1.sockets.most_open) == (3, 3, 3) and not live.sleeps
         assert len(provider_sockets(live).continuations) == len(provider_sockets(live).pool) == 3
@@ -109,7 +114,7 @@ async def test_an_agent_whose_client_leaves_takes_only_its_own_along(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with continuing(sandbox, tmp_path) as live:
-        responses, speakers = remembered(monkeypatch), speakers_of(live)
+        (responses, _), speakers = remembered(monkeypatch), speakers_of(live)
         main, reader, writer = speakers
         for speaker in speakers * 2:
             await speaker.turn()

@@ -124,12 +124,7 @@ async def test_the_headers_of_an_upgrade_are_lists(
 
 @pytest.mark.parametrize(
     ("mode", "refusals", "status", "asked", "posts"),
-    [
-        ("websocket", 1, 200, 1, 0),
-        ("websocket", 2, 401, 0, 0),
-        ("auto", 1, 200, 1, 0),
-        ("auto", 2, 200, 0, 1),
-    ],
+    [("websocket", 1, 200, 1, 0), ("websocket", 2, 401, 0, 0), ("auto", 1, 200, 1, 0), ("auto", 2, 200, 0, 1)],
 )
 async def test_a_refused_token_is_renewed_once_before_anything_else(
     asking: Asking, backend: Backend, mode: str, refusals: int, status: int, asked: int, posts: int
