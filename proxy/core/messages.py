@@ -8,11 +8,13 @@ open at a time, each with its deltas between its start and its stop, then `messa
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from proxy.core.blocks import BLOCKS, DELTAS, TOOL_USE, DeltaType, How, has_content
 from proxy.core.invalid import InvalidRequest
+from proxy.core.sizes import least_size
 from proxy.core.sse import load_json
 from proxy.core.token_usage import Usage, usage_of
 from proxy.core.tools.calls import parse_arguments
@@ -31,6 +33,12 @@ MAX_HELD_BYTES = 8 * 1024 * 1024
 MAX_REPLY_CHARS = 64 * 1024 * 1024
 
 PING: Event = {"type": "ping"}
+#: Events behind which a Messages stream has nothing more to say.
+LAST_EVENTS = frozenset({"message_stop", "error"})
+
+
+def block_delta(index: int, delta: Mapping[str, Any]) -> Event:
+    return {"type": "content_block_delta", "index": index, "delta": delta}
 
 
 def decode_body(raw: bytes) -> dict[str, Any]:
@@ -122,7 +130,7 @@ def _check_thread(thread: Any) -> None:
 
 @dataclass(slots=True)
 class _QueuedBlock:
-    """A block that waits for its turn, or the open one. `start` is None while its content is still unknown."""
+    """A block that waits for its turn, or the open one. `start` is None as long as its content is unknown."""
 
     start: dict[str, Any] | None
     deltas: list[dict[str, Any]] = field(default_factory=list)
@@ -139,13 +147,14 @@ class MessageStream:
     Events pile up until `take` fetches them: one batch a piece of upstream data.
     """
 
-    def __init__(self, message_id: str, model: str, *, input_tokens: int = 0) -> None:
+    def __init__(self, message_id: str, model: str, *, input_tokens: int = 0, max_held: int = MAX_HELD_BYTES) -> None:
         self.message_id = message_id
         self.model = model
         self.input_tokens = input_tokens
         self.started = False
         self.finished = False
-        self.begun = 0  # blocks that a reader has seen begin
+        self.begun = 0  # blocks whose start was given out
+        self._max_held = max_held
         self._next_index = 0
         self._live: Key | None = None
         self._blocks: dict[Key, _QueuedBlock] = {}  # insertion order is block order; the first is the live one
@@ -203,13 +212,16 @@ class MessageStream:
         if key == self._live:
             self._out.append({"type": "content_block_delta", "index": self._next_index, "delta": delta})
             return
-        size = sum(len(value) for value in delta.values() if isinstance(value, str))
-        if self._held_bytes + size > MAX_HELD_BYTES:
-            raise OverflowError(f"more than {MAX_HELD_BYTES} bytes of later blocks wait for an earlier one")
+        size = sum(map(self._size_of, delta.values()))
+        if self._held_bytes + size > self._max_held:
+            raise OverflowError(f"more than {self._max_held} bytes of later blocks wait for an earlier one")
         block = self._blocks[key]
         block.deltas.append(delta)
         block.held += size
         self._held_bytes += size
+
+    def _size_of(self, value: Any) -> int:
+        return len(value) if isinstance(value, str) else least_size(value, self._max_held)
 
     def close(self, key: Key) -> None:
         """The block is complete. For a tool call this is the moment in which the client runs it."""
@@ -237,7 +249,7 @@ class MessageStream:
                     {"type": "content_block_start", "index": self._next_index, "content_block": block.start}
                 )
                 for delta in block.deltas:
-                    self._out.append({"type": "content_block_delta", "index": self._next_index, "delta": delta})
+                    self._out.append(block_delta(self._next_index, delta))
                 self._held_bytes -= block.held
                 block.deltas, block.held = [], 0
             if not block.closed:
@@ -259,13 +271,15 @@ class MessageStream:
         """Closes what can be closed before an error: text and thinking. An open tool call stays open, since closing it
         would make the client run it, and hides everything behind it."""
         for key, block in list(self._blocks.items()):
-            if block.start is None or (not block.closed and block.start.get("type") == "tool_use"):
+            if block.start is None or (not block.closed and block.start.get("type") == TOOL_USE.name):
                 break
             self.close(key)
 
 
 class Fold:
-    """Event batches to the reply of a request that is not streamed. `add` raises OverflowError past MAX_REPLY_CHARS.
+    """Event batches to the reply of a request that is not streamed. `add` raises OverflowError past `max_chars`.
+
+    Deltas fill their blocks as `core.blocks` says; in a block of an unknown type every known delta does.
 
     >>> fold = Fold()
     >>> fold.add([{"type": "message_start", "message": {"id": "m", "content": [], "usage": {}}}])
@@ -273,12 +287,13 @@ class Fold:
     False
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_chars: int = MAX_REPLY_CHARS) -> None:
         self.message: dict[str, Any] = {}
         self.complete = False
+        self._max_chars = max_chars
         self._size = 0
-        self._texts: dict[int, list[str]] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
+        self._values: dict[int, dict[DeltaType, list[Any]]] = {}  # what deltas brought for the blocks that are open
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -290,27 +305,30 @@ class Fold:
         self.message = {**event["message"]}
 
     def _block_start(self, event: Event) -> None:
-        self._blocks[event["index"]] = dict(event["content_block"])
-        self._texts[event["index"]] = []
+        block = dict(event["content_block"])
+        self._grow(block)
+        row = BLOCKS.get(block["type"])
+        self._blocks[event["index"]] = block
+        self._values[event["index"]] = {delta: [] for delta in (DELTAS.values() if row is None else row.deltas)}
 
     def _block_delta(self, event: Event) -> None:
         delta = event["delta"]
-        if delta["type"] == "signature_delta":
-            self._blocks[event["index"]]["signature"] = delta["signature"]
-        elif delta["type"] in _DELTA_TEXT:
-            text = delta[_DELTA_TEXT[delta["type"]]]
-            self._size += len(text)
-            if self._size > MAX_REPLY_CHARS:
-                raise OverflowError(f"the answer passed {MAX_REPLY_CHARS} characters")
-            self._texts[event["index"]].append(text)
+        kind = DELTAS.get(delta["type"])
+        values = self._values[event["index"]].get(kind) if kind is not None else None
+        if kind is not None and values is not None and delta.get(kind.carries) is not None:
+            self._grow(delta[kind.carries])
+            values.append(delta[kind.carries])
+
+    def _grow(self, value: Any) -> None:
+        self._size += len(value) if isinstance(value, str) else least_size(value, self._max_chars)
+        if self._size > self._max_chars:
+            raise OverflowError(f"the answer passed {self._max_chars} characters")
 
     def _block_stop(self, event: Event) -> None:
-        block, text = self._blocks[event["index"]], "".join(self._texts.pop(event["index"]))
-        kind = block["type"]
-        if kind in ("text", "thinking"):
-            block[kind] = text
-        elif kind in ("tool_use", "server_tool_use"):
-            block["input"] = parse_arguments(text) or {}
+        block = self._blocks[event["index"]]
+        for delta, values in self._values.pop(event["index"]).items():
+            if values:
+                block[delta.fills] = _FILLED[delta.how](block.get(delta.fills), values)
 
     def _message_delta(self, event: Event) -> None:
         self.message |= event["delta"]
@@ -318,9 +336,8 @@ class Fold:
 
     def _message_stop(self, _event: Event) -> None:
         self.complete = True
-        whole = sorted(self._blocks.keys() - self._texts.keys())  # a call that the token limit cut is left out
-        content = [self._blocks[index] for index in whole]
-        self.message["content"] = [block for block in content if _has_content(block)]
+        whole = sorted(self._blocks.keys() - self._values.keys())  # a call that the token limit cut is left out
+        self.message["content"] = [self._blocks[index] for index in whole if has_content(self._blocks[index])]
 
     _HANDLERS = {  # noqa: RUF012 - a table, never changed
         "message_start": _message_start,
@@ -332,12 +349,16 @@ class Fold:
     }
 
 
-_DELTA_TEXT = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+def _parsed(start: Any, values: list[str]) -> Any:
+    """Without any text the input is the one of the start. A text that is no JSON object becomes an empty one."""
+    text = "".join(values)
+    return parse_arguments(text) or {} if text else start
 
 
-def _has_content(block: Mapping[str, Any]) -> bool:
-    if block["type"] == "text":
-        return bool(block["text"])
-    if block["type"] == "thinking":
-        return bool(block["thinking"] or block.get("signature"))
-    return True
+#: how deltas fill a member -> the member, from its value at the start of the block and those of the deltas
+_FILLED: Mapping[How, Callable[[Any, list[Any]], Any]] = {
+    How.APPEND: lambda start, values: "".join([start or "", *values]),
+    How.REPLACE: lambda _start, values: values[-1],
+    How.COLLECT: lambda start, values: [*(start or ()), *values],
+    How.PARSE: _parsed,
+}

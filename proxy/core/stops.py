@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from proxy.core.messages import Event
+from proxy.core.blocks import TEXT_DELTA
+from proxy.core.messages import Event, block_delta
 from proxy.core.token_usage import usage_of
 
 #: More, or longer, ones are ignored: no client sends them, and each costs a search per piece of text.
@@ -53,11 +54,11 @@ class StopSequences:
 
     def _one(self, event: Event, out: list[Event]) -> None:
         kind = event["type"]
-        if kind == "content_block_delta" and event["delta"]["type"] == "text_delta":
-            self._text(event["index"], event["delta"]["text"], out)
+        if kind == "content_block_delta" and event["delta"]["type"] == TEXT_DELTA.name:
+            self._text(event["index"], event["delta"][TEXT_DELTA.carries], out)
             return
         if kind == "content_block_stop" and self._held:
-            out.append(_text_event(event["index"], self._held))
+            out.append(_text_delta(event["index"], self._held))
             self._chars += len(self._held)
             self._held = ""
         out.append(event)
@@ -77,7 +78,7 @@ class StopSequences:
         passed, self._held = whole[: len(whole) - keep], whole[len(whole) - keep :]
         self._chars += len(passed)
         if passed:
-            out.append(_text_event(index, passed))
+            out.append(_text_delta(index, passed))
 
     def _possible_beginning(self, text: str) -> int:
         for size in range(min(self._longest - 1, len(text)), 0, -1):
@@ -89,7 +90,7 @@ class StopSequences:
         self.done = True
         self._chars += len(text)
         if text:
-            out.append(_text_event(index, text))
+            out.append(_text_delta(index, text))
         usage = usage_of(self._input_tokens, -(-self._chars // CHARS_A_TOKEN) or 1)
         delta = {"stop_reason": "stop_sequence", "stop_sequence": stop}
         out.append({"type": "content_block_stop", "index": index})
@@ -97,5 +98,5 @@ class StopSequences:
         out.append({"type": "message_stop"})
 
 
-def _text_event(index: int, text: str) -> dict[str, Any]:
-    return {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": text}}
+def _text_delta(index: int, text: str) -> Event:
+    return block_delta(index, TEXT_DELTA.of(text))

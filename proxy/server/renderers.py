@@ -5,19 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from proxy.core.blocks import KEEPALIVES
 from proxy.core.convert.messages_to_chat_reply import ChatReply
 from proxy.core.convert.messages_to_responses_reply import ResponsesReply
 from proxy.core.ingress import Ingress
-from proxy.core.messages import PING, Event, Fold
+from proxy.core.messages import PING, Event, Fold, block_delta
 from proxy.core.sse import encode_data, encode_events
 from proxy.errors import ProxyError, messages_event, openai_body, responses_failure
 
-_EMPTY_DELTAS = {
-    "text": {"type": "text_delta", "text": ""},
-    "thinking": {"type": "thinking_delta", "thinking": ""},
-    "tool_use": {"type": "input_json_delta", "partial_json": ""},
-    "server_tool_use": {"type": "input_json_delta", "partial_json": ""},
-}
 _EMPTY_MESSAGE_DELTA: Event = {
     "type": "message_delta",
     "delta": {"stop_reason": None, "stop_sequence": None},
@@ -88,7 +83,7 @@ class MessagesRenderer:
         for event in events:
             if event["type"] == "content_block_start":
                 block = event["content_block"]["type"]
-                self._open = (event["index"], block) if block in _EMPTY_DELTAS else None
+                self._open = (event["index"], block) if block in KEEPALIVES else None
             elif event["type"] == "content_block_stop":
                 self._open = None
         if self._active_at is None or events[-1]["type"] != "ping":
@@ -100,7 +95,7 @@ class MessagesRenderer:
         while a message delta, since older clients ignore pings."""
         if self._open is not None:
             index, kind = self._open
-            event = {"type": "content_block_delta", "index": index, "delta": _EMPTY_DELTAS[kind]}
+            event = block_delta(index, KEEPALIVES[kind])
         else:
             event = (
                 PING

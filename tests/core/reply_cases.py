@@ -35,12 +35,12 @@ MODEL = "m"
 NO_END = "the provider ended its answer without an end"
 
 
-def chat_reply(ingress: Ingress | None = None) -> ChatReply:
-    return ChatReply(ingress or Ingress({}), completion_id=f"chatcmpl-{ID}", created=CREATED, model=MODEL)
+def chat_reply(ingress: Ingress | None = None, **limits: int) -> ChatReply:
+    return ChatReply(ingress or Ingress({}), completion_id=f"chatcmpl-{ID}", created=CREATED, model=MODEL, **limits)
 
 
-def responses_reply(ingress: Ingress | None = None) -> ResponsesReply:
-    return ResponsesReply(ingress or Ingress({}), response_id=ID, created=CREATED, model=MODEL)
+def responses_reply(ingress: Ingress | None = None, **limits: int) -> ResponsesReply:
+    return ResponsesReply(ingress or Ingress({}), response_id=ID, created=CREATED, model=MODEL, **limits)
 
 
 # -- answers

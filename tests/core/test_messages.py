@@ -9,7 +9,6 @@ from checks import check_message_stream
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.core import messages
 from proxy.core.messages import Event, Fold, MessageStream
 from proxy.core.token_usage import usage_of
 
@@ -105,9 +104,8 @@ def test_interrupt_closes_all_but_calls() -> None:
     check_message_stream(events, cut=True)
 
 
-def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "MAX_HELD_BYTES", 20)
-    made = stream()
+def test_what_waits_is_bounded() -> None:
+    made = MessageStream("msg_1", "m", max_held=20)
     made.open("a", dict(TEXT))
     made.open("b", dict(TEXT))
     made.delta("b", delta("12345"))
@@ -197,10 +195,20 @@ def test_a_cut_stream_is_not_complete() -> None:
     assert not fold.complete
 
 
-def test_a_reply_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "MAX_REPLY_CHARS", 3)
+@pytest.mark.parametrize(
+    "said",
+    [
+        delta("x" * 100),
+        {"type": "citations_delta", "citation": {"url": "x" * 100}},
+        {"type": "signature_delta", "signature": "x" * 100},
+    ],
+)
+def test_a_reply_is_bounded(said: dict[str, Any]) -> None:
     made = stream()
-    made.open("x", dict(TEXT))
-    made.delta("x", delta("1234"))
+    kind = "thinking" if said["type"] == "signature_delta" else "text"
+    made.open("x", {"type": kind, kind: ""})
+    made.delta("x", said)
+    events = made.take()
+    Fold(max_chars=200).add(events)
     with pytest.raises(OverflowError):
-        Fold().add(made.take())
+        Fold(max_chars=99).add(events)

@@ -10,6 +10,7 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from proxy.core.blocks import INPUT_DELTA, SIGNATURE_DELTA, TEXT, TEXT_DELTA, THINKING, TOOL_USE, BlockType
 from proxy.core.convert.chat_calls import ToolCall, ToolCallFragment, ToolCalls, fragments_of
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer, CallCut, CutAnswer
@@ -62,7 +63,7 @@ class ChatToMessages:
         self._mark = mark
         self._own_id = own_id
         self._blocks = 0  # opened so far: the index of the next one, and its key
-        self._open: tuple[str, int] | None = None  # the open thinking or text block
+        self._open: tuple[BlockType, int] | None = None  # the open thinking or text block, and its key
         self._held: list[str] | None = None  # the open text of a structured answer, which is rewritten as a whole
         self._held_size = 0
         self._calls = ToolCalls(policy.request)
@@ -122,8 +123,8 @@ class ChatToMessages:
         self._note_usage(choice.get("usage"))
         delta = choice.get("delta")
         if isinstance(delta, Mapping):
-            self._say("thinking", delta.get("reasoning_content") or delta.get("reasoning"))
-            self._say("text", delta.get("content"))
+            self._say(THINKING, delta.get("reasoning_content") or delta.get("reasoning"))
+            self._say(TEXT, delta.get("content"))
             for fragment in fragments_of(delta.get("tool_calls")):
                 self._fragment(fragment)
         reason = choice.get("finish_reason")
@@ -132,21 +133,19 @@ class ChatToMessages:
                 raise BadAnswer(f"the upstream ended the answer twice: {self._finish}, then {reason}")
             self._finish = reason
 
-    def _say(self, kind: str, text: Any) -> None:
+    def _say(self, kind: BlockType, text: Any) -> None:
         if not isinstance(text, str) or not text:
             return
         self.produced = True
-        self.only_thinking = self.only_thinking and kind == "thinking"
-        if self._open is None or self._open[0] != kind:
+        self.only_thinking = self.only_thinking and kind is THINKING
+        if self._open is None or self._open[0] is not kind:
             self._close_block()
             self._close_whole()  # what is not complete may become so: the text then waits behind it
-            empty = {"type": kind, kind: ""}
-            key = self._open_block({**empty, "signature": ""} if kind == "thinking" else empty)
-            self._open = (kind, key)
-            self._held = [] if kind == "text" and self._policy.restore is not None else None
+            self._open = (kind, self._open_block(kind.start()))
+            self._held = [] if kind is TEXT and self._policy.restore is not None else None
             self._held_size = 0
         if self._held is None:
-            self._stream.delta(self._open[1], {"type": f"{kind}_delta", kind: text})
+            self._stream.delta(self._open[1], kind.deltas[0].of(text))
             return
         self._held.append(text)
         self._held_size += len(text)
@@ -163,11 +162,11 @@ class ChatToMessages:
         if self._open is None:
             return
         (kind, key), self._open = self._open, None
-        if kind == "thinking":
-            self._stream.delta(key, {"type": "signature_delta", "signature": self._signature(key)})
+        if kind is THINKING:
+            self._stream.delta(key, SIGNATURE_DELTA.of(self._signature(key)))
         elif self._held is not None and self._policy.restore is not None:
             text, self._held = self._policy.restore("".join(self._held)), None
-            self._stream.delta(key, {"type": "text_delta", "text": text})
+            self._stream.delta(key, TEXT_DELTA.of(text))
         self._stream.close(key)
 
     def _signature(self, index: int) -> str:
@@ -212,7 +211,7 @@ class ChatToMessages:
             wanted = self._own_id(call.number) if self._own_id is not None else call.call_id
             call_id = unique_id(wanted or f"call_{self._stream.message_id}_{call.number}", self._policy.used_ids)
             call.filter = ArgumentStream(self._policy.optional(name))
-            call.key = self._open_block({"type": "tool_use", "id": call_id, "name": name, "input": {}})
+            call.key = self._open_block(TOOL_USE.start(id=call_id, name=name))
         if not call.blank:
             for text in call.text[call.passed :]:
                 self._send(call, call.filter.feed(text))
@@ -220,7 +219,7 @@ class ChatToMessages:
 
     def _send(self, call: ToolCall, text: str) -> None:
         if text:
-            self._stream.delta(call.key, {"type": "input_json_delta", "partial_json": text})
+            self._stream.delta(call.key, INPUT_DELTA.of(text))
 
     def _close_whole(self) -> None:
         """Closes the first calls that are complete for certain. One without arguments may still get some."""

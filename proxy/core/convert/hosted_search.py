@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from proxy.core.blocks import INPUT_DELTA, SERVER_TOOL_RESULT, SERVER_TOOL_USE
 from proxy.core.messages import MessageStream
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.sse import dump_json
@@ -53,8 +54,8 @@ class HostedSearches:
         action = action if isinstance(action, Mapping) else {}
         number = len(self._searches)
         call, result = ("search", number), ("links", number)
-        self._stream.open(call, {"type": "server_tool_use", "id": block_id, "name": "web_search", "input": {}})
-        self._stream.delta(call, {"type": "input_json_delta", "partial_json": dump_json({"query": _query(action)})})
+        self._stream.open(call, SERVER_TOOL_USE.start(id=block_id, name="web_search"))
+        self._stream.delta(call, INPUT_DELTA.of(dump_json({"query": _query(action)})))
         self._stream.close(call)
         self._stream.hold(result)
         self._searches.append(_Search(block_id, result))
@@ -88,8 +89,7 @@ class HostedSearches:
     def _give(self, search: _Search, links: list[dict[str, str]]) -> None:
         """The Messages schema wants two members of a link that nobody knows."""
         content = [{"type": "web_search_result", **link, "encrypted_content": "", "page_age": None} for link in links]
-        block = {"type": "web_search_tool_result", "tool_use_id": search.block_id, "content": content}
-        self._stream.fill(search.key, block)
+        self._stream.fill(search.key, SERVER_TOOL_RESULT.start(tool_use_id=search.block_id, content=content))
         search.key = None
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from proxy.core.convert.openai_replies import AnswerReader, ReplyBlock
 from proxy.core.ingress import Ingress
+from proxy.core.messages import MAX_REPLY_CHARS
 
 
 class ChatReply(AnswerReader):
@@ -16,8 +17,10 @@ class ChatReply(AnswerReader):
     model          the name that the client is told
     """
 
-    def __init__(self, ingress: Ingress, *, completion_id: str, created: int, model: str) -> None:
-        super().__init__()
+    def __init__(
+        self, ingress: Ingress, *, completion_id: str, created: int, model: str, max_chars: int = MAX_REPLY_CHARS
+    ) -> None:
+        super().__init__(max_chars)
         self._include_usage = ingress.include_usage
         self._head = {"id": completion_id, "object": "chat.completion.chunk", "created": created, "model": model}
         self._calls = 0

@@ -7,14 +7,26 @@ them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from proxy.core.blocks import (
+    BLOCKS,
+    DELTAS,
+    INPUT_DELTA,
+    TEXT,
+    THINKING,
+    TOOL_USE,
+    BlockType,
+    DeltaType,
+    How,
+)
 from proxy.core.content import BILLING_PREFIX, blocks_of, texts_of
 from proxy.core.convert.chat_to_messages import STOP_REASONS
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer, CallCut
 from proxy.core.sse import dump_json
-from proxy.core.token_usage import Usage, count, usage_of
+from proxy.core.token_usage import count, usage_of
 from proxy.core.tools.calls import NO_RESULT, client_tools, parse_arguments, unique_id, upstream_id
 from proxy.core.tools.read_tool import MAX_ARGUMENTS
 
@@ -167,23 +179,30 @@ def _is_foreign(block: Any) -> bool:
     )
 
 
+@dataclass(slots=True)
+class _OpenBlock:
+    """A block that the upstream has begun.
+
+    given      content of its start that is passed on when it stops, unless deltas replace it
+    arguments  of a tool call: its name, and the pieces of its argument text
+    """
+
+    row: BlockType | None  # None for an unknown type
+    given: dict[DeltaType, str] = field(default_factory=dict)
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
 class MessagesToMessages:
     """The reducer of native streams: events are passed on through a MessageStream, which keeps their order legal."""
 
     def __init__(self, stream: MessageStream, policy: AnswerPolicy) -> None:
         self._stream = stream
         self._policy = policy
-        self._kinds: dict[int, str] = {}
-        self._arguments: dict[int, list[str]] = {}
+        self._open: dict[int, _OpenBlock] = {}
         self._arguments_size = 0
-        self._names: dict[int, str] = {}
         self._broken: str | None = None  # the first call whose arguments are no JSON object
-        self._counts = {
-            "input_tokens": 0,
-            "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": 0,
-            "output_tokens": 0,
-        }
+        self._counts = usage_of(0, 0)
         self._stop: tuple[str, str | None] = ("end_turn", None)
         self.produced = False
         self.only_thinking = True
@@ -221,61 +240,78 @@ class MessagesToMessages:
         index, block = event["index"], event["content_block"]
         if not isinstance(index, int) or not isinstance(block, Mapping) or not isinstance(block.get("type"), str):
             raise BadAnswer("the upstream began a block of no kind")
-        kind = block["type"]
-        self._kinds[index] = kind
-        if kind in ("text", "thinking"):
-            self._stream.open(index, _EMPTY[kind])
-            if block.get(kind):  # clients read content from deltas only
-                self._say(index, {"type": f"{kind}_delta", kind: block[kind]})
-        elif kind == "tool_use":
-            self._call(index, block)
-        else:
+        opened = self._open[index] = _OpenBlock(BLOCKS.get(block["type"]))
+        if opened.row is None or not opened.row.deltas:
             self.produced, self.only_thinking = True, False
             self._stream.open(index, dict(block))
+            return
+        if opened.row is TOOL_USE:
+            members = self._call(opened, block)
+        else:
+            members = {} if opened.row in (TEXT, THINKING) else dict(block)
+        self._stream.open(index, opened.row.start(**members))
+        self._start_content(index, opened.row, block)
 
-    def _call(self, index: int, block: Mapping[str, Any]) -> None:
+    def _call(self, opened: _OpenBlock, block: Mapping[str, Any]) -> dict[str, Any]:
+        """What names a tool call."""
         name = block.get("name")
         if not isinstance(name, str) or not name:
             raise BadAnswer("the upstream sent a tool call without a name")
-        self._arguments[index] = []
-        self._names[index] = name
-        call_id = unique_id(str(block.get("id") or ""), self._policy.used_ids)
-        self._stream.open(index, {"type": "tool_use", "id": call_id, "name": name, "input": {}})
-        if block.get("input"):
-            self._say(index, {"type": "input_json_delta", "partial_json": dump_json(block["input"])})
+        opened.name = name
+        return {"id": unique_id(str(block.get("id") or ""), self._policy.used_ids), "name": name}
+
+    def _start_content(self, index: int, row: BlockType, block: Mapping[str, Any]) -> None:
+        """What the start of a block holds already, as deltas: many clients read content from nothing else."""
+        for delta in row.deltas:
+            value = block.get(delta.fills)
+            if delta.how is How.COLLECT:
+                for entry in value if isinstance(value, list) else ():
+                    self._pass(index, delta.of(entry))
+            elif value and delta.how is How.APPEND:
+                self._pass(index, delta.of(value))
+            elif value:
+                self._open[index].given[delta] = dump_json(value) if delta.how is How.PARSE else str(value)
 
     def _block_delta(self, event: Mapping[str, Any]) -> None:
         index, delta = event["index"], event["delta"]
-        kind = self._kinds.get(index)
-        known = isinstance(delta, Mapping) and delta.get("type") in _DELTAS
-        if kind in (None, *_EMPTY, "tool_use") and isinstance(delta, Mapping) and not known:
-            return  # of a kind that no client knows
-        if kind is None or not isinstance(delta, Mapping):
+        opened = self._open.get(index)
+        has_known = opened is None or (opened.row is not None and opened.row.deltas)
+        if has_known and isinstance(delta, Mapping) and delta.get("type") not in DELTAS:
+            return  # of a later version of the API
+        if opened is None or not isinstance(delta, Mapping):
             raise BadAnswer("the upstream sent a delta of no block")
-        self._say(index, dict(delta))
+        self._pass(index, dict(delta))
 
-    def _say(self, index: int, delta: dict[str, Any]) -> None:
-        member = _DELTAS.get(str(delta.get("type")))
-        if member and not isinstance(delta.get(member), str):
-            if delta.get(member) is None:
+    def _pass(self, index: int, delta: dict[str, Any]) -> None:
+        opened, kind = self._open[index], DELTAS.get(str(delta.get("type")))
+        if kind is not None:
+            value = delta.get(kind.carries)
+            if value is None:
                 return
-            raise BadAnswer(f"the upstream sent a {delta['type']} that is not a text")
-        if delta.get("type") == "input_json_delta" and index in self._arguments:
-            self._argument(index, delta["partial_json"])
+            if kind.is_text and not isinstance(value, str):
+                raise BadAnswer(f"the upstream sent a {kind.name} that is not a text")
+            if value:
+                opened.given.pop(kind, None)
+            if kind is INPUT_DELTA and opened.row is TOOL_USE:
+                self._argument(opened, value)
         self.produced = True
-        self.only_thinking = self.only_thinking and self._kinds[index] == "thinking"
+        self.only_thinking = self.only_thinking and opened.row is THINKING
         self._stream.delta(index, delta)
 
-    def _argument(self, index: int, text: str) -> None:
-        self._arguments[index].append(text)
+    def _argument(self, opened: _OpenBlock, text: str) -> None:
+        opened.arguments.append(text)
         self._arguments_size += len(text)
         if self._arguments_size > MAX_ARGUMENTS:
             raise BadAnswer(f"the arguments of the tool calls passed {MAX_ARGUMENTS} bytes")
 
     def _block_stop(self, event: Mapping[str, Any]) -> None:
         index = event["index"]
-        if self._kinds.pop(index) == "tool_use" and parse_arguments("".join(self._arguments.pop(index))) is None:
-            self._broken = self._broken or self._names[index]  # the last event tells why
+        opened = self._open[index]
+        for delta, value in list(opened.given.items()):
+            self._pass(index, delta.of(value))
+        del self._open[index]
+        if opened.row is TOOL_USE and parse_arguments("".join(opened.arguments)) is None:
+            self._broken = self._broken or opened.name  # the last event tells why
             return
         self.produced = True
         self._stream.close(index)
@@ -290,24 +326,15 @@ class MessagesToMessages:
             self._stop = (reason, sequence if isinstance(sequence, str) else None)
 
     def _finish(self, _event: Mapping[str, Any]) -> None:
-        if self._kinds:
+        if self._open:
             raise BadAnswer("the upstream ended its answer inside a block")
-        usage = self._usage()
+        usage = {**self._counts}
         if self._broken:
             if self._stop[0] == "max_tokens":
                 raise CallCut(self._broken, usage)
             raise BadAnswer("the upstream sent tool arguments that are not a JSON object")
         self.finished = True
         self._stream.finish(self._stop[0], usage, stop_sequence=self._stop[1])
-
-    def _usage(self) -> Usage:
-        counts = self._counts
-        return usage_of(
-            counts["input_tokens"],
-            counts["output_tokens"],
-            cache_read=counts["cache_read_input_tokens"],
-            cache_creation=counts["cache_creation_input_tokens"],
-        )
 
     _HANDLERS = {  # noqa: RUF012 - a table, never changed
         "message_start": _start,
@@ -331,15 +358,3 @@ _STOPS = frozenset(
         "model_context_window_exceeded",
     }
 )
-#: delta -> the member that must be a text, "" when there is none
-_DELTAS = {
-    "text_delta": "text",
-    "thinking_delta": "thinking",
-    "signature_delta": "signature",
-    "input_json_delta": "partial_json",
-    "citations_delta": "",
-}
-_EMPTY: dict[str, dict[str, Any]] = {
-    "text": {"type": "text", "text": ""},
-    "thinking": {"type": "thinking", "thinking": "", "signature": ""},
-}

@@ -10,6 +10,7 @@ from typing import Any
 
 from proxy.core.convert.openai_replies import INCOMPLETE_REASONS, AnswerReader, ReplyBlock
 from proxy.core.ingress import Ingress
+from proxy.core.messages import MAX_REPLY_CHARS
 from proxy.core.tools.calls import parse_arguments
 
 Item = dict[str, Any]
@@ -49,8 +50,10 @@ class ResponsesReply(AnswerReader):
     model        the name that the client is told
     """
 
-    def __init__(self, ingress: Ingress, *, response_id: str, created: int, model: str) -> None:
-        super().__init__()
+    def __init__(
+        self, ingress: Ingress, *, response_id: str, created: int, model: str, max_chars: int = MAX_REPLY_CHARS
+    ) -> None:
+        super().__init__(max_chars)
         self._id = response_id
         self._namespaces = ingress.namespaces
         self._head = {"id": f"resp_{response_id}", "object": "response", "created_at": created, "model": model}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from proxy.core.blocks import INPUT_DELTA, SERVER_TOOL_RESULT, SERVER_TOOL_USE, TEXT, TEXT_DELTA
 from proxy.core.content import texts_of
 from proxy.core.convert.messages_to_responses import search_filters
 from proxy.core.invalid import InvalidRequest
@@ -138,15 +139,15 @@ def search_events(
     if not isinstance(output, str):
         raise BadAnswer("the search answer has no output")
     links = search_links(answer)
-    stream.open("call", {"type": "server_tool_use", "id": block_id, "name": "web_search", "input": {}})
-    stream.delta("call", {"type": "input_json_delta", "partial_json": dump_json({"query": query})})
+    stream.open("call", SERVER_TOOL_USE.start(id=block_id, name="web_search"))
+    stream.delta("call", INPUT_DELTA.of(dump_json({"query": query})))
     stream.close("call")
     content = [{"type": "web_search_result", **link, "encrypted_content": "", "page_age": None} for link in links]
-    stream.open("result", {"type": "web_search_tool_result", "tool_use_id": block_id, "content": content})
+    stream.open("result", SERVER_TOOL_RESULT.start(tool_use_id=block_id, content=content))
     stream.close("result")
     if output:
-        stream.open("text", {"type": "text", "text": ""})
-        stream.delta("text", {"type": "text_delta", "text": output})
+        stream.open("text", TEXT.start())
+        stream.delta("text", TEXT_DELTA.of(output))
         stream.close("text")
     usage = usage_of(stream.input_tokens, output_tokens)
     stream.finish("end_turn", {**usage, "server_tool_use": search_usage(1)})

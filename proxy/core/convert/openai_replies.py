@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from proxy.core.blocks import BLOCKS, CITATIONS_DELTA, DELTAS, INPUT_DELTA, TOOL_USE, How, answer_block
 from proxy.core.messages import MAX_REPLY_CHARS, Event
 from proxy.core.reducer import BadAnswer
 from proxy.core.sse import dump_json
@@ -32,12 +33,11 @@ FINISH_REASONS = {
 #: `finish_reason` -> why a response is incomplete; the others are complete
 INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
-#: block type -> delta type -> the member with its text. Blocks of other types are hidden, and have no deltas.
+#: type of a block that is shown -> delta type -> the member with its text. Blocks of other types are hidden.
 _TEXTS: dict[str, dict[str, str]] = {
-    "text": {"text_delta": "text"},
-    "thinking": {"thinking_delta": "thinking"},
-    "tool_use": {"input_json_delta": "partial_json"},
-    "server_tool_use": {"input_json_delta": "partial_json"},
+    row.name: {delta.name: delta.carries for delta in row.deltas if delta.how in (How.APPEND, How.PARSE)}
+    for row in BLOCKS.values()
+    if row.answers & {"chat", "responses"}
 }
 _COUNTERS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
@@ -86,7 +86,8 @@ class AnswerReader(ABC):
     ends at the token limit is a cut one; every other open block is a broken answer.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_chars: int = MAX_REPLY_CHARS) -> None:
+        self._max_chars = max_chars
         self.finished = False
         self._out: list[dict[str, Any]] = []
         self._blocks: list[ReplyBlock] = []  # closed ones that the client has seen
@@ -128,7 +129,7 @@ class AnswerReader(ABC):
     # -- entry points
 
     def feed(self, events: Iterable[Event]) -> list[dict[str, Any]]:
-        """What a batch of events becomes. Raises BadAnswer for what is no Messages stream, and past MAX_REPLY_CHARS;
+        """What a batch of events becomes. Raises BadAnswer for what is no Messages stream, and past `max_chars`;
         then only a failure can follow. What comes behind the end is dropped."""
         self._begin_once()
         try:
@@ -176,11 +177,11 @@ class AnswerReader(ABC):
             raise BadAnswer("the provider began a block inside another one, or before its answer")
         if type(index) is not int or index <= self._last_index:
             raise BadAnswer(f"the provider began a block with the index {index!r} after {self._last_index}")
-        if not isinstance(kind, str) or not (kind in _TEXTS or _is_hidden(kind)):
+        if not isinstance(kind, str) or answer_block(kind) is None:
             raise BadAnswer(f"the provider began a block of an unknown type: {kind!r}")
         block = ReplyBlock(kind, index, _TEXTS.get(kind, {}))
         self._grow(WEIGHT)
-        if kind == "tool_use":
+        if kind == TOOL_USE.name:
             call_id, block.name = content.get("id"), content.get("name")
             if not (isinstance(call_id, str) and call_id and isinstance(block.name, str) and block.name):
                 raise BadAnswer("the provider sent a tool call without an id or a name")
@@ -208,28 +209,28 @@ class AnswerReader(ABC):
 
     def _grow(self, chars: int) -> None:
         self._size += chars
-        if self._size > MAX_REPLY_CHARS:
-            raise BadAnswer(f"the answer passed {MAX_REPLY_CHARS} characters")
+        if self._size > self._max_chars:
+            raise BadAnswer(f"the answer passed {self._max_chars} characters")
 
     def _silent_delta(self, block: ReplyBlock, delta: Mapping[str, Any]) -> None:
         """A delta without text of its own."""
-        kind = (block.kind, delta["type"])
-        if kind == ("text", "citations_delta"):
+        row, kind = answer_block(block.kind), DELTAS.get(delta["type"])
+        if row is None or kind is None or kind not in row.deltas:
+            raise BadAnswer(f"the provider sent a {delta['type']} in a {block.kind} block")
+        if kind is CITATIONS_DELTA:
             citation = _citation(delta.get("citation"))
             self._grow(WEIGHT + len(citation["url"]) + len(citation["title"]))
             self._cited(block, citation)
             block.citations.append(citation)
-        elif kind != ("thinking", "signature_delta"):
-            raise BadAnswer(f"the provider sent a {delta['type']} in a {block.kind} block")
 
     def _block_stop(self, event: Event) -> None:
         block = self._open
         if block is None or event.get("index") != block.index:
             raise BadAnswer("the provider ended a block that is not open")
-        if block.kind == "tool_use" and not any(map(str.strip, block.pieces)):
+        if block.kind == TOOL_USE.name and not any(map(str.strip, block.pieces)):
             self._say(block, "{}")  # no arguments are an empty object; clients parse what they got
         self._close(block)
-        if block.kind in ("tool_use", "server_tool_use") and parse_arguments(block.text) is None:
+        if INPUT_DELTA.name in block.texts and parse_arguments(block.text) is None:
             raise BadAnswer("the provider sent tool arguments that are not a JSON object")
         self._show_end(block)
 
@@ -249,7 +250,7 @@ class AnswerReader(ABC):
             return
         self._finish = FINISH_REASONS.get(reason, "stop")
         block = self._open
-        if block is not None and block.kind == "tool_use" and self._finish == "length":
+        if block is not None and block.kind == TOOL_USE.name and self._finish == "length":
             block.cut = True
             self._close(block)
             self._show_end(block)
@@ -292,11 +293,6 @@ class AnswerReader(ABC):
     def _totals(self) -> Totals:
         plain, cached, written, output = (self._counts[name] for name in _COUNTERS)
         return Totals(plain + cached + written, cached, written, output)
-
-
-def _is_hidden(kind: str) -> bool:
-    """Results of hosted tools, and thoughts that nobody can read."""
-    return kind.endswith("_tool_result") or kind == "redacted_thinking"
 
 
 def _citation(citation: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+from proxy.core.content import texts_of
 from proxy.core.identity import Owner
 from proxy.core.sse import dump_json
 
@@ -115,8 +116,7 @@ def conversation_digest(request: Mapping[str, Any]) -> bytes:
     """What tells the conversations of one owner apart: the text of the first message, which every later request
     repeats. Cache marks and the form of the text may change from request to request, so they do not count."""
     messages = request.get("messages") or [{}]
-    content = messages[0].get("content") or ""
-    texts = [content] if isinstance(content, str) else [block.get("text") or "" for block in content]
+    texts = texts_of(messages[0].get("content"))
     return hashlib.blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

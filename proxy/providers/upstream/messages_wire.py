@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.core.convert.messages_to_messages import MessagesToMessages, without_foreign_thoughts
-from proxy.core.messages import MessageStream
+from proxy.core.messages import LAST_EVENTS, MessageStream
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.tokens.counting import rough_length
 from proxy.core.upstream_failures import failure_of
@@ -16,12 +16,10 @@ from proxy.providers.upstream.adapter import RequestBody
 from proxy.providers.upstream.chat_wire import heuristic_estimate
 from proxy.providers.upstream.transport import UpstreamProfile
 
-_LAST_EVENTS = frozenset({"message_stop", "error"})
-
 
 def is_last_message_event(event: Mapping[str, Any]) -> bool:
     """Whether an event ends the stream."""
-    return event.get("type") in _LAST_EVENTS
+    return event.get("type") in LAST_EVENTS
 
 
 class MessagesWire:

@@ -91,6 +91,13 @@ def test_an_offset_is_known_in_its_own_conversation_only(owner: Owner | None, re
     assert (note is not None and "/home/me/secret" in note) is known
 
 
+@pytest.mark.parametrize("content", [None, 5, "", [5], ["hi"], [{"type": "text", "text": 5}], [{"type": "image"}], {}])
+def test_a_first_message_of_any_form_tells_a_conversation(content: Any) -> None:
+    store = OffsetStore()
+    store.of(ME, first(content)).remember("c", MAX_OFFSET, "/x")
+    assert store.of(ME, first(content)).note("c")
+
+
 def test_without_an_owner_nothing_outlives_the_request() -> None:
     store = OffsetStore()
     offsets = store.of(None, first())

@@ -1,0 +1,188 @@
+"""A streamed and a whole answer are one path: the folded reply is what a client's SDK adds up from the same stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from anthropic_sdk import read_message
+from checks import BLOCK_DELTAS, check_message_stream
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.strategies import cut_places, json_objects, pieces, texts
+from proxy.core.blocks import BLOCKS, KEEPALIVES
+from proxy.core.convert.messages_to_messages import MessagesToMessages
+from proxy.core.messages import Event, Fold, MessageStream, block_delta
+from proxy.core.reducer import AnswerPolicy
+from proxy.core.sse import dump_json
+
+Block = dict[str, Any]
+#: A block as an upstream streams it: its start, and its deltas.
+Streamed = tuple[Block, list[Block]]
+
+CITATION = {"type": "web_search_result_location", "url": "u", "title": "t", "cited_text": "c", "encrypted_index": "e"}
+LINK = {"type": "web_search_result", "url": "u", "title": "t", "encrypted_content": "", "page_age": None}
+SAID = st.builds(lambda text: {"type": "text_delta", "text": text}, texts)
+CITED = st.builds(
+    lambda title: {"type": "citations_delta", "citation": {**CITATION, "title": title}}, st.text(max_size=3)
+)
+THOUGHT = st.builds(lambda text: {"type": "thinking_delta", "thinking": text}, texts)
+SIGNED = st.builds(lambda text: {"type": "signature_delta", "signature": text}, st.text(min_size=1, max_size=3))
+
+
+def _block(kind: str, deltas: st.SearchStrategy[list[Block]], **start: st.SearchStrategy[Any]) -> Any:
+    return st.tuples(st.fixed_dictionaries({"type": st.just(kind), **start}), deltas)
+
+
+def _arguments(value: Any, cuts: list[int]) -> list[Block]:
+    """The deltas of a tool's input; none when it is not streamed."""
+    texts = [] if value is None else pieces(dump_json(value), cuts)
+    return [{"type": "input_json_delta", "partial_json": text} for text in texts]
+
+
+ARGUMENTS = st.builds(_arguments, st.none() | json_objects, cut_places)
+CALL = {"id": st.sampled_from(["a", "b", "c"]), "name": st.just("f"), "input": st.just({}) | json_objects}
+NO_DELTAS = st.just([])
+#: Blocks of every type, each with content in its start, in its deltas, or in both.
+BLOCKS_STREAMED: dict[str, st.SearchStrategy[Streamed]] = {
+    "text": _block(
+        "text",
+        st.lists(SAID | CITED, max_size=4),
+        text=st.just("") | texts,
+        citations=st.sampled_from([None, [], [CITATION]]),
+    ),
+    "thinking": _block(
+        "thinking",
+        st.builds(lambda said, signed: [*said, *signed], st.lists(THOUGHT, max_size=3), st.lists(SIGNED, max_size=1)),
+        thinking=st.just("") | texts,
+        signature=st.sampled_from(["", "given"]),
+    ),
+    "redacted_thinking": _block("redacted_thinking", NO_DELTAS, data=texts),
+    "tool_use": _block("tool_use", ARGUMENTS, **CALL),
+    "server_tool_use": _block("server_tool_use", ARGUMENTS, **{**CALL, "name": st.just("web_search")}),
+    "mcp_tool_use": _block("mcp_tool_use", ARGUMENTS, **CALL, server_name=st.just("s")),
+    "web_search_tool_result": _block(
+        "web_search_tool_result", NO_DELTAS, tool_use_id=st.just("a"), content=st.lists(st.just(LINK), max_size=2)
+    ),
+    "future_block": _block("future_block", st.just([{"type": "future_delta", "more": 1}]), content=json_objects),
+}
+ANSWERS = st.lists(st.one_of(*BLOCKS_STREAMED.values()), max_size=5)
+
+
+def upstream(blocks: list[Streamed]) -> list[Event]:
+    """The events with which a Messages service streams these blocks."""
+    message = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": None}
+    message |= {"stop_sequence": None, "usage": {"input_tokens": 5, "output_tokens": 0}}
+    events: list[Event] = [{"type": "message_start", "message": message}]
+    for index, (start, deltas) in enumerate(blocks):
+        events.append({"type": "content_block_start", "index": index, "content_block": start})
+        events += [block_delta(index, delta) for delta in deltas]
+        events.append({"type": "content_block_stop", "index": index})
+    end = {"stop_reason": "end_turn", "stop_sequence": None}
+    return [*events, {"type": "message_delta", "delta": end, "usage": {"output_tokens": 3}}, {"type": "message_stop"}]
+
+
+def streamed(events: list[Event]) -> list[Event]:
+    """The same answer as our client gets it."""
+    reducer = MessagesToMessages(MessageStream("m", "m"), AnswerPolicy({}))
+    return [out for event in events for out in reducer.feed(event)]
+
+
+def folded(events: list[Event]) -> list[Block]:
+    fold = Fold()
+    fold.add(events)
+    assert fold.complete
+    content: list[Block] = fold.message["content"]
+    return content
+
+
+def accumulated(events: list[Event]) -> list[Block]:
+    content: list[Block] = read_message(events)["content"]
+    return content
+
+
+#: Members that may be missing as well as empty; and those of which one must hold something.
+OPTIONAL = ("citations", "signature")
+CONTENT = {"text": ("text", "citations"), "thinking": ("thinking", "signature")}
+
+
+def essential(content: list[Block]) -> list[Block]:
+    """The blocks with content, without members that are empty, and without ids: ours are unique."""
+    content = [
+        {name: value for name, value in block.items() if name != "id" and (value or name not in OPTIONAL)}
+        for block in content
+    ]
+    return [block for block in content if any(block.get(name) for name in CONTENT.get(block["type"], ("type",)))]
+
+
+@given(ANSWERS)
+def test_a_folded_answer_is_what_a_client_adds_up(blocks: list[Streamed]) -> None:
+    events = upstream(blocks)
+    ours = streamed(events)
+    if all(start["type"] in BLOCK_DELTAS for start, _ in blocks):
+        check_message_stream(ours)
+    assert essential(folded(events)) == essential(accumulated(events))
+    assert essential(accumulated(ours)) == essential(accumulated(events))
+    assert essential(folded(ours)) == essential(accumulated(ours))
+
+
+CALLED = {"id": "srvtoolu_1", "name": "web_search", "input": {}}
+PARTS = [{"type": "input_json_delta", "partial_json": text} for text in ('{"query":', '"rust"}')]
+
+
+@pytest.mark.parametrize(
+    ("start", "deltas", "expected"),
+    [
+        ({"text": "a"}, [{"type": "text_delta", "text": "b"}], {"text": "ab"}),
+        (
+            {"text": ""},
+            [{"type": "text_delta", "text": "a"}, *[{"type": "citations_delta", "citation": CITATION}] * 2],
+            {"text": "a", "citations": [CITATION] * 2},
+        ),
+        ({"text": "", "citations": [CITATION]}, [], {"text": "", "citations": [CITATION]}),
+        (
+            {"thinking": "", "signature": "given"},
+            [{"type": "thinking_delta", "thinking": "hm"}],
+            {"thinking": "hm", "signature": "given"},
+        ),
+        (
+            {"thinking": "hm", "signature": "given"},
+            [{"type": "signature_delta", "signature": "later"}],
+            {"thinking": "hm", "signature": "later"},
+        ),
+        ({"data": "x"}, [], {"data": "x"}),
+        (CALLED, PARTS, {**CALLED, "input": {"query": "rust"}}),
+        ({**CALLED, "input": {"query": "rust"}}, [], {**CALLED, "input": {"query": "rust"}}),
+        ({**CALLED, "input": {"query": "go"}}, PARTS, {**CALLED, "input": {"query": "rust"}}),
+    ],
+)
+def test_no_delta_is_lost(start: Block, deltas: list[Block], expected: Block) -> None:
+    kinds = {"text": "text", "thinking": "thinking", "data": "redacted_thinking", "id": "server_tool_use"}
+    kind = {"type": next(kinds[member] for member in start)}
+    ours = streamed(upstream([({**kind, **start}, deltas)]))
+    check_message_stream(ours)
+    assert folded(ours) == [{**kind, **expected}]
+
+
+def test_the_input_of_an_unknown_call_is_folded() -> None:
+    call = {"type": "mcp_tool_use", "id": "a", "name": "f", "server_name": "s", "input": {}}
+    assert folded(streamed(upstream([(call, PARTS)]))) == [{**call, "input": {"query": "rust"}}]
+
+
+def test_deltas_of_another_block_do_not_count() -> None:
+    deltas = [{"type": "thinking_delta", "thinking": "hm"}, *PARTS, {"type": "future_delta"}]
+    assert folded(upstream([({"type": "text", "text": "a"}, deltas)])) == [{"type": "text", "text": "a"}]
+
+
+def test_the_checker_of_streams_knows_the_same_blocks() -> None:
+    answered = {name: frozenset(delta.name for delta in row.deltas) for name, row in BLOCKS.items() if row.answers}
+    assert answered == BLOCK_DELTAS
+
+
+@pytest.mark.parametrize("kind", KEEPALIVES)
+def test_keepalives_change_nothing(kind: str) -> None:
+    start = BLOCKS[kind].start(id="a", name="f")
+    quiet, busy = upstream([(start, [])]), upstream([(start, [KEEPALIVES[kind]])])
+    assert folded(busy) == folded(quiet)
+    assert accumulated(busy) == accumulated(quiet)
