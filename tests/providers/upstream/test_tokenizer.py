@@ -59,9 +59,9 @@ async def test_texts_have_the_known_number_of_tokens(tokenizer: Tokenizer, text:
 
 @pytest.mark.parametrize("text", [" " * 3_000_000, "\t" * 2_000_000, "\n" * 2_000_000, "x" * 1_000_000, "\ud800" * 10])
 async def test_texts_that_break_encoders_are_counted(tokenizer: Tokenizer, text: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert await tokenizer.run(lambda length: length(text)) > 0
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 async def test_the_loop_goes_on_while_a_count_runs(tokenizer: Tokenizer) -> None:
