@@ -11,7 +11,6 @@ sign-in services share, and a folder for each upstream with its accounts, header
 """
 
 from proxy.sandbox.p1.options import P1Options
-from proxy.sandbox.p1.quota import Quota
 from proxy.sandbox.p1.socket.sockets import Limits
 from proxy.sandbox.p1.state import P1
 from proxy.sandbox.p2.options import P2Options
@@ -22,6 +21,7 @@ from proxy.sandbox.recorder import Received
 from proxy.sandbox.server import Sandbox
 from proxy.sandbox.simulators import FAULTS, SIMULATORS
 from proxy.sandbox.standalone import run_alone
+from proxy.sandbox.wires.responses.quota import Quota
 
 __all__ = [
     "FAULTS",

@@ -2,6 +2,7 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
+from families import FAMILIES, Asker
 from p1_sandbox_client import Client
 from p1_socket_client import SocketClient
 from p2_sandbox_client import P2Client
@@ -40,3 +41,12 @@ def kimi(sandbox: Sandbox, session: aiohttp.ClientSession) -> P2Client:
 @pytest.fixture
 def go(sandbox: Sandbox, session: aiohttp.ClientSession) -> P4Client:
     return P4Client(sandbox, session)
+
+
+CLIENTS = {"p1": Client, "p2": P2Client, "p4": P4Client}
+
+
+@pytest.fixture(params=FAMILIES, ids=str)
+def asker(request: pytest.FixtureRequest, sandbox: Sandbox, session: aiohttp.ClientSession) -> Asker:
+    """Every upstream on every wire; `indirect` names fewer."""
+    return Asker(request.param, CLIENTS[request.param.label](sandbox, session))

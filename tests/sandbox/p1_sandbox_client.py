@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import aiohttp
-from raw_client import RawClient, RawReply
+from raw_client import RawClient
 
 from proxy.sandbox import Sandbox
 
@@ -76,26 +76,8 @@ def lite(*items: dict[str, Any], tools: list[dict[str, Any]] | None = None, **me
 THINKING = {"reasoning": {"effort": "high", "summary": "auto"}, "include": ["reasoning.encrypted_content"]}
 
 
-class Reply(RawReply):
-    """What is read of Responses events."""
-
-    @property
-    def final(self) -> dict[str, Any]:
-        return self.events[-1]["response"]
-
-    @property
-    def items(self) -> list[dict[str, Any]]:
-        return [event["item"] for event in self.of("response.output_item.done")]
-
-    @property
-    def text(self) -> str:
-        return "".join(event["delta"] for event in self.of("response.output_text.delta"))
-
-
-class Client(RawClient[Reply]):
+class Client(RawClient):
     """One session and one signed-in account."""
-
-    reply = Reply
 
     def __init__(self, sandbox: Sandbox, session: aiohttp.ClientSession) -> None:
         super().__init__(sandbox, session, sandbox.settings()["PROXY_P1_BASE_URL"])

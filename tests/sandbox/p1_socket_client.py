@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
-from p1_sandbox_client import LITE, Client, Reply, full
+from p1_sandbox_client import LITE, Client, full
+from raw_client import Reply
 from yarl import URL
 
 BETA = "responses_websockets=2026-02-06"

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import aiohttp
-from raw_client import RawClient, RawReply
+from raw_client import RawClient, Reply
 
 from proxy.sandbox import Sandbox
 
@@ -74,62 +74,18 @@ def chat(*messages: dict[str, Any], **members: Any) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
 
 
-class ChatReply(RawReply):
-    """What is read of chunks."""
-
-    @property
-    def deltas(self) -> list[dict[str, Any]]:
-        return [event["choices"][0]["delta"] for event in self.events if event.get("choices")]
-
-    @property
-    def text(self) -> str:
-        return "".join(delta.get("content") or "" for delta in self.deltas)
-
-    @property
-    def thought(self) -> str:
-        return "".join(delta.get("reasoning_content") or "" for delta in self.deltas)
-
-    @property
-    def fragments(self) -> list[dict[str, Any]]:
-        return [fragment for delta in self.deltas for fragment in delta.get("tool_calls") or ()]
-
-    @property
-    def calls(self) -> list[tuple[str, Any]]:
-        """Name and arguments of each, put together by index as a client does."""
-        slots: dict[int, list[str]] = {}
-        for fragment in self.fragments:
-            slot = slots.setdefault(fragment["index"], ["", ""])
-            slot[0] += fragment["function"].get("name", "")
-            slot[1] += fragment["function"].get("arguments", "")
-        return [(name, json.loads(arguments)) for name, arguments in slots.values()]
-
-    @property
-    def ids(self) -> list[str]:
-        return [fragment["id"] for fragment in self.fragments if "id" in fragment]
-
-    @property
-    def finish(self) -> list[str]:
-        choices = [choice for event in self.events for choice in event.get("choices") or ()]
-        return [choice["finish_reason"] for choice in choices if choice.get("finish_reason")]
-
-    @property
-    def done(self) -> bool:
-        return b"data: [DONE]\n\n" in self.data.replace(b"\r", b"")
-
-    def replay(self, **changes: Any) -> dict[str, Any]:
-        """The assistant message that a client sends back."""
-        calls = [
-            call(call_id, name, json.dumps(arguments))
-            for call_id, (name, arguments) in zip(self.ids, self.calls, strict=True)
-        ]
-        message = {"role": "assistant", "content": self.text or None, "reasoning_content": self.thought}
-        return {**message, "tool_calls": calls, **changes} if calls else {**message, **changes}
+def replay(reply: Reply, **changes: Any) -> dict[str, Any]:
+    """The assistant message that a client sends back."""
+    calls = [
+        call(call_id, name, json.dumps(arguments))
+        for call_id, (name, arguments) in zip(reply.ids, reply.calls, strict=True)
+    ]
+    message = {"role": "assistant", "content": reply.text or None, "reasoning_content": reply.thought}
+    return {**message, "tool_calls": calls, **changes} if calls else {**message, **changes}
 
 
-class P2Client(RawClient[ChatReply]):
+class P2Client(RawClient):
     """One session and one signed-in device."""
-
-    reply = ChatReply
 
     def __init__(self, sandbox: Sandbox, session: aiohttp.ClientSession) -> None:
         super().__init__(sandbox, session, sandbox.settings()["PROXY_P2_BASE_URL"])

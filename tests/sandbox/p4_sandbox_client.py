@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import aiohttp
-from p2_sandbox_client import ChatReply, user
+from p2_sandbox_client import user
 from raw_client import RawClient
 
 from proxy.sandbox import Sandbox
@@ -64,45 +63,8 @@ def go_responses(*items: dict[str, Any], **members: Any) -> dict[str, Any]:
 BODIES = {"chat": go_chat, "messages": go_messages, "responses": go_responses}
 
 
-class GoReply(ChatReply):
-    """Chunks or Messages events; what is read of Responses events is in the final one."""
-
-    @property
-    def block_deltas(self) -> list[dict[str, Any]]:
-        return [event["delta"] for event in self.of("content_block_delta")]
-
-    @property
-    def said(self) -> str:
-        """The text, on whatever wire."""
-        if any("choices" in event for event in self.events):
-            return self.text
-        blocks = "".join(delta.get("text", "") for delta in self.block_deltas)
-        return blocks + "".join(event["delta"] for event in self.of("response.output_text.delta"))
-
-    @property
-    def blocks(self) -> list[dict[str, Any]]:
-        """The content blocks of Messages events, put together as a client does."""
-        blocks: dict[int, dict[str, Any]] = {}
-        inputs: dict[int, str] = {}
-        for event in self.events:
-            if event["type"] == "content_block_start":
-                blocks[event["index"]] = dict(event["content_block"])
-            elif event["type"] == "content_block_delta":
-                delta, block = event["delta"], blocks[event["index"]]
-                for name in ("text", "thinking", "signature"):
-                    if name in delta:
-                        block[name] = block[name] + delta[name]
-                if "partial_json" in delta:
-                    inputs[event["index"]] = inputs.get(event["index"], "") + delta["partial_json"]
-        for index, text in inputs.items():
-            blocks[index]["input"] = json.loads(text)
-        return list(blocks.values())
-
-
-class P4Client(RawClient[GoReply]):
+class P4Client(RawClient):
     """One session and one key. The wire is that of the body."""
-
-    reply = GoReply
 
     def __init__(self, sandbox: Sandbox, session: aiohttp.ClientSession) -> None:
         super().__init__(sandbox, session, sandbox.settings()["PROXY_P4_BASE_URL"])

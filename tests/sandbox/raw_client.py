@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import aiohttp
 
@@ -15,8 +15,11 @@ from proxy.sandbox.wires.refusal import Refused
 
 
 @dataclass
-class RawReply:
-    """`broken` is the error with which the body ended, if it did not end well."""
+class Reply:
+    """`broken` is the error with which the body ended, if it did not end well.
+
+    The first properties read any wire; the others what their wire alone has.
+    """
 
     status: int
     headers: Any
@@ -33,16 +36,127 @@ class RawReply:
         return [event["type"] for event in self.events]
 
     def of(self, kind: str) -> list[dict[str, Any]]:
-        return [event for event in self.events if event["type"] == kind]
+        return [event for event in self.events if event.get("type") == kind]
+
+    @property
+    def pieces(self) -> list[tuple[str, str]]:
+        """Every delta of thinking, text or a call, and what it says."""
+        found = []
+        for event in self.events:
+            for delta in [choice["delta"] for choice in event.get("choices") or ()]:
+                found += [(kind, delta[name]) for name, kind in CHAT_DELTAS.items() if delta.get(name)]
+                fragments = [one["function"].get("arguments") for one in delta.get("tool_calls") or ()]
+                found += [("call", arguments) for arguments in fragments if arguments]
+            if event.get("type") in RESPONSES_DELTAS:
+                found.append((RESPONSES_DELTAS[event["type"]], event["delta"]))
+        for delta in self.block_deltas:
+            found += [(kind, delta[name]) for name, kind in MESSAGES_DELTAS.items() if name in delta]
+        return found
+
+    def _said(self, kind: str) -> str:
+        return "".join(piece for one, piece in self.pieces if one == kind)
+
+    @property
+    def text(self) -> str:
+        return self._said("text")
+
+    @property
+    def thought(self) -> str:
+        return self._said("thinking")
+
+    @property
+    def calls(self) -> list[tuple[str, Any]]:
+        """Name and arguments of each, put together as a client does."""
+        blocks = [(block["name"], block["input"]) for block in self.blocks if block["type"] == "tool_use"]
+        items = [(item["name"], json.loads(item["arguments"])) for item in self.items if "arguments" in item]
+        slots: dict[int, list[str]] = {}
+        for fragment in self.fragments:
+            slot = slots.setdefault(fragment["index"], ["", ""])
+            slot[0] += fragment["function"].get("name", "")
+            slot[1] += fragment["function"].get("arguments", "")
+        return [*blocks, *items, *((name, json.loads(arguments)) for name, arguments in slots.values())]
+
+    @property
+    def ids(self) -> list[str]:
+        """Those of the calls."""
+        blocks = [block["id"] for block in self.blocks if block["type"] == "tool_use"]
+        items = [item["call_id"] for item in self.items if "call_id" in item]
+        return [*blocks, *items, *(fragment["id"] for fragment in self.fragments if "id" in fragment)]
+
+    @property
+    def ended(self) -> bool:
+        """Whether the answer came to a good end."""
+        last = {"message_stop", "response.completed", "response.incomplete"}
+        return self.done or any(event.get("type") in last for event in self.events)
+
+    # Responses
+
+    @property
+    def final(self) -> dict[str, Any]:
+        return self.events[-1]["response"]
+
+    @property
+    def items(self) -> list[dict[str, Any]]:
+        return [event["item"] for event in self.of("response.output_item.done")]
+
+    # chat completions
+
+    @property
+    def deltas(self) -> list[dict[str, Any]]:
+        return [event["choices"][0]["delta"] for event in self.events if event.get("choices")]
+
+    @property
+    def fragments(self) -> list[dict[str, Any]]:
+        return [fragment for delta in self.deltas for fragment in delta.get("tool_calls") or ()]
+
+    @property
+    def finish(self) -> list[str]:
+        choices = [choice for event in self.events for choice in event.get("choices") or ()]
+        return [choice["finish_reason"] for choice in choices if choice.get("finish_reason")]
+
+    @property
+    def done(self) -> bool:
+        return b"data: [DONE]\n\n" in self.data.replace(b"\r", b"")
+
+    # Messages
+
+    @property
+    def block_deltas(self) -> list[dict[str, Any]]:
+        return [event["delta"] for event in self.of("content_block_delta")]
+
+    @property
+    def blocks(self) -> list[dict[str, Any]]:
+        """The content blocks, put together as a client does."""
+        blocks: dict[int, dict[str, Any]] = {}
+        inputs: dict[int, str] = {}
+        for event in self.events:
+            if event.get("type") == "content_block_start":
+                blocks[event["index"]] = dict(event["content_block"])
+            elif event.get("type") == "content_block_delta":
+                delta, block = event["delta"], blocks.get(event["index"], {})
+                for name in ("text", "thinking", "signature"):
+                    if name in delta:
+                        block[name] = block[name] + delta[name]
+                if "partial_json" in delta:
+                    inputs[event["index"]] = inputs.get(event["index"], "") + delta["partial_json"]
+        for index, text in inputs.items():
+            blocks[index]["input"] = json.loads(text)
+        return list(blocks.values())
 
 
-R = TypeVar("R", bound=RawReply)
+CHAT_DELTAS = {"reasoning_content": "thinking", "content": "text"}
+
+MESSAGES_DELTAS = {"thinking": "thinking", "text": "text", "partial_json": "call"}
+
+RESPONSES_DELTAS = {
+    "response.reasoning_summary_text.delta": "thinking",
+    "response.output_text.delta": "text",
+    "response.function_call_arguments.delta": "call",
+}
 
 
-class RawClient(Generic[R]):
+class RawClient:
     """One session, one address."""
-
-    reply: type[R]
 
     def __init__(self, sandbox: Sandbox, session: aiohttp.ClientSession, url: str) -> None:
         self.sandbox = sandbox
@@ -65,7 +179,7 @@ class RawClient(Generic[R]):
             self.address(body), data=data, headers=sent, skip_auto_headers=left_out, allow_redirects=False
         )
 
-    async def ask(self, body: Any, headers: dict[str, str | None] | None = None) -> R:
+    async def ask(self, body: Any, headers: dict[str, str | None] | None = None) -> Reply:
         """The whole answer, however it ends."""
         async with self.post(body, headers) as response:
             data, broken = b"", None
@@ -74,7 +188,7 @@ class RawClient(Generic[R]):
                     data += chunk
             except (aiohttp.ClientError, ConnectionError) as error:
                 broken = error
-            reply = self.reply(response.status, response.headers, data, broken)
+            reply = Reply(response.status, response.headers, data, broken)
         if response.content_type == "text/event-stream":
             reply.events = list(parse(data))
         return reply

@@ -247,7 +247,7 @@ async def test_behind_the_last_event_nobody_waits(live: Live, then: str) -> None
     assert live.watcher.last[-1] == Completed(200)
 
 
-@with_live(openai_routes=True, timers=StreamTimers(stall=0.2))
+@with_live(openai_routes=True, tuning=(StreamTimers(stall=0.2),))
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 async def test_a_client_that_reads_nothing_is_given_up(live: Live, stream: bool) -> None:
     item = {"type": "response.output_item.done", "item": {"type": "message", "id": "m", "text": "x" * 4_000_000}}

@@ -7,9 +7,9 @@ from itertools import count
 from typing import Any
 
 from proxy.core.blocks import SIGNATURE_DELTA, THINKING, THINKING_DELTA
+from proxy.core.convert.responses_signatures import encode_signature
 from proxy.core.messages import MessageStream
 from proxy.core.reducer import AnswerPolicy
-from proxy.core.signatures import encode_signature
 
 
 class ReasoningItems:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from proxy.sandbox.p1.tokens import TokenBook
-from proxy.sandbox.wires.refusal import Refused, detail, invalid
+from proxy.sandbox.wires.field_checks import Checked, Table, check, fits, one_of, optional, required
+from proxy.sandbox.wires.refusal import Refused, bare, detail
 
 LITE_HEADER = "x-openai-internal-codex-responses-lite"
 LITE_MARKER = "ws_request_header_x_openai_internal_codex_responses_lite"
@@ -28,60 +29,25 @@ def check_account(headers: Mapping[str, str], tokens: TokenBook) -> None:
 
 
 def token_expired() -> Refused:
-    return Refused(
-        401,
-        {
-            "error": {
-                "message": "Provided authentication token is expired. Please try signing in again.",
-                "type": None,
-                "code": "token_expired",
-                "param": None,
-            },
-            "status": 401,
-        },
-    )
+    words = "Provided authentication token is expired. Please try signing in again."
+    error = {"message": words, "type": None, "code": "token_expired", "param": None}
+    return Refused(401, {"error": error, "status": 401})
 
 
 def check_format(headers: Mapping[str, str], accept: str) -> None:
     """JSON in, `accept` out, and what every request must have."""
-    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise detail("Unsupported Media Type", 415)
-    offered = {part.partition(";")[0].strip().lower() for part in headers.get("accept", "").split(",")}
-    if accept not in offered:
-        raise detail(f"Not Acceptable: {accept} expected", 406)
-    _check_client(headers)
-    if SOCKET_BETA in headers.get("openai-beta", ""):
-        raise detail("openai-beta: responses_websockets is for the upgrade only")
+    check(headers, _FORMAT, accept)
 
 
 def check_upgrade(headers: Mapping[str, str]) -> None:
     """The beta that sockets are, what every request must have, and nothing that belongs to a body."""
-    if f"{SOCKET_BETA}=" not in headers.get("openai-beta", ""):
-        raise detail("Missing required header: openai-beta: responses_websockets=<version>")
-    _check_client(headers)
-    for name in ("content-type", "content-encoding"):
-        if name in headers:
-            raise detail(f"Unexpected header: {name}")
-    if "text/event-stream" in headers.get("accept", ""):
-        raise detail("Not Acceptable: text/event-stream is for HTTP only", 406)
-    is_lite(headers)
-
-
-def _check_client(headers: Mapping[str, str]) -> None:
-    """A named client, and the session header in its one good spelling."""
-    if not headers.get("originator", "").strip():
-        raise detail("Missing required header: originator")
-    if "session_id" in headers:
-        # intermediaries drop names with an underscore, and with them the cache affinity
-        raise detail("Unknown header: session_id. Did you mean session-id?")
+    check(headers, _UPGRADE)
 
 
 def is_lite(headers: Mapping[str, str]) -> bool:
     """Whether the request is on the lite lane."""
-    value = headers.get(LITE_HEADER)
-    if value not in (None, "true"):
-        raise detail(f"Invalid value for header {LITE_HEADER}: {value}")
-    return value is not None
+    check(headers, (_LITE,))
+    return LITE_HEADER in headers
 
 
 def is_vendor_client(headers: Mapping[str, str]) -> bool:
@@ -90,6 +56,48 @@ def is_vendor_client(headers: Mapping[str, str]) -> bool:
     return originator in VENDOR_CLIENTS and headers.get("user-agent", "").partition("/")[0] == originator
 
 
-def check_model_lane(model: str, *, exists: bool) -> None:
-    if not exists:
-        raise invalid(f"Model not found {model}", status=404, code="model_not_found", param="model")
+def _kind(value: str | None) -> str:
+    return (value or "").partition(";")[0].strip().lower()
+
+
+def _not_accepted(value: str | None, checked: Checked) -> str | None:
+    return None if checked.rules in map(_kind, (value or "").split(",")) else str(checked.rules)
+
+
+_NOT_JSON = bare("Unsupported Media Type", 415)
+_NEVER = fits(lambda _value: False)
+_LITE = optional(LITE_HEADER, one_of("true"), bare(f"Invalid value for header {LITE_HEADER}: {{value}}"))
+
+#: A named client, and the session header in its one good spelling.
+_CLIENT: Table = (
+    required("originator", fits(lambda value: (value or "").strip()), bare("Missing required header: originator")),
+    # intermediaries drop names with an underscore, and with them the cache affinity
+    optional("session_id", _NEVER, bare("Unknown header: session_id. Did you mean session-id?")),
+)
+
+_FORMAT: Table = (
+    required("content-type", fits(lambda value: _kind(value) == "application/json"), _NOT_JSON),
+    required("accept", _not_accepted, bare("Not Acceptable: {expected} expected", 406)),
+    *_CLIENT,
+    optional(
+        "openai-beta",
+        fits(lambda value: SOCKET_BETA not in value),
+        bare("openai-beta: responses_websockets is for the upgrade only"),
+    ),
+)
+
+_UPGRADE: Table = (
+    required(
+        "openai-beta",
+        fits(lambda value: f"{SOCKET_BETA}=" in (value or "")),
+        bare("Missing required header: openai-beta: responses_websockets=<version>"),
+    ),
+    *_CLIENT,
+    *(optional(name, _NEVER, bare(f"Unexpected header: {name}")) for name in ("content-type", "content-encoding")),
+    optional(
+        "accept",
+        fits(lambda value: "text/event-stream" not in value),
+        bare("Not Acceptable: text/event-stream is for HTTP only", 406),
+    ),
+    _LITE,
+)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from proxy.sandbox.p1.quota import Quota
 from proxy.sandbox.p1.socket.sockets import Limits
 from proxy.sandbox.upstream import Options
+from proxy.sandbox.wires.responses.quota import Quota
 
 
 @dataclass(slots=True)

@@ -13,14 +13,73 @@ from proxy.sandbox.p1.headers import check_account, check_format
 from proxy.sandbox.p1.state import P1
 from proxy.sandbox.recorder import receive
 from proxy.sandbox.upstream import refusals_noted
-from proxy.sandbox.wires.checking import missing
-from proxy.sandbox.wires.refusal import detail, invalid
+from proxy.sandbox.wires.field_checks import (
+    Checked,
+    Each,
+    Fault,
+    Inside,
+    Known,
+    Table,
+    check,
+    fits,
+    one_of,
+    optional,
+    required,
+)
+from proxy.sandbox.wires.refusal import Refusal, bare
 from proxy.sandbox.wires.responses.input_checks import check_message
 
-_TOP_LEVEL = frozenset({"id", "model", "input", "commands", "settings", "max_output_tokens"})
-_SETTINGS = frozenset({"filters", "allowed_callers", "external_web_access"})
-_QUERY = frozenset({"q", "domains", "recency"})
 _FILTERS = ("allowed_domains", "blocked_domains")
+
+
+def _is_domain_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
+
+
+def _has_good_filters(settings: Any) -> bool:
+    """Left out rather than empty."""
+    filters = settings.get("filters", {"allowed_domains": ["any"]})
+    known = isinstance(filters, dict) and bool(filters) and set(filters) <= set(_FILTERS)
+    return known and all(_is_domain_list(domains) for domains in filters.values())
+
+
+def _is_plain(member: str, kind: type) -> Fault:
+    """The member is of this type where it is there; null is not."""
+    return fits(lambda item: isinstance(item.get(member, kind()), kind))
+
+
+def _same_session(search_id: Any, seen: Checked) -> str | None:
+    """The rules are the headers here."""
+    return None if seen.rules.get("session-id", search_id) == search_id else ""
+
+
+_TYPE = Refusal("Invalid type for '{where}'.", "invalid_type")
+_EMPTY = Refusal("Invalid 'input': expected a non-empty list.", "invalid_value")
+_NO_MESSAGE = Refusal("Invalid '{here}': expected a message.", "invalid_value", "input")
+_IS_MESSAGE = fits(lambda item: isinstance(item, dict) and item.get("type") == "message")
+_IS_FILLED = fits(lambda query: isinstance(query, str) and query.strip())
+
+_SETTINGS: Table = (
+    Known("filters allowed_callers external_web_access"),
+    required("", _is_plain("external_web_access", bool), _TYPE.about("{here}"), at="external_web_access"),
+    required("", fits(_has_good_filters), Refusal("Invalid '{where}'.", "invalid_value"), at="filters"),
+)
+
+_SEARCH: Table = (
+    required("", "object", bare("Invalid JSON body")),
+    Known("id model input commands settings max_output_tokens"),
+    required("id", "filled"),
+    required("id", _same_session, bare("session-id does not match the id of the search")),
+    required("model", one_of(*MODELS), bare("Model not found {value}", 404)),
+    required("", _is_plain("max_output_tokens", int), _TYPE, at="max_output_tokens"),
+    # messages only; left out rather than empty
+    optional("input", "filled list", _EMPTY),
+    Each("input", (required("", _IS_MESSAGE, _NO_MESSAGE), lambda item, where, _: check_message(item, where))),
+    required("commands.search_query", "filled list"),
+    Each("commands.search_query", (required("q", _IS_FILLED), Known("q domains recency"))),
+    required("settings.allowed_callers", fits(lambda callers: callers == ["direct"])),
+    Inside("settings", _SETTINGS),
+)
 
 
 async def serve_search(p1: P1, request: web.Request) -> web.StreamResponse:
@@ -31,72 +90,9 @@ async def serve_search(p1: P1, request: web.Request) -> web.StreamResponse:
         with refusals_noted(seen):
             check_account(request.headers, p1.tokens)
             check_format(request.headers, "application/json")
-            _check(request.headers, seen.body)
+            check(seen.body, _SEARCH, request.headers)
         seen.status = 200
         return web.json_response(_results(seen.body))
-
-
-def _check(headers: Mapping[str, str], body: Any) -> None:
-    if not isinstance(body, dict):
-        raise detail("Invalid JSON body")
-    _only(body, _TOP_LEVEL, "")
-    if not isinstance(body.get("id"), str) or not body["id"]:
-        raise missing("id")
-    if headers.get("session-id", body["id"]) != body["id"]:
-        raise detail("session-id does not match the id of the search")
-    if body.get("model") not in MODELS:
-        raise detail(f"Model not found {body.get('model')}", 404)
-    if not isinstance(body.get("max_output_tokens", 1), int):
-        raise invalid("Invalid type for 'max_output_tokens'.", code="invalid_type", param="max_output_tokens")
-    _check_input(body.get("input"))
-    _check_commands(body.get("commands"))
-    _check_settings(body.get("settings"))
-
-
-def _check_input(items: Any) -> None:
-    """Messages only; left out rather than empty."""
-    if items is None:
-        return
-    if not isinstance(items, list) or not items:
-        raise invalid("Invalid 'input': expected a non-empty list.", code="invalid_value", param="input")
-    for index, item in enumerate(items):
-        if not isinstance(item, dict) or item.get("type") != "message":
-            raise invalid(f"Invalid 'input[{index}]': expected a message.", code="invalid_value", param="input")
-        check_message(item, f"input[{index}]")
-
-
-def _check_commands(commands: Any) -> None:
-    queries = commands.get("search_query") if isinstance(commands, dict) else None
-    if not isinstance(queries, list) or not queries:
-        raise missing("commands.search_query")
-    for query in queries:
-        if not isinstance(query, dict) or not isinstance(query.get("q"), str) or not query["q"].strip():
-            raise missing("commands.search_query[].q")
-        _only(query, _QUERY, "commands.search_query[].")
-
-
-def _check_settings(settings: Any) -> None:
-    if not isinstance(settings, dict) or settings.get("allowed_callers") != ["direct"]:
-        raise missing("settings.allowed_callers")
-    _only(settings, _SETTINGS, "settings.")
-    if not isinstance(settings.get("external_web_access", True), bool):
-        raise invalid("Invalid type for 'settings.external_web_access'.", code="invalid_type", param="settings")
-    if "filters" not in settings:
-        return
-    filters = settings["filters"]
-    lists = isinstance(filters, dict) and bool(filters) and set(filters) <= set(_FILTERS)
-    if not lists or not all(_is_domain_list(domains) for domains in filters.values()):
-        raise invalid("Invalid 'settings.filters'.", code="invalid_value", param="settings.filters")
-
-
-def _is_domain_list(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
-
-
-def _only(value: Mapping[str, Any], allowed: frozenset[str], where: str) -> None:
-    for name in value:
-        if name not in allowed:
-            raise invalid(f"Unknown parameter: '{where}{name}'.", code="unknown_parameter", param=f"{where}{name}")
 
 
 def _results(body: Mapping[str, Any]) -> dict[str, Any]:

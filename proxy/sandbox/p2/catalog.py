@@ -10,7 +10,7 @@ from proxy.sandbox.wires.chat.checks import ChatRules
 _ALL_MEDIA = ("image_url", "video_url")
 
 
-class KimiModel(NamedTuple):
+class P2Model(NamedTuple):
     """`always_thinks`: a request cannot switch it off. `third`: of the third generation, which has no system role."""
 
     title: str
@@ -26,28 +26,27 @@ _CODE_EFFORTS = ("low", "medium", "high")
 _K3_EFFORTS = ("low", "high", "max")
 
 MODELS = {
-    "kimi-for-coding": KimiModel("Kimi For Coding", 262_144, _CODE_EFFORTS, "medium"),
-    "kimi-for-coding-highspeed": KimiModel("Kimi For Coding Highspeed", 262_144, _CODE_EFFORTS, "medium"),
-    "k3": KimiModel("Kimi K3", 1_048_576, _K3_EFFORTS, "high", always_thinks=True, third=True),
-    "k3-256k": KimiModel(
+    "kimi-for-coding": P2Model("Kimi For Coding", 262_144, _CODE_EFFORTS, "medium"),
+    "kimi-for-coding-highspeed": P2Model("Kimi For Coding Highspeed", 262_144, _CODE_EFFORTS, "medium"),
+    "k3": P2Model("Kimi K3", 1_048_576, _K3_EFFORTS, "high", always_thinks=True, third=True),
+    "k3-256k": P2Model(
         "Kimi K3 256K", 262_144, _K3_EFFORTS, "high", always_thinks=True, third=True, media=("image_url",)
     ),
 }
 
 
-def thinks(model: KimiModel, body: Mapping[str, Any]) -> bool:
+def thinks(model: P2Model, body: Mapping[str, Any]) -> bool:
     """On unless it is switched off, where it can be: also when the request does not speak of it."""
     return model.always_thinks or (body.get("thinking") or {}).get("type") != "disabled"
 
 
-def rules_for(model: KimiModel, *, thinking: bool, one_effort: bool) -> ChatRules:
+def rules_for(model: P2Model, *, thinking: bool, one_effort: bool) -> ChatRules:
     """What the model demands of a request that makes it think, or not."""
-    forcible = ("required",) if model.third else ()
+    forced = ("specified",) if model.third else ("specified", "required")
     return ChatRules(
-        thinking=thinking,
-        recalls_thoughts="calls",
-        forcible=forcible,
-        system_role=not model.third,
+        recalls_of_calls=thinking,
+        unforcible=forced if thinking else (),
+        no_system_role=model.third,
         typed_schemas=True,
         filled_texts=True,
         filled_content=True,
@@ -63,7 +62,7 @@ def listed_models() -> dict[str, Any]:
     return {"object": "list", "data": [_entry(name, model) for name, model in MODELS.items()]}
 
 
-def _entry(name: str, model: KimiModel) -> dict[str, Any]:
+def _entry(name: str, model: P2Model) -> dict[str, Any]:
     return {
         "id": name,
         "object": "model",

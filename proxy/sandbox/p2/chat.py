@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from proxy.sandbox.model.reply import Called
-from proxy.sandbox.p2.catalog import MODELS, KimiModel, rules_for, thinks
+from proxy.sandbox.p2.catalog import MODELS, P2Model, rules_for, thinks
 from proxy.sandbox.p2.failures import HTTP_FAULTS
 from proxy.sandbox.p2.headers import check_caller
 from proxy.sandbox.p2.state import P2
@@ -49,7 +49,7 @@ def _prepare(p2: P2, request: web.Request, body: Any) -> Prepared:
     return Prepared(wire, answer, instead=instead)
 
 
-def _model(body: Mapping[str, Any]) -> KimiModel:
+def _model(body: Mapping[str, Any]) -> P2Model:
     name = body.get("model")
     if not isinstance(name, str) or name not in MODELS:
         raise invalid(f"Not found the model {name} or Permission denied", status=404, kind="resource_not_found_error")
@@ -62,7 +62,7 @@ def _reworded(refused: Refused) -> Refused:
     return Refused(refused.status, {"error": {"message": error["message"], "type": error["type"], "code": None}})
 
 
-def _answer(p2: P2, body: dict[str, Any], model: KimiModel, *, thinking: bool) -> ChatAnswer:
+def _answer(p2: P2, body: dict[str, Any], model: P2Model, *, thinking: bool) -> ChatAnswer:
     asked = body.get("reasoning_effort") or (body.get("thinking") or {}).get("effort") or model.default_effort
     ask = read_chat(body, effort=asked if thinking else None, system_role=not model.third)
     made = sum(isinstance(entry, Called) for entry in ask.entries)

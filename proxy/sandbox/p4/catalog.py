@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from proxy.sandbox.wires.chat.checks import ChatRules
 
 
-class GoModel(NamedTuple):
+class P4Model(NamedTuple):
     """`wires` it is served on, `inputs` it takes beside text; errors come from its `vendor`."""
 
     vendor: str
@@ -20,42 +20,42 @@ class GoModel(NamedTuple):
 _VISUAL = ("image", "video")
 
 MODELS = {
-    "glm-5.3-flash": GoModel("Z.AI", ("chat",), 1_000_000, (*_VISUAL, "pdf")),
-    "glm-5.3": GoModel("Z.AI", ("chat",), 1_000_000),
-    "glm-5.2": GoModel("Z.AI", ("chat",), 1_000_000),
-    "glm-5.1": GoModel("Z.AI", ("chat",), 202_752),
-    "glm-5": GoModel("Z.AI", ("chat",), 202_752),
-    "kimi-k3": GoModel("Moonshot AI", ("chat",), 1_048_576, _VISUAL),
-    "kimi-k2.7-code": GoModel("Moonshot AI", ("chat",), 262_144, _VISUAL),
-    "kimi-k2.6": GoModel("Moonshot AI", ("chat",), 262_144, _VISUAL),
-    "kimi-k2.5": GoModel("Moonshot AI", ("chat",), 262_144, _VISUAL),
-    "deepseek-v4-pro": GoModel("DeepSeek", ("chat",), 1_000_000),
-    "deepseek-v4-flash": GoModel("DeepSeek", ("chat",), 1_000_000),
-    "deepseek-v4-flash-vision-exp": GoModel("DeepSeek", ("chat",), 1_000_000, ("image",)),
-    "deepseek-flash": GoModel("DeepSeek", ("chat",), 1_000_000),
-    "mimo-v2.5": GoModel("Xiaomi", ("chat",), 1_000_000, ("audio", *_VISUAL)),
-    "mimo-v2.5-pro": GoModel("Xiaomi", ("chat",), 1_048_576),
-    "mimo-v2-pro": GoModel("Xiaomi", ("chat",), 1_048_576),
-    "mimo-v2-omni": GoModel("Xiaomi", ("chat",), 262_144, ("image", "audio", "pdf")),
-    "hy3": GoModel("Tencent", ("chat",), 256_000),
-    "hy3-preview": GoModel("Tencent", ("chat",), 256_000),
-    "hy4-preview": GoModel("Tencent", ("chat",), 1_024_000),
-    "longcat-2.0": GoModel("Meituan", ("chat",), 1_000_000),
-    "omen-alpha": GoModel("Console Go", ("chat",), 500_000, ("image",)),
-    "grok-4.5": GoModel("xAI", ("chat", "responses"), 500_000, ("image",)),
-    "grok-4.6": GoModel("xAI", ("responses",), 500_000, ("image",)),
-    "gpt-5.6-luna": GoModel("OpenAI", ("responses",), 1_050_000, ("image", "pdf")),
-    "muse-spark-1.3-contributor": GoModel("Meta", ("responses",), 1_048_576, ("audio", "pdf", *_VISUAL)),
-    "muse-spark-1.2-contributor": GoModel("Meta", ("responses",), 1_048_576, ("audio", "pdf", *_VISUAL)),
-    "minimax-m3": GoModel("MiniMax", ("messages",), 1_000_000, _VISUAL),
-    "minimax-m2.7": GoModel("MiniMax", ("messages",), 204_800),
-    "minimax-m2.5": GoModel("MiniMax", ("messages",), 204_800),
-    "qwen3.8-max": GoModel("Alibaba", ("messages",), 1_000_000, _VISUAL),
-    "qwen3.8-flash": GoModel("Alibaba", ("messages",), 1_000_000, _VISUAL),
-    "qwen3.7-max": GoModel("Alibaba", ("messages",), 1_000_000),
-    "qwen3.7-plus": GoModel("Alibaba", ("messages",), 1_000_000, _VISUAL),
-    "qwen3.6-plus": GoModel("Alibaba", ("messages",), 1_000_000, _VISUAL),
-    "qwen3.5-plus": GoModel("Alibaba", ("messages",), 262_144, _VISUAL),
+    "glm-5.3-flash": P4Model("Z.AI", ("chat",), 1_000_000, (*_VISUAL, "pdf")),
+    "glm-5.3": P4Model("Z.AI", ("chat",), 1_000_000),
+    "glm-5.2": P4Model("Z.AI", ("chat",), 1_000_000),
+    "glm-5.1": P4Model("Z.AI", ("chat",), 202_752),
+    "glm-5": P4Model("Z.AI", ("chat",), 202_752),
+    "kimi-k3": P4Model("Moonshot AI", ("chat",), 1_048_576, _VISUAL),
+    "kimi-k2.7-code": P4Model("Moonshot AI", ("chat",), 262_144, _VISUAL),
+    "kimi-k2.6": P4Model("Moonshot AI", ("chat",), 262_144, _VISUAL),
+    "kimi-k2.5": P4Model("Moonshot AI", ("chat",), 262_144, _VISUAL),
+    "deepseek-v4-pro": P4Model("DeepSeek", ("chat",), 1_000_000),
+    "deepseek-v4-flash": P4Model("DeepSeek", ("chat",), 1_000_000),
+    "deepseek-v4-flash-vision-exp": P4Model("DeepSeek", ("chat",), 1_000_000, ("image",)),
+    "deepseek-flash": P4Model("DeepSeek", ("chat",), 1_000_000),
+    "mimo-v2.5": P4Model("Xiaomi", ("chat",), 1_000_000, ("audio", *_VISUAL)),
+    "mimo-v2.5-pro": P4Model("Xiaomi", ("chat",), 1_048_576),
+    "mimo-v2-pro": P4Model("Xiaomi", ("chat",), 1_048_576),
+    "mimo-v2-omni": P4Model("Xiaomi", ("chat",), 262_144, ("image", "audio", "pdf")),
+    "hy3": P4Model("Tencent", ("chat",), 256_000),
+    "hy3-preview": P4Model("Tencent", ("chat",), 256_000),
+    "hy4-preview": P4Model("Tencent", ("chat",), 1_024_000),
+    "longcat-2.0": P4Model("Meituan", ("chat",), 1_000_000),
+    "omen-alpha": P4Model("Console Go", ("chat",), 500_000, ("image",)),
+    "grok-4.5": P4Model("xAI", ("chat", "responses"), 500_000, ("image",)),
+    "grok-4.6": P4Model("xAI", ("responses",), 500_000, ("image",)),
+    "gpt-5.6-luna": P4Model("OpenAI", ("responses",), 1_050_000, ("image", "pdf")),
+    "muse-spark-1.3-contributor": P4Model("Meta", ("responses",), 1_048_576, ("audio", "pdf", *_VISUAL)),
+    "muse-spark-1.2-contributor": P4Model("Meta", ("responses",), 1_048_576, ("audio", "pdf", *_VISUAL)),
+    "minimax-m3": P4Model("MiniMax", ("messages",), 1_000_000, _VISUAL),
+    "minimax-m2.7": P4Model("MiniMax", ("messages",), 204_800),
+    "minimax-m2.5": P4Model("MiniMax", ("messages",), 204_800),
+    "qwen3.8-max": P4Model("Alibaba", ("messages",), 1_000_000, _VISUAL),
+    "qwen3.8-flash": P4Model("Alibaba", ("messages",), 1_000_000, _VISUAL),
+    "qwen3.7-max": P4Model("Alibaba", ("messages",), 1_000_000),
+    "qwen3.7-plus": P4Model("Alibaba", ("messages",), 1_000_000, _VISUAL),
+    "qwen3.6-plus": P4Model("Alibaba", ("messages",), 1_000_000, _VISUAL),
+    "qwen3.5-plus": P4Model("Alibaba", ("messages",), 262_144, _VISUAL),
 }
 
 #: Part of a model's name -> the efforts that it takes; other chat models ignore the member.
@@ -89,18 +89,17 @@ def chat_rules(name: str, *, thinking: bool, refuse_images: bool) -> ChatRules:
     inputs = MODELS[name].inputs
     media = tuple(f"{kind}_url" for kind in _VISUAL if kind in inputs) if refuse_images else None
     if name.startswith("kimi-"):
+        forced = ("specified",) if name == "kimi-k3" else ("specified", "required")
         return ChatRules(
-            thinking=thinking,
-            recalls_thoughts="calls",
-            forcible=("required",) if name == "kimi-k3" else (),
+            recalls_of_calls=thinking,
+            unforcible=forced if thinking else (),
             typed_schemas=True,
             filled_texts=True,
             one_effort=True,
             temperatures=(1.0,) if thinking else (0.6,),
             media=media,
         )
-    recalls = "all" if "deepseek" in name else None
-    return ChatRules(thinking=thinking, recalls_thoughts=recalls, efforts=efforts_of(name), media=media)
+    return ChatRules(recalls_of_all=thinking and "deepseek" in name, efforts=efforts_of(name), media=media)
 
 
 def listed_models(now: float) -> dict[str, Any]:

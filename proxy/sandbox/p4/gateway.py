@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from proxy.sandbox.p1.checks import TOP_LEVEL as P1_MEMBERS
 from proxy.sandbox.p4.catalog import MODELS
 from proxy.sandbox.p4.state import P4Options
-from proxy.sandbox.wires.checking import extra
-from proxy.sandbox.wires.refusal import Refused, invalid
+from proxy.sandbox.wires.field_checks import Known, Table, check
+from proxy.sandbox.wires.refusal import EXTRA, Refused, invalid
+from proxy.sandbox.wires.responses.checks import PLAIN_MEMBERS, REST, ResponsesRules
 
 SESSION = "x-opencode-session"
 
@@ -32,6 +34,17 @@ _UNTIDY = (
     "prompt_cache_key",
     "context_management",
 )
+
+
+#: What a Responses body may have at its top level, besides what P1 takes.
+_RESPONSES_MEMBERS = (
+    "max_output_tokens max_tool_calls metadata previous_response_id prompt_cache_retention safety_identifier "
+    "stream_options temperature top_logprobs top_p truncation user"
+)
+
+RESPONSES: Table = (Known(f"{P1_MEMBERS} {_RESPONSES_MEMBERS}"), *PLAIN_MEMBERS, *REST)
+
+_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def gateway_error(status: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> Refused:
@@ -101,9 +114,13 @@ def check_chat_tidiness(body: Mapping[str, Any]) -> None:
     """The rules for a chat body that is fit otherwise: no odd members, a system message in front only."""
     for name in _UNTIDY:
         if name in body:
-            raise extra(name)
+            raise EXTRA.fill(name)
     for number, message in enumerate(body["messages"]):
         if "cache_control" in message:
-            raise extra(f"messages[{number}].cache_control")
+            raise EXTRA.fill(f"messages[{number}].cache_control")
         if number and message["role"] in ("system", "developer"):
             raise invalid(f"messages[{number}]: a system message must be the first")
+
+
+def check_responses(body: Mapping[str, Any], account_id: str) -> None:
+    check(body, RESPONSES, ResponsesRules(_EFFORTS, account_id))

@@ -9,7 +9,6 @@ from aiohttp import web
 
 from proxy.core.sse import encode_events
 from proxy.sandbox.model.reply import reply
-from proxy.sandbox.p1.checks import TOP_LEVEL as P1_MEMBERS
 from proxy.sandbox.p4.catalog import MODELS, chat_rules, thinks
 from proxy.sandbox.p4.failures import HTTP_FAULTS
 from proxy.sandbox.p4.gateway import (
@@ -17,6 +16,7 @@ from proxy.sandbox.p4.gateway import (
     check_account,
     check_chat_tidiness,
     check_key,
+    check_responses,
     check_session,
     check_tidiness,
     checked_model,
@@ -38,8 +38,7 @@ from proxy.sandbox.wires.messages.answer import MessagesAnswer
 from proxy.sandbox.wires.messages.checks import check_messages
 from proxy.sandbox.wires.messages.faults import MESSAGES_FAULTS
 from proxy.sandbox.wires.messages.read import prompt_tokens, read_messages
-from proxy.sandbox.wires.refusal import Refused, invalid
-from proxy.sandbox.wires.responses.checks import check_plain_members, check_rest
+from proxy.sandbox.wires.refusal import Refused
 from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
 from proxy.sandbox.wires.responses.write import write_answer
 
@@ -50,24 +49,6 @@ PATHS = {"chat/completions": "chat", "messages": "messages", "responses": "respo
 COST = {"cost": "0"}
 
 _PING = encode_events([{"type": "ping", **COST}])
-
-#: What a Responses body may have at its top level, besides what P1 takes.
-_RESPONSES_MEMBERS = P1_MEMBERS | {
-    "max_output_tokens",
-    "max_tool_calls",
-    "metadata",
-    "previous_response_id",
-    "prompt_cache_retention",
-    "safety_identifier",
-    "stream_options",
-    "temperature",
-    "top_logprobs",
-    "top_p",
-    "truncation",
-    "user",
-}
-
-_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def _tail(answer: Answer, comes: str) -> list[Action]:
@@ -154,11 +135,7 @@ def _messages(p4: P4, name: str, body: dict[str, Any], session: str) -> Messages
 
 
 def _responses(p4: P4, name: str, body: dict[str, Any], _session: str) -> Answer:
-    for member in body:
-        if member not in _RESPONSES_MEMBERS:
-            raise invalid(f"Unknown parameter: '{member}'.", code="unknown_parameter", param=member)
-    check_plain_members(body)
-    check_rest(body, _EFFORTS, p4.options.account_id)
+    check_responses(body, p4.options.account_id)
     answer = write_answer(p4, {**body, "model": name}, p4.options.account_id)
     answer.tail = _PING
     return answer

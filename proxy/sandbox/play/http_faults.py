@@ -1,4 +1,4 @@
-"""HTTP answers instead of a stream, as rows; and those that come from in front of a backend, the same everywhere.
+"""HTTP answers instead of a stream, as rows, and those that come from in front of any backend.
 
 An HTTP fault is a function of the parameters of its script step; its signature is the list of those parameters.
 """

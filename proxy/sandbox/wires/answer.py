@@ -44,6 +44,7 @@ class Answer(ABC):
     id_member: ClassVar[str] = "id"  # of calls
     arguments_member: ClassVar[str] = "arguments"
     limit_reason: ClassVar[str]  # of an answer that the output limit cuts
+    terminals: ClassVar[tuple[str, ...]] = ()  # types of the events that end a good answer
 
     ask: Ask
     input_tokens: int
@@ -75,9 +76,6 @@ class Answer(ABC):
         """The answer to a request that wants no stream."""
 
     @abstractmethod
-    def is_terminal(self, action: Action) -> bool: ...
-
-    @abstractmethod
     def kind_of(self, event: Event) -> str | None:
         """thinking, text or call for a delta of it; None for other events."""
 
@@ -94,7 +92,10 @@ class Answer(ABC):
         """An event that tells of a server error."""
 
     @abstractmethod
-    def keepalive(self) -> Action: ...
+    def keepalive(self) -> Event: ...
+
+    def is_terminal(self, action: Action) -> bool:
+        return isinstance(action, dict) and action.get("type") in self.terminals
 
     def say(self, parts: Iterable[Part]) -> None:
         """Appends the parts of the model's reply."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aiohttp import web
@@ -54,3 +55,56 @@ def invalid(
 ) -> Refused:
     """The model service's form: `{"error": {"message", "type", "param", "code"}}`."""
     return Refused(status, {"error": {"message": message, "type": kind, "param": param, "code": code}})
+
+
+class _Lenient(dict[str, Any]):
+    """A member that is not there reads as None."""
+
+    def __missing__(self, name: str) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """How a check refuses, in either form (`bare` is that of `detail`).
+
+    `words` and `param` may name {where} (the place of the value), {here} (of the object around it), {value},
+    {expected}, {item[name]} (a member of the object around it), and {index} (of that object in its list).
+    """
+
+    words: str
+    code: str | None = None
+    param: str | None = "{where}"
+    status: int = 400
+    bare: bool = False
+
+    def about(self, param: str | None) -> Refusal:
+        """The same with another `param`."""
+        return replace(self, param=param)
+
+    def fill(self, where: str, here: str = "", value: Any = None, expected: str = "", item: Any = None) -> Refused:
+        item = _Lenient(item) if isinstance(item, dict) else item
+        index = here.rpartition("[")[2].rstrip("]")
+        known = {"where": where, "here": here, "value": value, "expected": expected, "item": item, "index": index}
+        words = self.words.format_map(known)
+        if self.bare:
+            return detail(words, self.status)
+        return invalid(words, status=self.status, code=self.code, param=self.param and self.param.format_map(known))
+
+
+def bare(words: str, status: int = 400) -> Refusal:
+    """A refusal in the gateway's own form."""
+    return Refusal(words, status=status, bare=True)
+
+
+def plain(words: str) -> Refusal:
+    """One that names neither a code nor a parameter."""
+    return Refusal(words, param=None)
+
+
+MISSING = Refusal("Missing required parameter: '{where}'.", "missing_required_parameter")
+WRONG_VALUE = Refusal("Invalid value for '{where}': expected {expected}.", "invalid_value")
+WRONG_TYPE = Refusal("Invalid type for '{where}': expected {expected}.", "invalid_type")
+NOT_ONE_OF = Refusal("Invalid value: '{value}'. Supported values are: {expected}.", "invalid_value")
+UNKNOWN = Refusal("Unknown parameter: '{where}'.", "unknown_parameter")
+EXTRA = plain("{where}: Extra inputs are not permitted")

@@ -77,7 +77,7 @@ def test_the_commit_rule(problem: str, shown: Visibility) -> None:
 
 
 def test_causes_are_removed_only_before_anything_was_shown() -> None:
-    assert [RETRY_BUDGETS[shown].cures for shown in Visibility] == [True, False, False]
+    assert [RETRY_BUDGETS[shown].recovery for shown in Visibility] == [True, False, False]
 
 
 def test_what_may_be_at_work_already_is_not_repeated() -> None:

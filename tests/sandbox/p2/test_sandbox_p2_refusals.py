@@ -180,7 +180,9 @@ def test_junk_is_refused_or_served_but_never_a_crash(name: str, body: dict[str, 
 
     def serve(changed: dict[str, Any]) -> object:
         check_chat(changed, rules)
-        return prompt_tokens(changed) and answer_of(read_chat(changed, effort="high", system_role=rules.system_role))
+        return prompt_tokens(changed) and answer_of(
+            read_chat(changed, effort="high", system_role=not rules.no_system_role)
+        )
 
     never_crashes(body, serve)
 

@@ -10,7 +10,6 @@ from raw_client import never_crashes
 
 from proxy.sandbox.model.reply import reply as answer_of
 from proxy.sandbox.p4.catalog import MODELS
-from proxy.sandbox.p4.failures import CLASSES
 from proxy.sandbox.wires.encrypted_content import encrypt
 from proxy.sandbox.wires.messages.checks import check_messages
 from proxy.sandbox.wires.messages.read import prompt_tokens, read_messages
@@ -302,34 +301,6 @@ async def test_usage_and_models(go: P4Client) -> None:
         assert (response.status, (await response.json())["error"]["type"]) == (403, "EntitlementError")
     async with go.session.get(f"{go.url}/models") as response:
         assert len((await response.json())["data"]) == 36
-
-
-HTTP: list[tuple[str, dict[str, Any], int, str]] = [
-    ("rate_limit", {"seconds": 17}, 429, "RateLimitError"),
-    ("huge_retry_after", {}, 429, "RateLimitError"),
-    ("usage_limit", {"seconds": 7_200, "window": "weekly"}, 429, "GoUsageLimitError"),
-    ("overloaded", {}, 529, "overloaded_error"),
-    ("server_error", {}, 500, '{"error":{"type":"error"'),
-    ("html_error", {}, 502, "<html>"),
-    ("redirect", {}, 302, ""),
-    ("unauthorized", {}, 401, "AuthError"),
-    ("payment_required", {}, 402, "CreditsError"),
-    ("forbidden", {}, 403, "EntitlementError"),
-    ("client_closed", {}, 499, ""),
-    ("context_http", {}, 400, "maximum context length"),
-    ("bad_request", {"vendor": "Z.AI", "status": 404}, 400, "Error from provider (Z.AI): "),
-    ("plain_error", {}, 418, "I am a teapot"),
-    *(("gateway_error", {"kind": kind}, status, kind) for kind, (status, _) in CLASSES.items()),
-]
-
-
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize(("fault", "params", "status", "words"), HTTP)
-async def test_http_faults(go: P4Client, fault: str, params: Any, status: int, words: str, stream: bool) -> None:
-    for make in BODIES.values():
-        go.sandbox.p4.script.extend([{"fault": fault, **params}])
-        reply = await go.ask(make(stream=stream))
-        assert (reply.status, words in reply.data.decode()) == (status, True), reply.data
 
 
 async def test_limits_say_when_and_what(go: P4Client) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 from proxy.sandbox.p1.headers import LITE_MARKER, is_lite
 from proxy.sandbox.p1.socket.memory import Item, Memory
-from proxy.sandbox.wires.checking import Members, check_members, is_flag, is_text
+from proxy.sandbox.wires.field_checks import check, members
 from proxy.sandbox.wires.refusal import detail, invalid
 
-_MEMBERS: Members = {"previous_response_id": (is_text, "a string"), "generate": (is_flag, "a boolean")}
+_MEMBERS = members("previous_response_id: text, generate: boolean")
 
 #: What a frame has and a body has not.
-_FRAME_ONLY = ("type", *_MEMBERS)
+_FRAME_ONLY = ("type", *(row.path for row in _MEMBERS))
 
 #: Stands for the input of a warm-up that has none, so that the checks of a body have something to look at.
 _NO_INPUT: Item = {"type": "message", "role": "user", "content": ""}
@@ -37,7 +37,7 @@ def read_turn(frame: Any, headers: Mapping[str, str], memory: Memory) -> Turn:
         raise detail("Invalid JSON frame")
     if frame.get("type") != "response.create":
         raise invalid(f"Unknown event type: {frame.get('type')}", code="invalid_value", param="type")
-    check_members(frame, _MEMBERS)
+    check(frame, _MEMBERS)
     # who keeps the member of HTTP may do so
     body = {"stream": True, **{name: value for name, value in frame.items() if name not in _FRAME_ONLY}}
     previous = frame.get("previous_response_id")

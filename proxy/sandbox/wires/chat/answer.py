@@ -152,5 +152,5 @@ class ChatAnswer(Answer):
     def failure(self, message: str = "Internal server error", kind: str = "server_error") -> Event:
         return {"error": {"message": message, "type": kind}}
 
-    def keepalive(self) -> Action:
+    def keepalive(self) -> Event:
         return {**self.head, "choices": []}

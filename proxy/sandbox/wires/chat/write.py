@@ -17,8 +17,8 @@ def write_chat(
     ask: Ask,
     *,
     new_id: Callable[[str, int], str],
-    cache_key: str | None,
-    usage_places: Sequence[str],
+    cache_key: str | None = None,
+    usage_places: Sequence[str] = ("own",),
 ) -> ChatAnswer:
     """What the model says to `ask`, which was read from the body."""
     tokens = prompt_tokens(body)

@@ -39,6 +39,7 @@ class MessagesAnswer(Answer):
     thought_type: ClassVar[str] = "thinking"
     arguments_member: ClassVar[str] = "input"
     limit_reason: ClassVar[str] = "max_tokens"
+    terminals: ClassVar[tuple[str, ...]] = ("message_stop",)
 
     model: str
     ids: Ids
@@ -91,9 +92,6 @@ class MessagesAnswer(Answer):
         message = {**self._message(content), "stop_reason": self._stop_reason, "usage": self.usage}
         return {**message, **self.extra}
 
-    def is_terminal(self, action: Action) -> bool:
-        return isinstance(action, dict) and action["type"] == "message_stop"
-
     def kind_of(self, event: Event) -> str | None:
         return _KINDS.get(event["delta"]["type"]) if event["type"] == "content_block_delta" else None
 
@@ -113,7 +111,7 @@ class MessagesAnswer(Answer):
     def failure(self, message: str = "Internal server error", kind: str = "api_error") -> Event:
         return {"type": "error", "error": {"type": kind, "message": message}}
 
-    def keepalive(self) -> Action:
+    def keepalive(self) -> Event:
         return {"type": "ping"}
 
     @property

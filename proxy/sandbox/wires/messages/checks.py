@@ -5,44 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from proxy.sandbox.wires.checking import (
-    Members,
-    check_members,
-    extra,
-    is_flag,
-    is_list,
-    is_number,
-    is_object,
-    is_positive,
-    missing,
-    wrong,
+from proxy.sandbox.wires.field_checks import (
+    ByKind,
+    Checked,
+    Each,
+    Inside,
+    Known,
+    Table,
+    check,
+    fits,
+    members,
+    one_of,
+    optional,
+    required,
+    told,
 )
-from proxy.sandbox.wires.refusal import invalid
+from proxy.sandbox.wires.refusal import EXTRA, WRONG_VALUE, invalid
 from proxy.sandbox.wires.schema_checks import malformed
-
-_MEMBERS: Members = {
-    "max_tokens": (is_positive, "a number from 1"),
-    "stream": (is_flag, "a boolean"),
-    "system": (lambda value: isinstance(value, str | list), "a string or a list of blocks"),
-    "tools": (is_list, "a list"),
-    "tool_choice": (is_object, "an object"),
-    "temperature": (is_number, "a number"),
-    "top_p": (is_number, "a number"),
-    "top_k": (is_number, "a number"),
-    "stop_sequences": (is_list, "a list"),
-    "metadata": (is_object, "an object"),
-    "thinking": (is_object, "an object"),
-    "output_config": (is_object, "an object"),
-    "service_tier": (lambda value: isinstance(value, str), "a string"),
-}
-
-#: What else stands at the top level belongs to a beta, and the header that would switch it on does not come through.
-_TOP_LEVEL = frozenset({"model", "messages", *_MEMBERS})
-
-_BLOCKS = {
-    "user": ("text", "image", "video", "document", "tool_result", "search_result"),
-    "assistant": ("text", "thinking", "redacted_thinking", "tool_use"),
-}
 
 #: Whether a thinking block may come back.
 CheckSignature = Callable[[str], bool]
@@ -50,123 +29,127 @@ CheckSignature = Callable[[str], bool]
 
 def check_messages(body: Mapping[str, Any], signed: CheckSignature | None) -> None:
     """Raises Refused for the first rule that the body breaks. `signed` None: signatures are not looked at."""
-    for name in body:
-        if name not in _TOP_LEVEL:
-            raise extra(name)
-    check_members(body, _MEMBERS)
-    if body.get("max_tokens") is None:
-        raise missing("max_tokens")
-    if isinstance(body.get("system"), list):
-        for number, block in enumerate(body["system"]):
-            _check_block(block, ("text",), f"system[{number}]")
-    if (body.get("thinking") or {"type": "disabled"}).get("type") not in ("enabled", "adaptive", "disabled"):
-        raise wrong("thinking.type", "'enabled', 'adaptive' or 'disabled'")
-    _check_tools(body.get("tools") or ())
-    _check_choice(body.get("tool_choice"), body.get("tools") or ())
-    _check_turns(body.get("messages"), signed)
+    check(body, MESSAGES, signed)
 
 
-def _check_tools(tools: Any) -> None:
-    for number, tool in enumerate(tools):
-        where = f"tools[{number}]"
-        if not isinstance(tool, dict) or not isinstance(tool.get("name"), str) or not tool["name"]:
-            raise missing(f"{where}.name")
-        if tool.get("type", "custom") not in (None, "custom"):
-            raise wrong(f"{where}.type", "'custom'")
-        if not isinstance(tool.get("input_schema"), dict):
-            raise missing(f"{where}.input_schema")
-        fault = malformed(tool["input_schema"])
-        if fault is not None:
-            raise invalid(f"{where}.input_schema: {fault}")
+def _paired(message: Any, where: str, seen: Checked) -> None:
+    """Every call is answered in the next message, where alone its result may stand."""
+    blocks = message["content"] if isinstance(message["content"], list) else []
+    answered = {block["tool_use_id"] for block in blocks if block["type"] == "tool_result"}
+    for call_id in sorted(answered - seen.open_calls.keys()):
+        raise invalid(f"{where}: unexpected `tool_use_id` found in `tool_result` blocks: {call_id}")
+    for call_id in sorted(seen.open_calls.keys() - answered):
+        raise invalid(f"{where}: `tool_use` ids were found without `tool_result` blocks: {call_id}")
+    seen.open_calls = {block["id"]: True for block in blocks if block["type"] == "tool_use"}
 
 
-def _check_choice(choice: Any, tools: Any) -> None:
-    if choice is None:
-        return
-    kind = choice.get("type")
-    if kind not in ("auto", "any", "tool", "none"):
-        raise wrong("tool_choice.type", "'auto', 'any', 'tool' or 'none'")
-    if not tools:
-        raise invalid("tool_choice may only be specified while providing tools")
-    if kind == "tool" and choice.get("name") not in [tool["name"] for tool in tools]:
-        raise invalid(f"Tool '{choice.get('name')}' not found in provided tools")
-    if not isinstance(choice.get("disable_parallel_tool_use", False), bool):
-        raise wrong("tool_choice.disable_parallel_tool_use", "a boolean")
+def _all_answered(_body: Any, _where: str, seen: Checked) -> None:
+    if seen.open_calls:
+        raise invalid(f"`tool_use` ids were found without `tool_result` blocks: {min(seen.open_calls)}")
 
 
-def _check_turns(messages: Any, signed: CheckSignature | None) -> None:
-    """Roles, blocks, and that every call is answered in the next message, where alone its result may stand."""
-    if not isinstance(messages, list) or not messages:
-        raise missing("messages")
-    open_calls: set[str] = set()
-    for number, message in enumerate(messages):
-        where = f"messages[{number}]"
-        role = message.get("role") if isinstance(message, dict) else None
-        if role not in ("user", "assistant"):
-            raise wrong(f"{where}.role", "'user' or 'assistant'")
-        for name in message:
-            if name not in ("role", "content"):
-                raise extra(f"{where}.{name}")
-        blocks = _check_content(message.get("content"), role, f"{where}.content", signed)
-        answered = {block["tool_use_id"] for block in blocks if block["type"] == "tool_result"}
-        for call_id in sorted(answered - open_calls):
-            raise invalid(f"{where}: unexpected `tool_use_id` found in `tool_result` blocks: {call_id}")
-        for call_id in sorted(open_calls - answered):
-            raise invalid(f"{where}: `tool_use` ids were found without `tool_result` blocks: {call_id}")
-        open_calls = {block["id"] for block in blocks if block["type"] == "tool_use"}
-    if open_calls:
-        raise invalid(f"`tool_use` ids were found without `tool_result` blocks: {sorted(open_calls)[0]}")
+def _offered(name: Any, seen: Checked) -> str | None:
+    return None if name in [tool["name"] for tool in seen.body["tools"]] else ""
 
 
-def _check_content(content: Any, role: str, where: str, signed: CheckSignature | None) -> list[dict[str, Any]]:
-    """The blocks."""
-    if isinstance(content, str) and content:
-        return [{"type": "text", "text": content}]
-    if not isinstance(content, list) or not content:
-        raise wrong(where, "text or blocks")
-    for number, block in enumerate(content):
-        here = f"{where}[{number}]"
-        _check_block(block, _BLOCKS[role], here)
-        if block["type"] == "thinking" and signed is not None and not signed(block["signature"]):
-            raise invalid(f"{here}: Invalid `signature` in `thinking` block")
-        if block["type"] == "tool_result" and not isinstance(block.get("content"), str | None):
-            _check_results(block["content"], f"{here}.content")
-    return content
+def _signed(signature: str, seen: Checked) -> str | None:
+    return None if seen.rules is None or seen.rules(signature) else ""
 
 
-def _check_results(content: Any, where: str) -> None:
-    if not isinstance(content, list):
-        raise wrong(where, "text or blocks")
-    for number, block in enumerate(content):
-        _check_block(block, None, f"{where}[{number}]")
+def _any_tools(_choice: Any, seen: Checked) -> str | None:
+    return None if seen.body.get("tools") else ""
 
 
-#: Block type -> the members that must be there, each with its type.
-_NEEDED: dict[str, dict[str, type]] = {
-    "text": {"text": str},
-    "thinking": {"thinking": str, "signature": str},
-    "tool_use": {"id": str, "name": str, "input": dict},
-    "tool_result": {"tool_use_id": str},
-    "image": {"source": dict},
+_BLOCK = fits(lambda kind: isinstance(kind, str), "a block")
+_CONTENT = fits(lambda value: isinstance(value, str | list) and value, "text or blocks")
+_MODES = fits(
+    lambda value: not value or value.get("type") in ("enabled", "adaptive", "disabled"),
+    "'enabled', 'adaptive' or 'disabled'",
+)
+_ONE_BY_ONE = fits(lambda choice: isinstance(choice.get("disable_parallel_tool_use", False), bool), "a boolean")
+
+_SOURCES: dict[str, Table] = {
+    "base64": (required("data", "filled"), required("media_type", "filled")),
+    "url": (required("url", "filled"),),
+}
+
+#: Block type -> what must be there, wherever it stands.
+_BLOCKS: dict[str, Table] = {
+    "text": (required("text", "text"),),
+    "thinking": (required("thinking", "text"), required("signature", "text")),
+    "tool_use": (required("id", "text"), required("name", "text"), required("input", "object")),
+    "tool_result": (required("tool_use_id", "text"),),
+    "image": (
+        required("source", "object"),
+        Inside("source", (required("type", one_of(*_SOURCES), WRONG_VALUE), ByKind("type", _SOURCES))),
+    ),
+}
+
+#: Block type -> what is looked at besides where it stands in a message.
+_IN_MESSAGES: dict[str, Table] = {
+    "thinking": (optional("signature", _signed, "{here}: Invalid `signature` in `thinking` block"),),
+    "tool_result": (
+        optional("content", fits(lambda value: isinstance(value, str | list), "text or blocks")),
+        Each(
+            "content",
+            (
+                required("type", fits(lambda kind: isinstance(kind, str), "a block"), WRONG_VALUE),
+                ByKind("type", _BLOCKS),
+            ),
+        ),
+    ),
 }
 
 
-def _check_block(block: Any, allowed: tuple[str, ...] | None, where: str) -> None:
-    """`allowed` None: any block that has a type."""
-    kind = block.get("type") if isinstance(block, dict) else None
-    if not isinstance(kind, str) or (allowed is not None and kind not in allowed):
-        raise wrong(f"{where}.type", " or ".join(allowed or ("a block",)))
-    for name, expected in _NEEDED.get(kind, {}).items():
-        if not isinstance(block.get(name), expected):
-            raise missing(f"{where}.{name}")
-    if kind == "image":
-        _check_source(block["source"], f"{where}.source")
+def _block(*kinds: str) -> Table:
+    known = one_of(*kinds, expected=" or ".join(kinds))
+    return (required("type", known, WRONG_VALUE), ByKind("type", _BLOCKS), ByKind("type", _IN_MESSAGES))
 
 
-def _check_source(source: Mapping[str, Any], where: str) -> None:
-    member = {"base64": "data", "url": "url"}.get(str(source.get("type")))
-    if member is None:
-        raise wrong(f"{where}.type", "'base64' or 'url'")
-    for name in (member, "media_type") if member == "data" else (member,):
-        if not isinstance(source.get(name), str) or not source[name]:
-            raise missing(f"{where}.{name}")
+_TOOL: Table = (
+    required("name", "filled"),
+    optional("type", one_of("custom")),
+    required("input_schema", "object"),
+    optional("input_schema", told(malformed), "{where}: {expected}"),
+)
+
+_CHOICE: Table = (
+    required("type", one_of("auto", "any", "tool", "none"), WRONG_VALUE),
+    optional("", _any_tools, "tool_choice may only be specified while providing tools"),
+    ByKind("type", {"tool": (required("name", _offered, "Tool '{value}' not found in provided tools"),)}),
+    optional("", _ONE_BY_ONE, at="disable_parallel_tool_use"),
+)
+
+#: Role -> the blocks of its messages.
+_CONTENTS: dict[str, Table] = {
+    "user": (Each("content", _block("text", "image", "video", "document", "tool_result", "search_result")),),
+    "assistant": (Each("content", _block("text", "thinking", "redacted_thinking", "tool_use")),),
+}
+
+_MESSAGE: Table = (
+    required("role", one_of(*_CONTENTS), WRONG_VALUE),
+    Known("role content", EXTRA),
+    required("content", _CONTENT, WRONG_VALUE),
+    ByKind("role", _CONTENTS),
+    _paired,
+)
+
+_MEMBERS = members(
+    "max_tokens: positive, stream: boolean, system: texts or list, tools: list, tool_choice: object, "
+    "temperature: number, top_p: number, top_k: number, stop_sequences: list, metadata: object, thinking: object, "
+    "output_config: object, service_tier: text"
+)
+
+MESSAGES: Table = (
+    # what else stands at the top level belongs to a beta, and the header that would switch it on does not come through
+    Known(f"model messages {' '.join(row.path for row in _MEMBERS)}", EXTRA),
+    *_MEMBERS,
+    required("max_tokens", "anything"),
+    Each("system", _block("text")),
+    optional("thinking", _MODES, at="thinking.type"),
+    Each("tools", _TOOL),
+    Inside("tool_choice", _CHOICE),
+    required("messages", "filled list"),
+    Each("messages", _MESSAGE),
+    _all_answered,
+)

@@ -17,7 +17,6 @@ THINKING_DELTA = "response.reasoning_summary_text.delta"
 ARGUMENTS_DELTA = "response.function_call_arguments.delta"
 
 _KINDS = {TEXT_DELTA: "text", THINKING_DELTA: "thinking", ARGUMENTS_DELTA: "call"}
-_TERMINALS = ("response.completed", "response.incomplete")
 
 
 @dataclass(kw_only=True)
@@ -29,6 +28,7 @@ class ResponsesAnswer(Answer):
     call_type: ClassVar[str] = "function_call"
     thought_type: ClassVar[str] = "reasoning"
     id_member: ClassVar[str] = "call_id"
+    terminals: ClassVar[tuple[str, ...]] = ("response.completed", "response.incomplete")
 
     envelope: dict[str, Any]
     writer: Writer
@@ -61,9 +61,6 @@ class ResponsesAnswer(Answer):
                 event["sequence_number"] = place
         return super().finished(actions)
 
-    def is_terminal(self, action: Action) -> bool:
-        return isinstance(action, dict) and action["type"] in _TERMINALS
-
     def kind_of(self, event: Event) -> str | None:
         return _KINDS.get(event["type"])
 
@@ -79,7 +76,7 @@ class ResponsesAnswer(Answer):
         event = self.terminal("failed", output=[], usage=None, error=error_object(code, message))
         return event if status is None else {**event, "status": status}
 
-    def keepalive(self) -> Action:
+    def keepalive(self) -> Event:
         return {"type": "keepalive"}
 
     def response(self, status: str, **members: Any) -> dict[str, Any]:

@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from proxy.sandbox.wires.checking import Members, check_members, is_flag, is_text
-from proxy.sandbox.wires.refusal import invalid
-from proxy.sandbox.wires.responses.input_checks import check_input
-from proxy.sandbox.wires.responses.tool_checks import check_choice, check_tools, flat_tools
+from proxy.sandbox.wires.field_checks import (
+    ByKind,
+    Each,
+    Inside,
+    Known,
+    Table,
+    demanded,
+    fits,
+    matches,
+    members,
+    one_of,
+    optional,
+    required,
+    told,
+)
+from proxy.sandbox.wires.refusal import NOT_ONE_OF, WRONG_TYPE, Refusal
+from proxy.sandbox.wires.responses.input_checks import INPUT
+from proxy.sandbox.wires.responses.tool_checks import CHOICE, TOOLS
 from proxy.sandbox.wires.schema_checks import malformed, strict_fault
 
-INCLUDABLE = (
+
+@dataclass(frozen=True, slots=True)
+class ResponsesRules:
+    """What a backend demands beside the tables: the efforts of the model, whose encrypted content, and the lane."""
+
+    efforts: tuple[str, ...]
+    account_id: str
+    lite: bool = False
+
+
+_INCLUDABLE = (
     "reasoning.encrypted_content",
     "web_search_call.action.sources",
     "web_search_call.results",
@@ -22,122 +45,60 @@ INCLUDABLE = (
     "code_interpreter_call.outputs",
     "computer_call_output.output.image_url",
 )
+_BAD_NAME = Refusal("Missing or invalid '{where}'.", "invalid_value")
+_BAD_SCHEMA = Refusal(
+    "Invalid schema for response_format '{item[name]}': {expected}", "invalid_json_schema", "{here}.schema"
+)
 
-_FORMAT_MEMBERS = {
-    "text": frozenset({"type"}),
-    "json_object": frozenset({"type"}),
-    "json_schema": frozenset({"type", "name", "schema", "strict", "description"}),
+
+def _words(path: str, *words: str) -> Table:
+    return (optional(path, one_of(*words, last=", "), NOT_ONE_OF),)
+
+
+def _schema_fault(wanted: Any) -> str | None:
+    return malformed(wanted["schema"]) or (strict_fault(wanted["schema"]) if wanted.get("strict") else None)
+
+
+_FORMATS: dict[str, Table] = {
+    "text": (Known("type"),),
+    "json_object": (Known("type"),),
+    "json_schema": (
+        Known("type name schema strict description"),
+        required("name", matches(r"[a-zA-Z0-9_-]{1,64}"), _BAD_NAME),
+        required("schema", "object", WRONG_TYPE),
+        optional("strict", "boolean", WRONG_TYPE),
+        required("", told(_schema_fault), _BAD_SCHEMA),
+    ),
 }
 
-_MEMBERS: Members = {
-    "instructions": (is_text, "a string"),
-    "prompt_cache_key": (is_text, "a string"),
-    "parallel_tool_calls": (is_flag, "a boolean"),
-    "service_tier": (is_text, "a string"),
-}
-
-
-def check_plain_members(body: Mapping[str, Any]) -> None:
-    check_members(body, _MEMBERS)
-
-
-def check_rest(body: Mapping[str, Any], efforts: tuple[str, ...], account_id: str, *, lite: bool = False) -> None:
-    """Include, reasoning, text, tools, input and choice, in this order. Raises Refused."""
-    _check_include(body.get("include"))
-    _check_reasoning(body.get("reasoning"), efforts)
-    _check_text(body.get("text"))
-    if body.get("tools") is not None:
-        check_tools(body["tools"], lite=lite)
-    check_input(body.get("input"), account_id=account_id, lite=lite)
-    if body.get("tool_choice") is not None:
-        check_choice(body["tool_choice"], offered_tools(body))
-
-
-def offered_tools(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """All tools of a request, flat: the top-level list, then those that travel in the input."""
-    groups = [body.get("tools") or []]
-    groups += [
-        item.get("tools") or []
-        for item in body.get("input") or ()
-        if isinstance(item, dict) and item.get("type") == "additional_tools"
-    ]
-    return [tool for group in groups for tool in flat_tools(group)]
-
-
-def _check_include(include: Any) -> None:
-    if include is None:
-        return
-    if not isinstance(include, list):
-        raise wrong_type("include", "an array of strings")
-    for one in include:
-        _one_of(one, INCLUDABLE, "include")
-
-
-def _check_reasoning(reasoning: Any, efforts: tuple[str, ...]) -> None:
-    if reasoning is None:
-        return
-    if not isinstance(reasoning, dict):
-        raise wrong_type("reasoning", "an object")
-    choices = {
-        "effort": efforts,
-        "summary": ("auto", "concise", "detailed"),
-        "context": ("auto", "current_turn", "all_turns"),
+_REASONING = Known(
+    {
+        "effort": (optional("effort", demanded("efforts", "'{}'", "', '"), NOT_ONE_OF),),
+        "summary": _words("summary", "auto", "concise", "detailed"),
+        "context": _words("context", "auto", "current_turn", "all_turns"),
     }
-    for name, value in reasoning.items():
-        if name not in choices:
-            raise _unknown(f"reasoning.{name}")
-        if value is not None:
-            _one_of(value, choices[name], f"reasoning.{name}")
+)
 
+_TEXT: Table = (
+    Known("verbosity format"),
+    *_words("verbosity", "low", "medium", "high"),
+    optional("format", "object", WRONG_TYPE),
+    Inside("format", (required("type", one_of(*_FORMATS, last=", "), NOT_ONE_OF), ByKind("type", _FORMATS))),
+)
 
-def _check_text(text: Any) -> None:
-    if text is None:
-        return
-    if not isinstance(text, dict):
-        raise wrong_type("text", "an object")
-    for name in text:
-        if name not in ("verbosity", "format"):
-            raise _unknown(f"text.{name}")
-    if text.get("verbosity") is not None:
-        _one_of(text["verbosity"], ("low", "medium", "high"), "text.verbosity")
-    if text.get("format") is not None:
-        _check_format(text["format"])
+PLAIN_MEMBERS: Table = members(
+    "instructions: text, prompt_cache_key: text, parallel_tool_calls: boolean, service_tier: text"
+)
 
-
-def _check_format(wanted: Any) -> None:
-    if not isinstance(wanted, dict):
-        raise wrong_type("text.format", "an object")
-    _one_of(wanted.get("type"), tuple(_FORMAT_MEMBERS), "text.format.type")
-    for name in wanted:
-        if name not in _FORMAT_MEMBERS[wanted["type"]]:
-            raise _unknown(f"text.format.{name}")
-    if wanted["type"] != "json_schema":
-        return
-    name = wanted.get("name")
-    if not isinstance(name, str) or not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name):
-        raise invalid("Missing or invalid 'text.format.name'.", code="invalid_value", param="text.format.name")
-    if not isinstance(wanted.get("schema"), dict):
-        raise wrong_type("text.format.schema", "an object")
-    if not isinstance(wanted.get("strict"), bool | None):
-        raise wrong_type("text.format.strict", "a boolean")
-    fault = malformed(wanted["schema"]) or (strict_fault(wanted["schema"]) if wanted.get("strict") else None)
-    if fault is not None:
-        raise invalid(
-            f"Invalid schema for response_format '{name}': {fault}",
-            code="invalid_json_schema",
-            param="text.format.schema",
-        )
-
-
-def _one_of(value: Any, choices: tuple[str, ...], where: str) -> None:
-    if value not in choices:
-        known = ", ".join(f"'{one}'" for one in choices)
-        raise invalid(f"Invalid value: '{value}'. Supported values are: {known}.", code="invalid_value", param=where)
-
-
-def wrong_type(where: str, expected: str) -> Exception:
-    return invalid(f"Invalid type for '{where}': expected {expected}.", code="invalid_type", param=where)
-
-
-def _unknown(where: str) -> Exception:
-    return invalid(f"Unknown parameter: '{where}'.", code="unknown_parameter", param=where)
+#: What comes after the plain members. To be checked with `ResponsesRules`, or what has the same.
+REST: Table = (
+    optional("include", fits(lambda value: isinstance(value, list), "an array of strings"), WRONG_TYPE),
+    Each("include", (required("", one_of(*_INCLUDABLE, last=", "), NOT_ONE_OF.about("include")),)),
+    optional("reasoning", "object", WRONG_TYPE),
+    Inside("reasoning", (_REASONING,)),
+    optional("text", "object", WRONG_TYPE),
+    Inside("text", _TEXT),
+    *TOOLS,
+    *INPUT,
+    *CHOICE,
+)

@@ -10,6 +10,7 @@ from proxy.sandbox.play.stream_faults import STREAM_FAULTS, Fault, break_off, ed
 from proxy.sandbox.wires.answer import Event
 from proxy.sandbox.wires.responses.answer import ARGUMENTS_DELTA, TEXT_DELTA, THINKING_DELTA, ResponsesAnswer
 from proxy.sandbox.wires.responses.failures import error_object
+from proxy.sandbox.wires.responses.quota import Quota
 
 _ARGUMENTS_DONE = "response.function_call_arguments.done"
 _TEXT_DONE = "response.output_text.done"
@@ -123,19 +124,8 @@ def _refusal(answer: ResponsesAnswer, text: str = "I cannot help with that.") ->
 
 def rate_limits(answer: ResponsesAnswer, reached: bool = True, then_end: bool = False) -> list[Action]:
     """A quota snapshot in front. It is news, not a failure: the answer goes on, unless the stream ends right there."""
-    window = {
-        "used_percent": 100 if reached else 16,
-        "window_minutes": 300,
-        "reset_after_seconds": 600,
-        "reset_at": 1_900_000_000,
-    }
-    snapshot = {
-        "type": "codex.rate_limits",
-        "plan_type": "plus",
-        "metered_limit_name": "codex",
-        "rate_limits": {"allowed": not reached, "limit_reached": reached, "primary": window, "secondary": None},
-        "credits": {"has_credits": False, "unlimited": False, "balance": "0"},
-    }
+    quota = Quota({"primary": (100 if reached else 16, 300)})
+    snapshot = quota.event(1_900_000_000 - quota.reset_after_s)
     return [snapshot] if then_end else [snapshot, *answer.stream()]
 
 

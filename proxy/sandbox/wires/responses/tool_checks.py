@@ -2,151 +2,145 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from proxy.sandbox.wires.refusal import Refused, detail, invalid
+from proxy.sandbox.wires.field_checks import (
+    ByKind,
+    Checked,
+    Each,
+    Field,
+    Inside,
+    Known,
+    Table,
+    fits,
+    look,
+    matches,
+    one_of,
+    optional,
+    required,
+    told,
+)
+from proxy.sandbox.wires.refusal import MISSING, NOT_ONE_OF, UNKNOWN, WRONG_TYPE, Refusal, bare
 from proxy.sandbox.wires.schema_checks import bad_pattern, malformed, strict_fault
-
-NAME = re.compile(r"[a-zA-Z0-9_-]+")
-MAX_NAME = 64
-
-#: Tool type -> the members it may have beside `type`. None: known, not looked into.
-TOOL_MEMBERS: dict[str, frozenset[str] | None] = {
-    "function": frozenset({"name", "description", "parameters", "strict"}),
-    "custom": frozenset({"name", "description", "format"}),
-    "namespace": frozenset({"name", "description", "tools"}),
-    "web_search": frozenset(
-        {"external_web_access", "search_content_types", "filters", "user_location", "search_context_size"}
-    ),
-    "web_search_preview": frozenset({"user_location", "search_context_size"}),
-    "local_shell": None,
-    "image_generation": None,
-    "tool_search": frozenset({"execution", "description", "parameters"}),
-}
-
-#: What may stand in a namespace.
-_NAMED = ("function", "custom")
-
-#: Format of a freeform tool -> its members beside `type`, all of them texts that must be there.
-_FORMATS = {"text": (), "grammar": ("syntax", "definition")}
 
 HOSTED = ("web_search", "web_search_preview", "local_shell", "image_generation", "tool_search")
 _SEARCHES = ("web_search", "web_search_preview")
 
-
-def check_tools(tools: Any, *, lite: bool) -> None:
-    """Each tool is of a known type, has known members only, a legal name, and a schema that compiles."""
-    if not isinstance(tools, list):
-        raise invalid("Invalid type for 'tools': expected an array of objects.", code="invalid_type", param="tools")
-    for index, tool in enumerate(tools):
-        _check_tool(tool, f"tools[{index}]", lite=lite)
-
-
-def _check_tool(tool: Any, where: str, *, lite: bool) -> None:
-    kind = tool.get("type") if isinstance(tool, dict) else None
-    if not isinstance(kind, str):
-        raise invalid(f"Missing required parameter: '{where}.type'.", code="missing_required_parameter", param=where)
-    if kind not in TOOL_MEMBERS or (lite and kind in HOSTED):
-        raise invalid(f"Unsupported tool type: {kind}", code="unsupported_value", param=f"{where}.type")
-    allowed = TOOL_MEMBERS[kind]
-    for member in tool:
-        if allowed is not None and member != "type" and member not in allowed:
-            # the service leaves the index out of this one
-            raise invalid(f"Unknown parameter: 'tools.{member}'.", code="unknown_parameter", param=f"tools.{member}")
-    if "name" in (allowed or ()):
-        check_name(tool.get("name"), f"{where}.name")
-    if kind == "function":
-        _check_function(tool)
-    elif kind == "custom":
-        _check_freeform(tool.get("format"), f"{where}.format")
-    elif kind == "namespace":
-        _check_namespace(tool, where, lite=lite)
-    elif kind == "web_search":
-        _check_filters(tool.get("filters"), where)
+NO_TOOLS = Refusal("Invalid type for 'tools': expected an array of objects.", "invalid_type", "tools")
+_IN_TOOL = MISSING.about("{here}")
+_NO_KIND = Refusal("Unsupported tool type: {value}", "unsupported_value")
+_NO_FORMAT = Refusal("Invalid value for '{here}': {value}.", "invalid_value", "{here}")
+_NO_GRAMMAR = Refusal("Invalid value for '{where}'.", "invalid_value")
+_NO_MODE = Refusal("Invalid 'tool_choice': mode and tools are needed.", "invalid_value", "{here}")
+_NO_CHOICE = Refusal("Invalid value for 'tool_choice': {value}", "invalid_value", "tool_choice")
+_NO_CHOICE_AT_ALL = Refusal("Invalid value for 'tool_choice': None", "invalid_value")
+_BAD_SCHEMA = Refusal("Invalid schema for function '{item[name]}': {expected}", "invalid_function_parameters", "tools")
+_NO_DOMAINS = Refusal("Invalid '{where}': expected a list of domains.", "invalid_value", "{here}")
+_TOO_LONG = Refusal("Invalid '{where}': string too long. Expected a string with {expected}.", "string_above_max_length")
+_NO_MATCH = Refusal(
+    "Invalid '{where}': string does not match pattern. Expected a string that matches the pattern {expected}.",
+    "invalid_value",
+)
+#: The service leaves the index out of this one.
+_NO_MEMBER = Refusal("Unknown parameter: 'tools.{value}'.", "unknown_parameter", "tools.{value}")
 
 
-def _check_namespace(tool: dict[str, Any], where: str, *, lite: bool) -> None:
-    if not isinstance(tool.get("tools"), list):
-        raise invalid(f"Missing required parameter: '{where}.tools'.", code="missing_required_parameter", param=where)
-    for index, inner in enumerate(tool["tools"]):
-        here = f"{where}.tools[{index}]"
-        _check_tool(inner, here, lite=lite)
-        if inner["type"] not in _NAMED:
-            raise invalid(f"Unsupported tool type: {inner['type']}", code="unsupported_value", param=f"{here}.type")
+def _too_long(value: str) -> str | None:
+    return f"maximum length 64, but got a string with length {len(value)} instead" if len(value) > 64 else None
 
 
-def _check_freeform(wanted: Any, where: str) -> None:
-    """`{"type":"text"}`, or a grammar: `{"type":"grammar","syntax":"lark","definition":"start: …"}`."""
-    if wanted is None:
-        return
-    kind = wanted.get("type") if isinstance(wanted, dict) else None
-    if not isinstance(kind, str) or kind not in _FORMATS:
-        raise invalid(f"Invalid value for '{where}': {kind}.", code="invalid_value", param=where)
-    members = _FORMATS[kind]
-    if set(wanted) != {"type", *members} or not all(isinstance(wanted[one], str) for one in members):
-        raise invalid(f"Invalid '{where}': a {kind} has {members}.", code="invalid_value", param=where)
-    if kind == "grammar" and wanted["syntax"] not in ("lark", "regex"):
-        raise invalid(f"Invalid value for '{where}.syntax'.", code="invalid_value", param=f"{where}.syntax")
+def text(path: str, kind: str = "text") -> tuple[Field, ...]:
+    """Rows for a text of limited length."""
+    return (required(path, kind), optional(path, told(_too_long), _TOO_LONG))
 
 
-def check_name(name: Any, where: str) -> None:
-    """A function name: 1 to 64 of letters, digits, `_` and `-`."""
-    if not isinstance(name, str):
-        raise invalid(f"Missing required parameter: '{where}'.", code="missing_required_parameter", param=where)
-    check_length(name, where, MAX_NAME)
-    if not NAME.fullmatch(name):
-        raise invalid(
-            f"Invalid '{where}': string does not match pattern. Expected a string that matches the pattern "
-            "'^[a-zA-Z0-9_-]+$'.",
-            code="invalid_value",
-            param=where,
-        )
+#: A function name: 1 to 64 of letters, digits, `_` and `-`.
+NAME = (*text("name"), optional("name", matches(r"[a-zA-Z0-9_-]+", "'^[a-zA-Z0-9_-]+$'"), _NO_MATCH))
 
 
-def check_length(text: str, where: str, most: int) -> None:
-    if len(text) > most:
-        raise invalid(
-            f"Invalid '{where}': string too long. Expected a string with maximum length {most}, but got a string "
-            f"with length {len(text)} instead.",
-            code="string_above_max_length",
-            param=where,
-        )
-
-
-def _check_function(tool: dict[str, Any]) -> None:
-    name, schema = tool["name"], tool.get("parameters")
-    if not isinstance(schema, dict | None) or not isinstance(tool.get("strict", False), bool | None):
-        raise _bad_schema(name, "parameters must be an object and strict a boolean.")
+def _function_fault(tool: Any) -> str | None:
+    schema, strict = tool.get("parameters"), tool.get("strict")
+    if not isinstance(schema, dict | None) or not isinstance(strict, bool | None):
+        return "parameters must be an object and strict a boolean."
     if schema and schema.get("type", "object") != "object":
-        raise _bad_schema(
-            name, f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema['type']}\"'."
-        )
+        return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema['type']}\"'."
     pattern = bad_pattern(schema)
     if pattern is not None:
-        raise _bad_schema(name, f"'{pattern}' is not a 'regex'.")
-    fault = malformed(schema) or (strict_fault(schema) if tool.get("strict") else None)
-    if fault is not None:
-        raise _bad_schema(name, fault)
+        return f"'{pattern}' is not a 'regex'."
+    return malformed(schema) or (strict_fault(schema) if strict else None)
 
 
-def _bad_schema(name: str, reason: str) -> Refused:
-    return invalid(f"Invalid schema for function '{name}': {reason}", code="invalid_function_parameters", param="tools")
+def _format(kind: str, *members: str) -> Table:
+    """A format has exactly these members, all of them texts."""
+    exact = fits(
+        lambda wanted: set(wanted) == {"type", *members} and all(isinstance(wanted[one], str) for one in members)
+    )
+    return (required("", exact, Refusal(f"Invalid '{{where}}': a {kind} has {members}.", "invalid_value")),)
 
 
-def _check_filters(filters: Any, where: str) -> None:
-    """`{"allowed_domains":[…],"blocked_domains":[…]}`, each a non-empty list of texts when present."""
-    if filters is None:
-        return
-    where = f"{where}.filters"
-    if not isinstance(filters, dict):
-        raise invalid(f"Invalid type for '{where}': expected an object.", code="invalid_type", param=where)
-    for member, domains in filters.items():
-        if member not in ("allowed_domains", "blocked_domains"):
-            raise invalid(f"Unknown parameter: '{where}.{member}'.", code="unknown_parameter", param=where)
-        if not isinstance(domains, list) or not domains or not all(isinstance(one, str) for one in domains):
-            raise invalid(f"Invalid '{where}.{member}': expected a list of domains.", code="invalid_value", param=where)
+#: Format of a freeform tool: `{"type":"text"}`, or `{"type":"grammar","syntax":"lark","definition":"start: …"}`.
+_FORMATS: dict[str, Table] = {
+    "text": _format("text"),
+    "grammar": (
+        *_format("grammar", "syntax", "definition"),
+        required("syntax", one_of("lark", "regex"), _NO_GRAMMAR),
+    ),
+}
+
+_DOMAINS = fits(lambda value: isinstance(value, list) and value and all(isinstance(one, str) for one in value))
+_FILTERS = Known(
+    {name: (required(name, _DOMAINS, _NO_DOMAINS),) for name in ("allowed_domains", "blocked_domains")},
+    UNKNOWN.about("{here}"),
+)
+
+
+def _known(names: str) -> Known:
+    return Known(f"type {names}", _NO_MEMBER)
+
+
+#: Tool type -> its checks; without any it is not looked into.
+_TOOLS: dict[str, Table] = {
+    "function": (
+        _known("name description parameters strict"),
+        *NAME,
+        required("", told(_function_fault), _BAD_SCHEMA),
+    ),
+    "custom": (
+        _known("name description format"),
+        *NAME,
+        Inside("format", (required("type", one_of(*_FORMATS), _NO_FORMAT), ByKind("type", _FORMATS))),
+    ),
+    "web_search": (
+        _known("external_web_access search_content_types filters user_location search_context_size"),
+        optional("filters", "object", WRONG_TYPE),
+        Inside("filters", (_FILTERS,)),
+    ),
+    "web_search_preview": (_known("user_location search_context_size"),),
+    "local_shell": (),
+    "image_generation": (),
+    "tool_search": (_known("execution description parameters"),),
+}
+
+_TOOL: Table = (
+    required("type", "text", _IN_TOOL),
+    required("type", one_of(*_TOOLS, "namespace"), _NO_KIND),
+    required("type", fits(lambda kind: kind not in HOSTED), _NO_KIND, when="lite"),
+    ByKind("type", _TOOLS),
+)
+
+_TOOLS["namespace"] = (
+    _known("name description tools"),
+    *NAME,
+    required("tools", "list", _IN_TOOL),
+    Each("tools", (*_TOOL, required("type", one_of("function", "custom"), _NO_KIND))),
+)
+
+#: For an object with `tools`; what is said of them is the same wherever they stand.
+TOOLS: Table = (
+    optional("tools", "list", NO_TOOLS),
+    Each("tools", _TOOL, top=True),
+)
 
 
 def flat_tools(tools: Iterable[Any]) -> Iterator[dict[str, Any]]:
@@ -158,45 +152,47 @@ def flat_tools(tools: Iterable[Any]) -> Iterator[dict[str, Any]]:
             yield tool
 
 
-def check_choice(choice: Any, tools: list[dict[str, Any]]) -> None:
-    """`tool_choice` must be a known word, or name something that `tools` (flat, from all places) offers."""
-    if isinstance(choice, str):
-        if choice not in ("auto", "none", "required"):
-            raise invalid(
-                f"Invalid value: '{choice}'. Supported values are: 'none', 'auto', and 'required'.",
-                code="invalid_value",
-                param="tool_choice",
-            )
-        if choice == "required" and not tools:
-            raise invalid("Tool choice 'required' must be specified with 'tools' parameter.", param="tool_choice")
-        return
-    kind = choice.get("type") if isinstance(choice, dict) else None
-    if kind in ("function", "custom"):
-        if not _offers(tools, choice):
-            raise invalid(f"Tool choice '{kind}' not found in 'tools' parameter.", param="tool_choice")
-    elif kind == "allowed_tools":
-        _check_allowed(choice, tools)
-    elif kind in HOSTED:
-        _need_hosted(choice, tools)
-    else:
-        raise invalid(f"Invalid value for 'tool_choice': {kind}", code="invalid_value", param="tool_choice")
+def _offered(seen: Checked) -> list[dict[str, Any]]:
+    """All tools of a request, flat: the top-level list, then those that travel in the input."""
+    holders = [seen.body, *(item for item in seen.body["input"] if item.get("type") == "additional_tools")]
+    return [tool for holder in holders for tool in flat_tools(holder.get("tools") or ())]
 
 
-def _check_allowed(choice: dict[str, Any], tools: list[dict[str, Any]]) -> None:
-    allowed = choice.get("tools")
-    if choice.get("mode") not in ("auto", "required") or not isinstance(allowed, list) or not allowed:
-        raise invalid("Invalid 'tool_choice': mode and tools are needed.", code="invalid_value", param="tool_choice")
-    for one in allowed:
-        _need_hosted(one, tools)
+def _missing_tools(choice: str, seen: Checked) -> str | None:
+    return "" if choice == "required" and not _offered(seen) else None
 
 
-def _need_hosted(wanted: Any, tools: list[dict[str, Any]]) -> None:
-    # a choice of something that is not there breaks the real backend rather than being refused by it
-    if not isinstance(wanted, dict) or not _offers(tools, wanted):
-        raise detail("Bad Gateway", 502)
-
-
-def _offers(tools: list[dict[str, Any]], wanted: dict[str, Any]) -> bool:
-    kind, name = wanted.get("type"), wanted.get("name")
+def _missing_tool(wanted: Any, seen: Checked) -> str | None:
+    kind, name = look(wanted, "type"), look(wanted, "name")
     kinds = _SEARCHES if kind in _SEARCHES else (kind,)
-    return any(tool.get("type") in kinds and tool.get("name") == name for tool in tools)
+    found = any(tool.get("type") in kinds and tool.get("name") == name for tool in _offered(seen))
+    return None if found and isinstance(wanted, dict) else ""
+
+
+#: A choice of something that is not there breaks the real backend rather than being refused by it.
+_BROKEN: Table = (required("", _missing_tool, bare("Bad Gateway", 502)),)
+
+_NAMED: Table = (required("", _missing_tool, Refusal("Tool choice '{item[type]}' not found in 'tools' parameter.")),)
+
+_ALLOWED: Table = (
+    required("mode", one_of("auto", "required"), _NO_MODE),
+    required("tools", "filled list", _NO_MODE),
+    Each("tools", _BROKEN),
+)
+
+_WORD: Table = (
+    required("", one_of("none", "auto", "required", last=", and "), NOT_ONE_OF),
+    required("", _missing_tools, Refusal("Tool choice 'required' must be specified with 'tools' parameter.")),
+)
+
+_OBJECT: Table = (
+    required("type", one_of("function", "custom", "allowed_tools", *HOSTED), _NO_CHOICE),
+    ByKind("type", {"function": _NAMED, "custom": _NAMED, "allowed_tools": _ALLOWED}, other=_BROKEN),
+)
+
+#: `tool_choice` is a known word, or names something that is offered, wherever.
+CHOICE: Table = (
+    optional("tool_choice", fits(lambda choice: isinstance(choice, str | dict)), _NO_CHOICE_AT_ALL),
+    Inside("tool_choice", _WORD, str),
+    Inside("tool_choice", _OBJECT, dict),
+)

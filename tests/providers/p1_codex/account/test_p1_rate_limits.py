@@ -214,22 +214,22 @@ def test_a_spent_allowance_tells_when_it_is_really_back(
 ) -> None:
     rate_limits, _ = kept()
     rate_limits.observe_headers("a", headers)
-    assert rate_limits.final("a", spent(retry_after)).retry_after == wait
-    assert rate_limits.final("b", spent(retry_after)).retry_after == retry_after
+    assert rate_limits.client_error("a", spent(retry_after)).retry_after == wait
+    assert rate_limits.client_error("b", spent(retry_after)).retry_after == retry_after
 
 
 def test_a_limit_that_refused_an_earlier_request_is_not_blamed_for_this_one() -> None:
     rate_limits, _ = kept()
     rate_limits.observe_headers("a", {**FOX, "x-codex-active-limit": "codex_fox"})
     rate_limits.observe_headers("a", FIVE_HOURS)
-    assert rate_limits.final("a", spent(5)).retry_after == 5
+    assert rate_limits.client_error("a", spent(5)).retry_after == 5
 
 
 def test_other_failures_keep_their_time() -> None:
     rate_limits, _ = kept()
     rate_limits.observe_headers("a", FULL_WEEK)
     slow = UpstreamError("slow", kind="rate_limit", retry_after=2, provider="p1")
-    assert rate_limits.final("a", slow).retry_after == 2
+    assert rate_limits.client_error("a", slow).retry_after == 2
 
 
 # -- end to end

@@ -164,7 +164,7 @@ async def test_a_small_request_on_the_side_changes_nothing(live: Live) -> None:
     assert await follows(live)
 
 
-@with_live(p1_server_compaction=True, timers=watch_often())
+@with_live(p1_server_compaction=True, tuning=(watch_often(),))
 @pytest.mark.parametrize("refused", [False, True])
 async def test_while_the_item_is_made_the_client_is_not_left_in_silence(
     live: Live, monkeypatch: pytest.MonkeyPatch, refused: bool
@@ -286,7 +286,7 @@ async def test_a_client_that_leaves_ends_its_attempt(live: Live, stream: bool) -
     task.cancel()
     await live.sandbox.p1.idle()
     await until(lambda: live.watcher.names[-1] == "Abandoned")
-    assert len(live.app[STATE].providers["p1"]._compacting._anchors) == 0  # type: ignore[attr-defined]
+    assert len(live.app[STATE].providers["p1"]._compaction._store) == 0  # type: ignore[attr-defined]
     assert live.upstream == 1  # nobody is asked for the summary
 
 

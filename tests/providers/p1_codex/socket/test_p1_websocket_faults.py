@@ -176,6 +176,7 @@ UPGRADES: list[tuple[str, dict[str, Any], Way, Way]] = [
     ("upgrade_server_error", {}, TWICE, OVER_HTTP),
     ("upgrade_server_error", {"times": 9}, BUSY, OVER_HTTP),
     ("upgrade_overloaded", {"retry_after": 2}, Way(Good(waits=(2.0,)), 2), OVER_HTTP),
+    ("upgrade_overloaded", {"times": 9}, BUSY, OVER_HTTP),
     ("upgrade_html", {}, TWICE, OVER_HTTP),
     ("upgrade_redirect", {}, TWICE, OVER_HTTP),
     ("upgrade_hang", {}, TWICE, OVER_HTTP),

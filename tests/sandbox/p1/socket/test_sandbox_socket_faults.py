@@ -7,8 +7,9 @@ from typing import Any
 
 import aiohttp
 import pytest
-from p1_sandbox_client import BASH, READ, THINKING, Reply, full, user
+from p1_sandbox_client import BASH, READ, THINKING, full, user
 from p1_socket_client import Line, SocketClient, frame_of
+from raw_client import Reply
 
 from proxy.sandbox import FAULTS, Place
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import aiohttp
 import pytest
-from p1_sandbox_client import BASH, MARKER, READ, THINKING, Client, Reply, assistant, full, lite, output, user
+from p1_sandbox_client import BASH, MARKER, READ, THINKING, Client, assistant, full, lite, output, user
 from p1_socket_client import Line, SocketClient, frame_of
-from raw_client import never_crashes
+from raw_client import Reply, never_crashes
 
 from proxy.sandbox import Sandbox
 from proxy.sandbox.p1.socket.memory import Memory

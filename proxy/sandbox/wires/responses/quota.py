@@ -1,4 +1,4 @@
-"""How much of the simulated account's quota is used, in the three forms in which P1 tells it."""
+"""How much of a simulated account's quota is used, in the three forms in which the backend tells it."""
 
 from __future__ import annotations
 
