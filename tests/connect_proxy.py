@@ -261,7 +261,7 @@ class Names(AbstractResolver):
     @classmethod
     def installed(cls, patch: pytest.MonkeyPatch) -> type[Names]:
         patch.setattr(aiohttp.connector, "DefaultResolver", cls)
-        cls.looked_up = []
+        cls.looked_up, cls.unknown = [], ()
         return cls
 
     def __init__(self, **_: object) -> None:

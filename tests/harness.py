@@ -30,11 +30,11 @@ from proxy.core.routing import Catalog
 from proxy.core.token_usage import usage_of
 from proxy.loading import load, settings_of
 from proxy.observe.lifecycle import Event, Progress
-from proxy.providers.contract import Call, Target
+from proxy.providers.contract import Call, Target, Tuning
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
 from proxy.sandbox import Sandbox
-from proxy.server.state import STATE, TIMERS, StreamTimers
+from proxy.server.state import STATE, StreamTimers
 
 
 def ask(prompt: str | list[dict[str, Any]] = "hello", **members: Any) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class Live:
         proxies: OutboundProxies | None = None,
         sleep: Callable[[float], Any] | None = None,
         clock: Callable[[], float] = time.time,
-        timers: StreamTimers = TIMERS,
+        tuning: tuple[object, ...] = (),
         entries: Sequence[Entry] = PROVIDERS,
         settings: Mapping[str, str] | None = None,
         **config: Any,
@@ -186,7 +186,7 @@ class Live:
             sleep=sleep or self._sleep,
             chance=lambda: 0.5,
             clock=clock,
-            timers=timers,
+            tuning=Tuning(tuning),
             entries=entries,
         )
         self._cancellation = handler_cancellation

@@ -27,6 +27,34 @@ def environment(folder: Path, **variables: str) -> dict[str, str]:
     return {**kept, **own, "PYTHONPATH": str(ROOT), **variables}
 
 
+#: Before the code of a child: `begin()` says "ready" and waits for a line.
+_PRELUDE = """
+import sys
+def begin():
+    print("ready", flush=True)
+    sys.stdin.readline()
+"""
+
+
+class Child:
+    """Code in a process of its own, which has come to its `begin()`. `finish` lets it go on and gives its output."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+
+    @classmethod
+    async def started(cls, code: str, *arguments: object) -> Child:
+        pipe = asyncio.subprocess.PIPE
+        command = (sys.executable, "-c", _PRELUDE + code, *map(str, arguments))
+        process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT)
+        assert process.stdout is not None and await process.stdout.readline() == b"ready\n"
+        return cls(process)
+
+    async def finish(self) -> tuple[str, str]:
+        out, err = await self.process.communicate(b"go\n")
+        return out.decode(), err.decode()
+
+
 @dataclass(frozen=True)
 class Finished:
     """What a command left behind."""

@@ -48,7 +48,7 @@ async def poll(
     """What `ask` returns in the end.
 
     `ask` returns `Poll.PENDING` or `Poll.SLOW_DOWN` to be asked again, raises UpstreamError `unavailable` for
-    trouble that may pass, and anything else to give up. After `limit_s` seconds: SignInError.
+    a failure that may pass, and anything else to give up. After `limit_s` seconds: SignInError.
     """
     deadline = monotonic() + limit_s
     failures = 0

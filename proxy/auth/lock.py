@@ -22,7 +22,7 @@ LOCK_POLL_S = 0.025
 #: A holder needs one call to the issuer (30 s at most, and its connect may be tried twice) and one save.
 LOCK_WAIT_S = 60.0
 
-#: "Somebody else holds it", from flock and from Windows' locking.
+#: "Another process holds it", from flock and from Windows' locking.
 _HELD = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK}
 
 #: The file system knows no locks (some network mounts). Going on with the in-process lock alone is what a single

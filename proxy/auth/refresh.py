@@ -2,11 +2,11 @@
 
 Refresh tokens are single-use, which decides the shape of this file:
  - one renewal at a time in this process (a task that all callers await) and on this machine (a file lock), each after a
-   fresh look at the disk, so that whoever comes second finds the work done;
+   fresh look at the disk, so that the second caller finds the work done;
  - the renewal outlives the request that began it: a client that leaves must not take a rotated token along;
  - a new token that cannot be saved is used from memory, and no second one is fetched before it is on disk;
  - a marker file lies on disk while the outcome is open. Every way out of this code removes it, so a marker of the
-   current credential means that a process died between sending and saving: then nobody tries the token again.
+   current credential means that a process died between sending and saving: then the token is not tried again.
 
 A failure that passes (network, 429, 5xx, a disk that is full) never costs the credential; only a refusal by the issuer
 does. A call that broke off in a living process counts as one: if the token was used up after all, the issuer says so at
@@ -270,14 +270,14 @@ class Credentials:
         if self._renewal.delete_refused:
             try:
                 await self._file.delete()
-            except OSError as error:  # remembered in memory, so that nobody asks the issuer again
+            except OSError as error:  # remembered in memory, so that the issuer is not asked again
                 self._log.write("warn", "auth", "not deleted", provider=self._renewal.label, error=str(error))
         raise self._sign_in(message)
 
     # State and messages.
 
     def _current(self, stored: Credential | None) -> Credential | None:
-        """What is stored, or the rotation that should be there. A sign-in by somebody else ends what we remember."""
+        """What is stored, or the rotation that should be there. A sign-in by another process ends what we remember."""
         if stored is None:
             return None
         if self._refused is not None and stored.refresh != self._refused.token:

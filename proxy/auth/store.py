@@ -1,6 +1,6 @@
 """A provider's credential on disk: `<config root>/<label>/auth.json`, and what keeps several processes from harm.
 
-Beside the credential lie `auth.json.refresh.lock`, held by whoever renews, signs in or signs out, and for the moment of
+Beside the credential lie `auth.json.refresh.lock`, held during renewal, sign-in and sign-out, and for the time of
 a renewal `auth.json.refresh-pending.json`, which tells the next process that its predecessor vanished half-way.
 
 The credential is this program's own. The vendors' tools keep theirs elsewhere and must not share it: refresh tokens
@@ -256,7 +256,7 @@ class CredentialFile:
         await asyncio.to_thread(write_private, self.pending_path, json.dumps(note).encode())
 
     def is_pending(self, credential: Credential) -> bool:
-        """Whether somebody began to renew exactly this credential and never came to an end."""
+        """Whether a process began to renew exactly this credential and never came to an end."""
         try:
             note = json.loads(self.pending_path.read_bytes())
         except (OSError, ValueError, RecursionError):

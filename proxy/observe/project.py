@@ -1,10 +1,10 @@
 """Which project a client works in: a working directory found in the prompt, then a name from the file system.
 
 `find_working_directory` is pure and quick enough for the event loop. `project_name` touches the file system: run it
-in a thread, and only when somebody wants to know.
+in a thread, and only when a recorder wants it.
 
-The directory is text out of a prompt, so anybody's: it is only ever looked at for a `.git`, nothing is shown but one
-path component, and a network path is not followed.
+The directory is text out of a prompt and so not to be trusted: it is only ever looked at for a `.git`, nothing is
+shown but one path component, and a network path is not followed.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -202,6 +202,25 @@ class Account(Protocol):
         ...
 
 
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """Timers and limits that are not the defaults: at most one value of each kind, such as `SocketTimers(start=1.0)`.
+
+    >>> Tuning((3,)).of(int), Tuning().of(int)
+    (3, 0)
+    """
+
+    values: tuple[object, ...] = ()
+
+    def of(self, kind: type[T]) -> T:
+        """The value of a kind, its defaults when none was given."""
+        found = next((value for value in self.values if isinstance(value, kind)), None)
+        return kind() if found is None else found
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """What the application lends its providers. Time, chance and sleep are arguments so that tests own them.
@@ -209,22 +228,24 @@ class Services:
     config      the settings as they are now: re-read for each request
     config_dir  where credentials live
     http        the client for calls, HTTP and WebSocket; it knows the outgoing proxies
-    near        the same without proxies, see `client_for`
+    direct      the same without proxies, see `client_for`
     clock       epoch seconds
+    tuning      timers and limits, for tests
     """
 
     config: Callable[[], Config]
     config_dir: Path
     http: aiohttp.ClientSession
-    near: aiohttp.ClientSession
+    direct: aiohttp.ClientSession
     tokenizer: Tokenizer
     log: Log = field(default_factory=NullLog)
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Callable[[], float] = random.random
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex
+    tuning: Tuning = field(default_factory=Tuning)
 
     def client_for(self, url: str) -> aiohttp.ClientSession:
         """The client for a service that is reached directly when it is on this machine, whatever the environment says:
         so the vendors' own clients do it."""
-        return self.near if is_loopback(urlsplit(url).hostname or "") else self.http
+        return self.direct if is_loopback(urlsplit(url).hostname or "") else self.http

@@ -6,25 +6,26 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
 
-from aiohttp import web
+from aiohttp import ClientSession, web
 
 from proxy.config import Config
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.observe.lifecycle import Log, NullLog, NullRecorder, Recorder
-from proxy.providers.contract import Provider, Services
+from proxy.providers.contract import Provider, Services, Tuning
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
 from proxy.providers.upstream.client import client_session
-from proxy.providers.upstream.tokenizer import Tokenizer
+from proxy.providers.upstream.outgoing_proxy import TunnelTimers
+from proxy.providers.upstream.tokenizer import Tokenizer, TokenizerLimits
 from proxy.server.admission import Admission
 from proxy.server.edge import edge
 from proxy.server.routes.table import ROUTES
 from proxy.server.sessions import Sessions
-from proxy.server.state import STATE, TIMERS, AppState, StreamTimers
+from proxy.server.state import STATE, AppState, StreamTimers
 
 #: Nothing of ours reads a body with aiohttp's own methods, which this would limit; ours is `Config.max_body_bytes`.
 _NO_LIMIT = 0
@@ -40,7 +41,7 @@ def create_app(
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     chance: Callable[[], float] = random.random,
-    timers: StreamTimers = TIMERS,
+    tuning: Tuning | None = None,
     entries: Sequence[Entry] = PROVIDERS,
     packed_bodies: bool = False,
 ) -> web.Application:
@@ -53,7 +54,7 @@ def create_app(
     proxies     the outgoing proxies of all calls, `OutboundProxies.from_environment(os.environ)` for those of the
                 process; none by default
     clock, sleep, chance  time and randomness, for tests
-    timers      how long a silent answer or a silent client is borne
+    tuning      timers and limits other than the defaults
     entries     the providers, those of the registry by default
     packed_bodies  the runner has `auto_decompress=False`, so that bodies are unpacked here, with bounds
 
@@ -61,6 +62,7 @@ def create_app(
     reads no environment and installs no signal handler.
     """
     current = config if callable(config) else lambda: config
+    tuned = tuning or Tuning()
     state = AppState(
         config=current,
         log=log or NullLog(),
@@ -69,19 +71,15 @@ def create_app(
         sessions=Sessions(clock, frozenset(entry.label for entry in entries if entry.catalog.aliases)),
         admission=Admission(current),
         clock=clock,
-        timers=timers,
+        timers=tuned.of(StreamTimers),
         packed=packed_bodies,
     )
 
     async def providers(_app: web.Application) -> AsyncIterator[None]:
-        async with AsyncExitStack() as stack:
-            tokenizer = Tokenizer()
-            stack.callback(tokenizer.close)
-            http = await stack.enter_async_context(client_session(proxies or OutboundProxies(), clock=clock))
-            near = await stack.enter_async_context(client_session(OutboundProxies()))
-            services = Services(current, config_dir, http, near, tokenizer, state.log, clock, sleep, chance)
-            await stack.enter_async_context(_running(state, entries, services))
-            yield
+        async with _connections(proxies or OutboundProxies(), tuned, clock) as (http, direct, tokenizer):
+            common = (current, config_dir, http, direct, tokenizer, state.log)
+            async with _running(state, entries, Services(*common, clock, sleep, chance, tuning=tuned)):
+                yield
 
     app = web.Application(middlewares=[edge], client_max_size=_NO_LIMIT)
     app[STATE] = state
@@ -89,6 +87,19 @@ def create_app(
     app.on_shutdown.append(_drain)
     _add_routes(app, openai=current().openai_routes)
     return app
+
+
+@asynccontextmanager
+async def _connections(
+    proxies: OutboundProxies, tuning: Tuning, clock: Callable[[], float]
+) -> AsyncIterator[tuple[ClientSession, ClientSession, Tokenizer]]:
+    """What all providers use: a client that knows the outgoing proxies, one without, and the token vocabulary."""
+    async with (
+        client_session(proxies, clock=clock, timers=tuning.of(TunnelTimers)) as http,
+        client_session(OutboundProxies()) as direct,
+    ):
+        with closing(Tokenizer(tuning.of(TokenizerLimits))) as tokenizer:
+            yield http, direct, tokenizer
 
 
 @asynccontextmanager

@@ -34,9 +34,6 @@ class StreamTimers:
     stall: float = 300.0
 
 
-TIMERS = StreamTimers()
-
-
 @dataclass(frozen=True)
 class AppState:
     """Shared by all requests of one application.
@@ -54,7 +51,7 @@ class AppState:
     sessions: Sessions
     admission: Admission
     clock: Callable[[], float]
-    timers: StreamTimers = TIMERS
+    timers: StreamTimers
     packed: bool = False
     routes: dict[web.AbstractRoute, ClientRoute] = field(default_factory=dict)
     running: Running = field(default_factory=Running)

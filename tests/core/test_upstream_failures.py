@@ -15,7 +15,7 @@ from proxy.core.responses_events import incomplete_reason, responses_failure, re
 from proxy.core.upstream_failures import Failure, retry_after_of
 from proxy.errors import KINDS
 from proxy.providers.upstream.failures import upstream_error
-from proxy.providers.upstream.retry import Again, Shown, decide
+from proxy.providers.upstream.retry import Retry, Visibility, decide
 
 
 def failed(**error: Any) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def follows(event: dict[str, Any]) -> str:
 
 def is_repeated(failure: Failure) -> bool:
     """Whether the program sends the same request again."""
-    return isinstance(decide(upstream_error("p1", failure), attempt=0, shown=Shown.NOTHING, chance=0.0), Again)
+    return isinstance(decide(upstream_error("p1", failure), attempt=0, visible=Visibility.NOTHING, chance=0.0), Retry)
 
 
 @pytest.mark.parametrize(

@@ -88,19 +88,17 @@ async def test_a_listener_with_a_key_needs_no_acknowledgement(tmp_path: Path) ->
     assert "k3y-nobody-sees" not in proxy.log and b"k3y-nobody-sees" not in proxy.out + proxy.err
 
 
-async def test_an_address_that_is_none_and_a_port_that_is_taken_are_named(tmp_path: Path) -> None:
+async def test_what_cannot_be_used_is_named(tmp_path: Path) -> None:
     finished = await failed_start(tmp_path, PROXY_BIND_ADDRESS="not-an-ip")
     assert "invalid proxy bind address" in finished.err and "not-an-ip" in finished.err
+    # The upstream would see the credential in the clear.
+    finished = await failed_start(tmp_path, PROXY_P1_BASE_URL="http://example.com/responses")
+    assert "PROXY_P1_BASE_URL" in finished.err
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         finished = await run("--port", str(port), env=environment(tmp_path))
     assert finished.status == 1
     assert f"failed to bind proxy listener 127.0.0.1:{port}" in finished.err and "Traceback" not in finished.err
-
-
-async def test_an_upstream_that_would_see_the_credential_in_the_clear_stops_the_start(tmp_path: Path) -> None:
-    finished = await failed_start(tmp_path, PROXY_P1_BASE_URL="http://example.com/responses")
-    assert "PROXY_P1_BASE_URL" in finished.err
 
 
 async def test_a_broken_settings_file_warns_and_does_not_stop_the_start(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from harness import Answer, Fake, Live, ask, said, until, use, with_live
 
-from proxy.providers.upstream import tokenizer
+from proxy.providers.upstream.tokenizer import TokenizerLimits
 from proxy.sandbox import Sandbox
 from proxy.server.state import STATE
 
@@ -130,10 +130,8 @@ async def test_clients_that_leave_give_everything_back(
 
 
 @pytest.mark.parametrize("counting", [True, False], ids=["count", "message"])
-async def test_only_a_count_that_waits_too_long_is_refused(
-    live: Live, monkeypatch: pytest.MonkeyPatch, counting: bool
-) -> None:
-    monkeypatch.setattr(tokenizer, "MAX_WAIT_S", 0.0)
+@with_live(tuning=(TokenizerLimits(wait_s=0.0),))
+async def test_only_a_count_that_waits_too_long_is_refused(live: Live, counting: bool) -> None:
     if counting:
         answer = await live.post(ask(), "/v1/messages/count_tokens")
         assert answer.status == 503 and answer.error["type"] == "api_error" and answer.headers["Retry-After"] == "1"

@@ -14,10 +14,10 @@ from wires import WIRES, Wire
 
 from proxy.sandbox.wires.responses.failures import FAILURES
 
-P1 = Wire("p1", "p1", "responses", "gpt-5.5", "gpt-5.5")
+P1 = Wire("p1", "responses", "gpt-5.5")
 ALL = (P1, *WIRES)
-ALIASES = [replace(P1, name=model, model=model) for model in ("claude-opus-5", "claude-sonnet-5")]
-every_wire = pytest.mark.parametrize("wire", [*ALL, *ALIASES], ids=str)
+ALIASES = [replace(P1, model=model) for model in ("claude-opus-5", "claude-sonnet-5")]
+every_wire = pytest.mark.parametrize("wire", [*ALL, *ALIASES], ids=lambda wire: f"{wire}-{wire.model}")
 streamed = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 USER: Any = {"role": "user", "content": "hello"}
 THINK: dict[str, Any] = {"output_config": {"effort": "high"}, "thinking": {"type": "adaptive"}}

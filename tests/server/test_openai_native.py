@@ -13,7 +13,7 @@ from openai_live import P1, RESPONSES, ask_both, body_for, error_of, function
 from openai_streams import check_response_events
 
 from proxy.observe.lifecycle import Abandoned, Completed, Failed, ProviderSelected, UsageUpdated
-from proxy.providers.p1_codex.native import relay as native
+from proxy.providers.upstream.transport import HttpTimers
 from proxy.server.state import StreamTimers
 
 LITE = "x-openai-internal-codex-responses-lite"
@@ -241,13 +241,13 @@ async def test_an_event_of_no_type_disturbs_nobody(live: Live) -> None:
 
 
 @pytest.mark.parametrize("then", ["stall", "cut", "reset"])
-async def test_behind_the_last_event_nobody_waits(live: Live, monkeypatch: pytest.MonkeyPatch, then: str) -> None:
-    monkeypatch.setattr(native, "AFTER_END_S", 0.05)
+@with_live(openai_routes=True, tuning=(HttpTimers(after_end=0.05),))
+async def test_behind_the_last_event_nobody_waits(live: Live, then: str) -> None:
     assert kinds((await answered(live, plays(completed(), then=then), stream=True)).events) == ["response.completed"]
     assert live.watcher.last[-1] == Completed(200)
 
 
-@with_live(openai_routes=True, timers=StreamTimers(stall=0.2))
+@with_live(openai_routes=True, tuning=(StreamTimers(stall=0.2),))
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 async def test_a_client_that_reads_nothing_is_given_up(live: Live, stream: bool) -> None:
     item = {"type": "response.output_item.done", "item": {"type": "message", "id": "m", "text": "x" * 4_000_000}}

@@ -294,7 +294,7 @@ async def test_a_call_that_the_token_limit_cut_is_an_incomplete_answer(live: Liv
 # -- silence and leaving
 
 
-@with_live(openai_routes=True, timers=watch_often(keepalive=0.03))
+@with_live(openai_routes=True, tuning=(watch_often(keepalive=0.03),))
 async def test_a_silence_is_filled_in_the_form_of_the_route(live: Live) -> None:
     for path, sign in ((CHAT, b": keepalive\n\n"), (RESPONSES, b'event: keepalive\ndata: {"type":"keepalive"')):
         more = asyncio.Event()
@@ -308,7 +308,7 @@ async def test_a_silence_is_filled_in_the_form_of_the_route(live: Live) -> None:
             check_response_events(answer.events)
 
 
-@with_live(openai_routes=True, stream_grace_ms=10, timers=watch_often())
+@with_live(openai_routes=True, stream_grace_ms=10, tuning=(watch_often(),))
 async def test_after_the_grace_a_response_is_announced(live: Live) -> None:
     more = asyncio.Event()
     use(live, Fake("p2", played(WHOLE[:1], more, WHOLE[1:])))

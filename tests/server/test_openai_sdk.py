@@ -11,11 +11,12 @@ import pytest
 from harness import Live
 from openai_live import CHAT, P1, P2, RESPONSES, function
 from sdk import validate
-from wires import WIRES
+from wires import WIRES, Wire
 
 MODELS = [*(wire.model for wire in WIRES), P1, "gpt-5.6-sol"]
 every_model = pytest.mark.parametrize("model", MODELS)
-hub_models = pytest.mark.parametrize("model", [wire.model for wire in WIRES])
+every_wire = pytest.mark.parametrize("wire", WIRES, ids=str)
+USER: list[Any] = [{"role": "user", "content": "hello"}]
 Client = openai.AsyncOpenAI
 
 
@@ -32,15 +33,14 @@ async def client(live: Live) -> AsyncIterator[Client]:
 
 @every_model
 async def test_chat(client: Client, model: str) -> None:
-    asked: Any = {"model": model, "messages": [{"role": "user", "content": "hello"}]}
+    asked: Any = {"model": model, "messages": USER}
     whole = await client.chat.completions.create(**asked)
     validate(whole)
     text = whole.choices[0].message.content
     assert whole.choices[0].finish_reason == "stop" and whole.model == model and whole._request_id
     pieces, usage = [], None
-    async for chunk in await client.chat.completions.create(
-        stream=True, stream_options={"include_usage": True}, **asked
-    ):
+    options: Any = {"stream": True, "stream_options": {"include_usage": True}}
+    async for chunk in await client.chat.completions.create(**options, **asked):
         validate(chunk)
         usage = chunk.usage or usage
         pieces += [choice.delta.content or "" for choice in chunk.choices]
@@ -64,10 +64,10 @@ async def test_responses(client: Client, model: str) -> None:
     assert final.output_text == whole.output_text and final.usage is not None
 
 
-@hub_models
-async def test_tools_go_round_on_chat(client: Client, model: str) -> None:
+@every_wire
+async def test_tools_go_round_on_chat(client: Client, wire: Wire) -> None:
     messages: list[Any] = [{"role": "user", "content": "use Bash: ls -la"}]
-    asked: Any = {"model": model, "tools": [function(CHAT)], "reasoning_effort": "high"}
+    asked: Any = {"model": wire.model, "tools": [function(CHAT)], "reasoning_effort": "high"}
     async with client.chat.completions.stream(messages=messages, **asked) as stream:
         message = (await stream.get_final_completion()).choices[0].message
     (call,) = message.tool_calls or []
@@ -97,7 +97,7 @@ async def test_tools_go_round_on_responses(client: Client, model: str) -> None:
 @every_model
 async def test_a_conversation_goes_on_with_the_answer_as_it_came(client: Client, model: str) -> None:
     """Message objects of the SDK hold more than role and content, also null members, and are sent back whole."""
-    messages: list[Any] = [{"role": "user", "content": "hello"}]
+    messages = [*USER]
     asked: Any = {"model": model, "messages": messages, "reasoning_effort": "high"}
     whole = await client.chat.completions.create(**asked)
     messages += [whole.choices[0].message, {"role": "user", "content": "and on"}]
@@ -119,29 +119,27 @@ class Step(pydantic.BaseModel):
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 @pytest.mark.parametrize("model", [P1, "gpt-5.6-sol"])
 async def test_an_answer_is_parsed_into_a_model(client: Client, live: Live, model: str) -> None:
-    messages: Any = [{"role": "user", "content": "hello"}]
-    completion = await client.chat.completions.parse(model=model, messages=messages, response_format=Step)
-    message: Any = completion.choices[0].message
-    assert isinstance(message.parsed, Step)
-    messages = [*messages, message, *messages]
-    completion = await client.chat.completions.parse(model=model, messages=messages, response_format=Step)
-    assert isinstance(completion.choices[0].message.parsed, Step)
+    asked: Any = {"model": model, "messages": USER, "response_format": Step}
+    for _ in range(2):
+        message: Any = (await client.chat.completions.parse(**asked)).choices[0].message
+        assert isinstance(message.parsed, Step)
+        asked["messages"] = [*USER, message, *USER]
     form = live.sandbox.p1.requests[-1].body["text"]["format"]
     assert form["strict"] is True and form["name"] == "Step" and "output" in form["schema"]["required"]
     response = await client.responses.parse(model=model, input="hello", text_format=Step)
     assert isinstance(response.output_parsed, Step)
-    async with client.chat.completions.stream(model=model, messages=messages, response_format=Step) as stream:
-        final = await stream.get_final_completion()
-    assert isinstance(final.choices[0].message.parsed, Step)
+    async with client.chat.completions.stream(**asked) as stream:
+        assert isinstance((await stream.get_final_completion()).choices[0].message.parsed, Step)
 
 
 async def test_what_cannot_be_parsed_elsewhere_is_refused_by_name(client: Client) -> None:
-    with pytest.raises(openai.BadRequestError) as refused:
-        await client.chat.completions.parse(model=P2, messages=[{"role": "user", "content": "x"}], response_format=Step)
-    assert (refused.value.param, refused.value.code) == ("response_format", "unsupported_parameter")
-    with pytest.raises(openai.BadRequestError) as refused:
-        await client.responses.parse(model=P2, input="x", text_format=Step)
-    assert (refused.value.param, refused.value.code) == ("text", "unsupported_parameter")
+    for param, call in (
+        ("response_format", client.chat.completions.parse(model=P2, messages=USER, response_format=Step)),
+        ("text", client.responses.parse(model=P2, input="x", text_format=Step)),
+    ):
+        with pytest.raises(openai.BadRequestError) as refused:
+            await call
+        assert (refused.value.param, refused.value.code) == (param, "unsupported_parameter")
 
 
 async def test_models_are_listed(client: Client) -> None:
@@ -162,27 +160,23 @@ async def test_models_are_listed(client: Client) -> None:
         ({"status": 400, "body": {"error": {"message": "no"}}}, openai.BadRequestError),
     ],
 )
-@hub_models
+@every_wire
 async def test_errors_become_the_classes_of_the_sdk(
-    client: Client, live: Live, model: str, step: Any, error: type[openai.APIStatusError]
+    client: Client, live: Live, wire: Wire, step: Any, error: type[openai.APIStatusError]
 ) -> None:
-    wire = next(wire for wire in WIRES if wire.model == model)
     wire.sandbox(live).script.extend([step, step])
     with pytest.raises(error) as raised:
-        await client.chat.completions.create(model=model, messages=[{"role": "user", "content": "x"}], stream=True)
+        await client.chat.completions.create(model=wire.model, messages=USER, stream=True)
     assert raised.value.request_id and raised.value.type
     with pytest.raises(error):
-        await client.responses.create(model=model, input="x")
+        await client.responses.create(model=wire.model, input="x")
 
 
-@hub_models
-async def test_an_error_inside_a_stream_is_raised(client: Client, live: Live, model: str) -> None:
-    wire = next(wire for wire in WIRES if wire.model == model)
+@every_wire
+async def test_an_error_inside_a_stream_is_raised(client: Client, live: Live, wire: Wire) -> None:
     wire.sandbox(live).script.extend([{"fault": "error_event", "after": "text", "times": 2}])
     with pytest.raises(openai.APIError):
-        async for _chunk in await client.chat.completions.create(
-            model=model, messages=[{"role": "user", "content": "x"}], stream=True
-        ):
+        async for _chunk in await client.chat.completions.create(model=wire.model, messages=USER, stream=True):
             pass
-    failed = [event async for event in await client.responses.create(model=model, input="x", stream=True)][-1]
+    failed = [event async for event in await client.responses.create(model=wire.model, input="x", stream=True)][-1]
     assert failed.type == "response.failed" and failed.response.error and failed.response.error.code == "server_error"

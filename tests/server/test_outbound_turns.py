@@ -13,7 +13,7 @@ from harness import Live, ask
 from wires import WIRES, message_of
 
 from proxy.core.outgoing_proxies import OutboundProxies
-from proxy.providers.upstream import outgoing_proxy as outbound
+from proxy.providers.upstream.outgoing_proxy import TunnelTimers
 from proxy.sandbox import Sandbox
 
 MODELS = ("gpt-5.5", *(wire.model for wire in WIRES))
@@ -77,13 +77,20 @@ async def test_a_search_goes_through_the_tunnel(serve: Serve, office: Company) -
     assert office.only_tunnels
 
 
+WAYS: list[tuple[str, dict[str, str]]] = [
+    *(("gpt-5.5", {"p1_transport": transport}) for transport in ("http", "websocket", "auto")),
+    ("kimi-for-coding", {}),
+]
+
+
 @pytest.mark.parametrize("lifetime_s", [3600, -1], ids=["request", "renewal"])
 @pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("model", ["gpt-5.5", "kimi-for-coding"])
+@pytest.mark.parametrize(("model", "settings"), WAYS, ids=["http", "websocket", "auto", "p2"])
 async def test_wrong_credentials_are_told_once_and_nothing_goes_directly(
-    serve: Serve, office: Company, model: str, stream: bool, lifetime_s: int
+    serve: Serve, office: Company, model: str, settings: dict[str, str], stream: bool, lifetime_s: int
 ) -> None:
-    async with serve("me:wrong@", lifetime_s=lifetime_s) as live:
+    """Neither another attempt, nor HTTP instead of an upgrade, nor a direct connection."""
+    async with serve("me:wrong@", lifetime_s=lifetime_s, **settings) as live:
         before = credentials(live)
         answer = await live.post(ask(model=model, stream=stream))
         assert answer.status == 502 and answer.headers["x-should-retry"] == "false"
@@ -91,6 +98,7 @@ async def test_wrong_credentials_are_told_once_and_nothing_goes_directly(
         assert "wants authentication" in answer.error["message"] and "HTTPS_PROXY" in answer.error["message"]
         assert "wrong" not in str(live.notes.records) + str(live.notes.captures) + answer.raw.decode()
         assert credentials(live) == before
+        assert live.upstream == live.sandbox.p1.sockets.total == 0
     assert len(office.proxy.asked) == 1 and office.front.connections == 0 and live.sleeps == []
 
 
@@ -150,31 +158,16 @@ async def test_a_socket_leads_through_the_tunnel(serve: Serve, office: Company, 
     assert office.only_tunnels and len(office.proxy.asked) == 1
 
 
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("mode", ["websocket", "auto"])
-async def test_wrong_credentials_end_an_upgrade_for_good(
-    serve: Serve, office: Company, mode: str, stream: bool
-) -> None:
-    """Neither another attempt, nor HTTP, nor a direct way."""
-    async with serve("me:wrong@", p1_transport=mode) as live:
-        answer = await live.post(ask(stream=stream))
-        assert answer.status == 502 and answer.headers["x-should-retry"] == "false"
-        assert "wants authentication" in answer.error["message"] and "HTTPS_PROXY" in answer.error["message"]
-        assert live.upstream == live.sandbox.p1.sockets.total == 0 and live.sleeps == []
-    assert len(office.proxy.asked) == 1 and office.front.connections == 0
-
-
 @pytest.mark.parametrize(
     ("answer", "words"),
     [(whole("503 Busy"), "status 503"), (b"", "broken off"), (None, "50 ms")],
     ids=["refused", "broken", "silent"],
 )
 async def test_a_tunnel_that_fails_is_no_reason_for_http(
-    serve: Serve, office: Company, answer: bytes | None, words: str, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, office: Company, answer: bytes | None, words: str
 ) -> None:
-    monkeypatch.setattr(outbound, "TUNNEL_TIMEOUT_S", 0.05)
     office.proxy.answers = [answer]
-    async with serve(p1_transport="auto") as live:
+    async with serve(p1_transport="auto", tuning=(TunnelTimers(connect=0.05),)) as live:
         told = await live.post(ask())
         assert told.status == 502 and words in told.error["message"]
         assert live.upstream == live.sandbox.p1.sockets.total == 0 and live.sleeps == []

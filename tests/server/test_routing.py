@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from wires import WIRES, Wire
 
 from proxy.core.identity import Owner
 from proxy.observe.lifecycle import ProviderSelected, Sequenced
-from proxy.sandbox import Sandbox
 from proxy.server.sessions import Sessions
 
 MARKER = "You are a security monitor for autonomous AI coding agents."
@@ -33,12 +31,16 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def routed(sandbox: Sandbox, tmp_path: Path, clock: Clock) -> AsyncIterator[Live]:
+def live_options(clock: Clock) -> dict[str, Any]:
+    return {"clock": clock}
+
+
+@pytest.fixture
+def routed(live: Live) -> Live:
     """A proxy that serves p1 … p5, none of them for real."""
-    async with Live(sandbox, tmp_path, clock=clock) as live:
-        for label in ("p1", "p2", "p3", "p4", "p5"):
-            use(live, Fake(label))
-        yield live
+    for label in ("p1", "p2", "p3", "p4", "p5"):
+        use(live, Fake(label))
+    return live
 
 
 async def served_by(live: Live, model: str, session: str | None = None, **members: Any) -> str:
@@ -55,30 +57,19 @@ def sequence(live: Live) -> int | None:
     return next((event.number for event in live.watcher.last if isinstance(event, Sequenced)), None)
 
 
-@pytest.mark.parametrize(
-    ("model", "label"),
-    [
-        ("gpt-5.6-luna", "p1"),
-        ("gpt-5.6-luna[1m]", "p1"),
-        ("gpt-5.6-luna[1M]", "p1"),
-        ("gpt-5.6-luna[1m][1m]", "400"),
-        ("[1m]", "400"),
-        ("", "400"),
-        ("gpt-5.6-luna ", "400"),
-        ("GPT-5.6-luna", "400"),
-        ("gpt-5.6", "400"),
-        ("claude-opus-5", "p1"),
-        ("claude-opus-5[1m]", "p1"),
-        ("claude-opus-9", "400"),
-        ("kimi-k2.6", "p2"),
-        ("grok-4.5", "p3"),
-        ("opencode-go/grok-4.5", "p4"),
-        ("cursor:gpt-5.5", "p5"),
-        ("cursor-plan:x", "p5"),
-        ("cursor:", "400"),
-        ("composer-2.5-fast", "p5"),
-    ],
-)
+NAMES = {
+    "p1": ("gpt-5.6-luna", "gpt-5.6-luna[1m]", "gpt-5.6-luna[1M]", "claude-opus-5", "claude-opus-5[1m]"),
+    "p2": ("kimi-k2.6",),
+    "p3": ("grok-4.5",),
+    "p4": ("opencode-go/grok-4.5",),
+    "p5": ("cursor:gpt-5.5", "cursor-plan:x", "composer-2.5-fast"),
+    "400": (
+        *("gpt-5.6-luna[1m][1m]", "[1m]", "", "gpt-5.6-luna ", "GPT-5.6-luna", "gpt-5.6", "claude-opus-9", "cursor:"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("label", "model"), [(label, model) for label, models in NAMES.items() for model in models])
 async def test_a_name_leads_to_its_provider(routed: Live, model: str, label: str) -> None:
     assert await served_by(routed, model) == label
 
@@ -125,29 +116,29 @@ async def test_a_name_of_a_provider_that_is_not_there_is_refused(live: Live) -> 
     assert "Supported: p1: " in answer.error["message"]
 
 
+async def asks(live: Live, *steps: tuple[str, str | None, str]) -> None:
+    """One request after another: model, session, and who must have answered."""
+    for model, session, label in steps:
+        assert await served_by(live, model, session) == label, (model, session)
+
+
 async def test_background_requests_follow_their_session(routed: Live, clock: Clock) -> None:
-    assert await served_by(routed, "haiku", "s") == "p1"
-    assert await served_by(routed, "kimi-k2.6", "s") == "p2"
-    assert await served_by(routed, "haiku", "s") == "p2"
-    assert await served_by(routed, "haiku", "other") == "p1"
-    assert await served_by(routed, "grok-4.5", "s") == "p3"
-    assert await served_by(routed, "haiku", "s") == "p2"
+    await asks(routed, ("haiku", "s", "p1"), ("kimi-k2.6", "s", "p2"), ("haiku", "s", "p2"), ("haiku", "other", "p1"))
+    await asks(routed, ("grok-4.5", "s", "p3"), ("haiku", "s", "p2"))
     assert sequence(routed) == 5
     clock.now += 31 * 60
-    assert await served_by(routed, "haiku", "s") == "p1"
+    await asks(routed, ("haiku", "s", "p1"))
     assert sequence(routed) == 1
 
 
 async def test_an_alias_follows_its_session_to_p2_and_back(live: Live) -> None:
-    steps = [("haiku", "s", "p1"), ("kimi-k2.6", "s", "p2"), ("haiku", "s", "p2"), ("haiku", "other", "p1")]
-    steps += [("haiku", None, "p1"), ("gpt-5.5", "s", "p1"), ("haiku", "s", "p1"), ("glm-5.2", "s", "p4")]
-    for model, session, label in [*steps, ("haiku", "s", "p1")]:
-        assert await served_by(live, model, session) == label
+    await asks(live, ("haiku", "s", "p1"), ("kimi-k2.6", "s", "p2"), ("haiku", "s", "p2"), ("haiku", "other", "p1"))
+    await asks(live, ("haiku", None, "p1"), ("gpt-5.5", "s", "p1"), ("haiku", "s", "p1"))
+    await asks(live, ("glm-5.2", "s", "p4"), ("haiku", "s", "p1"))
 
 
 async def test_without_a_session_there_is_no_affinity(routed: Live) -> None:
-    assert await served_by(routed, "kimi-k2.6") == "p2"
-    assert await served_by(routed, "haiku") == "p1"
+    await asks(routed, ("kimi-k2.6", None, "p2"), ("haiku", None, "p1"))
     assert sequence(routed) is None
 
 
@@ -157,19 +148,13 @@ async def test_a_session_of_the_body_counts_like_one_of_the_headers(routed: Live
     assert await served_by(routed, "haiku", "S") == "p2"
 
 
-async def test_requests_that_fail_before_routing_do_not_count(routed: Live) -> None:
-    await served_by(routed, "kimi-k2.6", "s")
-    assert await served_by(routed, "nobody", "s") == "400"
+async def test_only_requests_that_were_routed_count_and_token_counts_too(routed: Live) -> None:
+    await asks(routed, ("kimi-k2.6", "s", "p2"), ("nobody", "s", "400"))
     await routed.post(b"{", headers={"x-claude-code-session-id": "s"})
-    await served_by(routed, "kimi-k2.6", "s")
+    await asks(routed, ("kimi-k2.6", "s", "p2"))
     assert sequence(routed) == 2
-
-
-async def test_token_counts_are_numbered_too(routed: Live) -> None:
-    headers = {"x-claude-code-session-id": "s"}
-    await routed.post(ask(), headers=headers)
-    await routed.post(ask(), "/v1/messages/count_tokens", headers=headers)
-    assert sequence(routed) == 2
+    await routed.post(ask(), "/v1/messages/count_tokens", headers={"x-claude-code-session-id": "s"})
+    assert sequence(routed) == 3
 
 
 async def test_concurrent_requests_of_a_session_get_numbers_of_their_own(routed: Live) -> None:
@@ -252,14 +237,14 @@ async def test_the_classifier_does_not_follow_its_session(live: Live) -> None:
     assert live.sandbox.p2.total_requests == 1 and live.sandbox.p1.requests[-1].body["model"] == "gpt-5.6-luna"
 
 
-async def test_the_classifier_can_be_sent_anywhere(sandbox: Sandbox, tmp_path: Path) -> None:
-    async with Live(sandbox, tmp_path, auto_review_model="grok-4.5[1m]") as live:
-        provider = use(live, Fake("p3"))
-        assert await served_by(live, "gpt-5.5", system=REVIEW) == "p3"
-        assert provider.calls[-1].model == "grok-4.5"
-        assert live.notes.all("auto-review route selected")[0]["overrideModel"] == "grok-4.5"
-    async with Live(sandbox, tmp_path, auto_review_model="nobody") as live:
-        assert await served_by(live, "gpt-5.5", system=REVIEW) == "400"
+@with_live(auto_review_model="grok-4.5[1m]")
+async def test_the_classifier_can_be_sent_anywhere(live: Live) -> None:
+    provider = use(live, Fake("p3"))
+    assert await served_by(live, "gpt-5.5", system=REVIEW) == "p3"
+    assert provider.calls[-1].model == "grok-4.5"
+    assert live.notes.all("auto-review route selected")[0]["overrideModel"] == "grok-4.5"
+    live.config = replace(live.config, auto_review_model="nobody")
+    assert await served_by(live, "gpt-5.5", system=REVIEW) == "400"
 
 
 async def test_the_classifier_counts_in_its_session_and_leaves_its_affinity(routed: Live) -> None:

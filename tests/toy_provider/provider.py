@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
 from functools import partial
 from typing import Any
 
@@ -16,40 +15,56 @@ from proxy.core.routing import Catalog
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.upstream import failures
-from proxy.providers.upstream.chat_turn import ChatTurn, chat_wire, estimate_words
-from proxy.providers.upstream.transport import HttpTransport
+from proxy.providers.upstream.attempts import AttemptRunner
+from proxy.providers.upstream.chat_wire import ChatWire, chat_profile, estimate_words
+from proxy.providers.upstream.transport import HEADER_TIMEOUT_S, Batch, HttpTransport, UpstreamRequest
 from toy_provider.account import toy_credentials
 from toy_provider.entry import CATALOG, LABEL
 from toy_provider.settings import ToySettings
 
-WIRE = chat_wire(LABEL, "toy", partial(failures.upstream_error, LABEL))
+upstream_error = partial(failures.upstream_error, LABEL)
+PROFILE = chat_profile(LABEL, "toy", upstream_error)
 
 
-class ToyTurn(ChatTurn):
-    label, service, mark = LABEL, "toy", "toy:v1"
+class ToyAdapter:
+    """One request."""
+
+    profile = PROFILE
 
     def __init__(self, call: Call, services: Services, credentials: Credentials, transport: HttpTransport) -> None:
         toy = services.config().section(ToySettings)
         limit = min(call.request.get("max_tokens", toy.max_tokens), toy.max_tokens)
         body = messages_to_chat(call.request, ChatOptions(call.target.model, ChatDialect(), limit, {}))
-        url = f"{toy.base_url}/chat/completions"
-        super().__init__(call, services, wire=WIRE, transport=transport.stream, url=url, body=body)
+        self.wire = ChatWire(call, services, PROFILE, body)
+        self._url = f"{toy.base_url}/chat/completions"
+        self._call = call
         self._credentials = credentials
         self._credential: Credential | None = None
+        self._transport = transport
 
     async def sign_in(self) -> None:
         self._credential = await self._credentials.get()
 
-    def headers(self) -> dict[str, str]:
+    def contact(self, number: int) -> AsyncGenerator[Batch, None]:
         assert self._credential is not None
-        return {
+        headers = {
             "Authorization": f"Bearer {self._credential.access.reveal()}",
             "Content-Type": "application/json",
             "Accept-Encoding": "identity",
         }
+        payload, request_id = self.wire.body.payload, self._call.request_id
+        return self._transport.stream(
+            UpstreamRequest(self._url, headers, payload, HEADER_TIMEOUT_S, request_id, number)
+        )
 
-    def final(self, error: UpstreamError) -> UpstreamError:
-        return failures.final_error(LABEL, error, cure="sign in again")
+    def contextualise(self, error: UpstreamError) -> UpstreamError:
+        return error
+
+    async def recover(self, error: UpstreamError) -> bool:
+        return False
+
+    def client_error(self, error: UpstreamError) -> UpstreamError:
+        return failures.client_error(LABEL, error, sign_in_hint="sign in again")
 
 
 class ToyProvider:
@@ -61,7 +76,7 @@ class ToyProvider:
         base_url = services.config().section(ToySettings).base_url
         http = services.client_for(base_url)
         self._credentials = toy_credentials(services.config_dir, http, base_url, services.clock)
-        self._transport = HttpTransport(WIRE, http, services.log, services.clock)
+        self._transport = HttpTransport(PROFILE, http, services.log, services.clock)
 
     def catalog(self) -> Catalog:
         return CATALOG
@@ -72,11 +87,9 @@ class ToyProvider:
     async def count_tokens(self, call: Call) -> int:
         return await estimate_words(self._services, call)
 
-    async def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
-        turn = ToyTurn(call, self._services, self._credentials, self._transport)
-        async with aclosing(turn.run()) as batches:
-            async for batch in batches:
-                yield batch
+    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+        adapter = ToyAdapter(call, self._services, self._credentials, self._transport)
+        return AttemptRunner(call, self._services, adapter).run()
 
     async def close(self) -> None:
         await self._credentials.close()

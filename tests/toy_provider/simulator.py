@@ -11,7 +11,7 @@ from aiohttp import web
 from proxy.sandbox.oauth.account import AccountUpstream
 from proxy.sandbox.oauth.endpoint import TokenEndpoint, form_fields
 from proxy.sandbox.oauth.tokens import LIVE, Tokens
-from proxy.sandbox.play.actions import Reply
+from proxy.sandbox.play.http_faults import failure
 from proxy.sandbox.play.script import Place, Tables
 from proxy.sandbox.play.stream_faults import WHOLE_FAULTS
 from proxy.sandbox.upstream import Host, Options, Prepared, ServedWire, Simulator
@@ -22,7 +22,7 @@ from proxy.sandbox.wires.chat.write import write_chat
 from proxy.sandbox.wires.refusal import invalid
 
 PATH = "/toys/v1"
-_FAULTS = {"overloaded": lambda status=503: Reply(status, {"error": {"message": "Too many toys.", "type": "server"}})}
+_FAULTS = {"overloaded": failure(503, {"error": {"message": "Too many toys.", "type": "server"}})}
 STREAM = ServedWire(Place("p6", "chat"), _FAULTS, CHAT_FAULTS)
 WHOLE = ServedWire(Place("p6", "chat", stream=False), _FAULTS, WHOLE_FAULTS)
 
@@ -60,8 +60,12 @@ def _prepare(toys: ToyUpstream, request: web.Request, body: Any) -> Prepared:
         raise invalid("Who are you?", status=401)
     check_chat(body, ChatRules())
     ask = read_chat(body, effort=None)
-    answer = write_chat(toys, body, ask, new_id=lambda tool, number: f"{tool}:{number}")
+    answer = write_chat(toys, body, ask, new_id=_call_id)
     return Prepared(STREAM if body.get("stream") else WHOLE, answer)
+
+
+def _call_id(tool: str, number: int) -> str:
+    return f"{tool}:{number}"
 
 
 def _routes(toys: ToyUpstream) -> list[web.RouteDef]:

@@ -7,11 +7,14 @@ elsewhere (`Write.content`).
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
+from proxy.core.identity import Owner
 from proxy.core.sse import dump_json
 
 NAME = "Read"
@@ -39,28 +42,66 @@ _OFFSET_TEXT = (
 _LIMIT_TEXT = "Optional number of lines. Leave it out when opening a file; use it together with offset to continue."
 _NOTE_HEAD = "Read offset note:"
 
+#: In place of an owner, within one request.
+NOBODY = Owner("")
 
-class ReadOffsets:
-    """Offsets that were removed from Read calls: call id -> (offset, file path). Bounded, oldest out first.
 
-    One object a provider; it outlives requests, because the result of a call comes with the next one.
+Scope = tuple[Owner, bytes]
+
+
+class OffsetStore:
+    """Offsets that were removed from Read calls, until their results come back with the next request.
+
+    One object a provider. Ids of calls are unique within a conversation only, so an entry belongs to one conversation
+    of one owner, told by a digest of the conversation's first message. For a request without an owner nothing outlives
+    it. Bounded, oldest out first.
     """
 
     def __init__(self, limit: int = MAX_REMEMBERED) -> None:
         self._limit = limit
-        self._entries: OrderedDict[str, tuple[int, str]] = OrderedDict()
+        self._entries: OrderedDict[tuple[Scope, str], tuple[int, str]] = OrderedDict()
 
-    def remember(self, call_id: str, offset: int, file_path: str) -> None:
-        if not call_id:
-            return
-        self._entries[call_id] = (offset, file_path)
-        self._entries.move_to_end(call_id)
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def of(self, owner: Owner | None, request: Mapping[str, Any]) -> ReadOffsets:
+        """The offsets of the conversation that a Messages request belongs to."""
+        return ReadOffsets() if owner is None else ReadOffsets(self, owner, request)
+
+    def put(self, scope: Scope, call_id: str, entry: tuple[int, str]) -> None:
+        self._entries[scope, call_id] = entry
+        self._entries.move_to_end((scope, call_id))
         if len(self._entries) > self._limit:
             self._entries.popitem(last=False)
 
+    def get(self, scope: Scope, call_id: str) -> tuple[int, str] | None:
+        return self._entries.get((scope, call_id))
+
+
+class ReadOffsets:
+    """The same as one request sees it: call id -> (offset, file path)."""
+
+    def __init__(
+        self,
+        store: OffsetStore | None = None,
+        owner: Owner = NOBODY,
+        request: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._store = OffsetStore() if store is None else store
+        self._owner = owner
+        self._request = request or {}
+
+    @cached_property
+    def _scope(self) -> Scope:
+        return self._owner, conversation_digest(self._request)
+
+    def remember(self, call_id: str, offset: int, file_path: str) -> None:
+        if call_id:
+            self._store.put(self._scope, call_id, (offset, file_path))
+
     def note(self, call_id: str) -> str | None:
         """The text for the model about the offset removed from this call."""
-        entry = self._entries.get(call_id)
+        entry = self._store.get(self._scope, call_id) if len(self._store) else None
         if entry is None:
             return None
         offset, path = entry
@@ -68,6 +109,15 @@ class ReadOffsets:
             f"{_NOTE_HEAD} the requested offset {offset} for {path} exceeded the limit of {MAX_OFFSET}, so this Read"
             " started at the top of the file. To continue, use the previous offset plus the number of lines returned."
         )
+
+
+def conversation_digest(request: Mapping[str, Any]) -> bytes:
+    """What tells the conversations of one owner apart: the text of the first message, which every later request
+    repeats. Cache marks and the form of the text may change from request to request, so they do not count."""
+    messages = request.get("messages") or [{}]
+    content = messages[0].get("content") or ""
+    texts = [content] if isinstance(content, str) else [block.get("text") or "" for block in content]
+    return hashlib.blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def guided_definition(tool: Mapping[str, Any]) -> dict[str, Any]:

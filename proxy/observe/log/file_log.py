@@ -220,7 +220,7 @@ class FileLog:
         except Exception as error:  # a full disk, a directory that went away
             self._drop(dropped + records)
             lines = lines[:records]
-            if not self._failing:  # once, not with every record until somebody makes room
+            if not self._failing:  # once, not with every record until there is room
                 lines.append(self._own_line("log_write_failed", error=error))
             self._failing = True
         self._terminal.show(lines)

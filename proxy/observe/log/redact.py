@@ -2,7 +2,7 @@
 
 Pure functions: no I/O, no clock. Values are judged by type (a `Secret`, bytes, an exception), by the name of the key
 they stand under, and texts by the query parameters and sign-ins of the URLs inside them. Prose is not searched for
-things that look like credentials: whoever holds one keeps it in a `Secret`.
+things that look like credentials: code that holds one keeps it in a `Secret`.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class StdlibLog(NullLog):
 
     def write(self, level: str, service: str, msg: str, **fields: Any) -> None:
         """One record; its text is the message and the redacted fields as JSON."""
-        with suppress(Exception):  # a value or a handler that raises is not the request's trouble
+        with suppress(Exception):  # a value or a handler that raises must not fail the request
             logger = logging.getLogger(f"proxy.{service}")
             number = STDLIB_LEVELS.get(level, logging.INFO)
             if not logger.isEnabledFor(number):

@@ -11,7 +11,7 @@ FAST = "-fast"
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class CodexModel:
     """A row. `lite`: runs on the lite lane; `full`: exists on the full lane; `search`: who stands in for what needs the
     full lane, a hosted web search above all."""
 
@@ -21,22 +21,22 @@ class Model:
     search: str | None = None
 
 
-MODELS: dict[str, Model] = {
+MODELS: dict[str, CodexModel] = {
     model.id: model
     for model in (
-        Model("gpt-5.2"),
-        Model("gpt-5.3-codex"),
-        Model("gpt-5.3-codex-spark"),
-        Model("gpt-5.4"),
-        Model("gpt-5.4-mini"),
-        Model("gpt-5.5"),
-        Model("gpt-5.6-luna", lite=True, full=False, search="gpt-5.6-sol"),
-        Model("gpt-5.6-sol", lite=True),
-        Model("gpt-5.6-terra", lite=True),
-        Model("gpt-6-astra", lite=True),
-        Model("gpt-6-luna", lite=True, full=False, search="gpt-6-sol"),
-        Model("gpt-6-sol", lite=True),
-        Model("gpt-6.1-sol", lite=True),
+        CodexModel("gpt-5.2"),
+        CodexModel("gpt-5.3-codex"),
+        CodexModel("gpt-5.3-codex-spark"),
+        CodexModel("gpt-5.4"),
+        CodexModel("gpt-5.4-mini"),
+        CodexModel("gpt-5.5"),
+        CodexModel("gpt-5.6-luna", lite=True, full=False, search="gpt-5.6-sol"),
+        CodexModel("gpt-5.6-sol", lite=True),
+        CodexModel("gpt-5.6-terra", lite=True),
+        CodexModel("gpt-6-astra", lite=True),
+        CodexModel("gpt-6-luna", lite=True, full=False, search="gpt-6-sol"),
+        CodexModel("gpt-6-sol", lite=True),
+        CodexModel("gpt-6.1-sol", lite=True),
     )
 }
 

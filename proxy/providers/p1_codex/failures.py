@@ -7,11 +7,11 @@ from functools import partial
 from proxy.core.responses_events import is_last
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.upstream import failures
-from proxy.providers.upstream.transport import Wire
+from proxy.providers.upstream.transport import UpstreamProfile
 
 SERVICE = "codex"
 
 upstream_error = partial(failures.upstream_error, LABEL)
-final_error = partial(failures.final_error, LABEL, cure=f"sign in again: model-proxy auth login {LABEL}")
+client_error = partial(failures.client_error, LABEL, sign_in_hint=f"sign in again: model-proxy auth login {LABEL}")
 
-WIRE = Wire(LABEL, SERVICE, is_last, upstream_error)
+PROFILE = UpstreamProfile(LABEL, SERVICE, is_last, upstream_error, empty_is_failure=True)

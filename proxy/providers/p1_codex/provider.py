@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
-from functools import partial
 from typing import Any
 
 from proxy.auth.refresh import Credentials
@@ -25,23 +24,24 @@ from proxy.core.reducer import BadAnswer
 from proxy.core.routing import Catalog
 from proxy.core.sse import dump_json
 from proxy.core.tokens.counting import Length, count_responses
-from proxy.core.tools.read_tool import ReadOffsets
-from proxy.errors import UpstreamError
+from proxy.core.tools.read_tool import OffsetStore
 from proxy.observe.lifecycle import UpstreamStarted
 from proxy.providers.contract import Call, NativeAnswer, Services, Target
 from proxy.providers.p1_codex import request as p1_request
-from proxy.providers.p1_codex.account.rate_limits import Allowances
+from proxy.providers.p1_codex.account.rate_limits import RateLimits
 from proxy.providers.p1_codex.account.signin import p1_credentials
+from proxy.providers.p1_codex.adapter import CodexResources
 from proxy.providers.p1_codex.catalog import CATALOG, LABEL, MODELS
 from proxy.providers.p1_codex.chat import chat_request
-from proxy.providers.p1_codex.compaction.flow import Compacting
-from proxy.providers.p1_codex.failures import WIRE
+from proxy.providers.p1_codex.compaction.flow import CompactionFlow
+from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.native.route import NativeRoute
+from proxy.providers.p1_codex.request import Prepared
 from proxy.providers.p1_codex.settings import CodexSettings
-from proxy.providers.p1_codex.socket.turn_continuation import Sockets
+from proxy.providers.p1_codex.socket.manager import SocketManager
 from proxy.providers.p1_codex.turn import CodexTurn
-from proxy.providers.p1_codex.unary import Buffered
-from proxy.providers.upstream.transport import HttpTransport
+from proxy.providers.p1_codex.unary import UnaryCalls
+from proxy.providers.upstream.transport import HttpTimers, HttpTransport
 
 
 class CodexProvider:
@@ -56,12 +56,23 @@ class CodexProvider:
         self._credentials: Credentials = p1_credentials(
             services.config_dir, codex.issuer, services.http, services.clock, services.log
         )
-        self.allowances = Allowances(services.log, services.clock)
-        self._transport = HttpTransport(WIRE, services.http, services.log, services.clock, self._heed)
-        self._buffered = Buffered(services, self._credentials, self.allowances)
-        self._compacting = Compacting(services, self._buffered, self._transport.stream)
-        self._sockets = Sockets(services, floor_s=codex.ws_connect_spacing_ms / 1000, heed=self._heed)
-        self._offsets = ReadOffsets()
+        self.rate_limits = RateLimits(services.log, services.clock)
+        self._transport = HttpTransport(
+            PROFILE,
+            services.http,
+            services.log,
+            services.clock,
+            observe_headers=self._observe_headers,
+            timers=services.tuning.of(HttpTimers),
+        )
+        self._unary = UnaryCalls(services, self._credentials, self.rate_limits)
+        self._compaction = CompactionFlow(services, self._unary, self._transport.stream)
+        floor_s = codex.ws_connect_spacing_ms / 1000
+        self._sockets = SocketManager(services, floor_s=floor_s, observe_headers=self._observe_headers)
+        self._resources = CodexResources(
+            services, self._credentials, self.rate_limits, self._transport.stream, self._sockets
+        )
+        self._offsets = OffsetStore()
         self._native = NativeRoute(services, self._credentials, self._transport)
 
     def catalog(self) -> Catalog:
@@ -81,7 +92,7 @@ class CodexProvider:
         return self._native.answer(call)
 
     async def count_tokens(self, call: Call) -> int:
-        prepared = p1_request.prepare(call, self._services.config(), self._offsets)
+        prepared = self._prepare(call, self._services.config())
 
         def work(length: Length) -> int:
             return count_responses(prepared.body, length)
@@ -94,18 +105,14 @@ class CodexProvider:
         tool = forced_search(call.request)
         if tool is not None:
             return self._search(call, tool, config)
-        turn = partial(
-            CodexTurn,
-            call,
-            config=config,
-            services=self._services,
-            credentials=self._credentials,
-            http=self._transport.stream,
-            sockets=self._sockets,
-            offsets=self._offsets,
-            allowances=self.allowances,
-        )
-        return self._compacting.run(call, p1_request.prepare(call, config, self._offsets), turn)
+
+        def turn(prepared: Prepared) -> CodexTurn:
+            return CodexTurn(call, prepared, config, self._resources)
+
+        return self._compaction.run(call, self._prepare(call, config), turn)
+
+    def _prepare(self, call: Call, config: Config) -> Prepared:
+        return p1_request.prepare(call, config, self._offsets.of(call.owner, call.request))
 
     async def _search(self, call: Call, tool: Mapping[str, Any], config: Config) -> AsyncGenerator[list[Event], None]:
         """The reply of a standalone search: its beginning, so that a slow search is no silence, and then all of it."""
@@ -138,7 +145,7 @@ class CodexProvider:
                 output_tokens=output_tokens,
             )
         except BadAnswer as error:
-            raise UpstreamError(f"{LABEL}: {error}", kind="bad_answer", provider=LABEL) from None
+            raise PROFILE.error(str(error), kind="bad_answer") from None
 
     async def _ask(self, call: Call, config: Config, body: bytes, owner: str) -> dict[str, Any]:
         """The answer of the search service: one refresh after a 401, the usual retries for what passes."""
@@ -152,15 +159,15 @@ class CodexProvider:
                 p1_request.post(config, signed, body, request_id=call.request_id, attempt=number, url=url)
             )
 
-        return await self._buffered.ask(call.request_id, send)
+        return await self._unary.ask(call.request_id, send)
 
-    def _heed(self, sent: Mapping[str, str], answered: Mapping[str, str]) -> None:
-        self.allowances.heed_headers(sent.get(p1_request.ACCOUNT_HEADER), answered)
+    def _observe_headers(self, sent: Mapping[str, str], answered: Mapping[str, str]) -> None:
+        self.rate_limits.observe_headers(sent.get(p1_request.ACCOUNT_HEADER), answered)
 
     def served_elsewhere(self, owner: Owner, request: Mapping[str, Any], request_id: str) -> None:
         """A conversation that went on with another model service is not continued here."""
         if len(request["messages"]) > 1:  # a small request on the side says nothing about it
-            self._compacting.discard(owner, request_id, "served_elsewhere")
+            self._compaction.discard(owner, request_id, "served_elsewhere")
 
     async def close(self) -> None:
         await self._sockets.close()

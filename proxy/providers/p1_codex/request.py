@@ -18,13 +18,13 @@ from proxy.errors import RequestError
 from proxy.providers.contract import Call, Target
 from proxy.providers.p1_codex.catalog import ALIAS_TARGETS, FAST, LABEL, MODELS
 from proxy.providers.p1_codex.settings import CodexSettings
-from proxy.providers.upstream.transport import Outgoing
+from proxy.providers.upstream.transport import UpstreamRequest
 from proxy.version import __version__
 
 #: The lite lane checks who is asking: under another name the smallest model does not exist.
 CODEX_NAME = "codex_cli_rs"
 PRODUCT = "model-proxy"
-#: Whose allowance a request takes from.
+#: Whose rate limits a request counts against.
 ACCOUNT_HEADER = "chatgpt-account-id"
 
 _TIERS = {"fast": "priority", "priority": "priority", "flex": "flex"}
@@ -191,10 +191,10 @@ def replayed(content: list[dict[str, Any]], options: ResponsesOptions) -> list[d
 
 def post(
     config: Config, headers: dict[str, str], body: bytes, *, request_id: str, attempt: int, url: str | None = None
-) -> Outgoing:
+) -> UpstreamRequest:
     """One attempt over HTTP, with all its headers; `url` is the Responses endpoint unless another is given."""
     codex = config.section(CodexSettings)
-    return Outgoing(
+    return UpstreamRequest(
         url=codex.base_url if url is None else url,
         headers=headers,
         body=body,

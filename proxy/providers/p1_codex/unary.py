@@ -9,9 +9,9 @@ from proxy.auth.refresh import Credentials
 from proxy.auth.store import Credential
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Services
-from proxy.providers.p1_codex.account.rate_limits import Allowances
+from proxy.providers.p1_codex.account.rate_limits import RateLimits
 from proxy.providers.p1_codex.catalog import LABEL
-from proxy.providers.upstream.retry import GiveUp, Shown, decide
+from proxy.providers.upstream.retry import GiveUp, Visibility, decide
 
 T = TypeVar("T")
 
@@ -19,12 +19,12 @@ T = TypeVar("T")
 Send = Callable[[Credential, int], Awaitable[T]]
 
 
-class Buffered:
-    """One refresh after a 401, the usual retries for what passes."""
+class UnaryCalls:
+    """Sends each with one token renewal after a 401, and the usual retries."""
 
-    def __init__(self, services: Services, credentials: Credentials, allowances: Allowances) -> None:
+    def __init__(self, services: Services, credentials: Credentials, rate_limits: RateLimits) -> None:
         self._services = services
-        self._allowances = allowances
+        self._rate_limits = rate_limits
         self._credentials = credentials
 
     async def ask(self, request_id: str, send: Send[T]) -> T:
@@ -39,11 +39,11 @@ class Buffered:
                 if error.status == 401 and not renewed:
                     credential, renewed = await self._credentials.renew(credential.access), True
                     continue
-                decision = decide(error, attempt=attempt, shown=Shown.NOTHING, chance=self._services.random())
+                decision = decide(error, attempt=attempt, visible=Visibility.NOTHING, chance=self._services.random())
                 if isinstance(decision, GiveUp):
                     if attempt:
                         self._log("buffered_transport_retry_exhausted", request_id, sent, error)
-                    raise self._allowances.final(credential.account_id, error) from None
+                    raise self._rate_limits.client_error(credential.account_id, error) from None
                 self._log("buffered_transport_retry", request_id, sent, error, retryInS=decision.after)
             attempt += 1
             await self._services.sleep(decision.after)

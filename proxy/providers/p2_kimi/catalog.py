@@ -22,7 +22,7 @@ _K3_EFFORTS: Mapping[str | None, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class KimiModel:
     """A row.
 
     id              upstream
@@ -56,11 +56,11 @@ class Model:
         return sent
 
 
-CODING = Model("kimi-for-coding", "kimi", 262_144, 32_000, 32_000, _CODING_EFFORTS)
-K3 = Model("k3", "k3", 1_048_576, 1_048_576, None, _K3_EFFORTS)
+CODING = KimiModel("kimi-for-coding", "kimi", 262_144, 32_000, 32_000, _CODING_EFFORTS)
+K3 = KimiModel("k3", "k3", 1_048_576, 1_048_576, None, _K3_EFFORTS)
 
 #: requested name -> model
-MODELS: dict[str, Model] = {
+MODELS: dict[str, KimiModel] = {
     "k2.6": CODING,
     "k3": K3,
     "kimi-for-coding": CODING,
@@ -71,6 +71,6 @@ MODELS: dict[str, Model] = {
 CATALOG = Catalog(LABEL, "kimi", tuple(MODELS), aliases=True)
 
 
-def model_for(name: str | None) -> Model:
+def model_for(name: str | None) -> KimiModel:
     """The model behind a normalised name. Aliases, and whatever else routing lets through, are the coding model."""
     return MODELS.get(name or "", CODING)

@@ -1,9 +1,8 @@
-"""P2 as the server sees it, and one answer of it."""
+"""P2 as the server sees it, and as an upstream."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,12 +20,21 @@ from proxy.providers.p2_kimi.account.signin import p2_credentials
 from proxy.providers.p2_kimi.catalog import CATALOG, LABEL, model_for
 from proxy.providers.p2_kimi.settings import KimiSettings
 from proxy.providers.upstream import failures
-from proxy.providers.upstream.chat_turn import ChatTurn, chat_wire, estimate_words
-from proxy.providers.upstream.transport import HttpTransport, Transport
+from proxy.providers.upstream.attempts import AttemptRunner
+from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, estimate_words
+from proxy.providers.upstream.transport import (
+    HEADER_TIMEOUT_S,
+    Batch,
+    HttpTimers,
+    HttpTransport,
+    Transport,
+    UpstreamRequest,
+)
 
 SERVICE = "kimi"
 upstream_error = partial(failures.upstream_error, LABEL)
-WIRE = replace(chat_wire(LABEL, SERVICE, upstream_error), skips_garbage=True)
+client_error = partial(failures.client_error, LABEL, sign_in_hint=f"sign in again: model-proxy auth login {LABEL}")
+PROFILE = chat_profile(LABEL, SERVICE, upstream_error, skips_garbage=True)
 
 _KIMI = ChatDialect(
     system="in_place",
@@ -53,37 +61,60 @@ def chat_body(call: Call) -> dict[str, Any]:
     return messages_to_chat(call.request, ChatOptions(row.id, DIALECTS[row.dialect], limit, extra))
 
 
-class KimiTurn(ChatTurn):
-    """One answer."""
+def _other_choice(body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """K3 takes `required` but no named function; the others neither."""
+    choice = body.get("tool_choice")
+    if choice is None:
+        return None
+    rest = {name: value for name, value in body.items() if name != "tool_choice"}
+    named = isinstance(choice, Mapping) and model_for(body["model"]).dialect == "k3"
+    return {**rest, "tool_choice": "required"} if named else rest
 
-    label = LABEL
-    service = SERVICE
-    mark = f"model-proxy:{LABEL}:v1"
+
+def _effort_inside_thinking(body: Mapping[str, Any]) -> dict[str, Any]:
+    rest = {name: value for name, value in body.items() if name != "reasoning_effort"}
+    return {**rest, "thinking": {"type": "enabled", "effort": body.get("reasoning_effort")}}
+
+
+#: What some models refuse, and the body that is sent then.
+FALLBACKS = (
+    BodyFallback(lambda text: "tool_choice" in text and "incompatible with thinking" in text, _other_choice),
+    BodyFallback(lambda text: "'thinking' and 'reasoning_effort'" in text, _effort_inside_thinking),
+)
+
+
+class KimiAdapter:
+    """One request to P2."""
+
+    profile = PROFILE
 
     def __init__(
-        self,
-        call: Call,
-        services: Services,
-        *,
-        transport: Transport,
-        url: str,
-        credentials: Credentials,
-        agent: str,
+        self, call: Call, services: Services, *, transport: Transport, url: str, credentials: Credentials, agent: str
     ) -> None:
-        super().__init__(call, services, wire=WIRE, transport=transport, url=url, body=chat_body(call))
+        self._call = call
+        self._services = services
+        self._transport = transport
+        self._url = url
         self._credentials = credentials
         self._credential: Credential | None = None
+        self._renewed = False
         self._agent = agent
         self._device: dict[str, str] = {}
-        self._tried: set[str] = set()
+        self.wire = ChatWire(call, services, PROFILE, chat_body(call), fallbacks=FALLBACKS)
 
     async def sign_in(self) -> None:
         self._credential = await self._credentials.get()
         self._device = await device_headers(self._services.config_dir, self._agent)
 
-    def headers(self) -> dict[str, str]:
+    def contact(self, number: int) -> AsyncGenerator[Batch, None]:
+        payload = self.wire.body.payload
+        return self._transport(
+            UpstreamRequest(self._url, self._headers(), payload, HEADER_TIMEOUT_S, self._call.request_id, number)
+        )
+
+    def _headers(self) -> dict[str, str]:
         if self._credential is None:
-            raise RuntimeError("asked for headers before sign-in")
+            raise RuntimeError("contacted before sign-in")
         return {
             **self._device,
             "Authorization": f"Bearer {self._credential.access.reveal()}",
@@ -92,38 +123,21 @@ class KimiTurn(ChatTurn):
             "Accept-Encoding": "identity",
         }
 
-    async def cure(self, error: UpstreamError) -> bool:
-        """A new token after a 401; and for what some models refuse, the next best wish."""
-        if error.status == 401 and self._credential is not None and self._first("token"):
-            self._credential = await self._credentials.renew(self._credential.access)
-            return True
-        text = error.message.lower()
-        if error.status != 400:
+    def contextualise(self, error: UpstreamError) -> UpstreamError:
+        return error
+
+    async def recover(self, error: UpstreamError) -> bool:
+        """A new token after a 401."""
+        if error.status != 401 or self._renewed or self._credential is None:
             return False
-        if "tool_choice" in text and "incompatible with thinking" in text and self._first("choice"):
-            return self._relax_choice()
-        if "'thinking' and 'reasoning_effort'" in text and self._first("effort"):
-            effort = self.body.pop("reasoning_effort", None)
-            self.body["thinking"] = {"type": "enabled", "effort": effort}
-            return True
-        return False
+        self._renewed = True
+        self._credential = await self._credentials.renew(self._credential.access)
+        return True
 
-    def _relax_choice(self) -> bool:
-        """K3 bears `required` but no named function; the others neither."""
-        choice = self.body.pop("tool_choice", None)
-        if isinstance(choice, Mapping) and model_for(self._call.model).dialect == "k3":
-            self.body["tool_choice"] = "required"
-        return choice is not None
-
-    def _first(self, cure: str) -> bool:
-        first = cure not in self._tried
-        self._tried.add(cure)
-        return first
-
-    def final(self, error: UpstreamError) -> UpstreamError:
+    def client_error(self, error: UpstreamError) -> UpstreamError:
         if error.kind == "rate_limit" and error.retry_after is None:
-            error.retry_after = RATE_LIMIT_WAIT_S
-        return failures.final_error(LABEL, error, cure=f"sign in again: model-proxy auth login {LABEL}")
+            error = error.replaced(retry_after=RATE_LIMIT_WAIT_S)
+        return client_error(error)
 
 
 class KimiProvider:
@@ -145,7 +159,8 @@ class KimiProvider:
             user_agent=user_agent(config),
             sleep=services.sleep,
         )
-        self._transport = HttpTransport(WIRE, services.client_for(kimi.base_url), services.log, services.clock)
+        http, timers = services.client_for(kimi.base_url), services.tuning.of(HttpTimers)
+        self._transport = HttpTransport(PROFILE, http, services.log, services.clock, timers=timers)
 
     def catalog(self) -> Catalog:
         return CATALOG
@@ -157,9 +172,9 @@ class KimiProvider:
     async def count_tokens(self, call: Call) -> int:
         return await estimate_words(self._services, call)
 
-    async def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
         config = self._services.config()
-        turn = KimiTurn(
+        adapter = KimiAdapter(
             call,
             self._services,
             transport=self._transport.stream,
@@ -167,9 +182,7 @@ class KimiProvider:
             credentials=self._credentials,
             agent=user_agent(config),
         )
-        async with aclosing(turn.run()) as batches:
-            async for batch in batches:
-                yield batch
+        return AttemptRunner(call, self._services, adapter).run()
 
     async def close(self) -> None:
         await self._credentials.close()

@@ -19,7 +19,7 @@ WIRE_PATHS: dict[Wire, str] = {"chat": "/chat/completions", "messages": "/messag
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class OpenCodeModel:
     """A row. `sees`: takes images. `context` and `output` are tokens, None where nobody says; they are not enforced."""
 
     id: str
@@ -29,46 +29,46 @@ class Model:
     output: int | None = None
 
 
-MODELS: dict[str, Model] = {
+MODELS: dict[str, OpenCodeModel] = {
     model.id: model
     for model in (
-        Model("glm-5.3-flash", "chat", True, 1_000_000, 131_072),
-        Model("glm-5.3", "chat", False, 1_000_000, 131_072),
-        Model("glm-5.2", "chat", False, 1_000_000, 131_072),
-        Model("glm-5.1", "chat", False, 202_752, 32_768),
-        Model("glm-5", "chat", False, 202_752, 32_768),
-        Model("kimi-k3", "chat", True, 1_048_576, 131_072),
-        Model("kimi-k2.7-code", "chat", True, 262_144, 262_144),
-        Model("kimi-k2.6", "chat", True, 262_144, 65_536),
-        Model("kimi-k2.5", "chat", True, 262_144, 65_536),
-        Model("deepseek-v4-pro", "chat", False, 1_000_000, 384_000),
-        Model("deepseek-v4-flash", "chat", False, 1_000_000, 384_000),
-        Model("deepseek-v4-flash-vision-exp", "chat", True, 1_000_000, 384_000),
-        Model("deepseek-flash", "chat"),  # in no catalogue of the vendor
-        Model("mimo-v2.5", "chat", True, 1_000_000, 128_000),
-        Model("mimo-v2.5-pro", "chat", False, 1_048_576, 128_000),
-        Model("mimo-v2-pro", "chat", False, 1_048_576, 128_000),
-        Model("mimo-v2-omni", "chat", True, 262_144, 128_000),
-        Model("hy3", "chat", False, 256_000, 128_000),
-        Model("hy3-preview", "chat"),
-        Model("hy4-preview", "chat", False, 1_024_000, 64_000),
-        Model("longcat-2.0", "chat", False, 1_000_000, 131_072),
-        Model("omen-alpha", "chat", True, 500_000, 128_000),
+        OpenCodeModel("glm-5.3-flash", "chat", True, 1_000_000, 131_072),
+        OpenCodeModel("glm-5.3", "chat", False, 1_000_000, 131_072),
+        OpenCodeModel("glm-5.2", "chat", False, 1_000_000, 131_072),
+        OpenCodeModel("glm-5.1", "chat", False, 202_752, 32_768),
+        OpenCodeModel("glm-5", "chat", False, 202_752, 32_768),
+        OpenCodeModel("kimi-k3", "chat", True, 1_048_576, 131_072),
+        OpenCodeModel("kimi-k2.7-code", "chat", True, 262_144, 262_144),
+        OpenCodeModel("kimi-k2.6", "chat", True, 262_144, 65_536),
+        OpenCodeModel("kimi-k2.5", "chat", True, 262_144, 65_536),
+        OpenCodeModel("deepseek-v4-pro", "chat", False, 1_000_000, 384_000),
+        OpenCodeModel("deepseek-v4-flash", "chat", False, 1_000_000, 384_000),
+        OpenCodeModel("deepseek-v4-flash-vision-exp", "chat", True, 1_000_000, 384_000),
+        OpenCodeModel("deepseek-flash", "chat"),  # in no catalogue of the vendor
+        OpenCodeModel("mimo-v2.5", "chat", True, 1_000_000, 128_000),
+        OpenCodeModel("mimo-v2.5-pro", "chat", False, 1_048_576, 128_000),
+        OpenCodeModel("mimo-v2-pro", "chat", False, 1_048_576, 128_000),
+        OpenCodeModel("mimo-v2-omni", "chat", True, 262_144, 128_000),
+        OpenCodeModel("hy3", "chat", False, 256_000, 128_000),
+        OpenCodeModel("hy3-preview", "chat"),
+        OpenCodeModel("hy4-preview", "chat", False, 1_024_000, 64_000),
+        OpenCodeModel("longcat-2.0", "chat", False, 1_000_000, 131_072),
+        OpenCodeModel("omen-alpha", "chat", True, 500_000, 128_000),
         # The vendor lists it under /responses; chat is what works, and the gateway converts.
-        Model("grok-4.5", "chat", True, 500_000, 500_000),
-        Model("grok-4.6", "responses", True, 500_000, 500_000),
-        Model("gpt-5.6-luna", "responses", True, 1_050_000, 128_000),
-        Model("muse-spark-1.3-contributor", "responses", True, 1_048_576, 131_072),
-        Model("muse-spark-1.2-contributor", "responses", True, 1_048_576, 131_072),
-        Model("minimax-m3", "messages", True, 1_000_000, 131_072),
-        Model("minimax-m2.7", "messages", False, 204_800, 131_072),
-        Model("minimax-m2.5", "messages", False, 204_800, 65_536),
-        Model("qwen3.8-max", "messages", True, 1_000_000, 131_072),
-        Model("qwen3.8-flash", "messages", True, 1_000_000, 131_072),
-        Model("qwen3.7-max", "messages", False, 1_000_000, 65_536),
-        Model("qwen3.7-plus", "messages", True, 1_000_000, 65_536),
-        Model("qwen3.6-plus", "messages", True, 1_000_000, 65_536),
-        Model("qwen3.5-plus", "messages", True, 262_144, 65_536),
+        OpenCodeModel("grok-4.5", "chat", True, 500_000, 500_000),
+        OpenCodeModel("grok-4.6", "responses", True, 500_000, 500_000),
+        OpenCodeModel("gpt-5.6-luna", "responses", True, 1_050_000, 128_000),
+        OpenCodeModel("muse-spark-1.3-contributor", "responses", True, 1_048_576, 131_072),
+        OpenCodeModel("muse-spark-1.2-contributor", "responses", True, 1_048_576, 131_072),
+        OpenCodeModel("minimax-m3", "messages", True, 1_000_000, 131_072),
+        OpenCodeModel("minimax-m2.7", "messages", False, 204_800, 131_072),
+        OpenCodeModel("minimax-m2.5", "messages", False, 204_800, 65_536),
+        OpenCodeModel("qwen3.8-max", "messages", True, 1_000_000, 131_072),
+        OpenCodeModel("qwen3.8-flash", "messages", True, 1_000_000, 131_072),
+        OpenCodeModel("qwen3.7-max", "messages", False, 1_000_000, 65_536),
+        OpenCodeModel("qwen3.7-plus", "messages", True, 1_000_000, 65_536),
+        OpenCodeModel("qwen3.6-plus", "messages", True, 1_000_000, 65_536),
+        OpenCodeModel("qwen3.5-plus", "messages", True, 262_144, 65_536),
     )
 }
 
@@ -80,7 +80,7 @@ CATALOG = Catalog(
 )
 
 
-def model_for(name: str) -> Model | None:
+def model_for(name: str) -> OpenCodeModel | None:
     """The model of a normalised name, qualified or bare; exact and case-sensitive.
 
     >>> model_for("opencode-go/grok-4.6").wire, model_for("glm-5.2").id, model_for("GLM-5.2")

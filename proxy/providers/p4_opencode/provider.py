@@ -1,171 +1,116 @@
-"""P4 as the server sees it, and one answer of it over each of its three wires."""
+"""P4 as the server sees it, and as an upstream over each of its three wires."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
 from typing import Any
 
-from proxy.core.convert.messages_to_messages import MessagesToMessages, without_foreign_thoughts
 from proxy.core.ingress import IngressRules
-from proxy.core.messages import Event, MessageStream
-from proxy.core.reducer import AnswerPolicy
+from proxy.core.messages import Event
 from proxy.core.responses_events import is_last
 from proxy.core.routing import Catalog
-from proxy.core.sse import dump_json
-from proxy.core.tokens.counting import rough_length
-from proxy.core.tools.read_tool import ReadOffsets
-from proxy.core.upstream_failures import failure_of
+from proxy.core.tools.read_tool import OffsetStore, ReadOffsets
 from proxy.errors import RequestError, UpstreamError
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p4_opencode import request as p4_request
-from proxy.providers.p4_opencode.catalog import CATALOG, LABEL, WIRE_PATHS, Model, model_for
+from proxy.providers.p4_opencode.catalog import CATALOG, LABEL, WIRE_PATHS, OpenCodeModel, model_for
 from proxy.providers.p4_opencode.settings import OpenCodeSettings
 from proxy.providers.upstream import failures
-from proxy.providers.upstream.attempts import Turn
-from proxy.providers.upstream.chat_turn import HEADER_TIMEOUT_S, ChatTurn, chat_wire, estimate_words
-from proxy.providers.upstream.responses_turn import ResponsesTurn
-from proxy.providers.upstream.transport import Batch, HttpTransport, Outgoing, Transport, Wire
+from proxy.providers.upstream.attempts import AttemptRunner
+from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, estimate_words
+from proxy.providers.upstream.messages_wire import MessagesWire, is_last_message_event
+from proxy.providers.upstream.responses_wire import ResponsesWire
+from proxy.providers.upstream.transport import (
+    HEADER_TIMEOUT_S,
+    Batch,
+    HttpTimers,
+    HttpTransport,
+    Transport,
+    UpstreamProfile,
+    UpstreamRequest,
+)
 
 SERVICE = "opencode"
 upstream_error = partial(failures.upstream_error, LABEL)
-final_error = partial(failures.final_error, LABEL, cure="check the API key: PROXY_P4_API_KEY")
+client_error = partial(failures.client_error, LABEL, sign_in_hint="check the API key: PROXY_P4_API_KEY")
 
-WIRES: dict[str, Wire] = {
-    "chat": chat_wire(LABEL, SERVICE, upstream_error),
-    "messages": Wire(LABEL, SERVICE, lambda event: event.get("type") in ("message_stop", "error"), upstream_error),
-    "responses": Wire(LABEL, SERVICE, is_last, upstream_error),
+PROFILES: dict[str, UpstreamProfile] = {
+    "chat": chat_profile(LABEL, SERVICE, upstream_error),
+    "messages": UpstreamProfile(LABEL, SERVICE, is_last_message_event, upstream_error),
+    "responses": UpstreamProfile(LABEL, SERVICE, is_last, upstream_error),
+}
+
+#: Some models take no forced choice while they think.
+FALLBACKS = (
+    BodyFallback(
+        lambda text: "tool_choice" in text and "thinking" in text,
+        lambda body: {name: body[name] for name in body if name != "tool_choice"} if "tool_choice" in body else None,
+    ),
+)
+
+
+def _chat(call: Call, services: Services, row: OpenCodeModel, _offsets: ReadOffsets) -> ChatWire:
+    """Ids of calls restart with every answer here, so calls get ids of ours."""
+    body = p4_request.chat_body(call, row)
+    return ChatWire(call, services, PROFILES["chat"], body, own_ids=True, fallbacks=FALLBACKS)
+
+
+def _messages(call: Call, services: Services, row: OpenCodeModel, _offsets: ReadOffsets) -> MessagesWire:
+    return MessagesWire(call, services, PROFILES["messages"], p4_request.native_body(call, row))
+
+
+def _responses(call: Call, services: Services, row: OpenCodeModel, offsets: ReadOffsets) -> ResponsesWire:
+    body = p4_request.responses_body(call, row, offsets)
+    return ResponsesWire(call, services, PROFILES["responses"], body, offsets=offsets, unnamed_status=502)
+
+
+#: wire of a model -> a request on it
+WIRES: dict[str, Callable[[Call, Services, OpenCodeModel, ReadOffsets], ChatWire | MessagesWire | ResponsesWire]] = {
+    "chat": _chat,
+    "messages": _messages,
+    "responses": _responses,
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Gateway:
-    """The way to the gateway for one request: the same session on every attempt, the key as it is now."""
+class OpenCodeAdapter:
+    """One request to the gateway: the same session on every attempt, the key as it is now."""
 
-    services: Services
-    row: Model
-    transport: Transport
-    session: str
+    def __init__(
+        self, call: Call, services: Services, row: OpenCodeModel, *, transport: Transport, offsets: ReadOffsets
+    ) -> None:
+        self._call = call
+        self._services = services
+        self._row = row
+        self._transport = transport
+        self._session = p4_request.session_of(call, str(uuid.UUID(services.new_id())))
+        self.profile = PROFILES[row.wire]
+        self.wire = WIRES[row.wire](call, services, row, offsets)
 
-    @property
-    def url(self) -> str:
-        return self.services.config().section(OpenCodeSettings).base_url + WIRE_PATHS[self.row.wire]
+    async def sign_in(self) -> None:
+        self._headers()
 
-    def headers(self) -> dict[str, str]:
-        """All headers. Raises SignInError when there is no key."""
-        key = p4_request.key_of(self.services.config().section(OpenCodeSettings).api_key)
-        return p4_request.headers(self.row, key, self.session)
-
-    def send(self, body: bytes, call: Call, number: int) -> AsyncGenerator[Batch, None]:
-        """One attempt."""
-        outgoing = Outgoing(self.url, self.headers(), body, HEADER_TIMEOUT_S, call.request_id, number)
-        return self.transport(outgoing)
-
-
-class _Chat(ChatTurn):
-    """Chat completions. Ids of calls restart with every answer here, so calls get ids of our own."""
-
-    label, service = LABEL, SERVICE
-    mark = f"model-proxy:{LABEL}:v1"
-    own_ids = True
-
-    def __init__(self, call: Call, gateway: _Gateway) -> None:
-        super().__init__(
-            call,
-            gateway.services,
-            wire=WIRES["chat"],
-            transport=gateway.transport,
-            url=gateway.url,
-            body=p4_request.chat_body(call, gateway.row),
+    def contact(self, number: int) -> AsyncGenerator[Batch, None]:
+        url = self._services.config().section(OpenCodeSettings).base_url + WIRE_PATHS[self._row.wire]
+        payload = self.wire.body.payload
+        return self._transport(
+            UpstreamRequest(url, self._headers(), payload, HEADER_TIMEOUT_S, self._call.request_id, number)
         )
-        self._gateway = gateway
-        self._relaxed = False
 
-    async def sign_in(self) -> None:
-        self._gateway.headers()
+    def _headers(self) -> dict[str, str]:
+        """All headers. Raises SignInError when there is no key."""
+        key = p4_request.key_of(self._services.config().section(OpenCodeSettings).api_key)
+        return p4_request.headers(self._row, key, self._session)
 
-    def headers(self) -> dict[str, str]:
-        return self._gateway.headers()
+    def contextualise(self, error: UpstreamError) -> UpstreamError:
+        return error
 
-    async def cure(self, error: UpstreamError) -> bool:
-        """Some models bear no forced choice while they think."""
-        text = error.message.lower()
-        if error.status != 400 or self._relaxed or "tool_choice" not in text or "thinking" not in text:
-            return False
-        self._relaxed = True
-        return self.body.pop("tool_choice", None) is not None
+    async def recover(self, error: UpstreamError) -> bool:
+        return False
 
-    def final(self, error: UpstreamError) -> UpstreamError:
-        return final_error(error)
-
-
-class _Native(Turn):
-    """Messages, spoken natively."""
-
-    label, service = LABEL, SERVICE
-
-    def __init__(self, call: Call, gateway: _Gateway) -> None:
-        super().__init__(call, gateway.services)
-        self._gateway = gateway
-        self._body = p4_request.native_body(call, gateway.row)
-        self._payload = dump_json(self._body).encode()
-
-    async def sign_in(self) -> None:
-        self._gateway.headers()
-
-    def contact(self, number: int) -> AsyncGenerator[Batch, None]:
-        return self._gateway.send(self._payload, self._call, number)
-
-    def reducer(self, stream: MessageStream) -> MessagesToMessages:
-        return MessagesToMessages(stream, AnswerPolicy(self._call.request))
-
-    async def estimate(self) -> int:
-        return await estimate_words(self._services, self._call)
-
-    def rough_estimate(self) -> int:
-        return rough_length(self._payload.decode())
-
-    async def cure(self, error: UpstreamError) -> bool:
-        """No thoughts of other models where their signatures are refused."""
-        if error.status != 400 or "signature" not in error.message.lower():
-            return False
-        body = without_foreign_thoughts(self._body)
-        if body == self._body:
-            return False
-        self._body, self._payload = body, dump_json(body).encode()
-        return True
-
-    def look(self, event: Mapping[str, Any]) -> None:
-        if event.get("type") != "error":
-            return
-        raise upstream_error(failure_of(event, now=self._services.clock()))
-
-    def final(self, error: UpstreamError) -> UpstreamError:
-        return final_error(error)
-
-
-class _Responses(ResponsesTurn):
-    """The Responses API, in its full form."""
-
-    label, service = LABEL, SERVICE
-    unnamed_status = 502
-
-    def __init__(self, call: Call, gateway: _Gateway, offsets: ReadOffsets) -> None:
-        body = p4_request.responses_body(call, gateway.row, offsets)
-        super().__init__(call, gateway.services, wire=WIRES["responses"], body=body, offsets=offsets, signatures=True)
-        self._gateway = gateway
-
-    async def sign_in(self) -> None:
-        self._gateway.headers()
-
-    def contact(self, number: int) -> AsyncGenerator[Batch, None]:
-        return self._gateway.send(self._payload, self._call, number)
-
-    def final(self, error: UpstreamError) -> UpstreamError:
-        return final_error(error)
+    def client_error(self, error: UpstreamError) -> UpstreamError:
+        return client_error(error)
 
 
 class OpenCodeProvider:
@@ -176,10 +121,14 @@ class OpenCodeProvider:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._offsets = ReadOffsets()
-        http = services.client_for(services.config().section(OpenCodeSettings).base_url)
+        self._offsets = OffsetStore()
+        http, timers = (
+            services.client_for(services.config().section(OpenCodeSettings).base_url),
+            services.tuning.of(HttpTimers),
+        )
         self._transports = {
-            name: HttpTransport(wire, http, services.log, services.clock).stream for name, wire in WIRES.items()
+            wire: HttpTransport(profile, http, services.log, services.clock, timers=timers).stream
+            for wire, profile in PROFILES.items()
         }
 
     def catalog(self) -> Catalog:
@@ -192,23 +141,16 @@ class OpenCodeProvider:
     async def count_tokens(self, call: Call) -> int:
         return await estimate_words(self._services, call)
 
-    async def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
-        async with aclosing(self._turn(call).run()) as batches:
-            async for batch in batches:
-                yield batch
+    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+        row = self._row(call.model)
+        offsets = self._offsets.of(call.owner, call.request)
+        adapter = OpenCodeAdapter(call, self._services, row, transport=self._transports[row.wire], offsets=offsets)
+        return AttemptRunner(call, self._services, adapter).run()
 
     async def close(self) -> None:
         return None
 
-    def _turn(self, call: Call) -> Turn:
-        row = self._row(call.model)
-        session = p4_request.session_of(call, str(uuid.UUID(self._services.new_id())))
-        gateway = _Gateway(self._services, row, self._transports[row.wire], session)
-        if row.wire == "responses":
-            return _Responses(call, gateway, self._offsets)
-        return _Native(call, gateway) if row.wire == "messages" else _Chat(call, gateway)
-
-    def _row(self, model: str) -> Model:
+    def _row(self, model: str) -> OpenCodeModel:
         row = model_for(model)
         if row is None:
             raise RequestError(f"Unsupported OpenCode Go model: {model}", provider=LABEL, param="model")

@@ -13,7 +13,7 @@ from proxy.core.secret import Secret
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import RequestError, SignInError
 from proxy.providers.contract import Call
-from proxy.providers.p4_opencode.catalog import LABEL, Model
+from proxy.providers.p4_opencode.catalog import LABEL, OpenCodeModel
 from proxy.version import __version__
 
 DEFAULT_MAX_TOKENS = 32_000
@@ -32,7 +32,7 @@ _EFFORTS: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = (
 )
 
 
-def effort_of(row: Model, request: Mapping[str, Any]) -> str | None:
+def effort_of(row: OpenCodeModel, request: Mapping[str, Any]) -> str | None:
     """The effort to send: one to one over Responses, by table over chat, None where the model has none."""
     config = request.get("output_config")
     asked = config.get("effort") if isinstance(config, Mapping) else None
@@ -48,7 +48,7 @@ def effort_of(row: Model, request: Mapping[str, Any]) -> str | None:
     return table[asked] if table is not None else None
 
 
-def dialect_of(row: Model) -> ChatDialect:
+def dialect_of(row: OpenCodeModel) -> ChatDialect:
     """How a chat model wants its conversation."""
     name = row.id.lower()
     if "deepseek" in name:
@@ -63,14 +63,14 @@ def _limit(request: Mapping[str, Any]) -> int | None:
     return limit if isinstance(limit, int) and limit > 0 else None
 
 
-def chat_body(call: Call, row: Model) -> dict[str, Any]:
+def chat_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
     """The body for a chat model. Raises InvalidRequest."""
     extra = {"reasoning_effort": call.target.effort} if call.target.effort else {}
     options = ChatOptions(row.id, dialect_of(row), _limit(call.request) or DEFAULT_MAX_TOKENS, extra)
     return messages_to_chat(call.request, options)
 
 
-def native_body(call: Call, row: Model) -> dict[str, Any]:
+def native_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
     """The body for a model that speaks Messages."""
     limit = _limit(call.request) or DEFAULT_MAX_TOKENS
     body = messages_to_messages(call.request, model=row.id, max_tokens=limit)
@@ -79,7 +79,7 @@ def native_body(call: Call, row: Model) -> dict[str, Any]:
     return body
 
 
-def responses_body(call: Call, row: Model, offsets: ReadOffsets) -> dict[str, Any]:
+def responses_body(call: Call, row: OpenCodeModel, offsets: ReadOffsets) -> dict[str, Any]:
     """The body for a model that speaks Responses. Raises InvalidRequest."""
     options = ResponsesOptions(model=row.id, effort=call.target.effort, cache_key=call.session, offsets=offsets)
     body = messages_to_responses(call.request, options)
@@ -87,7 +87,7 @@ def responses_body(call: Call, row: Model, offsets: ReadOffsets) -> dict[str, An
     return body | ({"max_output_tokens": limit} if limit else {})
 
 
-def headers(row: Model, key: Secret, session: str) -> dict[str, str]:
+def headers(row: OpenCodeModel, key: Secret, session: str) -> dict[str, str]:
     """All headers of a request. The gateway refuses one without a session, and finds caches by it."""
     common = {
         "Content-Type": "application/json",

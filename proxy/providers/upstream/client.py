@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 
 from proxy.core.outgoing_proxies import OutboundProxies
-from proxy.providers.upstream.outgoing_proxy import OutboundConnector
+from proxy.providers.upstream.outgoing_proxy import OutboundConnector, TunnelTimers
 
 CONNECT_TIMEOUT_S = 15.0
 #: What to do about TLS that fails.
@@ -30,17 +30,19 @@ MAX_HEADER_BYTES = 32 * 1024
 
 @asynccontextmanager
 async def client_session(
-    proxies: OutboundProxies, *, clock: Callable[[], float] = time.time
+    proxies: OutboundProxies, *, clock: Callable[[], float] = time.time, timers: TunnelTimers | None = None
 ) -> AsyncGenerator[aiohttp.ClientSession, None]:
     """The client for all calls to upstreams and issuers, HTTP and WebSocket, through these outgoing proxies: no
     cookies, no redirects by default of its users, no time limit as a whole (each call brings its own timers)."""
-    connector = OutboundConnector(proxies, clock=clock, limit=MAX_CONNECTIONS, keepalive_timeout=KEEPALIVE_S)
+    connector = OutboundConnector(
+        proxies, clock=clock, timers=timers or TunnelTimers(), limit=MAX_CONNECTIONS, keepalive_timeout=KEEPALIVE_S
+    )
     # each call names its own user agent, or none
     async with _client(connector, skip_auto_headers=("User-Agent",)) as session:
         yield session
 
 
-def client_beside(
+def client_over(
     session: aiohttp.ClientSession, *outer: aiohttp.ClientMiddlewareType, **options: Any
 ) -> aiohttp.ClientSession:
     """Another client over the connections of a `client_session`, with middlewares and options of its own. Closing it,
@@ -58,7 +60,7 @@ def _client(
         connector=connector,
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
         cookie_jar=aiohttp.DummyCookieJar(),
-        middlewares=(*outer, connector.look_at_answer),
+        middlewares=(*outer, connector.check_answer),
         max_line_size=MAX_HEADER_BYTES,
         max_field_size=MAX_HEADER_BYTES,
         **options,
@@ -67,7 +69,7 @@ def _client(
 
 async def read_error(response: aiohttp.ClientResponse, limit: int = MAX_ERROR_BYTES) -> bytes:
     """The beginning of an error body; what arrived so far when it is long, slow or breaks off."""
-    body = b""
+    body = bytearray()
     try:
         while len(body) < limit:
             async with asyncio.timeout(ERROR_IDLE_S):
@@ -77,7 +79,7 @@ async def read_error(response: aiohttp.ClientResponse, limit: int = MAX_ERROR_BY
             body += chunk
     except (TimeoutError, aiohttp.ClientError):
         pass
-    return body[:limit]
+    return bytes(body[:limit])
 
 
 def error_object(body: bytes) -> Mapping[str, Any]:

@@ -24,17 +24,18 @@ def upstream_error(label: str, failure: Failure, upstream_id: str | None = None)
     )
 
 
-def final_error(label: str, error: UpstreamError, *, cure: str) -> UpstreamError:
+def client_error(label: str, error: UpstreamError, *, sign_in_hint: str) -> UpstreamError:
     """The error as the client gets it, with a hint where waiting or signing in helps.
 
-    cure  what helps after a 401
+    sign_in_hint  what helps after a 401
     """
     if error.kind in ("transient", "overloaded") and error.retry_after is None:
-        error.retry_after = TRANSIENT_WAIT_S
+        error = error.replaced(retry_after=TRANSIENT_WAIT_S)
     if error.kind == "usage_limit" and error.retry_after:
-        error.message = f"{error.message} ({label} is available again in {duration(error.retry_after)})"
+        wait = duration(error.retry_after)
+        error = error.replaced(message=f"{error.message} ({label} is available again in {wait})")
     if error.status == 401:
-        error.message = f"{error.message} ({cure})"
+        error = error.replaced(message=f"{error.message} ({sign_in_hint})")
     return error
 
 

@@ -9,99 +9,99 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import aiohttp
 from aiohttp import hdrs
-from yarl import URL
 
 from proxy.core.outgoing_proxies import OutboundProxies, Proxy
 from proxy.errors import UpstreamError
+from proxy.providers.upstream.aiohttp_internals import Connect, Connection, HookedConnector, lead_through_proxy
 from proxy.providers.upstream.retry import parse_retry_after
 
-if TYPE_CHECKING:
-    from aiohttp.connector import Connection
-    from aiohttp.tracing import Trace
-
-#: Reaching the proxy, its answer, and TLS with the destination, all together. Less than callers give a connection, so
-#: that a silent proxy is what the user hears of.
-TUNNEL_TIMEOUT_S = 12.0
 AUTHENTICATION_REQUIRED = 407
 
 #: Why a proxy could not be reached; what is not listed is "no connection".
 _WHY = {aiohttp.ClientConnectorDNSError: "its name is not known", aiohttp.ClientSSLError: "TLS with it failed"}
 
 
-class OutboundConnector(aiohttp.TCPConnector):
+@dataclass(frozen=True, slots=True)
+class TunnelTimers:
+    """Limits in seconds.
+
+    connect  reaching the proxy, its answer, and TLS with the destination, all together. Less than callers give a
+             connection, so that a silent proxy is what the user hears of
+    """
+
+    connect: float = 12.0
+
+
+class OutboundConnector(HookedConnector):
     """Opens connections through the proxies. All that fails here failed before the destination saw anything.
 
     clock  epoch seconds, for a `Retry-After` that is a date
     """
 
-    def __init__(self, proxies: OutboundProxies, *, clock: Callable[[], float], **options: Any) -> None:
+    def __init__(
+        self, proxies: OutboundProxies, *, clock: Callable[[], float], timers: TunnelTimers, **options: Any
+    ) -> None:
         super().__init__(**options)
+        self._tunnel_timers = timers
         self._outbound = proxies
         self._clock = clock
 
-    async def connect(
-        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
-    ) -> Connection:
+    async def connect_for(self, request: aiohttp.ClientRequest, connect: Connect) -> Connection:
         """A connection for a request. Raises aiohttp's errors, and UpstreamError for those of a proxy."""
-        proxy = self._outbound.proxy_for(str(req.url))
+        proxy = self._outbound.proxy_for(str(request.url))
         if proxy is None:
-            return await super().connect(req, traces, timeout)
-        _lead_through(proxy, req)
+            return await connect()
+        headers = {str(hdrs.PROXY_AUTHORIZATION): proxy.authorization.reveal()} if proxy.authorization else {}
+        lead_through_proxy(request, proxy.url, headers)
         try:
-            async with asyncio.timeout(TUNNEL_TIMEOUT_S):
-                return await super().connect(req, traces, timeout)
+            async with asyncio.timeout(self._tunnel_timers.connect):
+                return await connect()
         except TimeoutError:
-            words = f"opened no connection within {TUNNEL_TIMEOUT_S * 1000:.0f} ms; check {proxy.variable}"
+            words = f"opened no connection within {self._tunnel_timers.connect * 1000:.0f} ms; check {proxy.variable}"
             raise _failure(proxy, words) from None
         except aiohttp.ClientHttpProxyError as error:
-            raise self._refusal(proxy, req, error) from None
+            raise self._refusal(proxy, request, error) from None
         except aiohttp.ClientConnectorError as error:
             if (error.host, error.port) != (proxy.host, proxy.port):
                 raise  # the tunnel stands, and the destination at its end failed
             why = next((words for kind, words in _WHY.items() if isinstance(error, kind)), "no connection")
             raise _failure(proxy, f"could not be reached ({why}); check {proxy.variable}") from None
         except (aiohttp.ClientError, OSError):
-            words = f"opened no tunnel to {_place(req)}: its answer was broken off or is no HTTP"
+            words = f"opened no tunnel to {_place(request)}: its answer was broken off or is no HTTP"
             raise _failure(proxy, f"{words}; check {proxy.variable}") from None
 
-    async def look_at_answer(
-        self, req: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    async def check_answer(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
         """A middleware: in absolute form the proxy's own answer stands where the destination's would."""
-        response = await handler(req)
-        if response.status == AUTHENTICATION_REQUIRED and not req.is_ssl():
-            proxy = self._outbound.proxy_for(str(req.url))
+        response = await handler(request)
+        if response.status == AUTHENTICATION_REQUIRED and not request.is_ssl():
+            proxy = self._outbound.proxy_for(str(request.url))
             if proxy is not None:
                 response.close()
                 raise _wants_authentication(proxy)
         return response
 
-    def _refusal(self, proxy: Proxy, req: aiohttp.ClientRequest, error: aiohttp.ClientHttpProxyError) -> UpstreamError:
+    def _refusal(
+        self, proxy: Proxy, request: aiohttp.ClientRequest, error: aiohttp.ClientHttpProxyError
+    ) -> UpstreamError:
         if error.status == AUTHENTICATION_REQUIRED:
             return _wants_authentication(proxy)
         hint = error.headers.get(hdrs.RETRY_AFTER) if error.headers is not None else None
         words = (
-            f"refused the tunnel to {_place(req)} (status {error.status});"
+            f"refused the tunnel to {_place(request)} (status {error.status});"
             " ask whoever runs it, or list the host in NO_PROXY if it can be reached directly"
         )
         return _failure(proxy, words, retry_after=parse_retry_after(hint, now=self._clock()))
 
 
-def _lead_through(proxy: Proxy, req: aiohttp.ClientRequest) -> None:
-    headers = {hdrs.PROXY_AUTHORIZATION: proxy.authorization.reveal()} if proxy.authorization else {}
-    # Those headers go with CONNECT only. The credential is none of the URL's, which aiohttp quotes in its errors.
-    req.update_proxy(URL(proxy.url), None, headers)
-    if not req.is_ssl():
-        req.headers.update(headers)
-        req.url = req.url.with_scheme("http")  # what a proxy understands; aiohttp would write ws:// into the request
-
-
-def _place(req: aiohttp.ClientRequest) -> str:
-    return f"{req.url.host_subcomponent}:{req.url.port}"
+def _place(request: aiohttp.ClientRequest) -> str:
+    return f"{request.url.host_subcomponent}:{request.url.port}"
 
 
 def _wants_authentication(proxy: Proxy) -> UpstreamError:

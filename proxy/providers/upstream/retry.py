@@ -1,8 +1,8 @@
-"""When to try an upstream again: decisions as values. Only the turn acts on them.
+"""When to send a request again: decisions as values. Only the runner of attempts acts on them.
 
-The rule is the table `COMMIT`, for every provider and every transport: nothing is replayed once the client has seen a
-part of the answer, with one exception (a stream that only produced thinking may start over once), and a failure that
-the client repeats by itself is not repeated here for long.
+The rule is the table `RETRY_BUDGETS`, for every provider and every transport: nothing is replayed once the client has
+seen a part of the answer, with one exception (a stream that only produced thinking may start over once), and a failure
+that the client repeats by itself is not repeated here for long.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from enum import IntEnum
 from proxy.errors import ProxyError, UpstreamError
 
 
-class Shown(IntEnum):
+class Visibility(IntEnum):
     """How much of the answer the client has seen."""
 
     NOTHING = 0
@@ -25,31 +25,31 @@ class Shown(IntEnum):
 
 #: Attempts after the first.
 MAX_RETRIES = 3
-#: A turn without content is asked again at most this often: it may be what the model means.
+#: A request whose answer was without content is sent again at most this often: it may be what the model means.
 MAX_EMPTY_RETRIES = 2
 #: A stream that broke while only thinking was shown.
 MAX_THINKING_RETRIES = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
+class RetryBudget:
     """What may still be done about a failed attempt.
 
-    cures     whether its cause may be removed and the request sent again at once: a new token, the whole conversation
+    recovery  whether its cause may be removed and the request sent again at once: a new token, the whole conversation
     failures  how many attempts may be repeated in all
     empties   how many answers without content may be asked for again
     """
 
-    cures: bool
+    recovery: bool
     failures: int
     empties: int
 
 
 #: How much the client has seen -> what may be done.
-COMMIT: dict[Shown, Allowance] = {
-    Shown.NOTHING: Allowance(True, MAX_RETRIES, MAX_EMPTY_RETRIES),
-    Shown.THINKING: Allowance(False, MAX_THINKING_RETRIES, 0),
-    Shown.CONTENT: Allowance(False, 0, 0),
+RETRY_BUDGETS: dict[Visibility, RetryBudget] = {
+    Visibility.NOTHING: RetryBudget(True, MAX_RETRIES, MAX_EMPTY_RETRIES),
+    Visibility.THINKING: RetryBudget(False, MAX_THINKING_RETRIES, 0),
+    Visibility.CONTENT: RetryBudget(False, 0, 0),
 }
 
 BASE_S = 2.0
@@ -62,7 +62,7 @@ RETRYABLE = frozenset({"transient", "overloaded", "rate_limit", "transport"})
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Retry:
     """Try again after `after` seconds."""
 
     after: float
@@ -73,7 +73,7 @@ class GiveUp:
     """Tell the client."""
 
 
-Decision = Again | GiveUp
+Decision = Retry | GiveUp
 
 
 def backoff(attempt: int, chance: float) -> float:
@@ -82,7 +82,7 @@ def backoff(attempt: int, chance: float) -> float:
     return step * (0.5 + 0.5 * chance)
 
 
-def decide(error: ProxyError, *, attempt: int, shown: Shown, chance: float) -> Decision:
+def decide(error: ProxyError, *, attempt: int, visible: Visibility, chance: float) -> Decision:
     """What to do about a failed attempt.
 
     attempt  how many attempts were repeated already
@@ -90,20 +90,20 @@ def decide(error: ProxyError, *, attempt: int, shown: Shown, chance: float) -> D
     """
     if not isinstance(error, UpstreamError) or error.kind not in RETRYABLE or not error.repeatable:
         return GiveUp()
-    if attempt >= COMMIT[shown].failures:
+    if attempt >= RETRY_BUDGETS[visible].failures:
         return GiveUp()
     if error.retry_after is None:
-        return Again(backoff(attempt, chance))
-    return Again(max(MIN_WAIT_S, error.retry_after)) if error.retry_after <= MAX_WAIT_S else GiveUp()
+        return Retry(backoff(attempt, chance))
+    return Retry(max(MIN_WAIT_S, error.retry_after)) if error.retry_after <= MAX_WAIT_S else GiveUp()
 
 
-def decide_empty(*, attempt: int, shown: Shown, after_tool_result: bool, chance: float) -> Decision:
+def decide_empty(*, attempt: int, visible: Visibility, after_tool_result: bool, chance: float) -> Decision:
     """What to do about an answer without content. After a tool result the call itself may have been the answer, so one
     more attempt is enough there."""
-    allowed = COMMIT[shown].empties
+    allowed = RETRY_BUDGETS[visible].empties
     if attempt >= (min(1, allowed) if after_tool_result else allowed):
         return GiveUp()
-    return Again(backoff(attempt, chance))
+    return Retry(backoff(attempt, chance))
 
 
 def parse_retry_after(value: str | None, *, now: float) -> float | None:

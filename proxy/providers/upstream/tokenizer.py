@@ -13,6 +13,7 @@ import hashlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, TypeVar
 
@@ -39,10 +40,6 @@ _PATTERN = "|".join(
 
 #: Counting is CPU work: more threads than this would only take the cores away from the loop.
 WORKERS = 2
-#: A count that waits longer than this is refused: the client estimates for itself.
-MAX_WAIT_S = 30.0
-#: Counts kept in each of two generations, by text. A client sends the same history every turn.
-MAX_REMEMBERED = 10_000
 #: Text that may be counted on the loop: at the encoder's worst, 3 MB/s, that is a few milliseconds.
 MAX_INLINE_BYTES = 8_192
 #: Shorter texts are encoded faster than looked up.
@@ -51,10 +48,25 @@ MIN_REMEMBERED_CHARS = 64
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class TokenizerLimits:
+    """
+    wait_s      a count that waits longer is refused: the client estimates for itself
+    remembered  counts kept in each of two generations, by text. A client sends the same history every turn
+    """
+
+    wait_s: float = 30.0
+    remembered: int = 10_000
+
+
 class Tokenizer:
     """`await run(work)` calls `work(length)` in a worker thread, where `length(text)` is the token count of a text."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, limits: TokenizerLimits | None = None, load: Callable[[], tiktoken.Encoding] | None = None
+    ) -> None:
+        self._limits = limits or TokenizerLimits()
+        self._load = load or load_encoding
         self._executor = ThreadPoolExecutor(max_workers=WORKERS, thread_name_prefix="tokens")
         self._lock = threading.Lock()
         self._encoding: tiktoken.Encoding | None = None
@@ -73,7 +85,7 @@ class Tokenizer:
             return work(self._length)
         future = asyncio.get_running_loop().run_in_executor(self._executor, work, self._length)
         try:
-            return await asyncio.wait_for(future, MAX_WAIT_S)
+            return await asyncio.wait_for(future, self._limits.wait_s)
         except TimeoutError:
             raise BusyError(
                 "token counting is busy; try again or estimate locally", kind="unavailable", retry_after=1
@@ -118,7 +130,7 @@ class Tokenizer:
 
     def _remember(self, key: tuple[int, int], count: int) -> None:
         with self._lock:
-            if len(self._newer) >= MAX_REMEMBERED:
+            if len(self._newer) >= self._limits.remembered:
                 self._older, self._newer = self._newer, {}
             self._newer[key] = count
 
@@ -127,7 +139,7 @@ class Tokenizer:
             with self._lock:
                 if self._encoding is None and self._broken is None:
                     try:
-                        self._encoding = load_encoding()
+                        self._encoding = self._load()
                     except Exception as error:  # a missing or damaged file must not fail requests
                         self._broken = f"{type(error).__name__}: {error}"
         return self._encoding
@@ -144,13 +156,13 @@ def _encode(encoding: tiktoken.Encoding, piece: str) -> int:
         return rough_length(piece)
 
 
-def load_encoding() -> tiktoken.Encoding:
+def load_encoding(sha256: str = VOCABULARY_SHA256) -> tiktoken.Encoding:
     """The shipped vocabulary, checked against its SHA-256. Raises ValueError when the file is not the one we ship."""
     import tiktoken
 
     packed = resources.files("proxy.data").joinpath(VOCABULARY).read_bytes()
     raw = gzip.decompress(packed)
-    if hashlib.sha256(raw).hexdigest() != VOCABULARY_SHA256:
+    if hashlib.sha256(raw).hexdigest() != sha256:
         raise ValueError(f"{VOCABULARY} is damaged; reinstall the package")
     ranks = {}
     for line in raw.splitlines():

@@ -1,8 +1,8 @@
 """How a request reaches an upstream over HTTP and its events come back.
 
-A transport is a function from an `Outgoing` to an async generator of event batches, one batch for each piece of data
-read. The reducer does not know which one feeds it. Here is the one over HTTP with server-sent events; what upstreams
-differ in is a `Wire`.
+A transport is a function from an `UpstreamRequest` to an async generator of event batches, one batch for each piece of
+data read. The reducer does not know which one feeds it. Here is the one over HTTP with server-sent events; what
+upstreams differ in is an `UpstreamProfile`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,8 @@ from proxy.observe.lifecycle import Log
 from proxy.providers.upstream.client import TRUST, error_object, read_error
 from proxy.providers.upstream.retry import parse_retry_after
 
-#: A body that pauses longer is given up. Any byte counts, comments too.
-IDLE_TIMEOUT_S = 300.0
-#: After the terminal event the connection is read to its end, so that it can be used again; not longer than this.
-DRAIN_S = 0.05
+#: How long the head of an answer may take: most services send it at once, and reasoning comes as events.
+HEADER_TIMEOUT_S = 300.0
 #: A JSON answer (search results) beyond this is refused.
 MAX_JSON_BYTES = 8 * 1024 * 1024
 
@@ -41,7 +39,7 @@ EOF: dict[str, Any] = {"done": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class UpstreamRequest:
     """One attempt: where, with which headers, the serialised body, and how long the head of the answer may take."""
 
     url: str
@@ -52,21 +50,22 @@ class Outgoing:
     attempt: int
 
 
-Transport = Callable[[Outgoing], AsyncGenerator[Batch, None]]
+Transport = Callable[[UpstreamRequest], AsyncGenerator[Batch, None]]
 
-#: Is told the headers of a request and those of its answer, refusals too, before anything is read.
-Heed = Callable[[Mapping[str, str], Mapping[str, str]], None]
+#: Gets the headers of a request and those of its answer, refusals too, before anything is read.
+HeaderObserver = Callable[[Mapping[str, str], Mapping[str, str]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class UpstreamProfile:
     """What upstreams differ in below the level of translation.
 
-    label, service  who it is, in errors and in the log
-    is_last         whether an event ends the stream
-    refusal         the error behind a failure event or an answer that is not 200: `(event, upstream request id)`
-    skips_garbage   an event that is not JSON is left out; False makes it an error
-    eof             what stands for a body that ends early; None makes that an error here
+    label, service    who it is, in errors and in the log
+    is_last           whether an event ends the stream
+    refusal           the error behind a failure event or an answer that is not 200: `(event, upstream request id)`
+    skips_garbage     an event that is not JSON is left out; False makes it an error
+    eof               what stands for a body that ends early; None makes that an error here
+    empty_is_failure  whether an answer without content is a failure
     """
 
     label: str
@@ -75,6 +74,25 @@ class Wire:
     refusal: Callable[[Failure, str | None], UpstreamError]
     eof: dict[str, Any] | None = None
     skips_garbage: bool = False
+    empty_is_failure: bool = False
+
+    def error(self, what: str, **details: Any) -> UpstreamError:
+        """An error of this upstream."""
+        return UpstreamError(f"{self.label}: {what}", provider=self.label, **details)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpTimers:
+    """Limits in seconds.
+
+    idle       a body that pauses longer is given up. Any byte counts, comments too
+    drain      how long the connection is read on after the last event, so that it can be used again
+    after_end  the same for a body that is passed on as it is
+    """
+
+    idle: float = 300.0
+    drain: float = 0.05
+    after_end: float = 2.0
 
 
 class HttpTransport:
@@ -82,47 +100,50 @@ class HttpTransport:
 
     def __init__(
         self,
-        wire: Wire,
+        profile: UpstreamProfile,
         session: aiohttp.ClientSession,
         log: Log,
         clock: Callable[[], float],
-        heed: Heed = lambda _sent, _answered: None,
+        *,
+        observe_headers: HeaderObserver = lambda _sent, _answered: None,
+        timers: HttpTimers | None = None,
     ) -> None:
-        self._wire = wire
-        self._heed = heed
+        self._profile = profile
+        self._observe_headers = observe_headers
+        self.timers = timers or HttpTimers()
         self._session = session
         self._log = log
         self._clock = clock
 
-    async def stream(self, outgoing: Outgoing) -> AsyncGenerator[Batch, None]:
+    async def stream(self, request: UpstreamRequest) -> AsyncGenerator[Batch, None]:
         """The events of one answer. Raises UpstreamError; ends only after the last event, or EOF in its place."""
         decoder, events, terminal = SSEDecoder(), 0, False
         started = time.monotonic()
-        async with self._answer(outgoing) as response:
+        async with self._answer(request) as response:
             try:
                 while not terminal:
                     chunk = await self.read(response)
                     if not chunk:
-                        if self._wire.eof is None:
+                        if self._profile.eof is None:
                             raise self._unreadable("the upstream cut the answer: it ended before its last event")
-                        yield [self._wire.eof]
+                        yield [self._profile.eof]
                         return
                     batch, unreadable = self._decode(decoder, chunk)
                     if batch:
                         events += len(batch)
-                        terminal = any(map(self._wire.is_last, batch))
+                        terminal = any(map(self._profile.is_last, batch))
                         yield batch
                     if unreadable is not None and not terminal:
                         raise unreadable
             finally:
                 if terminal:
-                    self._note(outgoing, "http_stream_completed", events=events, ms=_ms(started))
-                    await _drain(response)
+                    self._note(request, "http_stream_completed", events=events, ms=_ms(started))
+                    await self._drain(response)
 
-    async def json(self, outgoing: Outgoing) -> dict[str, Any]:
+    async def json(self, request: UpstreamRequest) -> dict[str, Any]:
         """The JSON answer of one call that does not stream. Raises UpstreamError."""
-        async with self._answer(outgoing) as response:
-            body = b""
+        async with self._answer(request) as response:
+            body = bytearray()
             while chunk := await self.read(response):
                 body += chunk
                 if len(body) > MAX_JSON_BYTES:
@@ -136,35 +157,35 @@ class HttpTransport:
         return answer
 
     @asynccontextmanager
-    async def _answer(self, outgoing: Outgoing) -> AsyncGenerator[aiohttp.ClientResponse, None]:
+    async def _answer(self, request: UpstreamRequest) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         """An answer with status 200; every other one becomes an UpstreamError."""
-        async with self.open(outgoing) as response:
+        async with self.open(request) as response:
             if response.status != 200:
                 raise await self._refusal(response)
             yield response
 
     @asynccontextmanager
-    async def open(self, outgoing: Outgoing) -> AsyncGenerator[aiohttp.ClientResponse, None]:
+    async def open(self, request: UpstreamRequest) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         """An answer with any status, its body still to be read. Raises UpstreamError when there is none."""
-        self._note(outgoing, "upstream_request_started", bytes=len(outgoing.body))
+        self._note(request, "upstream_request_started", bytes=len(request.body))
         started = time.monotonic()
-        response = await self._send(outgoing)
+        response = await self._send(request)
         try:
             upstream_id = response.headers.get("x-request-id")
             details = {"status": response.status, "ms": _ms(started), "upstreamId": upstream_id}
-            self._note(outgoing, "upstream_response_received", **details)
-            self._heed(outgoing.headers, response.headers)
+            self._note(request, "upstream_response_received", **details)
+            self._observe_headers(request.headers, response.headers)
             yield response
         finally:
             response.release()
 
-    async def _send(self, outgoing: Outgoing) -> aiohttp.ClientResponse:
-        timeout_s = outgoing.header_timeout_s
+    async def _send(self, request: UpstreamRequest) -> aiohttp.ClientResponse:
+        timeout_s = request.header_timeout_s
         try:
             async with asyncio.timeout(timeout_s):
                 # A file is sent in pieces, which a body of many megabytes should be; aiohttp warns about it otherwise.
                 return await self._session.post(
-                    outgoing.url, data=io.BytesIO(outgoing.body), headers=outgoing.headers, allow_redirects=False
+                    request.url, data=io.BytesIO(request.body), headers=request.headers, allow_redirects=False
                 )
         except TimeoutError as error:
             if isinstance(error, aiohttp.ClientError):
@@ -179,22 +200,32 @@ class HttpTransport:
     async def read(self, response: aiohttp.ClientResponse) -> bytes:
         """The next piece of a body, b"" at its end. Raises UpstreamError."""
         try:
-            async with asyncio.timeout(IDLE_TIMEOUT_S):
+            async with asyncio.timeout(self.timers.idle):
                 return await response.content.readany()
         except TimeoutError:
-            raise self._failure(f"the answer paused for {IDLE_TIMEOUT_S * 1000:.0f} ms") from None
+            raise self._failure(f"the answer paused for {self.timers.idle * 1000:.0f} ms") from None
         except (aiohttp.ClientError, OSError):
             raise self._failure("the upstream cut the answer: the connection broke") from None
+
+    async def _drain(self, response: aiohttp.ClientResponse) -> None:
+        try:
+            async with asyncio.timeout(self.timers.drain):
+                while await response.content.readany():
+                    pass
+        except (TimeoutError, aiohttp.ClientError, OSError):
+            pass
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> UpstreamError:
         """The error behind an answer that is not 200."""
         if 200 <= response.status < 400:
             return self._failure(f"unexpected answer with status {response.status}", kind="bad_answer")
-        return refusal_of(self._wire, response.status, response.headers, await read_error(response), now=self._clock())
+        return refusal_of(
+            self._profile, response.status, response.headers, await read_error(response), now=self._clock()
+        )
 
-    def _note(self, outgoing: Outgoing, msg: str, **fields: Any) -> None:
-        msg = f"{self._wire.service}_{msg}"
-        self._log.write("info", self._wire.label, msg, reqId=outgoing.request_id, attempt=outgoing.attempt, **fields)
+    def _note(self, request: UpstreamRequest, msg: str, **fields: Any) -> None:
+        msg = f"{self._profile.service}_{msg}"
+        self._log.write("info", self._profile.label, msg, reqId=request.request_id, attempt=request.attempt, **fields)
 
     def _decode(self, decoder: SSEDecoder, chunk: bytes) -> tuple[Batch, UpstreamError | None]:
         """The events that this piece completes, and what is wrong with the one behind them."""
@@ -212,7 +243,7 @@ class HttpTransport:
             try:
                 event = load_json(data.decode())
             except (ValueError, RecursionError) as error:
-                if self._wire.skips_garbage and not isinstance(error, UnicodeError):
+                if self._profile.skips_garbage and not isinstance(error, UnicodeError):
                     continue
                 return batch, self._unreadable("unreadable answer: an event is not JSON")
             if isinstance(event, dict):
@@ -222,34 +253,28 @@ class HttpTransport:
     def _failure(
         self, what: str, *, kind: str = "transport", repeatable: bool = True, code: str | None = None
     ) -> UpstreamError:
-        label = self._wire.label
-        return UpstreamError(f"{label}: {what}", kind=kind, provider=label, repeatable=repeatable, code=code)
+        return self._profile.error(what, kind=kind, repeatable=repeatable, code=code)
 
     def _unreadable(self, what: str, *, repeatable: bool = True) -> UpstreamError:
         return self._failure(what, repeatable=repeatable, code=PROTOCOL_ERROR)
 
 
-def refusal_of(wire: Wire, status: int, headers: Mapping[str, str], body: bytes, *, now: float) -> UpstreamError:
+def refusal_of(
+    profile: UpstreamProfile, status: int, headers: Mapping[str, str], body: bytes, *, now: float
+) -> UpstreamError:
     """The error behind an answer with an error status."""
     error = error_object(body) or {
-        "message": f"{wire.label}: the upstream answered with status {status} and no explanation;"
+        "message": f"{profile.label}: the upstream answered with status {status} and no explanation;"
         " try again later, or look at the service's status page"
     }
     event = {"type": "error", "status": status, "error": error}
-    result = wire.refusal(failure_of(event, now=now), headers.get("x-request-id"))
+    result = profile.refusal(failure_of(event, now=now), headers.get("x-request-id"))
     header = parse_retry_after(headers.get("retry-after"), now=now)
-    if header is not None:  # of a spent allowance the body knows more: the header is for the next try
-        result.retry_after = max(header, result.retry_after or 0.0) if result.kind == "usage_limit" else header
-    return result
-
-
-async def _drain(response: aiohttp.ClientResponse) -> None:
-    try:
-        async with asyncio.timeout(DRAIN_S):
-            while await response.content.readany():
-                pass
-    except (TimeoutError, aiohttp.ClientError, OSError):
-        pass
+    if header is None:
+        return result
+    # of a spent allowance the body knows more: the header is for the next try
+    wait = max(header, result.retry_after or 0.0) if result.kind == "usage_limit" else header
+    return result.replaced(retry_after=wait)
 
 
 def _ms(started: float) -> int:

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.strategies import json_values, texts
+from proxy.core.identity import Owner
 from proxy.core.tools.read_tool import (
     MAX_OFFSET,
     RULES_HEAD,
     STALL_BLANKS,
+    OffsetStore,
     ReadOffsets,
     guided_definition,
     repair_arguments,
@@ -61,8 +63,43 @@ def test_what_is_no_object_is_left_alone(text: str) -> None:
     assert repair_arguments(text, "c", ReadOffsets()) == text
 
 
+def first(text: str | list[dict[str, Any]] = "hi", *more: dict[str, Any]) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": text}, *more]}
+
+
+ME = Owner("s")
+
+
+@pytest.mark.parametrize(
+    ("owner", "request_", "known"),
+    [
+        (ME, first(), True),
+        (ME, first("hi", {"role": "assistant", "content": "x"}), True),
+        (ME, first([{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]), True),
+        (ME, first("another conversation"), False),
+        (ME, {}, False),
+        (Owner("s", "agent"), first(), False),
+        (Owner("other"), first(), False),
+        (None, first(), False),
+    ],
+)
+def test_an_offset_is_known_in_its_own_conversation_only(owner: Owner | None, request_: Any, known: bool) -> None:
+    """Ids of calls are unique in a conversation only: `c` is a call of each of these."""
+    store = OffsetStore()
+    store.of(ME, first()).remember("c", MAX_OFFSET, "/home/me/secret")
+    note = store.of(owner, request_).note("c")
+    assert (note is not None and "/home/me/secret" in note) is known
+
+
+def test_without_an_owner_nothing_outlives_the_request() -> None:
+    store = OffsetStore()
+    offsets = store.of(None, first())
+    offsets.remember("c", MAX_OFFSET, "/x")
+    assert offsets.note("c") and store.of(None, first()).note("c") is None and len(store) == 0
+
+
 def test_memory_is_bounded_and_forgets_the_oldest() -> None:
-    offsets = ReadOffsets(limit=2)
+    offsets = OffsetStore(limit=2).of(ME, first())
     for call_id in ("a", "b", "", "a", "c"):
         offsets.remember(call_id, MAX_OFFSET, "/x")
     assert [offsets.note(call_id) is not None for call_id in ("a", "b", "c", "")] == [True, False, True, False]

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness import until
 from oauth_accounts import NOW_MS, NOW_S, P1, P2, OAuthAccount, World, each_account
+from processes import Child
 
 from proxy.auth.grant import MAX_EXPIRES_S
 from proxy.errors import SignInError, UpstreamError, messages_body
 from proxy.providers.accounts.device_sign_in import poll_interval, read_code
 from proxy.sandbox import Sandbox
-
-REPO = Path(__file__).parents[3]
 
 # Token responses
 
@@ -255,9 +253,9 @@ async def test_other_answers_are_not_repeated(world: World, account: OAuthAccoun
     assert world.issuer.refresh_requests == 1 and world.path.read_bytes() == before
 
 
-#: Says "ready", waits for a line, then asks for the credential and prints its access token.
+#: Asks for the credential and prints its access token.
 CHILD = """
-import asyncio, sys
+import asyncio
 from pathlib import Path
 from aiohttp import ClientSession
 from {module} import {label}_credentials
@@ -265,23 +263,17 @@ from {module} import {label}_credentials
 async def main():
     async with ClientSession() as session:
         credentials = {label}_credentials(Path(sys.argv[1]), sys.argv[2], session)
-        print("ready", flush=True)
-        sys.stdin.readline()
-        print((await credentials.get()).access.reveal(), flush=True)
+        begin()
+        print((await credentials.get()).access.reveal())
         await credentials.close()
 
 asyncio.run(main())
 """
 
 
-async def start_child(account: OAuthAccount, root: Path, sandbox: Sandbox) -> asyncio.subprocess.Process:
-    pipe = asyncio.subprocess.PIPE
+async def start_child(account: OAuthAccount, root: Path, sandbox: Sandbox) -> Child:
     code = CHILD.format(module=account.signin.__name__, label=account)
-    child = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", code, str(root), sandbox.origin, stdin=pipe, stdout=pipe, stderr=pipe, cwd=REPO
-    )
-    assert child.stdout is not None and await child.stdout.readline() == b"ready\n"
-    return child
+    return await Child.started(code, root, sandbox.origin)
 
 
 @each_account
@@ -290,9 +282,9 @@ async def test_two_processes_one_call(tmp_path: Path, sandbox: Sandbox, account:
     issuer = getattr(sandbox, account.label).issuer
     issuer.delay_s = 0.3  # long enough for the other process to run into the lock
     children = await asyncio.gather(*(start_child(account, tmp_path, sandbox) for _ in range(2)))
-    results = await asyncio.gather(*(child.communicate(b"go\n") for child in children))
+    results = await asyncio.gather(*(child.finish() for child in children))
     stored = json.loads((tmp_path / account.label / "auth.json").read_text())
-    assert [out for out, _ in results] == [f"{stored['access']}\n".encode()] * 2, results
+    assert [out for out, _ in results] == [f"{stored['access']}\n"] * 2, results
     assert issuer.refresh_requests == issuer.refreshes == 1
 
 
@@ -301,9 +293,9 @@ async def test_process_that_died_half_way_does_not_burn_the_token_twice(world: W
     world.store(expires=1)  # the child has the clock of this machine
     world.issuer.delay_s = 0.5
     child = await start_child(account, world.root, world.sandbox)
-    talking = asyncio.ensure_future(child.communicate(b"go\n"))
+    talking = asyncio.ensure_future(child.finish())
     await until(lambda: world.issuer.refresh_requests, 5)
-    child.kill()
+    child.process.kill()
     await talking
     with pytest.raises(SignInError, match=r"a process died.*auth login p1"):
         await world.credentials().get()

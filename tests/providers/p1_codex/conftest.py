@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ import pytest
 from harness import Live
 from ws_upstream import Asking, Backend, running_backend
 
-from proxy.providers.p1_codex.socket import turn_continuation as sockets
-from proxy.providers.p1_codex.socket.keepalive import Timers
+from proxy.providers.p1_codex.socket.keepalive import SocketTimers
 from proxy.sandbox import Sandbox
 
 
@@ -24,15 +22,19 @@ async def backend() -> AsyncIterator[Backend]:
 
 
 @pytest.fixture
-def asking(backend: Backend, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asking:
-    """`asking(mode, timers={…}, **config)`: a proxy in front of the backend; signs in at the sandbox."""
+def asking(backend: Backend, sandbox: Sandbox, tmp_path: Path) -> Asking:
+    """`asking(mode, timers={…}, tuning=(…), **config)`: a proxy in front of the backend; signs in at the sandbox."""
 
     @asynccontextmanager
     async def open_live(
-        mode: str = "websocket", *, timers: dict[str, float] | None = None, **config: Any
+        mode: str = "websocket",
+        *,
+        timers: dict[str, float] | None = None,
+        tuning: tuple[object, ...] = (),
+        **config: Any,
     ) -> AsyncIterator[Live]:
-        monkeypatch.setattr(sockets, "Timers", partial(Timers, **(timers or {})))
-        async with Live(sandbox, tmp_path, p1_base_url=backend.url, p1_transport=mode, **config) as live:
+        tuned = (SocketTimers(**(timers or {})), *tuning)
+        async with Live(sandbox, tmp_path, p1_base_url=backend.url, p1_transport=mode, tuning=tuned, **config) as live:
             yield live
 
     return open_live

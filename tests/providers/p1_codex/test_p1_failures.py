@@ -8,15 +8,15 @@ import pytest
 
 from proxy.core.responses_events import responses_failure
 from proxy.errors import UpstreamError, headers, messages_body, messages_event
-from proxy.providers.p1_codex.failures import final_error, upstream_error
+from proxy.providers.p1_codex.failures import client_error, upstream_error
 from proxy.providers.upstream.failures import duration
-from proxy.providers.upstream.responses_turn import is_foreign_reasoning
+from proxy.providers.upstream.responses_wire import is_foreign_reasoning
 
 
 def error_of(event: dict[str, Any]) -> UpstreamError:
     failure = responses_failure(event)
     assert failure is not None
-    return final_error(upstream_error(failure, "req_1"))
+    return client_error(upstream_error(failure, "req_1"))
 
 
 def failed(**error: Any) -> dict[str, Any]:

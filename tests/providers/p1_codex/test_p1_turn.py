@@ -15,7 +15,7 @@ from harness import Live, ask, kinds, parse_events, texts, until, watch_often, w
 from outcomes import Outcome
 from p1_faults import HTTP, SHARED, TOOLS, asked_for, case_name, comes_out
 
-from proxy.providers.upstream import transport
+from proxy.providers.upstream.transport import HttpTimers
 from proxy.sandbox import FAULTS, Place, Sandbox
 from proxy.sandbox.wires.responses.failures import CONTEXT_MESSAGE
 
@@ -282,14 +282,6 @@ async def test_thinking_that_breaks_off_begins_again_once(live: Live) -> None:
     assert live.upstream == 2 and live.sleeps == [1.5]
 
 
-async def test_an_open_call_is_not_closed_by_a_cut(live: Live) -> None:
-    """Closing it would make the client run it."""
-    play(live, {"fault": "cut_arguments"})
-    events = (await live.stream(ask("use Bash: rm -rf /tmp/x and then some", tools=TOOLS))).events
-    check_message_stream(events)
-    assert kinds(events)[-2:] == ["content_block_delta", "error"]
-
-
 # -- overflow
 
 
@@ -329,22 +321,22 @@ async def test_a_head_that_never_comes_is_not_asked_for_again(sandbox: Sandbox, 
         await sandbox.p1.idle()
 
 
-async def test_a_body_that_pauses_too_long_is_asked_for_again(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "IDLE_TIMEOUT_S", 0.05)
+@with_live(tuning=(HttpTimers(idle=0.05),))
+async def test_a_body_that_pauses_too_long_is_asked_for_again(live: Live) -> None:
     play(live, {"fault": "silence_after_created", "seconds": None})
     answer = await live.stream(ask())
     check_message_stream(answer.events)
     assert live.upstream == 2
 
 
-async def test_a_text_that_pauses_too_long_ends_with_an_error(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "IDLE_TIMEOUT_S", 0.05)
+@with_live(tuning=(HttpTimers(idle=0.05),))
+async def test_a_text_that_pauses_too_long_ends_with_an_error(live: Live) -> None:
     play(live, {"fault": "silence_mid_text", "seconds": None})
     answer = await live.stream(ask())
     assert "paused for 50 ms" in answer.events[-1]["error"]["message"]
 
 
-@with_live(timers=watch_often(keepalive=0.03))
+@with_live(tuning=(watch_often(keepalive=0.03),))
 async def test_a_silent_start_is_filled_with_pings_and_a_retry_stays_possible(live: Live) -> None:
     live.config = type(live.config)(**{**live.config.__dict__, "stream_grace_ms": 20})
     play(live, {"events": [{"type": "response.created"}, {"pause_s": 0.15}], "then": "cut"})
@@ -354,7 +346,7 @@ async def test_a_silent_start_is_filled_with_pings_and_a_retry_stays_possible(li
     assert kinds(answer.events)[-1] == "message_stop" and live.upstream == 2
 
 
-@with_live(timers=watch_often(keepalive=0.03))
+@with_live(tuning=(watch_often(keepalive=0.03),))
 async def test_a_silence_inside_arguments_is_filled_with_empty_ones(live: Live) -> None:
     play(live, {"fault": "silence_mid_arguments", "seconds": 0.2})
     events = (await live.stream(ask("use Bash: ls", tools=TOOLS))).events
@@ -531,3 +523,23 @@ async def test_the_log_tells_of_each_attempt_and_never_of_content(live: Live) ->
     ]
     assert "secret prompt" not in str(live.notes.records)
     assert live.notes.all("codex_upstream_request_failed")[0]["retryInS"] == 1.5
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "prompt", "noted"),
+    [("s", "s", "read it", True), ("s", "other", "read it", False), ("s", "s", "something else", False)],
+    ids=["its own", "another session", "another conversation"],
+)
+async def test_a_removed_offset_is_told_to_its_own_conversation_only(
+    live: Live, first: str, then: str, prompt: str, noted: bool
+) -> None:
+    """The call has the same id everywhere."""
+    play(live, {"fault": "read_huge_offset"})
+    answer = await live.post(ask("read it", tools=TOOLS), headers={"x-claude-code-session-id": first})
+    call = answer.json["content"][-1]
+    assert call["type"] == "tool_use" and "offset" not in call["input"]
+    result = {"type": "tool_result", "tool_use_id": call["id"], "content": "1\tx"}
+    history = [{"role": "user", "content": prompt}, {"role": "assistant", "content": [call]}]
+    body = ask([*history, {"role": "user", "content": [result]}], tools=TOOLS)
+    assert (await live.post(body, headers={"x-claude-code-session-id": then})).status == 200
+    assert ("the requested offset 1300000" in json.dumps(live.sandbox.p1.requests[-1].body)) is noted

@@ -17,9 +17,9 @@ from connect_proxy import Authority, ConnectProxy, Names, TlsFront, whole
 from proxy.auth.http import TokenClient
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.errors import UpstreamError, headers, messages_body
-from proxy.providers.upstream import outgoing_proxy as outbound
 from proxy.providers.upstream.client import client_session
-from proxy.providers.upstream.retry import GiveUp, Shown, decide
+from proxy.providers.upstream.outgoing_proxy import TunnelTimers
+from proxy.providers.upstream.retry import GiveUp, Visibility, decide
 
 USER = "me:p@ss"
 SCHEMES = ("http", "https", "ws", "wss")
@@ -222,13 +222,11 @@ FAILING = (
 
 @pytest.mark.parametrize("failing", FAILING, ids=str)
 @pytest.mark.parametrize("scheme", ["https", "wss"])
-async def test_a_tunnel_that_does_not_open(
-    net: Net, monkeypatch: pytest.MonkeyPatch, scheme: str, failing: Failing
-) -> None:
-    monkeypatch.setattr(outbound, "TUNNEL_TIMEOUT_S", 0.05)
+async def test_a_tunnel_that_does_not_open(net: Net, scheme: str, failing: Failing) -> None:
     net.proxy.answers = [failing.answer] * 9
     environment = {"HTTPS_PROXY": f"http://me:p%40ss@127.0.0.1:{net.proxy.port}"}
-    async with client_session(OutboundProxies.from_environment(environment), clock=lambda: 100.0) as session:
+    proxies, timers = OutboundProxies.from_environment(environment), TunnelTimers(connect=0.05)
+    async with client_session(proxies, clock=lambda: 100.0, timers=timers) as session:
         with pytest.raises(UpstreamError) as caught:
             await said(session, f"{scheme}://up.test/x")
     error = caught.value
@@ -243,7 +241,7 @@ async def test_a_tunnel_that_does_not_open(
 def assert_final_and_silent(error: UpstreamError) -> None:
     """Never repeated, and without a credential."""
     assert not error.repeatable
-    assert decide(error, attempt=0, shown=Shown.NOTHING, chance=0.5) == GiveUp()
+    assert decide(error, attempt=0, visible=Visibility.NOTHING, chance=0.5) == GiveUp()
     assert error.row.messages == "api_error" and error.__cause__ is None
     assert "p@ss" not in error.message and "p%40ss" not in error.message and "me:" not in error.message
 
@@ -274,12 +272,10 @@ async def test_a_proxy_that_wants_authentication(net: Net, scheme: str, way: str
     ],
 )
 @pytest.mark.parametrize("scheme", SCHEMES)
-async def test_a_proxy_that_cannot_be_reached(
-    net: Net, monkeypatch: pytest.MonkeyPatch, scheme: str, value: str, why: str
-) -> None:
+async def test_a_proxy_that_cannot_be_reached(net: Net, scheme: str, value: str, why: str) -> None:
     async with ConnectProxy() as closed:
         pass
-    monkeypatch.setattr(net.names, "unknown", ("nowhere.test",))
+    net.names.unknown = ("nowhere.test",)
     value = value.format(closed=closed.port, tls=net.tls_proxy.port)
     async with client_session(OutboundProxies.from_environment({"ALL_PROXY": value})) as session:
         with pytest.raises(UpstreamError, match=rf"could not be reached \({why}\); check ALL_PROXY\.$") as caught:

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from proxy.errors import KINDS, RequestError, SignInError, UpstreamError
 from proxy.providers.upstream.retry import (
     CAP_S,
-    COMMIT,
     MAX_EMPTY_RETRIES,
     MAX_RETRIES,
     MAX_THINKING_RETRIES,
+    RETRY_BUDGETS,
     RETRYABLE,
-    Again,
     GiveUp,
-    Shown,
+    Retry,
+    Visibility,
     backoff,
     decide,
     decide_empty,
@@ -32,16 +32,17 @@ def failed(kind: str = "transient", retry_after: float | None = None, *, repeata
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_what_passes_by_itself_is_tried_again(kind: str) -> None:
-    decision = decide(failed(kind), attempt=0, shown=Shown.NOTHING, chance=0.5)
-    assert isinstance(decision, Again) == (kind in RETRYABLE)
+    decision = decide(failed(kind), attempt=0, visible=Visibility.NOTHING, chance=0.5)
+    assert isinstance(decision, Retry) == (kind in RETRYABLE)
 
 
 @pytest.mark.parametrize(
-    ("shown", "retries"), [(Shown.NOTHING, MAX_RETRIES), (Shown.THINKING, MAX_THINKING_RETRIES), (Shown.CONTENT, 0)]
+    ("shown", "retries"),
+    [(Visibility.NOTHING, MAX_RETRIES), (Visibility.THINKING, MAX_THINKING_RETRIES), (Visibility.CONTENT, 0)],
 )
-def test_the_more_was_shown_the_less_is_repeated(shown: Shown, retries: int) -> None:
-    decisions = [decide(failed(), attempt=attempt, shown=shown, chance=0.5) for attempt in range(6)]
-    assert [isinstance(decision, Again) for decision in decisions] == [attempt < retries for attempt in range(6)]
+def test_the_more_was_shown_the_less_is_repeated(shown: Visibility, retries: int) -> None:
+    decisions = [decide(failed(), attempt=attempt, visible=shown, chance=0.5) for attempt in range(6)]
+    assert [isinstance(decision, Retry) for decision in decisions] == [attempt < retries for attempt in range(6)]
 
 
 #: What went wrong -> how often it is tried again when nothing, thinking or content was shown.
@@ -63,45 +64,45 @@ RULE = {
 
 
 @pytest.mark.parametrize("problem", RULE)
-@pytest.mark.parametrize("shown", Shown)
-def test_the_commit_rule(problem: str, shown: Shown) -> None:
+@pytest.mark.parametrize("shown", Visibility)
+def test_the_commit_rule(problem: str, shown: Visibility) -> None:
     def again(attempt: int) -> bool:
         if problem.startswith("empty"):
             tool = problem != "empty"
-            return decide_empty(attempt=attempt, shown=shown, after_tool_result=tool, chance=0) != GiveUp()
+            return decide_empty(attempt=attempt, visible=shown, after_tool_result=tool, chance=0) != GiveUp()
         error = failed("transport", repeatable=False) if problem == "maybe at work" else failed(problem)
-        return decide(error, attempt=attempt, shown=shown, chance=0) != GiveUp()
+        return decide(error, attempt=attempt, visible=shown, chance=0) != GiveUp()
 
     assert [again(attempt) for attempt in range(6)] == [attempt < RULE[problem][shown] for attempt in range(6)]
 
 
 def test_causes_are_removed_only_before_anything_was_shown() -> None:
-    assert [COMMIT[shown].cures for shown in Shown] == [True, False, False]
+    assert [RETRY_BUDGETS[shown].recovery for shown in Visibility] == [True, False, False]
 
 
 def test_what_may_be_at_work_already_is_not_repeated() -> None:
     error = failed("transport", repeatable=False)
-    assert decide(error, attempt=0, shown=Shown.NOTHING, chance=0) == GiveUp()
+    assert decide(error, attempt=0, visible=Visibility.NOTHING, chance=0) == GiveUp()
 
 
 @pytest.mark.parametrize("error", [RequestError("x"), SignInError("x")])
 def test_what_is_not_the_upstreams_fault_is_not_repeated(error: RequestError | SignInError) -> None:
-    assert decide(error, attempt=0, shown=Shown.NOTHING, chance=0) == GiveUp()
+    assert decide(error, attempt=0, visible=Visibility.NOTHING, chance=0) == GiveUp()
 
 
 @pytest.mark.parametrize(
     ("retry_after", "expected"),
     [
-        (2.0, Again(2.0)),
-        (0.5, Again(0.5)),
-        (0.0, Again(0.1)),
-        (30.0, Again(30.0)),
+        (2.0, Retry(2.0)),
+        (0.5, Retry(0.5)),
+        (0.0, Retry(0.1)),
+        (30.0, Retry(30.0)),
         (30.1, GiveUp()),
         (3600.0, GiveUp()),
     ],
 )
-def test_a_named_wait_is_kept_or_left_to_the_client(retry_after: float, expected: Again | GiveUp) -> None:
-    assert decide(failed("rate_limit", retry_after), attempt=0, shown=Shown.NOTHING, chance=0.5) == expected
+def test_a_named_wait_is_kept_or_left_to_the_client(retry_after: float, expected: Retry | GiveUp) -> None:
+    assert decide(failed("rate_limit", retry_after), attempt=0, visible=Visibility.NOTHING, chance=0.5) == expected
 
 
 @given(st.integers(0, 50), st.floats(0, 1))
@@ -117,10 +118,10 @@ def test_waits_without_a_name() -> None:
 @pytest.mark.parametrize(("after_tool_result", "retries"), [(False, MAX_EMPTY_RETRIES), (True, 1)])
 def test_empty_answers_are_asked_again_a_little(after_tool_result: bool, retries: int) -> None:
     decisions = [
-        decide_empty(attempt=attempt, shown=Shown.NOTHING, after_tool_result=after_tool_result, chance=0)
+        decide_empty(attempt=attempt, visible=Visibility.NOTHING, after_tool_result=after_tool_result, chance=0)
         for attempt in range(4)
     ]
-    assert [isinstance(decision, Again) for decision in decisions] == [attempt < retries for attempt in range(4)]
+    assert [isinstance(decision, Retry) for decision in decisions] == [attempt < retries for attempt in range(4)]
 
 
 @pytest.mark.parametrize(
@@ -150,4 +151,4 @@ def test_retry_after_is_a_number_or_a_date(value: str | None, expected: float | 
 def test_a_far_date_is_kept_and_left_to_the_client() -> None:
     seconds = parse_retry_after("Fri, 01 Jan 2038 00:00:00 GMT", now=NOW)
     assert seconds is not None and seconds > 300_000_000
-    assert decide(failed("rate_limit", seconds), attempt=0, shown=Shown.NOTHING, chance=0) == GiveUp()
+    assert decide(failed("rate_limit", seconds), attempt=0, visible=Visibility.NOTHING, chance=0) == GiveUp()

@@ -6,21 +6,34 @@ import asyncio
 import base64
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from proxy.core.tokens.counting import rough_length
 from proxy.errors import BusyError
 from proxy.providers.upstream import tokenizer as module
-from proxy.providers.upstream.tokenizer import Tokenizer
+from proxy.providers.upstream.tokenizer import Tokenizer, TokenizerLimits
 
 
 @pytest.fixture
-def tokenizer() -> Iterator[Tokenizer]:
-    made = Tokenizer()
-    yield made
-    made.close()
+def tuned() -> Iterator[Callable[..., Tokenizer]]:
+    """`tuned(limits, load=…)`: a tokenizer other than the usual one."""
+    made: list[Tokenizer] = []
+
+    def make(limits: TokenizerLimits | None = None, **options: Any) -> Tokenizer:
+        made.append(Tokenizer(limits, **options))
+        return made[-1]
+
+    yield make
+    for tokenizer in made:
+        tokenizer.close()
+
+
+@pytest.fixture
+def tokenizer(tuned: Callable[..., Tokenizer]) -> Tokenizer:
+    return tuned()
 
 
 @pytest.mark.parametrize(
@@ -61,10 +74,8 @@ async def test_the_loop_goes_on_while_a_count_runs(tokenizer: Tokenizer) -> None
     assert await counting != main
 
 
-async def test_counts_that_do_not_get_their_turn_are_refused(
-    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "MAX_WAIT_S", 0.05)
+async def test_counts_that_do_not_get_their_turn_are_refused(tuned: Callable[..., Tokenizer]) -> None:
+    tokenizer = tuned(TokenizerLimits(wait_s=0.05))
     gate = threading.Event()
     busy = [asyncio.ensure_future(tokenizer.run(lambda _: gate.wait(5))) for _ in range(module.WORKERS)]
     await asyncio.sleep(0)
@@ -75,13 +86,11 @@ async def test_counts_that_do_not_get_their_turn_are_refused(
     await asyncio.gather(*busy, return_exceptions=True)
 
 
-async def test_a_vocabulary_that_cannot_be_read_costs_accuracy_only(
-    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_vocabulary_that_cannot_be_read_costs_accuracy_only(tuned: Callable[..., Tokenizer]) -> None:
     def broken() -> None:
         raise ValueError("damaged")
 
-    monkeypatch.setattr(module, "load_encoding", broken)
+    tokenizer = tuned(load=broken)
     text = "some text " * 100
     assert await tokenizer.run(lambda length: length(text)) == rough_length(text)
     assert tokenizer.problem == "ValueError: damaged"
@@ -101,8 +110,8 @@ async def test_a_panic_of_the_encoder_costs_accuracy_only(tokenizer: Tokenizer) 
     assert await tokenizer.run(lambda length: length("x" * 1000)) == rough_length("x" * 1000)
 
 
-async def test_what_is_remembered_is_bounded(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_REMEMBERED", 3)
+async def test_what_is_remembered_is_bounded(tuned: Callable[..., Tokenizer]) -> None:
+    tokenizer = tuned(TokenizerLimits(remembered=3))
     for number in range(10):
         await tokenizer.run(lambda length, number=number: length(f"{number} " * 100))
     assert len(tokenizer._newer) <= 3 and len(tokenizer._older) <= 3
@@ -116,8 +125,7 @@ async def test_a_text_is_cut_at_whole_characters(tokenizer: Tokenizer) -> None:
     assert await tokenizer.run(lambda _: tokenizer.truncate("short", 7)) == "short"
 
 
-def test_a_damaged_vocabulary_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "VOCABULARY_SHA256", "0" * 64)
+def test_a_damaged_vocabulary_is_noticed() -> None:
     load = getattr(module.load_encoding, "__wrapped__", module.load_encoding)
     with pytest.raises(ValueError, match="damaged"):
-        load()
+        load("0" * 64)

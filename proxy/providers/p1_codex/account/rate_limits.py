@@ -1,6 +1,7 @@
-"""How much of P1's allowance is used, as the backend tells it on the side: in headers, in events, and when asked.
+"""P1's rate limits as the backend reports them: in headers, in events, and when asked.
 
-It is kept for whoever wants to see it. It never stops a request: the backend knows better, and credits may pay.
+They are kept for the log, the terminal and a monitor. They never stop a request: the backend knows better, and credits
+may pay.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from proxy.core.rate_limits import FULL, Credits, RateLimitStatus, Window
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import Log
 from proxy.providers.p1_codex.catalog import LABEL
-from proxy.providers.p1_codex.failures import final_error
+from proxy.providers.p1_codex.failures import client_error
 
 #: The limit behind every model that has none of its own.
 MAIN = "codex"
@@ -160,8 +161,8 @@ def utc_text(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-class Allowances:
-    """The newest of all that, account by account."""
+class RateLimits:
+    """The newest report of each account."""
 
     def __init__(self, log: Log, clock: Callable[[], float]) -> None:
         self._log = log
@@ -173,27 +174,27 @@ class Allowances:
         """Account -> what is known of it, the one heard of last at the end."""
         return MappingProxyType(self._known)
 
-    def heed_headers(self, account: str | None, headers: Mapping[str, str]) -> None:
+    def observe_headers(self, account: str | None, headers: Mapping[str, str]) -> None:
         """Takes note of the headers of an answer."""
         found = of_headers(headers, self._clock())
         if found is not None:
-            self._heed(account, found)
+            self._keep(account, found)
 
-    def heed_event(self, account: str | None, event: Mapping[str, Any]) -> None:
+    def observe_event(self, account: str | None, event: Mapping[str, Any]) -> None:
         """Takes note of a `codex.rate_limits` event."""
-        self._heed(account, of_event(event, self._clock()))
+        self._keep(account, of_event(event, self._clock()))
 
-    def final(self, account: str | None, error: UpstreamError) -> UpstreamError:
-        """The error as the client gets it; that of a spent allowance tells when it is really back. The backend's own
+    def client_error(self, account: str | None, error: UpstreamError) -> UpstreamError:
+        """The error as the client gets it; that of a spent limit tells when the limit really ends. The backend's own
         number may be that of another window: with the week used up it has named the end of the five hours."""
         known, now = self._known.get(account), self._clock()
         if error.kind == "usage_limit" and known is not None:
             moment = known.spent_until(known.active or MAIN, now)
             if moment is not None:
-                error.retry_after = max(moment - now, error.retry_after or 0.0)
-        return final_error(error)
+                error = error.replaced(retry_after=max(moment - now, error.retry_after or 0.0))
+        return client_error(error)
 
-    def _heed(self, account: str | None, fresh: RateLimitStatus) -> None:
+    def _keep(self, account: str | None, fresh: RateLimitStatus) -> None:
         old = self._known.pop(account, RateLimitStatus())
         limits = {**{name: old.limits[name] for name in old.limits if name not in fresh.limits}, **fresh.limits}
         kept = dict(list(limits.items())[-MAX_LIMITS:])
@@ -209,9 +210,9 @@ class Allowances:
             before = old.limits.get(limit, ())
             for place, window in enumerate(windows):
                 if place >= len(before) or _step(before[place]) != _step(window):
-                    self._tell(limit, window)
+                    self._log_window(limit, window)
 
-    def _tell(self, limit: str, window: Window) -> None:
+    def _log_window(self, limit: str, window: Window) -> None:
         """One line, when the use of a window passed a step or fell back."""
         self._log.write(
             "warn" if window.used >= FULL else "info",

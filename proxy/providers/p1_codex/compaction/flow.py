@@ -2,7 +2,7 @@
 item, and a later request that begins with that summary is sent with the item instead.
 
 Nothing depends on it. Whatever fails here, the client gets the summary it asked for, and a request that the backend
-refuses with the item is sent again without.
+refuses with the item is sent again without it.
 """
 
 from __future__ import annotations
@@ -25,18 +25,25 @@ from proxy.providers.contract import Call, Services
 from proxy.providers.p1_codex import request as p1_request
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.compaction.items import compaction_body, encrypted_content, native_history
-from proxy.providers.p1_codex.compaction.store import Anchors, Dropped
-from proxy.providers.p1_codex.failures import WIRE
+from proxy.providers.p1_codex.compaction.store import CompactionStore, Dropped
+from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.request import Prepared
 from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p1_codex.turn import CodexTurn
-from proxy.providers.p1_codex.unary import Buffered
-from proxy.providers.upstream.transport import Outgoing, Transport
+from proxy.providers.p1_codex.unary import UnaryCalls
+from proxy.providers.upstream.transport import Transport, UpstreamRequest
 
-#: The client waits for its summary meanwhile: then it gets that alone.
-LIMIT_S = 300.0
-#: A summary is some pages; of a longer answer nothing is kept.
-MAX_SUMMARY_CHARS = 4 * 1024 * 1024
+
+@dataclass(frozen=True, slots=True)
+class CompactionFlowLimits:
+    """
+    wait_s         how long the encrypted item may take, since the client waits for its summary meanwhile
+    summary_chars  a summary is some pages; of a longer answer nothing is kept
+    """
+
+    wait_s: float = 300.0
+    summary_chars: int = 4 * 1024 * 1024
+
 
 #: Ends of an answer that leave nothing out. A client refuses a summary that calls tools.
 _WHOLE = frozenset({"end_turn", "stop_sequence", "tool_use"})
@@ -48,9 +55,11 @@ class _Unusable(Exception):
 
 
 @dataclass(slots=True)
-class _Ending:
-    """What is noted of an answer on its way to the client. `texts` is None when nobody needs them."""
+class _AnswerEnd:
+    """What is kept of an answer on its way to the client: how it ended, and its texts up to `limit` characters. They
+    are None when nobody needs them."""
 
+    limit: int
     texts: list[str] | None = None
     size: int = 0
     stop: str | None = None
@@ -61,7 +70,7 @@ class _Ending:
             kind = event["type"]
             if kind == "content_block_delta" and self.texts is not None and event["delta"]["type"] == "text_delta":
                 self.size += len(event["delta"]["text"])
-                if self.size <= MAX_SUMMARY_CHARS:
+                if self.size <= self.limit:
                     self.texts.append(event["delta"]["text"])
             elif kind == "message_delta":
                 self.stop = event["delta"].get("stop_reason")
@@ -70,8 +79,9 @@ class _Ending:
 
 
 @dataclass(slots=True)
-class _Plan:
-    """What is at stake in one turn: the attempt that its answer confirms (`boundary`), or that it replays."""
+class _CompactionTurn:
+    """A turn that a compaction concerns: its answer confirms the compaction `attempt` (`boundary`), or it was asked
+    for with the result of that compaction."""
 
     call: Call
     owner: Owner
@@ -80,14 +90,15 @@ class _Plan:
     settled: bool = False
 
 
-class Compacting:
-    """The states of this provider, and what is done with them. One object for all requests."""
+class CompactionFlow:
+    """Makes, replays and drops the compactions of all conversations. One object for all requests."""
 
-    def __init__(self, services: Services, buffered: Buffered, transport: Transport) -> None:
+    def __init__(self, services: Services, unary: UnaryCalls, transport: Transport) -> None:
+        self._limits = services.tuning.of(CompactionFlowLimits)
         self._services = services
-        self._buffered = buffered
+        self._unary = unary
         self._transport = transport
-        self._anchors = Anchors()
+        self._store = CompactionStore()
 
     def run(
         self, call: Call, prepared: Prepared, turn: Callable[[Prepared], CodexTurn]
@@ -104,10 +115,10 @@ class Compacting:
     ) -> AsyncGenerator[list[Event], None]:
         plan, prepared = self._plan(call, owner, prepared)
         running = turn(prepared)
-        ending = _Ending([] if plan is not None and plan.boundary else None)
+        ending = _AnswerEnd(self._limits.summary_chars, [] if plan is not None and plan.boundary else None)
         try:
             if plan is not None and plan.boundary:
-                yield await running.opening()  # the client need not wait in silence for what it knows nothing of
+                yield await running.opening()  # the client does not know of the work that comes first
                 plan.settled = not await self._compact(plan, prepared)
             async with aclosing(running.run()) as batches:
                 async for batch in batches:
@@ -122,29 +133,29 @@ class Compacting:
 
     def discard(self, owner: Owner, request_id: str, reason: str) -> None:
         """Forgets what is known of an owner."""
-        if self._anchors.discard(owner):
+        if self._store.discard(owner):
             self._log("info", "server_compaction_dropped", request_id, reason=reason)
 
     # -- before the turn
 
-    def _plan(self, call: Call, owner: Owner, prepared: Prepared) -> tuple[_Plan | None, Prepared]:
-        """What the turn is about, and the request that it sends."""
+    def _plan(self, call: Call, owner: Owner, prepared: Prepared) -> tuple[_CompactionTurn | None, Prepared]:
+        """What the turn has to do with a compaction, and the request that it sends."""
         if is_compaction(call.request):
-            attempt = self._anchors.begin(owner, prepared.body["model"], self._services.clock())
-            return _Plan(call, owner, attempt, boundary=True), prepared
+            attempt = self._store.begin(owner, prepared.body["model"], self._services.clock())
+            return _CompactionTurn(call, owner, attempt, boundary=True), prepared
         return self._replay(call, owner, prepared)
 
-    def _replay(self, call: Call, owner: Owner, prepared: Prepared) -> tuple[_Plan | None, Prepared]:
+    def _replay(self, call: Call, owner: Owner, prepared: Prepared) -> tuple[_CompactionTurn | None, Prepared]:
         body = prepared.body
-        found = self._anchors.replay(owner, body["model"], body["input"], self._services.clock())
+        found = self._store.replay(owner, body["model"], body["input"], self._services.clock())
         if isinstance(found, Dropped):
             self._log("info", "server_compaction_dropped", call.request_id, reason=found.reason)
         if found is None or isinstance(found, Dropped):
             return None, prepared
         native = replace(prepared, body={**body, "input": found.items}, plain=body)
-        return _Plan(call, owner, found.attempt, boundary=False), native
+        return _CompactionTurn(call, owner, found.attempt, boundary=False), native
 
-    async def _compact(self, plan: _Plan, prepared: Prepared) -> bool:
+    async def _compact(self, plan: _CompactionTurn, prepared: Prepared) -> bool:
         """Asks for the encrypted item and keeps it; whether it is kept."""
         call, started = plan.call, self._services.clock()
         body = compaction_body(prepared.body)
@@ -153,7 +164,7 @@ class Compacting:
         try:
             content = await self._ask(call, prepared, encode_json(body), self._services.config())
             history = native_history(prepared.body, content)
-            reason = self._anchors.store(plan.owner, plan.attempt, history, self._services.clock())
+            reason = self._store.store(plan.owner, plan.attempt, history, self._services.clock())
         except _Unusable as error:
             reason = str(error)
         except TimeoutError:
@@ -175,19 +186,19 @@ class Compacting:
             signed = p1_request.with_credential(headers, credential)
             return await self._read(p1_request.post(config, signed, body, request_id=call.request_id, attempt=number))
 
-        async with asyncio.timeout(LIMIT_S):
-            return await self._buffered.ask(call.request_id, send)
+        async with asyncio.timeout(self._limits.wait_s):
+            return await self._unary.ask(call.request_id, send)
 
-    async def _read(self, outgoing: Outgoing) -> str:
+    async def _read(self, request: UpstreamRequest) -> str:
         """One answer to its end."""
         found: list[str] = []
         completed = False
-        async with aclosing(self._transport(outgoing)) as batches:
+        async with aclosing(self._transport(request)) as batches:
             async for batch in batches:
                 for event in batch:
                     failure = responses_failure(event, now=self._services.clock())
                     if failure is not None:
-                        raise WIRE.refusal(failure, None)
+                        raise PROFILE.refusal(failure, None)
                     content = encrypted_content(event)
                     found += [content] if content is not None else []
                     if len(found) > 1:
@@ -202,27 +213,27 @@ class Compacting:
 
     # -- after it
 
-    def _settle(self, plan: _Plan, ending: _Ending, *, fell_back: bool) -> None:
-        """Draws the conclusion from how the turn ended, once."""
+    def _settle(self, plan: _CompactionTurn, ending: _AnswerEnd, *, fell_back: bool) -> None:
+        """Confirms or drops the compaction by how the turn ended, once."""
         if plan.settled:
             return
         plan.settled = True
         whole = ending.over and ending.stop in (_WHOLE_SUMMARY if plan.boundary else _WHOLE)
         if plan.boundary:
-            self._confirm(plan, "".join(ending.texts or ()), whole=whole and ending.size <= MAX_SUMMARY_CHARS)
-        elif (fell_back or not whole) and self._anchors.abort(plan.owner, plan.attempt):
+            self._confirm(plan, "".join(ending.texts or ()), whole=whole and ending.size <= self._limits.summary_chars)
+        elif (fell_back or not whole) and self._store.abort(plan.owner, plan.attempt):
             reason = "refused" if fell_back else "answer_failed"
             self._log("info", "server_compaction_dropped", plan.call.request_id, reason=reason)
 
-    def _confirm(self, plan: _Plan, answer: str, *, whole: bool) -> None:
+    def _confirm(self, plan: _CompactionTurn, answer: str, *, whole: bool) -> None:
         reason: str | None = "summary_failed"
         if whole:
-            reason = self._anchors.activate(plan.owner, plan.attempt, answer, self._services.clock())
+            reason = self._store.confirm(plan.owner, plan.attempt, answer, self._services.clock())
         if reason is not None:
             self._failed(plan, reason)
 
-    def _failed(self, plan: _Plan, reason: str, **fields: Any) -> None:
-        self._anchors.abort(plan.owner, plan.attempt)
+    def _failed(self, plan: _CompactionTurn, reason: str, **fields: Any) -> None:
+        self._store.abort(plan.owner, plan.attempt)
         self._log("warn", "server_compaction_failed", plan.call.request_id, reason=reason, **fields)
 
     def _log(self, level: str, msg: str, request_id: str, **fields: Any) -> None:

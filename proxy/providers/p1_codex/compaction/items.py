@@ -26,7 +26,7 @@ RETAINED_TOKENS = 20_000
 BYTES_A_TOKEN = 4
 IMAGE_TOKENS = 2000
 
-#: A shorter one may stand anywhere in a conversation, so it would anchor nothing.
+#: A shorter one may occur anywhere in a conversation, so it would not tell where the item belongs.
 MIN_SUMMARY_BYTES = 32
 
 _RETAINED_ROLES = frozenset({"user", "developer", "system"})
@@ -136,7 +136,7 @@ def _utf8(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-# -- the anchor
+# -- the summary
 
 
 def summary_of(answer: str) -> str | None:
@@ -170,7 +170,7 @@ def _with_few_blank_lines(text: str) -> str:
     return text
 
 
-def why_not_anchored(conversation: Sequence[Item], summary: str) -> str | None:
+def mismatch(conversation: Sequence[Item], summary: str) -> str | None:
     """Why this conversation is not the one behind the summary; None when it is."""
     first = conversation[0]
     if first.get("type") != "message":

@@ -1,9 +1,9 @@
 """What is remembered of P1's compactions: one state for each owner, with bounds. Pure; the time is an argument.
 
-    (none) ── begin ──▶ preparing ── store ──▶ unconfirmed ── activate ──▶ anchored ── replay ──▶ anchored
+    (none) ── begin ──▶ preparing ── store ──▶ unconfirmed ── confirm ──▶ confirmed ── replay ──▶ confirmed
 
 Whatever does not fit ends in (none), and then the client's own summary is all there is. Two compactions of one owner
-may overlap: `begin` counts, and only the newest attempt is listened to.
+may overlap: `begin` counts, and only the newest attempt has an effect.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from enum import Enum, auto
 
 from proxy.core.identity import Owner
 from proxy.core.sizes import json_size
-from proxy.providers.p1_codex.compaction.items import Item, replayed, split, summary_of, why_not_anchored
+from proxy.providers.p1_codex.compaction.items import Item, mismatch, replayed, split, summary_of
 
 
 class Phase(Enum):
@@ -23,11 +23,11 @@ class Phase(Enum):
 
     PREPARING = auto()  # the upstream is asked
     UNCONFIRMED = auto()  # the encrypted item is here; the summary is being written
-    ANCHORED = auto()  # both are; the summary tells where the item belongs
+    CONFIRMED = auto()  # both are here; the summary tells where the item belongs
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CompactionLimits:
     """states: owners; state_bytes: of one state, and of an input that it goes into; idle_s: without a replay."""
 
     states: int = 1000
@@ -37,7 +37,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
+class _CompactionState:
     attempt: int
     model: str
     seen: float
@@ -62,12 +62,12 @@ class Dropped:
     reason: str
 
 
-class Anchors:
+class CompactionStore:
     """The states of all owners, the least recently used first."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        self._limits = limits or Limits()
-        self._states: OrderedDict[Owner, _State] = OrderedDict()
+    def __init__(self, limits: CompactionLimits | None = None) -> None:
+        self._limits = limits or CompactionLimits()
+        self._states: OrderedDict[Owner, _CompactionState] = OrderedDict()
         self._attempts = 0
         self.size = 0  # bytes held
 
@@ -77,7 +77,7 @@ class Anchors:
     def begin(self, owner: Owner, model: str, now: float) -> int:
         """A new attempt, in the place of whatever there was; its number."""
         self._attempts += 1
-        self._put(owner, _State(self._attempts, model, now))
+        self._put(owner, _CompactionState(self._attempts, model, now))
         self._evict(now)
         return self._attempts
 
@@ -94,8 +94,8 @@ class Anchors:
         self._evict(now)
         return None
 
-    def activate(self, owner: Owner, attempt: int, answer: str, now: float) -> str | None:
-        """The client's summary was written; `answer` is all the model said. Why it anchors nothing, or None."""
+    def confirm(self, owner: Owner, attempt: int, answer: str, now: float) -> str | None:
+        """The client's summary was written; `answer` is all the model said. Why it is of no use, or None."""
         state = self._current(owner, attempt, Phase.UNCONFIRMED, now)
         if state is None:
             return "superseded"
@@ -104,7 +104,7 @@ class Anchors:
         if summary is None or size > self._limits.state_bytes:
             self.discard(owner)
             return "too_large" if summary else "summary_too_short"
-        self._put(owner, replace(state, phase=Phase.ANCHORED, summary=summary, size=size, seen=now))
+        self._put(owner, replace(state, phase=Phase.CONFIRMED, summary=summary, size=size, seen=now))
         self._evict(now)
         return None
 
@@ -127,16 +127,16 @@ class Anchors:
     def replay(self, owner: Owner, model: str, items: Sequence[Item], now: float) -> Replayed | Dropped | None:
         """What to send instead of these items; None when there is nothing to replay.
 
-        A conversation of one item says nothing about the state: so look the small requests that a client makes on the
-        side, with a model and a prompt of their own.
+        A conversation of one item says nothing about the state: a client makes such small requests on the side, with a
+        model and a prompt of their own.
         """
         state = self._alive(owner, now)
-        if state is None or state.phase is not Phase.ANCHORED:
+        if state is None or state.phase is not Phase.CONFIRMED:
             return None
         _, conversation = split(items)
         if len(conversation) < 2:
             return None
-        reason = "other_model" if model != state.model else why_not_anchored(conversation, state.summary)
+        reason = "other_model" if model != state.model else mismatch(conversation, state.summary)
         if reason is None:
             whole = replayed(items, state.history, state.summary)
             if json_size(whole, self._limits.state_bytes) <= self._limits.state_bytes:
@@ -148,18 +148,18 @@ class Anchors:
 
     # -- the table
 
-    def _alive(self, owner: Owner, now: float) -> _State | None:
+    def _alive(self, owner: Owner, now: float) -> _CompactionState | None:
         state = self._states.get(owner)
         if state is not None and now - state.seen > self._limits.idle_s:
             self.discard(owner)
             return None
         return state
 
-    def _current(self, owner: Owner, attempt: int, phase: Phase, now: float) -> _State | None:
+    def _current(self, owner: Owner, attempt: int, phase: Phase, now: float) -> _CompactionState | None:
         state = self._alive(owner, now)
         return state if state is not None and (state.attempt, state.phase) == (attempt, phase) else None
 
-    def _put(self, owner: Owner, state: _State) -> None:
+    def _put(self, owner: Owner, state: _CompactionState) -> None:
         self.discard(owner)
         self._states[owner] = state
         self.size += state.size

@@ -1,12 +1,13 @@
-"""The native Responses route of P1: a body passes through with what the backend insists on, and the answer as it
-comes. An observer reads along for counts and failures; it never changes or delays a byte."""
+"""What the native Responses route gives back: the answer as it comes, or its whole response object.
+
+An observer reads along for counts and failures; it never changes or delays a byte.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
@@ -16,9 +17,8 @@ from proxy.core.responses_events import ENDS, is_last, responses_failure, respon
 from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json
 from proxy.core.token_usage import Usage
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
-from proxy.providers.contract import NativeEnd, Target
-from proxy.providers.p1_codex.catalog import LABEL, MODELS
-from proxy.providers.p1_codex.failures import final_error, upstream_error
+from proxy.providers.contract import NativeEnd
+from proxy.providers.p1_codex.failures import PROFILE, client_error, upstream_error
 from proxy.providers.upstream.transport import HttpTransport
 
 #: Headers of an upstream answer that a client may see. Cookies, account and routing headers stay here.
@@ -28,50 +28,8 @@ PASSED_HEADERS = frozenset(
 PASSED_PREFIX = "x-ratelimit-"
 
 _LAST_NAMES = frozenset(name.encode() for name in ENDS)
-#: What a body on the lite lane cannot have.
-_FULL_LANE_MEMBERS = ("instructions", "tools", "parallel_tool_calls")
-#: How long a body may still take to end behind its last event.
-AFTER_END_S = 2.0
 #: Where a frame names its type when it has no `event:` line.
 _HEAD = 120
-
-
-@dataclass(frozen=True, slots=True)
-class NativeBody:
-    """What is sent, and whether it goes out on the lite lane."""
-
-    body: dict[str, Any]
-    lite: bool
-
-
-def native_body(body: Mapping[str, Any], target: Target) -> NativeBody:
-    """The body with the members that the backend insists on.
-
-    On the lite lane tools and instructions stand inside the input, calls come one at a time, and hosted search does not
-    exist. The vendor's own client knows that; a body that does not fit goes over the full lane, where a model that has
-    none is stood in for by its sibling.
-    """
-    row = MODELS[target.model]
-    lite = row.lite and not any(body.get(name) for name in _FULL_LANE_MEMBERS)
-    result = {**body, "model": row.id if lite or row.full or row.search is None else row.search, "stream": True}
-    if result.get("store") is None:
-        result["store"] = False
-    if isinstance(body.get("input"), str):
-        content = [{"type": "input_text", "text": body["input"]}]
-        result["input"] = [{"type": "message", "role": "user", "content": content}]
-    elif isinstance(body.get("input"), list):
-        result["input"] = [item for item in body["input"] if not _is_hollow(item)]
-    if not lite and result.get("instructions") is None:
-        result["instructions"] = ""
-    if target.tier and result.get("service_tier") is None:
-        result["service_tier"] = target.tier
-    return NativeBody(result, lite)
-
-
-def _is_hollow(item: Any) -> bool:
-    """Reasoning without its encrypted content, as other providers' answers hold it: the backend would look for the item
-    among those it kept, and it keeps none."""
-    return isinstance(item, Mapping) and item.get("type") == "reasoning" and not item.get("encrypted_content")
 
 
 def passed_headers(response: aiohttp.ClientResponse) -> dict[str, str]:
@@ -83,8 +41,8 @@ def passed_headers(response: aiohttp.ClientResponse) -> dict[str, str]:
     }
 
 
-class Observer:
-    """Reads along and fills `end` from the last event."""
+class RelayObserver:
+    """Reads an answer as it passes and fills `end` from its last event."""
 
     def __init__(self, end: NativeEnd, now: float) -> None:
         self._decoder: SSEDecoder | None = SSEDecoder()
@@ -114,7 +72,7 @@ class Observer:
         self.ended = True
         failure = responses_failure(event, now=self._now)
         if failure is not None:
-            self._end.failure = final_error(upstream_error(failure))
+            self._end.failure = client_error(upstream_error(failure))
             return
         response = event.get("response")
         self._end.usage = responses_usage(response.get("usage")) if isinstance(response, Mapping) else None
@@ -131,9 +89,9 @@ def _may_be_last(data: bytes) -> bool:
 
 
 async def relayed(
-    transport: HttpTransport, response: aiohttp.ClientResponse, observer: Observer | None
+    transport: HttpTransport, response: aiohttp.ClientResponse, observer: RelayObserver | None
 ) -> AsyncGenerator[bytes, None]:
-    """The body as it comes. Raises UpstreamError when it breaks off; behind the last event it is over anyhow."""
+    """The body as it comes. Raises UpstreamError when it breaks off, unless that is after its last event."""
     ended = False
     while chunk := await _next_chunk(transport, response, ended=ended):
         yield chunk
@@ -146,7 +104,7 @@ async def relayed(
 
 async def _next_chunk(transport: HttpTransport, response: aiohttp.ClientResponse, *, ended: bool) -> bytes:
     try:
-        async with asyncio.timeout(AFTER_END_S if ended else None):
+        async with asyncio.timeout(transport.timers.after_end if ended else None):
             return await transport.read(response)
     except (TimeoutError, UpstreamError):
         if not ended:
@@ -155,8 +113,8 @@ async def _next_chunk(transport: HttpTransport, response: aiohttp.ClientResponse
 
 
 def cut_answer() -> UpstreamError:
-    message = f"{LABEL}: the upstream cut the answer: it ended before its last event"
-    return UpstreamError(message, kind="transport", provider=LABEL, code=PROTOCOL_ERROR)
+    words = "the upstream cut the answer: it ended before its last event"
+    return PROFILE.error(words, kind="transport", code=PROTOCOL_ERROR)
 
 
 async def aggregated(
@@ -176,7 +134,7 @@ async def aggregated(
                 continue
             failure = responses_failure(event, now=now)
             if failure is not None:
-                raise final_error(upstream_error(failure))
+                raise client_error(upstream_error(failure))
             if isinstance(event.get("response"), dict):
                 answer = event["response"]
                 return _with_items(answer, items), responses_usage(answer.get("usage"))
@@ -192,7 +150,7 @@ async def _events(transport: HttpTransport, response: aiohttp.ClientResponse) ->
             if size > MAX_REPLY_CHARS:
                 raise FrameTooLarge(f"the answer passed {MAX_REPLY_CHARS} bytes")
         except FrameTooLarge as error:
-            raise UpstreamError(f"{LABEL}: {error}", kind="bad_answer", provider=LABEL) from None
+            raise PROFILE.error(str(error), kind="bad_answer") from None
         for _, data in frames:
             try:
                 event = load_json(data.decode())

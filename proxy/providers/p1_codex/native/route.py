@@ -12,7 +12,8 @@ from proxy.core.sse import dump_json, encode_json
 from proxy.observe.lifecycle import UpstreamStarted
 from proxy.providers.contract import Call, NativeAnswer, NativeEnd, Services
 from proxy.providers.p1_codex import request as p1_request
-from proxy.providers.p1_codex.native.relay import Observer, aggregated, native_body, passed_headers, relayed
+from proxy.providers.p1_codex.native.body import native_body
+from proxy.providers.p1_codex.native.relay import RelayObserver, aggregated, passed_headers, relayed
 from proxy.providers.upstream.transport import HttpTransport
 
 
@@ -35,8 +36,8 @@ class NativeRoute:
             config = self._services.config()
             headers = p1_request.headers(config, lite=shaped.lite, session=call.session)
             signed = p1_request.with_credential(headers, credential)
-            outgoing = p1_request.post(config, signed, payload, request_id=call.request_id, attempt=number)
-            async with self._transport.open(outgoing) as response:
+            request = p1_request.post(config, signed, payload, request_id=call.request_id, attempt=number)
+            async with self._transport.open(request) as response:
                 if response.status == 401 and number == 1:
                     credential = await self._credentials.renew(credential.access)
                     continue
@@ -51,7 +52,7 @@ class NativeRoute:
         if response.status == 200 and call.request.get("stream") is not True:
             body, end.usage = await aggregated(self._transport, response, now=now)
             return NativeAnswer(200, {**headers, "content-type": "application/json"}, _whole(encode_json(body)), end)
-        chunks = relayed(self._transport, response, Observer(end, now) if response.status == 200 else None)
+        chunks = relayed(self._transport, response, RelayObserver(end, now) if response.status == 200 else None)
         return NativeAnswer(response.status, headers, chunks, end)
 
 

@@ -1,49 +1,51 @@
-"""How far apart sockets are opened, as a value that answers give a new one of. No clock, no waiting.
+"""The back-off between upgrades, as a value: each outcome of an upgrade makes a new one. No clock, no waiting.
 
-The backend's edge answers bursts of upgrades with an empty 403 although the token is good; a fixed distance would hold
-the whole process to one request a second. So the distance is nothing until an upgrade is refused, and shrinks again.
+The backend's edge answers bursts of upgrades with an empty 403 although the token is good; a fixed delay would hold the
+whole process to one request a second. So there is no delay until an upgrade is refused, and it shrinks again.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-#: The distance after the first refusal; anything below it is as good as none.
+#: The delay after the first refusal; anything below it counts as none.
 FIRST_S = 1.0
 #: However often upgrades are refused.
 CAP_S = 8.0
-#: So many successes in a row halve the distance.
+#: So many successes in a row halve the delay.
 SUCCESSES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Spacing:
+class UpgradeBackoff:
     """Seconds between the starts of two upgrades.
 
-    floor  never less than this, as configured
+    floor      never less than this, as configured
+    delay      what refusals made of it
+    successes  in a row since the delay last changed
     """
 
     floor: float = 0.0
-    stretched: float = 0.0
+    delay: float = 0.0
     successes: int = 0
 
     @property
     def seconds(self) -> float:
-        return max(self.floor, self.stretched)
+        return max(self.floor, self.delay)
 
-    def refused(self) -> Spacing:
+    def refused(self) -> UpgradeBackoff:
         """After a 403 of the backend.
 
-        >>> Spacing().refused().refused().seconds
+        >>> UpgradeBackoff().refused().refused().seconds
         2.0
         """
-        return Spacing(self.floor, min(CAP_S, 2 * self.seconds) if self.seconds else FIRST_S)
+        return UpgradeBackoff(self.floor, min(CAP_S, 2 * self.seconds) if self.seconds else FIRST_S)
 
-    def succeeded(self) -> Spacing:
-        """After an upgrade that worked. Only a stretched distance is counted down."""
+    def succeeded(self) -> UpgradeBackoff:
+        """After an upgrade that worked. Only a delay above the floor is counted down."""
         if self.seconds <= self.floor:
             return self
         if self.successes + 1 < SUCCESSES:
             return replace(self, successes=self.successes + 1)
         half = self.seconds / 2
-        return Spacing(self.floor, half if half >= FIRST_S else 0.0)
+        return UpgradeBackoff(self.floor, half if half >= FIRST_S else 0.0)

@@ -1,4 +1,4 @@
-"""Opens sockets: at a distance from each other that the backend bears, within a time, by the rules of the upgrade."""
+"""Opens sockets: at intervals that the backend accepts, within a time limit, by the rules of the upgrade."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from aiohttp import hdrs
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Services
 from proxy.providers.p1_codex.catalog import LABEL
-from proxy.providers.p1_codex.socket.backoff import Spacing
-from proxy.providers.p1_codex.socket.connection import Socket, Upgraded
+from proxy.providers.p1_codex.socket.backoff import UpgradeBackoff
+from proxy.providers.p1_codex.socket.connection import Socket
 from proxy.providers.p1_codex.socket.frames import MAX_FRAME_BYTES
 from proxy.providers.p1_codex.socket.handshake import (
     FORBIDDEN,
     MAX_BODY_BYTES,
-    Answer,
     HandshakeFailed,
-    Refused,
+    UpgradeRefused,
     failed,
     not_now,
     timed_out,
 )
-from proxy.providers.p1_codex.socket.keepalive import Timers
-from proxy.providers.upstream.client import client_beside, read_error
-from proxy.providers.upstream.transport import Heed
+from proxy.providers.p1_codex.socket.keepalive import SocketTimers
+from proxy.providers.upstream.aiohttp_internals import OpenWebSocket, UpgradeResponse
+from proxy.providers.upstream.client import client_over, read_error
+from proxy.providers.upstream.transport import HeaderObserver
 
-#: A 403 may be the edge's answer to too many upgrades at a time: one more attempt, after about this long.
+#: A 403 may be the edge's answer to too many upgrades at once: one more attempt, after about this long.
 FORBIDDEN_WAIT_S = 3.0
 FORBIDDEN_SPREAD = 0.2
 
@@ -52,13 +52,13 @@ def socket_url(base_url: str) -> str:
     return f"{_SCHEMES[scheme]}://{rest}"
 
 
-def opening_of(url: str, headers: dict[str, str]) -> bytes:
-    """A digest of where a socket leads and who opened it: after a new token or sign-in an open one is of no use."""
+def upgrade_digest(url: str, headers: dict[str, str]) -> bytes:
+    """A digest of address and token: a socket opened with another one cannot be used for a request."""
     return hashlib.blake2b("\n".join((url, headers.get("authorization", ""))).encode(), digest_size=16).digest()
 
 
-class Gate:
-    """Lets upgrades start one after another, `spacing` apart. `clear_out` runs before each of them."""
+class ConnectLimiter:
+    """Lets upgrades start one after another, `backoff` apart. `evict` runs before each of them."""
 
     def __init__(
         self,
@@ -66,17 +66,17 @@ class Gate:
         *,
         now: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
-        clear_out: Callable[[], Awaitable[None]],
+        evict: Callable[[], Awaitable[None]],
     ) -> None:
-        self.spacing = Spacing(floor_s)
+        self.backoff = UpgradeBackoff(floor_s)
         self._now = now
         self._sleep = sleep
-        self._clear_out = clear_out
+        self._evict = evict
         self._lock = asyncio.Lock()
         self._last = -math.inf
         self._ahead = 0  # how many are waiting
 
-    async def pass_through(self, patience_s: float = math.inf) -> None:
+    async def wait(self, patience_s: float = math.inf) -> None:
         """Raises HandshakeFailed when it would take longer than that; at once, as far as that can be foreseen."""
         latest = self._now() + patience_s
         self._start(self._ahead, latest)
@@ -86,37 +86,39 @@ class Gate:
                 wait = self._start(0, latest) - self._now()
                 if wait > 0:
                     await self._sleep(wait)
-                await self._clear_out()
+                await self._evict()
                 self._last = self._now()
         finally:
             self._ahead -= 1
 
     def _start(self, ahead: int, latest: float) -> float:
-        """When an upgrade may start that has so many others in front. Raises HandshakeFailed when that is too late."""
-        now, spacing = self._now(), self.spacing.seconds
-        start = max(now, self._last + spacing) + ahead * spacing
+        """When an upgrade may start with that many others before it. Raises HandshakeFailed when that is too late."""
+        now, delay = self._now(), self.backoff.seconds
+        start = max(now, self._last + delay) + ahead * delay
         if start > latest:
             raise not_now(f"upgrades keep their distance, and the next may start in {start - now:.1f} s")
         return start
 
 
-class Dialer:
+class SocketConnector:
     """Opens sockets over the connections of the shared client."""
 
-    def __init__(self, services: Services, gate: Gate, timers: Timers, heed: Heed) -> None:
+    def __init__(
+        self, services: Services, limiter: ConnectLimiter, timers: SocketTimers, observe_headers: HeaderObserver
+    ) -> None:
         self._services = services
-        self._gate = gate
+        self._limiter = limiter
         self._timers = timers
-        self._heed = heed
+        self._observe_headers = observe_headers
         self._numbers = itertools.count(1)
         self._session: aiohttp.ClientSession | None = None
         self._forbidden = False  # whether the last answer that counts was a 403
 
     async def open(self, url: str, headers: dict[str, str], *, patience_s: float = math.inf) -> Socket:
         """A fresh socket. Raises HandshakeFailed; UpstreamError when an outgoing proxy fails, since neither another
-        attempt nor another transport would cure that.
+        attempt nor another transport would help.
 
-        patience_s  how long to wait for the distance; when it ends at all, nothing is waited for that will not help
+        patience_s  how long to wait for the back-off; with a limit, a lasting failure is not tried twice
         """
         try:
             return await self._attempt(url, headers, patience_s)
@@ -128,18 +130,19 @@ class Dialer:
         return await self._attempt(url, headers, patience_s)
 
     async def _attempt(self, url: str, headers: dict[str, str], patience_s: float) -> Socket:
-        await self._gate.pass_through(patience_s)
+        await self._limiter.wait(patience_s)
         forbidden = self._forbidden
         try:
             socket = await self._upgrade(url, headers)
         except HandshakeFailed as failure:
             if failure.status == FORBIDDEN:
-                failure.lasting = forbidden  # it kept its distance and was refused all the same: no burst is to blame
                 self._forbidden = True
-                self._gate.spacing = self._gate.spacing.refused()
+                self._limiter.backoff = self._limiter.backoff.refused()
+                # a second refusal in a row came in spite of the back-off: too many upgrades were not the cause
+                raise failure.as_lasting(forbidden) from None
             raise
         self._forbidden = False
-        self._gate.spacing = self._gate.spacing.succeeded()
+        self._limiter.backoff = self._limiter.backoff.succeeded()
         return socket
 
     async def _upgrade(self, url: str, headers: dict[str, str]) -> Socket:
@@ -156,43 +159,43 @@ class Dialer:
                 )
         except TimeoutError:
             raise timed_out(host, self._timers.connect) from None
-        except (aiohttp.ClientError, OSError, Refused) as cause:
+        except (aiohttp.ClientError, OSError, UpgradeRefused) as cause:
             raise failed(cause, host=host, now=self._services.clock()) from None
-        if not isinstance(connection, Upgraded):
+        if not isinstance(connection, OpenWebSocket):
             raise TypeError(type(connection))
         return Socket(
             connection,
             number=next(self._numbers),
             born=asyncio.get_running_loop().time(),
-            opening=opening_of(url, headers),
+            digest=upgrade_digest(url, headers),
             close_s=self._timers.close,
         )
 
     def _client(self) -> aiohttp.ClientSession:
-        """The shared connections under other rules: no headers of the library's own, and answers judged by us."""
+        """A client over the shared connections: no headers of aiohttp's own, and answers checked by us."""
         if self._session is None:
-            self._session = client_beside(
+            self._session = client_over(
                 self._services.http,
-                self._judge,
+                self._check,
                 skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
-                response_class=Answer,
-                ws_response_class=Upgraded,
+                response_class=UpgradeResponse,
+                ws_response_class=OpenWebSocket,
             )
         return self._session
 
-    async def _judge(
+    async def _check(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        """Lets a proper 101 pass. Any other answer is a refusal, also one that would lead the credential elsewhere."""
+        """Lets a correct 101 pass. Any other answer is a refusal, a redirect of the credential too."""
         response = await handler(request)
-        self._heed(request.headers, response.headers)
+        self._observe_headers(request.headers, response.headers)
         if response.status == 101 and _is_plain(response):
             return response
         try:
             body = await read_error(response, MAX_BODY_BYTES) if response.status != 101 else b""
         finally:
             response.close()
-        raise Refused(0 if response.status == 101 else response.status, response.headers, body)
+        raise UpgradeRefused(0 if response.status == 101 else response.status, response.headers, body)
 
     async def close(self) -> None:
         if self._session is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from aiohttp import WSMessage, WSMsgType
 
 from proxy.core.sse import load_json
 from proxy.providers.p1_codex.socket.frames import MAX_GARBAGE
+from proxy.providers.upstream.aiohttp_internals import OpenWebSocket
 
 #: Messages that one look at a socket takes at most.
 MAX_TAKEN = 256
@@ -20,39 +21,6 @@ MAX_TAKEN = 256
 _ENDS = frozenset({WSMsgType.CLOSE, WSMsgType.CLOSING, WSMsgType.CLOSED})
 #: The reader has seen to it that the connection is closed.
 CLOSED = "closed"
-
-
-class Upgraded(aiohttp.ClientWebSocketResponse[Any]):
-    """The library's WebSocket, with what it keeps to itself: the answer to the upgrade, the connection below, and one
-    look at what has arrived already."""
-
-    @property
-    def transport(self) -> asyncio.Transport | None:
-        return self._conn.transport if self._conn is not None else None
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Those of the answer to the upgrade."""
-        return self._response.headers
-
-    @property
-    def lost(self) -> bool:
-        return self.closed or self.transport is None or self.transport.is_closing()
-
-    def receive_nowait(self) -> WSMessage | None:
-        """A message that is here already, None when there is none. The library has no call for that, but its `receive`
-        returns such a message without ever waiting: one step of it is enough to know."""
-        reading = self.receive()
-        try:
-            reading.send(None)
-        except StopIteration as stop:
-            message: WSMessage = stop.value
-            return message
-        try:
-            reading.throw(asyncio.CancelledError())
-        except asyncio.CancelledError:
-            pass
-        return None
 
 
 @dataclass(slots=True)
@@ -74,17 +42,17 @@ class Socket:
 
     number   unique in the process
     born     a moment of the loop's clock
-    opening  a digest of how it was opened
+    digest   of how it was opened, see `connect.upgrade_digest`
     """
 
-    def __init__(self, connection: Upgraded, *, number: int, born: float, opening: bytes, close_s: float) -> None:
+    def __init__(self, connection: OpenWebSocket, *, number: int, born: float, digest: bytes, close_s: float) -> None:
         self._connection = connection
         self._close_s = close_s
         self._garbage = 0
         self._checks = 0
         self.number = number
         self.born = born
-        self.opening = opening
+        self.digest = digest
 
     @property
     def upstream_id(self) -> str | None:

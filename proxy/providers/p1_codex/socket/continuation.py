@@ -1,7 +1,7 @@
-"""Who may go on from an earlier response, and from which. Pure: times are arguments, sockets are numbers.
+"""Which request may continue which earlier response. Pure: times are arguments, sockets are numbers.
 
 A response can be continued only over the socket that produced it, by a request that repeats its conversation and adds
-to it. What is kept of a conversation are digests of its items, so its words are held by nobody.
+to it. Only digests of the items of a conversation are kept, none of its text.
 """
 
 from __future__ import annotations
@@ -18,12 +18,20 @@ from proxy.core.sizes import least_size
 from proxy.core.sse import dump_sorted_json
 from proxy.providers.p1_codex.compaction.items import split
 
-#: A conversation that rested longer is sent whole.
-MAX_AGE_S = 30 * 60.0
-MAX_OWNERS = 10_000
-#: Serialised size of a conversation, and of all of them.
-MAX_TRANSCRIPT_BYTES = 2_000_000
-MAX_TOTAL_BYTES = 20_000_000
+
+@dataclass(frozen=True, slots=True)
+class ContinuationLimits:
+    """
+    age_s             a conversation that rested longer is sent whole
+    owners            conversations that are remembered
+    transcript_bytes  serialised size of one
+    total_bytes       of all of them
+    """
+
+    age_s: float = 30 * 60.0
+    owners: int = 10_000
+    transcript_bytes: int = 2_000_000
+    total_bytes: int = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +45,20 @@ class Transcript:
         return Transcript(self.digests + other.digests, self.size + other.size)
 
 
-def transcript_of(items: Sequence[Mapping[str, Any]]) -> Transcript | None:
+def transcript_of(items: Sequence[Mapping[str, Any]], limit: int) -> Transcript | None:
     """Items are the same when their JSON is, function calls when call, name and arguments are: the model wrote the
     arguments as a text, and the client sends the object back in its own words.
 
-    None when they are longer than may be kept; then their texts were not even read, which can take a second.
+    None when they are longer than `limit` bytes; then their texts were not even read, which can take a second.
     """
-    if least_size(list(items), MAX_TRANSCRIPT_BYTES) > MAX_TRANSCRIPT_BYTES:
+    if least_size(list(items), limit) > limit:
         return None
     digests, size = [], 0
     for item in items:
         text = _canonical(item)
         digests.append(hashlib.blake2b(text, digest_size=16).digest())
         size += len(text)
-        if size > MAX_TRANSCRIPT_BYTES:
+        if size > limit:
             return None
     return Transcript(tuple(digests), size)
 
@@ -73,7 +81,7 @@ def signature_of(body: Mapping[str, Any]) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ContinuationPlan:
     """How a request is sent: after the response `previous`, over the socket `socket`, from input item `start` on; or
     whole, for a `reason`."""
 
@@ -87,23 +95,23 @@ class Plan:
         return self.reason is None
 
 
-FULL_RETRY = Plan("full_context_retry")
-TOO_LARGE = Plan("too_large")
+FULL_RETRY = ContinuationPlan("full_context_retry")
+TOO_LARGE = ContinuationPlan("too_large")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ReservedTurn:
     """A request under way: its number, whose it is, what it says, how it is sent."""
 
     number: int
     owner: Owner
     signature: bytes
     transcript: Transcript
-    plan: Plan
+    plan: ContinuationPlan
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
+class _ResponseState:
     response: str
     socket: int
     signature: bytes
@@ -112,12 +120,12 @@ class _State:
 
 
 @dataclass(slots=True)
-class _Entry:
+class _OwnerEntry:
     """An owner: the newest turn, how many items its conversation has, and the state when that turn is over."""
 
     turn: int
     items: int
-    state: _State | None = None
+    state: _ResponseState | None = None
     at: float = 0.0
 
 
@@ -125,22 +133,23 @@ class _Entry:
 class Continuations:
     """All conversations that may be continued."""
 
-    _entries: OrderedDict[Owner, _Entry] = field(default_factory=OrderedDict)
+    limits: ContinuationLimits = field(default_factory=ContinuationLimits)
+    _entries: OrderedDict[Owner, _OwnerEntry] = field(default_factory=OrderedDict)
     _turns: int = 0
     _bytes: int = 0
 
     def is_aside(self, owner: Owner, body: Mapping[str, Any], now: float) -> bool:
         """Whether a request stands beside the conversation of its owner, which it must then neither take nor follow.
 
-        A conversation of one item says nothing about one that is longer: so look the small requests that a client makes
-        on the side, for a title or a check, with a model and a prompt of their own.
+        A conversation of one item says nothing about one that is longer: a client makes such small requests on the
+        side, for a title or a check, with a model and a prompt of their own.
         """
         known = self._entries.get(owner)
-        if known is None or known.items < 2 or now - known.at > MAX_AGE_S:
+        if known is None or known.items < 2 or now - known.at > self.limits.age_s:
             return False
         return _length(body) == 1
 
-    def reserve(self, owner: Owner, body: Mapping[str, Any], now: float) -> Turn:
+    def reserve(self, owner: Owner, body: Mapping[str, Any], now: float) -> ReservedTurn:
         """A turn of an owner, which takes the owner's state: of two turns at the same time at most one goes on from
         it, and only the later one may leave a state behind. One that is too large is never current, so nothing is kept
         of it."""
@@ -148,40 +157,54 @@ class Continuations:
         state = known.state if known is not None else None
         self._turns += 1
         self._forget(owner)
-        transcript = transcript_of(body["input"])
+        transcript = transcript_of(body["input"], self.limits.transcript_bytes)
         if transcript is None:
-            return Turn(self._turns, owner, b"", Transcript(), TOO_LARGE)
-        self._entries[owner] = _Entry(self._turns, _length(body), at=now)
+            return ReservedTurn(self._turns, owner, b"", Transcript(), TOO_LARGE)
+        self._entries[owner] = _OwnerEntry(self._turns, _length(body), at=now)
         self._evict(now)
         signature = signature_of(body)
-        plan = _plan(state, signature, transcript, now, known=known is not None)
-        return Turn(self._turns, owner, signature, transcript, plan)
+        plan = self._plan(state, signature, transcript, now, known=known is not None)
+        return ReservedTurn(self._turns, owner, signature, transcript, plan)
 
-    def is_current(self, turn: Turn) -> bool:
+    def _plan(
+        self, state: _ResponseState | None, signature: bytes, transcript: Transcript, now: float, *, known: bool
+    ) -> ContinuationPlan:
+        if state is None or now - state.at > self.limits.age_s:
+            return ContinuationPlan("superseded_turn" if known else "missing_state")
+        if signature != state.signature:
+            return ContinuationPlan("prompt_changed")
+        start = len(state.transcript.digests)
+        if transcript.digests[:start] != state.transcript.digests:
+            return ContinuationPlan("not_append_only")
+        if len(transcript.digests) == start:
+            return ContinuationPlan("empty_delta")
+        return ContinuationPlan(None, state.response, state.socket, start)
+
+    def is_current(self, turn: ReservedTurn) -> bool:
         entry = self._entries.get(turn.owner)
         return entry is not None and entry.turn == turn.number
 
     def record(
-        self, turn: Turn, *, response: str, socket: int, output: Sequence[Mapping[str, Any]], now: float
+        self, turn: ReservedTurn, *, response: str, socket: int, output: Sequence[Mapping[str, Any]], now: float
     ) -> bool:
         """Leaves the state behind that the next turn may go on from; False when it may not."""
         if not self.is_current(turn):
             return False
         items = self._entries[turn.owner].items + len(output)
         self._forget(turn.owner)
-        answer = transcript_of(output)
+        answer = transcript_of(output, self.limits.transcript_bytes)
         if not response or not socket or answer is None:
             return False
         transcript = turn.transcript + answer
-        if transcript.size > MAX_TRANSCRIPT_BYTES:
+        if transcript.size > self.limits.transcript_bytes:
             return False
-        state = _State(response, socket, turn.signature, transcript, now)
-        self._entries[turn.owner] = _Entry(turn.number, items, state, now)
+        state = _ResponseState(response, socket, turn.signature, transcript, now)
+        self._entries[turn.owner] = _OwnerEntry(turn.number, items, state, now)
         self._bytes += transcript.size
         self._evict(now)
         return turn.owner in self._entries
 
-    def abort(self, turn: Turn) -> None:
+    def abort(self, turn: ReservedTurn) -> None:
         """The turn leaves nothing behind."""
         if self.is_current(turn):
             self._forget(turn.owner)
@@ -195,8 +218,8 @@ class Continuations:
         """The oldest go first; entries stand in the order of their last change."""
         while self._entries:
             owner, entry = next(iter(self._entries.items()))
-            full = len(self._entries) > MAX_OWNERS or self._bytes > MAX_TOTAL_BYTES
-            if not full and now - entry.at <= MAX_AGE_S:
+            full = len(self._entries) > self.limits.owners or self._bytes > self.limits.total_bytes
+            if not full and now - entry.at <= self.limits.age_s:
                 return
             self._forget(owner)
 
@@ -213,19 +236,6 @@ def _length(body: Mapping[str, Any]) -> int:
     return len(split(body["input"])[1])
 
 
-def _plan(state: _State | None, signature: bytes, transcript: Transcript, now: float, *, known: bool) -> Plan:
-    if state is None or now - state.at > MAX_AGE_S:
-        return Plan("superseded_turn" if known else "missing_state")
-    if signature != state.signature:
-        return Plan("prompt_changed")
-    start = len(state.transcript.digests)
-    if transcript.digests[:start] != state.transcript.digests:
-        return Plan("not_append_only")
-    if len(transcript.digests) == start:
-        return Plan("empty_delta")
-    return Plan(None, state.response, state.socket, start)
-
-
-def full_context(turn: Turn) -> Turn:
+def full_context(turn: ReservedTurn) -> ReservedTurn:
     """The same turn, sent whole after its continuation failed."""
     return replace(turn, plan=FULL_RETRY) if turn.plan.continues else turn

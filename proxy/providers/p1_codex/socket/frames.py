@@ -1,4 +1,4 @@
-"""What travels over a socket: the request as a frame, frames as events, and what may be wrong with them. Pure."""
+"""What is sent over a socket: the request as a frame, frames as events, and their faults. Pure."""
 
 from __future__ import annotations
 
@@ -41,12 +41,17 @@ FAULTS: dict[str, Fault] = {
 }
 
 
-def fault_error(code: str, *, seconds: float = 0.0, continued: bool = False) -> UpstreamError:
-    """The error of a fault. `continued`: the request leaned on an earlier answer, which the upstream may have lost;
-    then silence is worth one request with the whole conversation."""
+def fault_error(code: str, *, seconds: float = 0.0, continued: bool = False, hint: str = "") -> UpstreamError:
+    """The error of a fault.
+
+    seconds    the limit that was passed
+    continued  the request continues an earlier response, which the upstream may have lost: then silence is worth one
+               more request, with the whole conversation
+    hint       what the user may do about it
+    """
     fault = FAULTS[code]
     repeatable = fault.repeatable or (continued and code == "ws_start_timeout")
-    words = fault.words.format(ms=round(seconds * 1000))
+    words = fault.words.format(ms=round(seconds * 1000)) + hint
     code = PROTOCOL_ERROR if fault.unreadable else code
     return UpstreamError(f"{LABEL}: {words}", kind="transport", provider=LABEL, code=code, repeatable=repeatable)
 

@@ -1,52 +1,33 @@
-"""What a socket that could not be opened means: which error. Trouble with an outgoing proxy is none of it: that is
-no failure of the backend's, and the shared connections tell it themselves."""
+"""Which error an upgrade that failed becomes. A failure of an outgoing proxy is not among them: it is none of the
+backend's, and the shared connections raise it themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 import aiohttp
-from aiohttp import hdrs
-from multidict import CIMultiDict, CIMultiDictProxy
 
 from proxy.errors import UpstreamError
-from proxy.providers.p1_codex.catalog import LABEL
-from proxy.providers.p1_codex.failures import WIRE
+from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.upstream.client import TRUST
 from proxy.providers.upstream.transport import refusal_of
 
-#: What has no status: name, connection, TLS, time, an answer that is no upgrade.
+#: The code of failures without a status: name, connection, TLS, timeout, an answer that is no upgrade.
 HANDSHAKE = "ws_handshake"
 
 UNAUTHORIZED, FORBIDDEN = 401, 403
-#: Refusals that the next upgrade would meet as well: the way to the backend, or a box on it, knows no WebSocket.
+#: Refusals that the next upgrade would meet as well: the backend, or a middlebox, knows no WebSocket.
 LASTING = frozenset({404, 405, 426})
 
-#: What to do where sockets do not work.
-WITHOUT = "p1.transport=http goes without WebSocket"
+#: What to do where WebSockets do not work.
+USE_HTTP = "p1.transport=http goes without WebSocket"
 
-#: Headers that are lists of tokens, and the one that has to be among them.
-TOKENS = {hdrs.UPGRADE: "websocket", hdrs.CONNECTION: "upgrade"}
-
-#: What one reads of the body behind a refusal.
+#: How much of the body behind a refusal is read.
 MAX_BODY_BYTES = 1024
 
 
-class Answer(aiohttp.ClientResponse):
-    """The answer to an upgrade, in a form that the library understands: it takes the lists for single tokens."""
-
-    @property
-    def headers(self) -> CIMultiDictProxy[str]:
-        headers = CIMultiDict(super().headers)
-        for name, token in TOKENS.items():
-            given = ",".join(headers.getall(name, [])).lower().split(",")
-            if token in map(str.strip, given):
-                headers[name] = token
-        return CIMultiDictProxy(headers)
-
-
-class Refused(Exception):
-    """An answer to the upgrade that is no good: `status` 0 when it is a 101 that breaks the rules."""
+class UpgradeRefused(Exception):
+    """The backend answered the upgrade with something else: `status` 0 when it is a 101 that breaks the protocol."""
 
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         super().__init__(status)
@@ -54,16 +35,20 @@ class Refused(Exception):
 
 
 class HandshakeFailed(Exception):
-    """No socket. Nothing was asked yet, so the request may go over HTTP instead.
+    """No socket. Nothing was sent yet, so the request may use HTTP instead.
 
     error    as the client would get it; its kind says whether another attempt may help
     status   of the backend's answer, 0 when there was none
-    lasting  whether the next upgrade would most likely fare no better, whoever asks for it
+    lasting  whether the next upgrade would most likely fail as well, whichever request asks for it
     """
 
     def __init__(self, error: UpstreamError, *, status: int = 0, lasting: bool = False) -> None:
         super().__init__(error.message)
         self.error, self.status, self.lasting = error, status, lasting
+
+    def as_lasting(self, lasting: bool) -> HandshakeFailed:
+        """The same failure, with another judgement of the next upgrade."""
+        return HandshakeFailed(self.error, status=self.status, lasting=lasting)
 
     @property
     def reason(self) -> str:
@@ -73,7 +58,7 @@ class HandshakeFailed(Exception):
 
 def failed(cause: Exception, *, host: str, now: float) -> HandshakeFailed:
     """The failure behind an exception of the upgrade. `now`: epoch seconds."""
-    if isinstance(cause, Refused):
+    if isinstance(cause, UpgradeRefused):
         return _refused(cause, host, now)
     if isinstance(cause, aiohttp.WSServerHandshakeError):
         return _broken(host)
@@ -83,30 +68,29 @@ def failed(cause: Exception, *, host: str, now: float) -> HandshakeFailed:
 
 
 def timed_out(host: str, seconds: float) -> HandshakeFailed:
-    """Nothing came at all, for as long as one waits: some boxes on the way swallow upgrades."""
+    """No answer in time: some middleboxes swallow upgrades."""
     return _plain(f"no WebSocket to {host} within {seconds * 1000:.0f} ms", lasting=True)
 
 
 def not_now(words: str) -> HandshakeFailed:
-    """An upgrade that was not tried, since the request is better off on another way."""
+    """An upgrade that was not tried, since HTTP serves the request better."""
     return _plain(f"no WebSocket now: {words}")
 
 
 def _broken(host: str) -> HandshakeFailed:
-    return _plain(f"the answer of {host} to the upgrade breaks the rules of WebSocket; {WITHOUT}", lasting=True)
+    return _plain(f"the answer of {host} to the upgrade breaks the rules of WebSocket; {USE_HTTP}", lasting=True)
 
 
 def _plain(words: str, *, lasting: bool = False) -> HandshakeFailed:
-    error = UpstreamError(f"{LABEL}: {words}", kind="transport", provider=LABEL, code=HANDSHAKE)
-    return HandshakeFailed(error, lasting=lasting)
+    return HandshakeFailed(PROFILE.error(words, kind="transport", code=HANDSHAKE), lasting=lasting)
 
 
-def _refused(refused: Refused, host: str, now: float) -> HandshakeFailed:
+def _refused(refused: UpgradeRefused, host: str, now: float) -> HandshakeFailed:
     status = refused.status
     if status == 0:
         return _broken(host)
     if status < 400:
         return _plain(f"unexpected answer of {host} to the upgrade, with status {status}")
-    error = refusal_of(WIRE, status, refused.headers, refused.body, now=now)
-    error.message = "".join(char if char.isprintable() else " " for char in error.message)
-    return HandshakeFailed(error, status=status, lasting=status in LASTING)
+    error = refusal_of(PROFILE, status, refused.headers, refused.body, now=now)
+    message = "".join(char if char.isprintable() else " " for char in error.message)
+    return HandshakeFailed(error.replaced(message=message), status=status, lasting=status in LASTING)

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from proxy.core.identity import Owner
 
-#: More than this many waiting are thinned out to the other number before a socket is opened.
-CROWD, CROWD_TARGET = 50, 40
 #: The backend ends a socket after 60 minutes.
 MAX_AGE_S = 55 * 60.0
-#: The state of a conversation is gone by then.
-MAX_IDLE_S = 30 * 60.0
-#: How often those that are too old are looked for.
-REAP_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLimits:
+    """
+    most    when more than this many wait, the pool is reduced before a socket is opened
+    least   to this many
+    idle_s  the state of a conversation is gone by then
+    """
+
+    most: int = 50
+    least: int = 40
+    idle_s: float = 30 * 60.0
 
 
 class Pooled(Protocol):
@@ -33,7 +41,8 @@ S = TypeVar("S", bound=Pooled)
 class Pool(Generic[S]):
     """One socket an owner at most. Taking one removes it, so nobody else can use it at the same time."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: PoolLimits | None = None) -> None:
+        self._limits = limits or PoolLimits()
         self._waiting: OrderedDict[Owner, tuple[S, float]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -50,18 +59,18 @@ class Pool(Generic[S]):
         self._waiting[owner] = (socket, now)
         return True
 
-    def take_crowd(self) -> list[S]:
+    def take_surplus(self) -> list[S]:
         """Those that have waited longest, when there are too many."""
-        if len(self._waiting) <= CROWD:
+        if len(self._waiting) <= self._limits.most:
             return []
-        return [self._waiting.popitem(last=False)[1][0] for _ in range(len(self._waiting) - CROWD_TARGET)]
+        return [self._waiting.popitem(last=False)[1][0] for _ in range(len(self._waiting) - self._limits.least)]
 
     def take_old(self, now: float) -> list[S]:
         """Those that nobody may use any more."""
         old = [
             owner
             for owner, (socket, since) in self._waiting.items()
-            if socket.closed or not is_young(socket, now) or now - since > MAX_IDLE_S
+            if socket.closed or not is_young(socket, now) or now - since > self._limits.idle_s
         ]
         return [self._waiting.pop(owner)[0] for owner in old]
 

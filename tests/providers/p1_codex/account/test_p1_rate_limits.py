@@ -17,7 +17,7 @@ from proxy.errors import UpstreamError
 from proxy.providers.p1_codex.account.rate_limits import (
     MAX_ACCOUNTS,
     MAX_LIMITS,
-    Allowances,
+    RateLimits,
     of_event,
     of_headers,
     of_usage,
@@ -120,12 +120,14 @@ def test_the_usage_endpoint() -> None:
 
 @given(json_objects, json_values, json_values)
 def test_any_shape_is_survived(holder: dict[str, Any], limits: Any, window: Any) -> None:
-    allowances = Allowances(Notes(), lambda: NOW)
+    rate_limits = RateLimits(Notes(), lambda: NOW)
     for value in (limits, {"primary": window, "secondary": limits}):
-        allowances.heed_event("a", {**holder, "rate_limits": value, "credits": window, "metered_limit_name": limits})
+        rate_limits.observe_event(
+            "a", {**holder, "rate_limits": value, "credits": window, "metered_limit_name": limits}
+        )
     of_usage({**holder, "rate_limit": {"primary_window": window}, "additional_rate_limits": limits}, NOW)
     of_usage({"additional_rate_limits": [window, {"limit_name": limits, "rate_limit": window}]}, NOW)
-    allowances.heed_headers("a", {str(name): str(value) for name, value in holder.items()})
+    rate_limits.observe_headers("a", {str(name): str(value) for name, value in holder.items()})
 
 
 @given(st.dictionaries(st.sampled_from([*FIVE_HOURS, *WEEK, *CREDITS]), st.text(max_size=8)))
@@ -142,32 +144,32 @@ def test_a_moment_in_words() -> None:
 # -- what is kept
 
 
-def kept() -> tuple[Allowances, Notes]:
+def kept() -> tuple[RateLimits, Notes]:
     notes = Notes()
-    return Allowances(notes, lambda: NOW), notes
+    return RateLimits(notes, lambda: NOW), notes
 
 
 def test_the_newest_is_kept_account_by_account() -> None:
-    allowances, _ = kept()
-    allowances.heed_headers("a", {**FIVE_HOURS, **CREDITS})
-    allowances.heed_headers("a", heads("codex-x", "primary", 7))
-    allowances.heed_event("a", {**EVENT, "credits": None})
-    allowances.heed_headers(None, WEEK)
-    assert allowances.known.get("a") == RateLimitStatus(
+    rate_limits, _ = kept()
+    rate_limits.observe_headers("a", {**FIVE_HOURS, **CREDITS})
+    rate_limits.observe_headers("a", heads("codex-x", "primary", 7))
+    rate_limits.observe_event("a", {**EVENT, "credits": None})
+    rate_limits.observe_headers(None, WEEK)
+    assert rate_limits.known.get("a") == RateLimitStatus(
         {"codex-x": (Window(7),), "codex": (Window(16, 300, NOW + 600),)}, Credits(True, False, "4.2"), "plus"
     )
-    assert allowances.known.get(None) == RateLimitStatus({"codex": (Window(3, 10_080, NOW + 900),)})
-    allowances.heed_headers("a", {"content-type": "x"})
-    assert list(allowances.known) == ["a", None]
+    assert rate_limits.known.get(None) == RateLimitStatus({"codex": (Window(3, 10_080, NOW + 900),)})
+    rate_limits.observe_headers("a", {"content-type": "x"})
+    assert list(rate_limits.known) == ["a", None]
 
 
 def test_accounts_and_limits_are_bounded() -> None:
-    allowances, _ = kept()
+    rate_limits, _ = kept()
     for number in range(MAX_ACCOUNTS + 5):
-        allowances.heed_headers(str(number), WEEK)
-        allowances.heed_headers("one", heads(f"limit{number}", "primary", 1))
-    assert allowances.known.get("0") is None and allowances.known.get(str(MAX_ACCOUNTS + 4)) is not None
-    known = allowances.known.get("one")
+        rate_limits.observe_headers(str(number), WEEK)
+        rate_limits.observe_headers("one", heads(f"limit{number}", "primary", 1))
+    assert rate_limits.known.get("0") is None and rate_limits.known.get(str(MAX_ACCOUNTS + 4)) is not None
+    known = rate_limits.known.get("one")
     assert known is not None and len(known.limits) == MAX_LIMITS and f"limit{MAX_ACCOUNTS + 4}" in known.limits
     many = {name: value for number in range(99) for name, value in heads(f"l{number}", "primary", 1).items()}
     found = of_headers(many, NOW)
@@ -175,9 +177,9 @@ def test_accounts_and_limits_are_bounded() -> None:
 
 
 def test_the_log_tells_of_steps_and_not_of_every_answer() -> None:
-    allowances, notes = kept()
+    rate_limits, notes = kept()
     for used in (3, 4, 9.9, 10, 12, 12, 99, 100, 104, 0):
-        allowances.heed_headers("a", heads("codex", "primary", used, window_minutes=300, reset_at=NOW))
+        rate_limits.observe_headers("a", heads("codex", "primary", used, window_minutes=300, reset_at=NOW))
     assert [fields["usedPercent"] for fields in notes.all("codex_allowance")] == [3, 10, 99, 100, 0]
     assert [level for level, *_ in notes.records] == ["info", "info", "info", "warn", "info"]
     first = {"limit": "codex", "window": "5 hours", "usedPercent": 3.0, "resetsAt": "2027-01-15T08:00:00Z"}
@@ -210,24 +212,24 @@ FULL_WEEK = heads("codex", "secondary", 100, window_minutes=10_080, reset_after_
 def test_a_spent_allowance_tells_when_it_is_really_back(
     headers: dict[str, str], retry_after: float | None, wait: float | None
 ) -> None:
-    allowances, _ = kept()
-    allowances.heed_headers("a", headers)
-    assert allowances.final("a", spent(retry_after)).retry_after == wait
-    assert allowances.final("b", spent(retry_after)).retry_after == retry_after
+    rate_limits, _ = kept()
+    rate_limits.observe_headers("a", headers)
+    assert rate_limits.client_error("a", spent(retry_after)).retry_after == wait
+    assert rate_limits.client_error("b", spent(retry_after)).retry_after == retry_after
 
 
 def test_a_limit_that_refused_an_earlier_request_is_not_blamed_for_this_one() -> None:
-    allowances, _ = kept()
-    allowances.heed_headers("a", {**FOX, "x-codex-active-limit": "codex_fox"})
-    allowances.heed_headers("a", FIVE_HOURS)
-    assert allowances.final("a", spent(5)).retry_after == 5
+    rate_limits, _ = kept()
+    rate_limits.observe_headers("a", {**FOX, "x-codex-active-limit": "codex_fox"})
+    rate_limits.observe_headers("a", FIVE_HOURS)
+    assert rate_limits.client_error("a", spent(5)).retry_after == 5
 
 
 def test_other_failures_keep_their_time() -> None:
-    allowances, _ = kept()
-    allowances.heed_headers("a", FULL_WEEK)
+    rate_limits, _ = kept()
+    rate_limits.observe_headers("a", FULL_WEEK)
     slow = UpstreamError("slow", kind="rate_limit", retry_after=2, provider="p1")
-    assert allowances.final("a", slow).retry_after == 2
+    assert rate_limits.client_error("a", slow).retry_after == 2
 
 
 # -- end to end
@@ -264,7 +266,7 @@ async def test_a_search_is_refused_with_the_same_time(live: Live, monkeypatch: p
     await live.post(ask())
 
     async def refused(outgoing: Any) -> Any:
-        provider._heed(outgoing.headers, FULL_WEEK)
+        provider._observe_headers(outgoing.headers, FULL_WEEK)
         raise spent()
 
     monkeypatch.setattr(provider._transport, "json", refused)
@@ -275,13 +277,13 @@ async def test_a_search_is_refused_with_the_same_time(live: Live, monkeypatch: p
 
 
 async def test_what_the_backend_tells_on_the_side_is_known(live: Live) -> None:
-    allowances: Allowances = live.app[STATE].providers["p1"].allowances  # type: ignore[attr-defined]
+    rate_limits: RateLimits = live.app[STATE].providers["p1"].rate_limits  # type: ignore[attr-defined]
     await live.post(ask())
-    known = allowances.known.get("acct-sandbox")
+    known = rate_limits.known.get("acct-sandbox")
     assert known is not None and [window.title for window in known.limits["codex"]] == ["5 hours", "Weekly"]
     live.sandbox.p1.script.extend([{"fault": "rate_limits"}])
     await live.stream(ask())
-    known = allowances.known.get("acct-sandbox")
+    known = rate_limits.known.get("acct-sandbox")
     assert known is not None and known.limits["codex"][0].used >= 100  # and the request went on
 
 
@@ -297,8 +299,8 @@ async def test_headers_inside_an_error_event_count(live: Live) -> None:
 
 
 def known_windows(live: Live) -> list[str]:
-    allowances: Allowances = live.app[STATE].providers["p1"].allowances  # type: ignore[attr-defined]
-    known = allowances.known.get("acct-sandbox")
+    rate_limits: RateLimits = live.app[STATE].providers["p1"].rate_limits  # type: ignore[attr-defined]
+    known = rate_limits.known.get("acct-sandbox")
     return [] if known is None else [window.title for window in known.limits["codex"]]
 
 

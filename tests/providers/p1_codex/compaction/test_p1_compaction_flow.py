@@ -12,7 +12,7 @@ from harness import Answer, Fake, Live, ask, configured, kinds, parse_events, te
 
 from proxy.core.compaction import TASK_MARKER, TEXT_ONLY_MARKER
 from proxy.core.messages import Event
-from proxy.providers.p1_codex.compaction import flow as compacting
+from proxy.providers.p1_codex.compaction.flow import CompactionFlow, CompactionFlowLimits, _AnswerEnd
 from proxy.sandbox.wires.encrypted_content import encrypt
 from proxy.server.state import STATE
 
@@ -164,7 +164,7 @@ async def test_a_small_request_on_the_side_changes_nothing(live: Live) -> None:
     assert await follows(live)
 
 
-@with_live(p1_server_compaction=True, timers=watch_often())
+@with_live(p1_server_compaction=True, tuning=(watch_often(),))
 @pytest.mark.parametrize("refused", [False, True])
 async def test_while_the_item_is_made_the_client_is_not_left_in_silence(
     live: Live, monkeypatch: pytest.MonkeyPatch, refused: bool
@@ -177,7 +177,7 @@ async def test_while_the_item_is_made_the_client_is_not_left_in_silence(
         await made.wait()
         return ENCRYPTED
 
-    monkeypatch.setattr(compacting.Compacting, "_ask", ask_slowly)
+    monkeypatch.setattr(CompactionFlow, "_ask", ask_slowly)
     play(live, {"match": {"contains": TASK_MARKER}, "fault": "forbidden"} if refused else SUMMARISES)
     async with live.open({**BOUNDARY, "stream": True}, SESSION) as response:
         raw = b""
@@ -231,8 +231,8 @@ async def test_whatever_fails_the_client_gets_its_summary(live: Live, step: dict
     assert not await follows(live)
 
 
-async def test_a_backend_that_takes_its_time_is_not_waited_for(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compacting, "LIMIT_S", 0.05)
+@with_live(p1_server_compaction=True, tuning=(CompactionFlowLimits(wait_s=0.05),))
+async def test_a_backend_that_takes_its_time_is_not_waited_for(live: Live) -> None:
     play(live, {"match": TRIGGERED, "fault": "silence_before_head", "seconds": None}, SUMMARISES)
     assert SUMMARY in texts((await live.stream(BOUNDARY, headers=SESSION)).events)
     assert reasons(live) == ["timeout"] and not await follows(live)
@@ -286,7 +286,7 @@ async def test_a_client_that_leaves_ends_its_attempt(live: Live, stream: bool) -
     task.cancel()
     await live.sandbox.p1.idle()
     await until(lambda: live.watcher.names[-1] == "Abandoned")
-    assert len(live.app[STATE].providers["p1"]._compacting._anchors) == 0  # type: ignore[attr-defined]
+    assert len(live.app[STATE].providers["p1"]._compaction._store) == 0  # type: ignore[attr-defined]
     assert live.upstream == 1  # nobody is asked for the summary
 
 
@@ -419,9 +419,8 @@ async def test_the_state_stands_before_the_client_sees_the_end(live: Live) -> No
         assert await follows(live)
 
 
-def test_an_answer_is_noted_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compacting, "MAX_SUMMARY_CHARS", 5)
-    ending = compacting._Ending([])
+def test_an_answer_is_noted_up_to_a_limit() -> None:
+    ending = _AnswerEnd(5, [])
     deltas: list[Event] = [
         {"type": "content_block_delta", "index": 0, "delta": {"type": kind, kind.removesuffix("_delta"): "abc"}}
         for kind in ("text_delta", "thinking_delta", "text_delta", "text_delta")

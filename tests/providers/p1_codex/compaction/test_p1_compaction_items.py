@@ -19,11 +19,11 @@ from proxy.providers.p1_codex.compaction.items import (
     compaction_body,
     encrypted_content,
     message_tokens,
+    mismatch,
     native_history,
     replayed,
     split,
     summary_of,
-    why_not_anchored,
 )
 
 INSTRUCTION = f"{TEXT_ONLY_MARKER}\n\n{TASK_MARKER} the conversation so far."
@@ -238,14 +238,14 @@ def test_beginnings_without_an_end_cost_nothing(tag: str) -> None:
     ],
 )
 def test_where_the_summary_is_recognised(first: Item, reason: str | None) -> None:
-    assert why_not_anchored([first, A1], SUMMARY) == reason
+    assert mismatch([first, A1], SUMMARY) == reason
 
 
 def test_a_summary_is_recognised_whatever_its_blank_lines() -> None:
     summary = summary_of(f"{SUMMARY}\n\n\n\nEnd")
     assert summary is not None
     for shown in (f"{SUMMARY}\n\nEnd", f"{SUMMARY}\n\n\n\nEnd"):
-        assert why_not_anchored([text("user", shown)], summary) is None
+        assert mismatch([text("user", shown)], summary) is None
 
 
 def test_the_history_takes_the_place_of_the_summary() -> None:

@@ -13,7 +13,7 @@ from proxy.core import sizes
 from proxy.core.identity import Owner
 from proxy.core.sse import encode_json
 from proxy.providers.p1_codex.compaction.items import Item
-from proxy.providers.p1_codex.compaction.store import Anchors, Dropped, Limits, Replayed
+from proxy.providers.p1_codex.compaction.store import CompactionLimits, CompactionStore, Dropped, Replayed
 
 MODEL = "gpt-5.6-sol"
 MAIN, AGENT = Owner("s"), Owner("s", "a")
@@ -28,19 +28,21 @@ HISTORY = [said("first"), {"type": "compaction", "encrypted_content": "E"}]
 AFTER = [said(f"Continued: {SUMMARY}"), {"type": "function_call"}, said("next")]
 
 
-def anchored(anchors: Anchors, owner: Owner = MAIN, now: float = 0.0, history: list[Item] | None = None) -> int:
+def anchored(anchors: CompactionStore, owner: Owner = MAIN, now: float = 0.0, history: list[Item] | None = None) -> int:
     attempt = anchors.begin(owner, MODEL, now)
     assert anchors.store(owner, attempt, history or HISTORY, now) is None
-    assert anchors.activate(owner, attempt, SUMMARY, now) is None
+    assert anchors.confirm(owner, attempt, SUMMARY, now) is None
     return attempt
 
 
-def replay(anchors: Anchors, owner: Owner = MAIN, now: float = 0.0, **changes: Any) -> Replayed | Dropped | None:
+def replay(
+    anchors: CompactionStore, owner: Owner = MAIN, now: float = 0.0, **changes: Any
+) -> Replayed | Dropped | None:
     return anchors.replay(owner, changes.get("model", MODEL), changes.get("items", AFTER), now)
 
 
 def test_the_whole_way() -> None:
-    anchors = Anchors()
+    anchors = CompactionStore()
     attempt = anchored(anchors)
     assert replay(anchors) == Replayed(attempt, [*HISTORY, *AFTER[1:]])
     assert replay(anchors) == Replayed(attempt, [*HISTORY, *AFTER[1:]])
@@ -48,13 +50,13 @@ def test_the_whole_way() -> None:
 
 
 def test_nothing_is_replayed_before_the_summary_is_confirmed() -> None:
-    anchors = Anchors()
+    anchors = CompactionStore()
     assert replay(anchors) is None
     attempt = anchors.begin(MAIN, MODEL, 0)
     assert replay(anchors) is None
     anchors.store(MAIN, attempt, HISTORY, 0)
     assert replay(anchors) is None
-    assert anchors.activate(MAIN, attempt, SUMMARY, 0) is None and isinstance(replay(anchors), Replayed)
+    assert anchors.confirm(MAIN, attempt, SUMMARY, 0) is None and isinstance(replay(anchors), Replayed)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,7 @@ def test_nothing_is_replayed_before_the_summary_is_confirmed() -> None:
     ],
 )
 def test_what_does_not_fit_ends_it(changes: dict[str, Any], reason: str) -> None:
-    anchors = Anchors(Limits(state_bytes=1000))
+    anchors = CompactionStore(CompactionLimits(state_bytes=1000))
     anchored(anchors)
     assert replay(anchors, **changes) == Dropped(reason)
     assert replay(anchors) is None and (len(anchors), anchors.size) == (0, 0)
@@ -76,7 +78,7 @@ def test_what_does_not_fit_ends_it(changes: dict[str, Any], reason: str) -> None
 
 def test_what_is_too_large_is_not_written_out_to_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizes, "encode_json", lambda value: pytest.fail("written") if len(str(value)) > 999 else b"")
-    anchors = Anchors(Limits(state_bytes=1000))
+    anchors = CompactionStore(CompactionLimits(state_bytes=1000))
     anchored(anchors)
     assert replay(anchors, items=[*AFTER, said("x" * 1001)]) == Dropped("too_large")
     attempt = anchors.begin(MAIN, MODEL, 0)
@@ -85,38 +87,38 @@ def test_what_is_too_large_is_not_written_out_to_be_measured(monkeypatch: pytest
 
 @pytest.mark.parametrize("items", [AFTER[:1], [said("Write a title")], []])
 def test_a_small_request_on_the_side_changes_nothing(items: list[Item]) -> None:
-    anchors = Anchors()
+    anchors = CompactionStore()
     anchored(anchors)
     assert replay(anchors, items=items, model="gpt-5.6-luna") is None
     assert isinstance(replay(anchors), Replayed)
 
 
 def test_steps_out_of_order_are_ignored() -> None:
-    anchors = Anchors()
+    anchors = CompactionStore()
     assert anchors.store(MAIN, 1, HISTORY, 0) == "superseded"
-    assert anchors.activate(MAIN, 1, SUMMARY, 0) == "superseded"
+    assert anchors.confirm(MAIN, 1, SUMMARY, 0) == "superseded"
     attempt = anchors.begin(MAIN, MODEL, 0)
-    assert anchors.activate(MAIN, attempt, SUMMARY, 0) == "superseded"
+    assert anchors.confirm(MAIN, attempt, SUMMARY, 0) == "superseded"
     assert anchors.store(MAIN, attempt, HISTORY, 0) is None
     assert anchors.store(MAIN, attempt, HISTORY, 0) == "superseded"
     assert len(anchors) == 1
 
 
 def test_only_the_newest_of_overlapping_attempts_counts() -> None:
-    anchors = Anchors()
+    anchors = CompactionStore()
     first = anchored(anchors)
     older, newer = anchors.begin(MAIN, MODEL, 0), anchors.begin(MAIN, MODEL, 0)
     assert first < older < newer and replay(anchors) is None
     assert anchors.store(MAIN, older, [], 0) == "superseded"
     assert not anchors.abort(MAIN, older) and not anchors.abort(MAIN, first)
     assert anchors.store(MAIN, newer, HISTORY, 0) is None
-    assert anchors.activate(MAIN, older, SUMMARY, 0) == "superseded"
-    assert anchors.activate(MAIN, newer, SUMMARY, 0) is None
+    assert anchors.confirm(MAIN, older, SUMMARY, 0) == "superseded"
+    assert anchors.confirm(MAIN, newer, SUMMARY, 0) is None
     assert replay(anchors) == Replayed(newer, [*HISTORY, *AFTER[1:]])
 
 
 def test_an_agent_has_a_state_of_its_own() -> None:
-    anchors = Anchors()
+    anchors = CompactionStore()
     anchored(anchors)
     assert replay(anchors, AGENT) is None
     anchored(anchors, AGENT)
@@ -125,7 +127,7 @@ def test_an_agent_has_a_state_of_its_own() -> None:
 
 
 def test_half_an_hour_without_a_replay_ends_it() -> None:
-    anchors = Anchors()
+    anchors = CompactionStore()
     anchored(anchors)
     assert isinstance(replay(anchors, now=1800), Replayed)
     assert isinstance(replay(anchors, now=3600), Replayed)
@@ -133,26 +135,26 @@ def test_half_an_hour_without_a_replay_ends_it() -> None:
 
 
 def test_an_attempt_that_takes_too_long_is_too_late() -> None:
-    anchors = Anchors()
+    anchors = CompactionStore()
     attempt = anchors.begin(MAIN, MODEL, 0)
     assert anchors.store(MAIN, attempt, HISTORY, 1801) == "superseded"
 
 
 def test_states_that_are_too_large_are_not_kept() -> None:
-    anchors = Anchors(Limits(state_bytes=len(encode_json(HISTORY))))
+    anchors = CompactionStore(CompactionLimits(state_bytes=len(encode_json(HISTORY))))
     attempt = anchors.begin(MAIN, MODEL, 0)
     assert anchors.store(MAIN, attempt, [*HISTORY, *HISTORY], 0) == "too_large"
     attempt = anchors.begin(MAIN, MODEL, 0)
     assert anchors.store(MAIN, attempt, HISTORY, 0) is None
-    assert anchors.activate(MAIN, attempt, SUMMARY, 0) == "too_large"
+    assert anchors.confirm(MAIN, attempt, SUMMARY, 0) == "too_large"
     attempt = anchors.begin(MAIN, MODEL, 0)
     anchors.store(MAIN, attempt, HISTORY, 0)
-    assert anchors.activate(MAIN, attempt, "short", 0) == "summary_too_short"
+    assert anchors.confirm(MAIN, attempt, "short", 0) == "summary_too_short"
     assert (len(anchors), anchors.size) == (0, 0)
 
 
 def test_the_state_used_longest_ago_makes_room() -> None:
-    anchors = Anchors(Limits(states=2))
+    anchors = CompactionStore(CompactionLimits(states=2))
     for name in ("a", "b"):
         anchored(anchors, Owner(name))
     assert isinstance(replay(anchors, Owner("a")), Replayed)
@@ -162,14 +164,14 @@ def test_the_state_used_longest_ago_makes_room() -> None:
 
 def test_all_states_together_stay_within_their_bytes() -> None:
     size = len(encode_json(HISTORY)) + len(SUMMARY)
-    anchors = Anchors(Limits(total_bytes=2 * size))
+    anchors = CompactionStore(CompactionLimits(total_bytes=2 * size))
     for name in ("a", "b", "c"):
         anchored(anchors, Owner(name))
     assert (len(anchors), anchors.size) == (2, 2 * size) and replay(anchors, Owner("a")) is None
 
 
 OWNERS = [Owner("s"), Owner("s", "a"), Owner("t"), Owner("u")]
-LIMITS = Limits(states=3, state_bytes=400, total_bytes=700, idle_s=10)
+LIMITS = CompactionLimits(states=3, state_bytes=400, total_bytes=700, idle_s=10)
 
 
 class Overlapping(RuleBasedStateMachine):
@@ -177,7 +179,7 @@ class Overlapping(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.anchors = Anchors(LIMITS)
+        self.anchors = CompactionStore(LIMITS)
         self.now = 0.0
         self.attempts: list[tuple[Owner, int]] = []
         self.newest: dict[Owner, int] = {}
@@ -201,7 +203,7 @@ class Overlapping(RuleBasedStateMachine):
     @rule(data=st.data())
     def activate(self, data: Any) -> None:
         owner, attempt = data.draw(st.sampled_from(self.attempts))
-        if self.anchors.activate(owner, attempt, SUMMARY, self.now) is None:
+        if self.anchors.confirm(owner, attempt, SUMMARY, self.now) is None:
             assert self.newest[owner] == attempt
             self.confirmed.add(attempt)
 

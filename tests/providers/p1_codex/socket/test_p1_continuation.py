@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from proxy.core.identity import Owner
 from proxy.core.sse import dump_sorted_json
 from proxy.providers.p1_codex.socket import continuation
-from proxy.providers.p1_codex.socket.continuation import Continuations, Plan, full_context, signature_of, transcript_of
+from proxy.providers.p1_codex.socket.continuation import (
+    ContinuationLimits,
+    ContinuationPlan,
+    Continuations,
+    full_context,
+    signature_of,
+    transcript_of,
+)
 
 ME = Owner("s")
 U1 = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
@@ -61,7 +68,7 @@ def test_a_turn_goes_on_from_what_it_repeats_and_adds_to(
     items: list[dict[str, Any]], members: dict[str, Any], now: float, reason: str | None
 ) -> None:
     plan = after_a_turn().reserve(ME, body(*items, **members), now).plan
-    assert plan == (Plan(None, "resp_1", 7, 2) if reason is None else Plan(reason))
+    assert plan == (ContinuationPlan(None, "resp_1", 7, 2) if reason is None else ContinuationPlan(reason))
 
 
 @pytest.mark.parametrize(("text", "same"), [("{oops", True), ("{oops ", False)])
@@ -90,7 +97,7 @@ def test_of_two_turns_at_a_time_the_later_one_counts() -> None:
     assert (first.plan.reason, second.plan.reason) == ("missing_state", "superseded_turn")
     assert not states.record(first, response="resp_1", socket=1, output=[], now=0)
     assert states.record(second, response="resp_2", socket=2, output=[], now=0)
-    assert states.reserve(ME, body(U1, OUTPUT), 0).plan == Plan(None, "resp_2", 2, 1)
+    assert states.reserve(ME, body(U1, OUTPUT), 0).plan == ContinuationPlan(None, "resp_2", 2, 1)
 
 
 def test_a_state_is_used_once() -> None:
@@ -146,16 +153,25 @@ def test_a_turn_without_ids_leaves_nothing(response: str, socket: int) -> None:
 
 def test_a_failed_continuation_becomes_a_whole_request() -> None:
     turn = after_a_turn(output=[]).reserve(ME, body(U1, OUTPUT), 0)
-    assert full_context(turn).plan == Plan("full_context_retry") and full_context(turn).number == turn.number
+    whole = full_context(turn)
+    assert (whole.plan, whole.number) == (ContinuationPlan("full_context_retry"), turn.number)
     other = Continuations().reserve(ME, body(U1), 0)
     assert full_context(other).plan.reason == "missing_state"
 
 
-def test_a_long_conversation_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    size = transcript_of([U1, OUTPUT]).size
+LIMIT = ContinuationLimits().transcript_bytes
+
+
+def size_of(items: list[dict[str, Any]]) -> int:
+    known = transcript_of(items, LIMIT)
+    assert known is not None
+    return known.size
+
+
+def test_a_long_conversation_is_not_kept() -> None:
+    size = size_of([U1, OUTPUT])
     for limit, kept in ((size, True), (size - 1, False)):
-        monkeypatch.setattr(continuation, "MAX_TRANSCRIPT_BYTES", limit)
-        states = Continuations()
+        states = Continuations(ContinuationLimits(transcript_bytes=limit))
         turn = states.reserve(ME, body(U1), 0)
         assert states.record(turn, response="r", socket=1, output=[OUTPUT], now=0) == kept
         assert (len(states), states.total_bytes) == ((1, size) if kept else (0, 0))
@@ -169,7 +185,7 @@ def test_what_can_never_be_kept_is_not_read(monkeypatch: pytest.MonkeyPatch) -> 
     with monkeypatch.context() as patched:
         patched.setattr(continuation, "dump_sorted_json", None)
         turn = states.reserve(ME, body(U1, OUTPUT, image), 0)
-    assert turn.plan == Plan("too_large") and not states.is_current(turn) and not states.is_current(before)
+    assert turn.plan == ContinuationPlan("too_large") and not states.is_current(turn) and not states.is_current(before)
     assert not states.record(turn, response="resp_2", socket=7, output=[], now=0)
     states.abort(turn)
     assert (len(states), states.total_bytes) == (0, 0)
@@ -179,34 +195,33 @@ def test_what_can_never_be_kept_is_not_read(monkeypatch: pytest.MonkeyPatch) -> 
 def test_many_small_items_are_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     item = {"n": 1_000_000}  # its size is not seen before it is written out
     size = len(dump_sorted_json(item))
-    monkeypatch.setattr(continuation, "MAX_TRANSCRIPT_BYTES", 10 * size)
     written: list[Any] = []
     monkeypatch.setattr(
         continuation, "dump_sorted_json", lambda value: written.append(value) or dump_sorted_json(value)
     )
-    known = transcript_of([item] * 10)
+    known = transcript_of([item] * 10, 10 * size)
     assert known is not None and known.size == 10 * size
     written.clear()
-    assert transcript_of([item] * 20) is None and len(written) == 11
+    assert transcript_of([item] * 20, 10 * size) is None and len(written) == 11
 
 
-def test_an_answer_that_is_too_large_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(continuation, "MAX_TRANSCRIPT_BYTES", 1000)
-    states = Continuations()
+def test_an_answer_that_is_too_large_is_not_kept() -> None:
+    states = Continuations(ContinuationLimits(transcript_bytes=1000))
     turn = states.reserve(ME, body(U1), 0)
     assert not states.record(turn, response="r", socket=1, output=[call("x" * 1001)], now=0)
     assert (len(states), states.total_bytes) == (0, 0)
 
 
-@pytest.mark.parametrize("bound", ["MAX_OWNERS", "MAX_TOTAL_BYTES", "MAX_AGE_S"])
-def test_the_oldest_go_first(monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
-    size = transcript_of([U1]).size
-    monkeypatch.setattr(continuation, bound, {"MAX_OWNERS": 3, "MAX_TOTAL_BYTES": 3 * size, "MAX_AGE_S": 2.0}[bound])
-    states = Continuations()
+SIZE = size_of([U1])
+
+
+@pytest.mark.parametrize("limits", [{"owners": 3}, {"total_bytes": 3 * SIZE}, {"age_s": 2.0}], ids=str)
+def test_the_oldest_go_first(limits: dict[str, Any]) -> None:
+    states = Continuations(ContinuationLimits(**limits))
     for number in range(5):
         turn = states.reserve(Owner(str(number)), body(U1), number)
         assert states.record(turn, response="r", socket=1, output=[], now=number)
-    assert len(states) == 3 and states.total_bytes == 3 * size
+    assert len(states) == 3 and states.total_bytes == 3 * SIZE
     plans = [states.reserve(Owner(str(number)), body(U1, OUTPUT), 4).plan for number in (4, 3, 2)]
     assert all(plan.continues for plan in plans)
     assert states.total_bytes == 0
@@ -233,4 +248,4 @@ def test_the_delta_is_what_follows_the_transcript(
 
 
 def test_half_a_character_does_no_harm() -> None:
-    assert transcript_of([{"type": "message", "content": "\ud83d"}]).size
+    assert transcript_of([{"type": "message", "content": "\ud83d"}], LIMIT)

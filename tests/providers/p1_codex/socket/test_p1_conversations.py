@@ -32,9 +32,10 @@ from ws_upstream import (
 )
 
 from proxy.core.identity import Owner
-from proxy.providers.p1_codex import turn
+from proxy.providers.p1_codex import adapter
 from proxy.providers.p1_codex.socket import connection as websocket
-from proxy.providers.p1_codex.socket import frames, pool
+from proxy.providers.p1_codex.socket import frames
+from proxy.providers.p1_codex.socket.pool import PoolLimits
 
 
 class Memory:
@@ -107,7 +108,7 @@ async def test_the_whole_is_written_out_only_when_it_is_sent(
         written.append(len(body["input"]))
         return frames.shared_json(body)
 
-    monkeypatch.setattr(turn, "shared_json", shared_json)
+    monkeypatch.setattr(adapter, "shared_json", shared_json)
     memory = Memory()
     backend.plays.extend([memory.play] * 3)
     async with continuing(asking) as live:
@@ -418,12 +419,8 @@ async def test_a_response_is_continued_over_its_own_socket_only(asking: Asking, 
         await sockets["s"].close()
 
 
-async def test_a_crowd_of_waiting_sockets_is_thinned_out(
-    asking: Asking, backend: Backend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pool, "CROWD", 4)
-    monkeypatch.setattr(pool, "CROWD_TARGET", 2)
-    async with continuing(asking) as live:
+async def test_a_crowd_of_waiting_sockets_is_thinned_out(asking: Asking, backend: Backend) -> None:
+    async with continuing(asking, tuning=(PoolLimits(most=4, least=2),)) as live:
         for number in range(12):
             await Talk(live, f"s{number}").turn("one")
             assert backend.open <= 5
@@ -432,14 +429,11 @@ async def test_a_crowd_of_waiting_sockets_is_thinned_out(
     assert backend.open == 0
 
 
-async def test_sockets_that_waited_too_long_are_closed(
-    asking: Asking, backend: Backend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("proxy.providers.p1_codex.socket.turn_continuation.REAP_S", 0.02)
-    async with continuing(asking) as live, leaving_nothing(backend):
+async def test_sockets_that_waited_too_long_are_closed(asking: Asking, backend: Backend) -> None:
+    limits = PoolLimits(idle_s=0.2)
+    async with continuing(asking, timers={"reap": 0.05}, tuning=(limits,)) as live, leaving_nothing(backend):
         await Talk(live).turn("one")
         assert backend.open == 1
-        monkeypatch.setattr(pool, "MAX_IDLE_S", 0.0)
         await until(lambda: backend.open == 0)
         assert backend.goodbyes == [1000]
 

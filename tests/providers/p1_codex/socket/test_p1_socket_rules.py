@@ -14,44 +14,44 @@ from aiohttp.http import WebSocketError
 from proxy.core.identity import Owner
 from proxy.errors import PROTOCOL_ERROR
 from proxy.providers.p1_codex.socket import frames, pool
-from proxy.providers.p1_codex.socket.backoff import SUCCESSES, Spacing
-from proxy.providers.p1_codex.socket.connect import Gate, socket_url
+from proxy.providers.p1_codex.socket.backoff import SUCCESSES, UpgradeBackoff
+from proxy.providers.p1_codex.socket.connect import ConnectLimiter, socket_url
 from proxy.providers.p1_codex.socket.connection import CLOSED, _end_of
 from proxy.providers.p1_codex.socket.handshake import HandshakeFailed
-from proxy.providers.p1_codex.socket.keepalive import PING, Timers, Vitals
-from proxy.providers.p1_codex.socket.pool import Pool
+from proxy.providers.p1_codex.socket.keepalive import PING, Keepalive, SocketTimers
+from proxy.providers.p1_codex.socket.pool import Pool, PoolLimits
 from proxy.providers.p1_codex.socket.selection import is_complete
 
 # -- distance
 
 
 def test_the_distance_grows_with_refusals_and_shrinks_with_successes() -> None:
-    spacing, seen = Spacing(), []
+    backoff, seen = UpgradeBackoff(), []
     for _ in range(5):
-        spacing = spacing.refused()
-        seen.append(spacing.seconds)
+        backoff = backoff.refused()
+        seen.append(backoff.seconds)
     assert seen == [1, 2, 4, 8, 8]
     for expected in (4, 2, 1, 0):
         for _ in range(SUCCESSES):
-            assert spacing.seconds > expected
-            spacing = spacing.succeeded()
-        assert spacing.seconds == expected
+            assert backoff.seconds > expected
+            backoff = backoff.succeeded()
+        assert backoff.seconds == expected
 
 
 def test_a_refusal_starts_the_count_again() -> None:
-    spacing = Spacing().refused()
+    backoff = UpgradeBackoff().refused()
     for _ in range(SUCCESSES - 1):
-        spacing = spacing.succeeded()
-    assert spacing.refused().successes == 0 and spacing.succeeded().seconds == 0
+        backoff = backoff.succeeded()
+    assert backoff.refused().successes == 0 and backoff.succeeded().seconds == 0
 
 
 @pytest.mark.parametrize(("floor", "refused", "back"), [(0.5, 1.0, 0.5), (3.0, 6.0, 3.0), (10.0, 10.0, 10.0)])
 def test_the_configured_distance_is_never_undercut(floor: float, refused: float, back: float) -> None:
-    spacing = Spacing(floor).refused()
-    assert spacing.seconds == refused
+    backoff = UpgradeBackoff(floor).refused()
+    assert backoff.seconds == refused
     for _ in range(SUCCESSES * 3):
-        spacing = spacing.succeeded()
-    assert spacing.seconds == back and Spacing(floor).succeeded() == Spacing(floor)
+        backoff = backoff.succeeded()
+    assert backoff.seconds == back and UpgradeBackoff(floor).succeeded() == UpgradeBackoff(floor)
 
 
 class Time:
@@ -69,18 +69,18 @@ async def started(count: int, floor: float = 0.0, *, refused: bool = False, pati
     """When so many upgrades start that are asked for at the same moment; at once or never with such patience."""
     time, starts, cleared = Time(), [], 0
 
-    async def clear_out() -> None:
+    async def evict() -> None:
         nonlocal cleared
         cleared += 1
 
-    gate = Gate(floor, now=lambda: time.now, sleep=time.sleep, clear_out=clear_out)
+    limiter = ConnectLimiter(floor, now=lambda: time.now, sleep=time.sleep, evict=evict)
     if refused:
-        gate.spacing = gate.spacing.refused()
+        limiter.backoff = limiter.backoff.refused()
 
     async def one() -> None:
         asked = time.now
         try:
-            await gate.pass_through(patience)
+            await limiter.wait(patience)
         except HandshakeFailed:
             assert time.now == asked
             return
@@ -105,65 +105,67 @@ async def test_who_is_in_a_hurry_does_not_wait_long() -> None:
 async def test_a_distance_that_grew_meanwhile_ends_the_wait() -> None:
     time = Time()
 
-    async def clear_out() -> None:
-        gate.spacing = gate.spacing.refused()  # as by the answer to an earlier upgrade
+    async def evict() -> None:
+        limiter.backoff = limiter.backoff.refused()  # as by the answer to an earlier upgrade
 
-    gate = Gate(1.0, now=lambda: time.now, sleep=time.sleep, clear_out=clear_out)
-    passed = await asyncio.gather(*(gate.pass_through(2.0) for _ in range(3)), return_exceptions=True)
+    limiter = ConnectLimiter(1.0, now=lambda: time.now, sleep=time.sleep, evict=evict)
+    passed = await asyncio.gather(*(limiter.wait(2.0) for _ in range(3)), return_exceptions=True)
     assert [isinstance(one, HandshakeFailed) for one in passed] == [False, False, True]
-    await gate.pass_through()  # nobody is left in front
+    await limiter.wait()  # nobody is left in front
     assert time.now == 100 + 2 + 4
 
 
 # -- timers
 
 
-T = Timers()
+T = SocketTimers()
 
 
-def alive_until(vitals: Vitals, end: float, *, every: float = 10.0, progress: bool = False) -> list[tuple[float, str]]:
+def alive_until(
+    keepalive: Keepalive, end: float, *, every: float = 10.0, progress: bool = False
+) -> list[tuple[float, str]]:
     """What is due while a frame comes every so many seconds."""
     due, now = [], 0.0
     while now <= end:
         now += every
-        verdict = vitals.due(now)
+        verdict = keepalive.due(now)
         if verdict is not None:
             due.append((now, verdict))
         if verdict not in (None, PING):
             return due
-        vitals.heard(now, progress=progress)
+        keepalive.heard(now, progress=progress)
     return due
 
 
 def test_frames_that_are_no_answer_do_not_prolong_the_wait() -> None:
-    assert alive_until(Vitals(T, 0.0), 400) == [(300.0, "ws_start_timeout")]
+    assert alive_until(Keepalive(T, 0.0), 400) == [(300.0, "ws_start_timeout")]
 
 
 def test_an_answer_that_pauses_is_given_up_whatever_else_comes() -> None:
-    vitals = Vitals(T, 0.0)
-    vitals.heard(5.0, progress=True)
-    assert alive_until(vitals, 400) == [(310.0, "ws_idle_timeout")]
+    keepalive = Keepalive(T, 0.0)
+    keepalive.heard(5.0, progress=True)
+    assert alive_until(keepalive, 400) == [(310.0, "ws_idle_timeout")]
 
 
 def test_an_answer_that_goes_on_may_take_hours() -> None:
-    assert alive_until(Vitals(T, 0.0), 10_000, progress=True) == []
+    assert alive_until(Keepalive(T, 0.0), 10_000, progress=True) == []
 
 
 def test_silence_is_pinged_and_ends_after_two_pings_without_an_answer() -> None:
-    vitals = Vitals(T, 0.0)
+    keepalive = Keepalive(T, 0.0)
     for now in (30.0, 60.0):
-        assert vitals.next == now and vitals.due(now - 0.1) is None and vitals.due(now) == PING
-        vitals.pinged(now)
-    assert vitals.next == 90.0 and vitals.due(90.0) == "ws_keepalive"
+        assert keepalive.next == now and keepalive.due(now - 0.1) is None and keepalive.due(now) == PING
+        keepalive.pinged(now)
+    assert keepalive.next == 90.0 and keepalive.due(90.0) == "ws_keepalive"
 
 
 def test_a_pong_keeps_a_silent_connection() -> None:
-    vitals = Vitals(T, 0.0)
+    keepalive = Keepalive(T, 0.0)
     for now in range(30, 300, 30):
-        assert vitals.due(float(now)) == PING
-        vitals.pinged(float(now))
-        vitals.heard(float(now), progress=False)
-    assert vitals.due(300.0) == "ws_start_timeout"
+        assert keepalive.due(float(now)) == PING
+        keepalive.pinged(float(now))
+        keepalive.heard(float(now), progress=False)
+    assert keepalive.due(300.0) == "ws_start_timeout"
 
 
 # -- frames
@@ -299,12 +301,13 @@ def test_what_waited_too_long_is_taken_out() -> None:
 
 
 def test_a_crowd_loses_those_that_waited_longest() -> None:
-    things: Pool[Thing] = Pool()
-    crowd = [Thing(number) for number in range(pool.CROWD + 1)]
+    limits = PoolLimits(most=50, least=40)
+    things: Pool[Thing] = Pool(limits)
+    crowd = [Thing(number) for number in range(limits.most + 1)]
     for thing in crowd[:-1]:
         things.put(Owner(str(thing.number)), thing, 0.0)
-    assert things.take_crowd() == []
+    assert things.take_surplus() == []
     things.take(Owner("0"))
     things.put(Owner("0"), crowd[0], 1.0)
     things.put(Owner("last"), crowd[-1], 1.0)
-    assert things.take_crowd() == crowd[1:12] and len(things) == pool.CROWD_TARGET
+    assert things.take_surplus() == crowd[1:12] and len(things) == limits.least

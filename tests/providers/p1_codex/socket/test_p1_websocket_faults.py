@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ from outcomes import Broken, Good, Outcome, Refused
 from p1_faults import AGAIN, CALL, FINAL, SHARED, Row, asked_for, case_name, comes_out
 from ws_upstream import leaving_nothing
 
-from proxy.providers.p1_codex.socket import turn_continuation as sockets
-from proxy.providers.p1_codex.socket.keepalive import Timers
+from proxy.providers.p1_codex.socket.keepalive import SocketTimers
 from proxy.sandbox import FAULTS, Place, Sandbox
 from proxy.sandbox.p1.socket.sockets import Limits
 
@@ -92,10 +90,9 @@ def timers_of(fault: str, params: dict[str, Any], outcome: Outcome) -> dict[str,
 
 
 @pytest.fixture
-def start(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
+def start(sandbox: Sandbox, tmp_path: Path) -> Start:
     def begin(mode: str, timers: dict[str, float]) -> Live:
-        monkeypatch.setattr(sockets, "Timers", partial(Timers, **timers))
-        return Live(sandbox, tmp_path, p1_transport=mode)
+        return Live(sandbox, tmp_path, p1_transport=mode, tuning=(SocketTimers(**timers),))
 
     return begin
 
@@ -179,6 +176,7 @@ UPGRADES: list[tuple[str, dict[str, Any], Way, Way]] = [
     ("upgrade_server_error", {}, TWICE, OVER_HTTP),
     ("upgrade_server_error", {"times": 9}, BUSY, OVER_HTTP),
     ("upgrade_overloaded", {"retry_after": 2}, Way(Good(waits=(2.0,)), 2), OVER_HTTP),
+    ("upgrade_overloaded", {"times": 9}, BUSY, OVER_HTTP),
     ("upgrade_html", {}, TWICE, OVER_HTTP),
     ("upgrade_redirect", {}, TWICE, OVER_HTTP),
     ("upgrade_hang", {}, TWICE, OVER_HTTP),

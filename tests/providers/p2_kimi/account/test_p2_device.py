@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import platform
-import sys
 from pathlib import Path
 
 import pytest
+from processes import Child
 
 from proxy.errors import ProxyError
 from proxy.providers.p2_kimi.account.device import (
@@ -20,15 +20,13 @@ from proxy.providers.p2_kimi.account.device import (
     this_model,
 )
 
-REPO = Path(__file__).parents[4]
-
+#: Prints the id.
 CHILD = """
-import asyncio, sys
+import asyncio
 from pathlib import Path
 from proxy.providers.p2_kimi.account.device import device_id
-print("ready", flush=True)
-sys.stdin.readline()
-print(asyncio.run(device_id(Path(sys.argv[1]))), flush=True)
+begin()
+print(asyncio.run(device_id(Path(sys.argv[1]))))
 """
 
 
@@ -57,17 +55,9 @@ async def test_tasks_agree(tmp_path: Path) -> None:
 
 
 async def test_processes_agree(tmp_path: Path) -> None:
-    pipe = asyncio.subprocess.PIPE
-    children = [
-        await asyncio.create_subprocess_exec(
-            sys.executable, "-c", CHILD, str(tmp_path), stdin=pipe, stdout=pipe, cwd=REPO
-        )
-        for _ in range(4)
-    ]
-    for child in children:
-        assert child.stdout is not None and await child.stdout.readline() == b"ready\n"
-    answers = await asyncio.gather(*(child.communicate(b"go\n") for child in children))
-    assert {out for out, _ in answers} == {f"{device_path(tmp_path).read_text()}\n".encode()}
+    children = [await Child.started(CHILD, tmp_path) for _ in range(4)]
+    answers = await asyncio.gather(*(child.finish() for child in children))
+    assert {out for out, _ in answers} == {f"{device_path(tmp_path).read_text()}\n"}, answers
 
 
 async def test_folder_that_is_a_file(tmp_path: Path) -> None:

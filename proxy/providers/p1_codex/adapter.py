@@ -1,0 +1,151 @@
+"""P1 as an upstream: one request with its sign-in, its transport, and what its failures mean."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.auth.refresh import Credentials
+from proxy.auth.store import Credential
+from proxy.config import Config
+from proxy.core.responses_events import spent_window
+from proxy.errors import UpstreamError
+from proxy.providers.contract import Call, Services
+from proxy.providers.p1_codex import request as p1_request
+from proxy.providers.p1_codex.account.rate_limits import RateLimits
+from proxy.providers.p1_codex.catalog import LABEL
+from proxy.providers.p1_codex.failures import PROFILE
+from proxy.providers.p1_codex.request import Prepared
+from proxy.providers.p1_codex.settings import CodexSettings
+from proxy.providers.p1_codex.socket.frames import delta_frame, full_frame, http_body, shared_json
+from proxy.providers.p1_codex.socket.manager import SocketManager
+from proxy.providers.p1_codex.socket.selection import Attempt, TransportSelection
+from proxy.providers.p1_codex.socket.turn_continuation import TurnContinuation
+from proxy.providers.upstream.responses_wire import ResponsesWire
+from proxy.providers.upstream.transport import Batch, Transport, UpstreamRequest
+
+SOCKET_TOO_OLD = "websocket_connection_limit_reached"
+
+
+@dataclass(frozen=True, slots=True)
+class CodexResources:
+    """What all requests to P1 share."""
+
+    services: Services
+    credentials: Credentials
+    rate_limits: RateLimits
+    http: Transport
+    sockets: SocketManager
+
+
+class CodexAdapter:
+    """One request to P1. `continue_with` comes before the first attempt."""
+
+    profile = PROFILE
+
+    def __init__(self, call: Call, prepared: Prepared, config: Config, resources: CodexResources) -> None:
+        self._call = call
+        self._prepared = prepared
+        self._config = config
+        self._codex = config.section(CodexSettings)
+        self._resources = resources
+        self._credential: Credential | None = None
+        self._renewed = False
+        self._reconnected = False
+        self._responded = False
+        self._spent: float | None = None  # seconds until spent limits are back, in case the stream ends without a word
+        self.wire = ResponsesWire(
+            call,
+            resources.services,
+            PROFILE,
+            prepared.body,
+            offsets=prepared.options.offsets,
+            signatures=prepared.options.reasoning,
+            plain=prepared.plain,
+            encode=shared_json,
+            observe=self._observe,
+        )
+
+    def continue_with(self, continuation: TurnContinuation) -> None:
+        """Decides from what the request goes on."""
+        self._continuation = continuation
+        resources = self._resources
+        self._transport = TransportSelection(
+            self._codex.transport, resources.sockets, resources.http, continuation, resources.services.log
+        )
+
+    async def sign_in(self) -> None:
+        self._credential = await self._resources.credentials.get()
+
+    def contact(self, number: int) -> AsyncGenerator[Batch, None]:
+        if self._credential is None:
+            raise RuntimeError("contacted before sign-in")
+        self._responded, self._spent = False, None
+        headers = p1_request.headers(self._config, lite=self._prepared.lite, session=self._call.session)
+        signed = p1_request.with_credential(headers, self._credential)
+        return self._transport.stream(
+            Attempt(
+                post=lambda: self._post(signed, number),
+                url=self._codex.base_url,
+                headers=p1_request.upgrade_headers(signed),
+                frame=self._frame,
+                request_id=self._call.request_id,
+                number=number,
+                renewed=self._renewed,
+            )
+        )
+
+    def _post(self, headers: dict[str, str], number: int) -> UpstreamRequest:
+        body, request_id = http_body(self.wire.body.payload), self._call.request_id
+        return p1_request.post(self._config, headers, body, request_id=request_id, attempt=number)
+
+    def _frame(self) -> bytes:
+        plan, body = self._continuation.plan, self.wire.body
+        return delta_frame(body.members, plan.previous, plan.start) if plan.continues else full_frame(body.payload)
+
+    def _observe(self, event: Mapping[str, Any]) -> None:
+        """Takes note of what an event tells on the side: rate limits, and whether the answer has begun."""
+        kind = event.get("type")
+        if kind == "codex.rate_limits":
+            self._spent = spent_window(event)
+            self._resources.rate_limits.observe_event(self._account, event)
+        elif kind == "error":
+            if isinstance(event.get("headers"), Mapping):
+                self._resources.rate_limits.observe_headers(self._account, event["headers"])
+        elif not self._responded:
+            self._responded = isinstance(kind, str) and kind.startswith("response.")
+
+    def contextualise(self, error: UpstreamError) -> UpstreamError:
+        """A stream that was cut after an event about a spent limit, and nothing else, was refused."""
+        if error.kind != "transport" or self._responded or self._spent is None:
+            return error
+        message = "The usage limit has been reached"
+        return UpstreamError(message, kind="usage_limit", retry_after=self._spent, provider=LABEL)
+
+    async def recover(self, error: UpstreamError) -> bool:
+        """A new token after a 401, the whole conversation where the earlier response is forgotten, a new socket for one
+        that is too old."""
+        if error.status == 401 and not self._renewed and self._credential is not None:
+            self._renewed = True
+            self._credential = await self._resources.credentials.renew(self._credential.access)
+            return True
+        if self._continuation.plan.continues and is_forgotten(error):
+            return True  # every attempt but the first sends all of it
+        if error.code == SOCKET_TOO_OLD and not self._reconnected:
+            self._reconnected = True
+            return True
+        return False
+
+    def client_error(self, error: UpstreamError) -> UpstreamError:
+        return self._resources.rate_limits.client_error(self._account, error)
+
+    @property
+    def _account(self) -> str | None:
+        return self._credential.account_id if self._credential is not None else None
+
+
+def is_forgotten(error: UpstreamError) -> bool:
+    """Whether the upstream no longer knows the response that was to be continued."""
+    text = error.message.lower()
+    return error.code == "previous_response_not_found" or ("previous response" in text and "not found" in text)

@@ -1,0 +1,85 @@
+"""The sockets of one account: opened for a request, kept for the next turn of its conversation, closed."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterable
+
+from proxy.core.identity import Owner
+from proxy.providers.contract import Services
+from proxy.providers.p1_codex.socket.connect import ConnectLimiter, SocketConnector
+from proxy.providers.p1_codex.socket.connection import Socket
+from proxy.providers.p1_codex.socket.continuation import ContinuationLimits, Continuations
+from proxy.providers.p1_codex.socket.handshake import UNAUTHORIZED, HandshakeFailed, not_now
+from proxy.providers.p1_codex.socket.keepalive import SocketTimers
+from proxy.providers.p1_codex.socket.pool import Pool, PoolLimits
+from proxy.providers.upstream.transport import HeaderObserver
+
+
+class SocketManager:
+    """Opens, keeps and closes the sockets of one account."""
+
+    def __init__(self, services: Services, *, floor_s: float, observe_headers: HeaderObserver) -> None:
+        self.timers = services.tuning.of(SocketTimers)
+        self.pool: Pool[Socket] = Pool(services.tuning.of(PoolLimits))
+        self.continuations = Continuations(services.tuning.of(ContinuationLimits))
+        self.now = asyncio.get_running_loop().time
+        self._limiter = ConnectLimiter(floor_s, now=self.now, sleep=services.sleep, evict=self._evict)
+        self._connector = SocketConnector(services, self._limiter, self.timers, observe_headers)
+        self._reaper: asyncio.Task[None] | None = None
+        self._closing: set[asyncio.Task[None]] = set()
+        self._refused: tuple[float, str] | None = None  # when no socket could be had the last time, and why
+
+    async def open(self, url: str, headers: dict[str, str], *, hurried: bool, renewed: bool) -> Socket:
+        """A fresh socket, the caller's to close. Raises HandshakeFailed; UpstreamError when an outgoing proxy fails.
+
+        hurried  the request can use HTTP: it does not wait long, nor try what failed a while ago and would again
+        renewed  its token is a new one: another renewal would not help, and each one ends the token before
+        """
+        if hurried and self._refused is not None and self.now() - self._refused[0] <= self.timers.refused:
+            raise not_now(f"an earlier upgrade failed ({self._refused[1]})")
+        try:
+            socket = await self._connector.open(url, headers, patience_s=self.timers.patience if hurried else math.inf)
+        except HandshakeFailed as failure:
+            if failure.lasting or (failure.status == UNAUTHORIZED and renewed):
+                self._refused = self.now(), failure.reason
+            raise
+        self._refused = None
+        return socket
+
+    def put(self, owner: Owner, socket: Socket) -> bool:
+        """Whether the socket is kept for the owner's next turn."""
+        kept = self.pool.put(owner, socket, self.now())
+        if kept and (self._reaper is None or self._reaper.done()):
+            self._reaper = asyncio.create_task(self._reap())
+        return kept
+
+    async def close(self) -> None:
+        if self._reaper is not None:
+            self._reaper.cancel()
+            self._closing.add(self._reaper)
+        try:
+            await self._close_all(self.pool.take_all())
+            if self._closing:
+                await asyncio.wait(self._closing)
+        finally:
+            await self._connector.close()
+
+    async def _evict(self) -> None:
+        await self._close_all(self.pool.take_surplus())
+
+    async def _reap(self) -> None:
+        """Closes what has waited too long, as long as anything waits."""
+        while len(self.pool):
+            await asyncio.sleep(self.timers.reap)
+            await self._close_all(self.pool.take_old(self.now()))
+
+    async def _close_all(self, sockets: Iterable[Socket]) -> None:
+        """Closes all of them, also when the caller is cancelled meanwhile: closing is short, and ends by itself."""
+        closing = {asyncio.create_task(socket.close()) for socket in sockets}
+        self._closing |= closing
+        for task in closing:
+            task.add_done_callback(self._closing.discard)
+        if closing:
+            await asyncio.wait(closing)

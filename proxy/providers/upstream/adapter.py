@@ -1,0 +1,112 @@
+"""What the runner of attempts is given: the adapter of an upstream, and in it the adapter of the wire that it speaks.
+
+An upstream differs in sign-in, address and what its failures mean; a wire in how a request is written and its answer
+is read. A provider brings an `UpstreamAdapter`; the three wires are `chat_wire`, `responses_wire` and `messages_wire`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any, Protocol
+
+from proxy.core.messages import Event, MessageStream
+from proxy.core.sse import dump_json
+from proxy.errors import UpstreamError
+from proxy.providers.upstream.transport import Batch, UpstreamProfile
+
+
+class AnswerReducer(Protocol):
+    """Upstream events to Messages events."""
+
+    produced: bool
+    only_thinking: bool
+    finished: bool
+    incomplete: bool  # the answer ended at a limit or by a filter
+
+    def feed(self, event: Mapping[str, Any]) -> list[Event]: ...
+
+    def interrupt(self) -> list[Event]: ...
+
+
+class WireAdapter(Protocol):
+    """One request on a wire: its body, and how the answer is read."""
+
+    @property
+    def after_tool_result(self) -> bool:
+        """Whether the request ends with the result of a tool: an empty answer to that may be meant."""
+        ...
+
+    def reducer(self, stream: MessageStream) -> AnswerReducer:
+        """A fresh reducer for one attempt."""
+        ...
+
+    async def estimate(self) -> int:
+        """Input tokens, for `message_start`. May raise BusyError."""
+        ...
+
+    def rough_estimate(self) -> int:
+        """The same when counting is too busy."""
+        ...
+
+    def raise_for_event(self, event: Mapping[str, Any]) -> None:
+        """Raises UpstreamError when an event reports a failure."""
+        ...
+
+    def recover(self, error: UpstreamError) -> bool:
+        """Writes another body after a refusal that lies in this one; False when there is none."""
+        ...
+
+
+class UpstreamAdapter(Protocol):
+    """One request to a service. Use once."""
+
+    @property
+    def profile(self) -> UpstreamProfile: ...
+
+    @property
+    def wire(self) -> WireAdapter: ...
+
+    async def sign_in(self) -> None:
+        """Gets the credential. Raises ProxyError."""
+        ...
+
+    def contact(self, number: int) -> AsyncGenerator[Batch, None]:
+        """Sends the request, for the `number`th time; yields batches of upstream events. Raises UpstreamError."""
+        ...
+
+    def contextualise(self, error: UpstreamError) -> UpstreamError:
+        """A failure of the stream in the light of the events before it."""
+        ...
+
+    async def recover(self, error: UpstreamError) -> bool:
+        """Removes a cause that does not lie in the body, such as an expired token; True when the request should be
+        sent again at once. Each recovery may be tried once."""
+        ...
+
+    def client_error(self, error: UpstreamError) -> UpstreamError:
+        """The error as the client gets it."""
+        ...
+
+
+def encoded(members: Mapping[str, Any]) -> bytes:
+    """A body as JSON."""
+    return dump_json(members).encode()
+
+
+class RequestBody:
+    """The body of a request, and its bytes: written when they are first needed, since P1 may send only a part."""
+
+    def __init__(self, members: dict[str, Any], encode: Callable[[Mapping[str, Any]], bytes] = encoded) -> None:
+        self._encode = encode
+        self._payload: bytes | None = None
+        self.members = members
+
+    @property
+    def payload(self) -> bytes:
+        if self._payload is None:
+            self._payload = self._encode(self.members)
+        return self._payload
+
+    def replace(self, members: dict[str, Any]) -> None:
+        """From the next attempt on the request has this body."""
+        self.members, self._payload = members, None

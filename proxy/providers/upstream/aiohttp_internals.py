@@ -1,0 +1,100 @@
+"""What is used of aiohttp beyond its documented interface: here and nowhere else.
+
+    HookedConnector     every connection of a session passes a method of ours before it is opened
+    lead_through_proxy  a request gets its proxy after the session built it
+    UpgradeResponse      the answer to an upgrade with header lists that aiohttp takes for single tokens
+    OpenWebSocket       the transport of a WebSocket, the headers of its upgrade, and messages that have arrived
+
+`tests/providers/upstream/test_aiohttp_internals.py` says which of these an aiohttp release changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any
+
+import aiohttp
+from aiohttp import WSMessage, hdrs
+from aiohttp.connector import Connection as Connection
+from aiohttp.tracing import Trace
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
+
+#: Opens the connection for a request. Raises aiohttp's errors.
+Connect = Callable[[], Awaitable[Connection]]
+
+
+class HookedConnector(aiohttp.TCPConnector):
+    """A connector whose connections all pass `connect_for`."""
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> Connection:
+        return await self.connect_for(req, partial(super().connect, req, traces, timeout))
+
+    async def connect_for(self, request: aiohttp.ClientRequest, connect: Connect) -> Connection:
+        """A connection for a request; `connect` opens it."""
+        return await connect()
+
+
+def lead_through_proxy(request: aiohttp.ClientRequest, proxy: str, headers: Mapping[str, str]) -> None:
+    """Sends a request through a proxy: in a tunnel when its destination is behind TLS, else in absolute form.
+
+    headers  what the proxy alone may see
+    """
+    # Those headers go with CONNECT only. The credential is none of the URL's, which aiohttp quotes in its errors.
+    request.update_proxy(URL(proxy), None, headers)
+    if not request.is_ssl():
+        request.headers.update(headers)
+        request.url = request.url.with_scheme("http")  # what a proxy understands; aiohttp would write ws:// there
+
+
+#: Headers of an upgrade that are lists of tokens, and the one that has to be among them.
+_TOKENS = {hdrs.UPGRADE: "websocket", hdrs.CONNECTION: "upgrade"}
+
+
+class UpgradeResponse(aiohttp.ClientResponse):
+    """The answer to an upgrade, in a form that aiohttp understands: it takes the lists for single tokens."""
+
+    @property
+    def headers(self) -> CIMultiDictProxy[str]:
+        headers = CIMultiDict(super().headers)
+        for name, token in _TOKENS.items():
+            given = ",".join(headers.getall(name, [])).lower().split(",")
+            if token in map(str.strip, given):
+                headers[name] = token
+        return CIMultiDictProxy(headers)
+
+
+class OpenWebSocket(aiohttp.ClientWebSocketResponse[Any]):
+    """aiohttp's WebSocket, with what it keeps to itself."""
+
+    @property
+    def transport(self) -> asyncio.Transport | None:
+        return self._conn.transport if self._conn is not None else None
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Those of the answer to the upgrade."""
+        return self._response.headers
+
+    @property
+    def lost(self) -> bool:
+        return self.closed or self.transport is None or self.transport.is_closing()
+
+    def receive_nowait(self) -> WSMessage | None:
+        """A message that is here already, None when there is none. aiohttp has no call for that, but its `receive`
+        returns such a message without ever waiting: one step of it is enough to know."""
+        reading = self.receive()
+        try:
+            reading.send(None)
+        except StopIteration as stop:
+            message: WSMessage = stop.value
+            return message
+        try:
+            reading.throw(asyncio.CancelledError())
+        except asyncio.CancelledError:
+            pass
+        return None

@@ -1,0 +1,117 @@
+"""The wire of upstreams that speak chat completions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from proxy.core.convert.chat_to_messages import ChatToMessages
+from proxy.core.messages import Event, MessageStream
+from proxy.core.reducer import AnswerPolicy
+from proxy.core.tokens.counting import rough_length
+from proxy.core.tokens.heuristic import heuristic_count
+from proxy.core.upstream_failures import Failure, failure_of
+from proxy.errors import UpstreamError
+from proxy.providers.contract import Call, Services
+from proxy.providers.upstream.adapter import RequestBody
+from proxy.providers.upstream.transport import DONE, EOF, UpstreamProfile
+
+
+def chat_profile(
+    label: str, service: str, refusal: Callable[[Failure, str | None], UpstreamError], *, skips_garbage: bool = False
+) -> UpstreamProfile:
+    """The profile of a chat upstream: a stream ends with DONE, and one that ends without may be complete all the
+    same."""
+    return UpstreamProfile(label, service, lambda event: event is DONE, refusal, eof=EOF, skips_garbage=skips_garbage)
+
+
+class _ChatReducer(ChatToMessages):
+    """Takes the ends of the stream as events."""
+
+    def feed(self, chunk: Mapping[str, Any]) -> list[Event]:
+        if chunk is DONE:
+            return self.end(done=True)
+        if chunk is EOF:
+            return self.end(done=False)
+        return super().feed(chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class BodyFallback:
+    """Another body for one that a status 400 refused; tried once.
+
+    applies  whether the upstream's message, in lower case, is the one that is meant
+    change   the other body, None when it would be the same
+    """
+
+    applies: Callable[[str], bool]
+    change: Callable[[Mapping[str, Any]], dict[str, Any] | None]
+
+
+class ChatWire:
+    """One request over chat completions.
+
+    own_ids    whether tool calls get ids of ours, for an upstream whose ids repeat
+    fallbacks  what may be sent when the body is refused
+    """
+
+    after_tool_result = False
+
+    def __init__(
+        self,
+        call: Call,
+        services: Services,
+        profile: UpstreamProfile,
+        body: dict[str, Any],
+        *,
+        own_ids: bool = False,
+        fallbacks: Sequence[BodyFallback] = (),
+    ) -> None:
+        self._call = call
+        self._services = services
+        self._profile = profile
+        self._own_ids = own_ids
+        self._fallbacks = list(fallbacks)
+        self.body = RequestBody(body)
+
+    def reducer(self, stream: MessageStream) -> _ChatReducer:
+        def own_id(number: int) -> str:
+            return f"toolu_{stream.message_id}_{number}"
+
+        mark = f"model-proxy:{self._profile.label}:v1"
+        policy = AnswerPolicy(self._call.request)
+        return _ChatReducer(stream, policy, mark=mark, own_id=own_id if self._own_ids else None)
+
+    async def estimate(self) -> int:
+        return await estimate_words(self._services, self._call)
+
+    def rough_estimate(self) -> int:
+        return rough_length(self.body.payload.decode())
+
+    def raise_for_event(self, event: Mapping[str, Any]) -> None:
+        if not event.get("error"):
+            return
+        failure = failure_of(event, now=self._services.clock())
+        if failure.kind == "upstream":  # nobody named a status, and a gateway's own is the one for that
+            failure = replace(failure, status=502)
+        raise self._profile.refusal(failure, None)
+
+    def recover(self, error: UpstreamError) -> bool:
+        """The first fallback that applies and was not tried."""
+        if error.status != 400:
+            return False
+        text = error.message.lower()
+        for place, fallback in enumerate(self._fallbacks):
+            if fallback.applies(text):
+                del self._fallbacks[place]
+                body = fallback.change(self.body.members)
+                if body is not None:
+                    self.body.replace(body)
+                return body is not None
+        return False
+
+
+async def estimate_words(services: Services, call: Call) -> int:
+    """The heuristic count of a request, made in a thread: it knows no vocabulary."""
+    return await services.tokenizer.run(lambda _length: heuristic_count(call.request))

@@ -1,0 +1,147 @@
+"""The wire of upstreams that speak the Responses API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from proxy.core.convert.messages_to_responses import output_format
+from proxy.core.convert.responses_to_messages import ResponsesToMessages
+from proxy.core.messages import Event, MessageStream
+from proxy.core.reducer import AnswerPolicy
+from proxy.core.responses_events import responses_failure
+from proxy.core.sizes import least_size
+from proxy.core.tokens.counting import count_responses, rough_length
+from proxy.core.tools.read_tool import ReadOffsets
+from proxy.core.tools.schema import has_optional, restore_text
+from proxy.errors import UpstreamError
+from proxy.providers.contract import Call, Services
+from proxy.providers.upstream.adapter import RequestBody, encoded
+from proxy.providers.upstream.tokenizer import MAX_INLINE_BYTES
+from proxy.providers.upstream.transport import EOF, UpstreamProfile
+
+#: Never a failure, and by far the most frequent: not looked at twice.
+_DELTAS = frozenset(
+    {
+        "response.output_text.delta",
+        "response.reasoning_summary_text.delta",
+        "response.function_call_arguments.delta",
+    }
+)
+
+
+#: Kinds of failure that lie in the request: another body may be taken.
+_REFUSALS = frozenset({"invalid_request", "unprocessable", "not_found", "context", "too_large"})
+
+
+class _ResponsesReducer(ResponsesToMessages):
+    """Takes the early end of the stream as an event, where the transport tells of it."""
+
+    def feed(self, event: Mapping[str, Any]) -> list[Event]:
+        return self.cut() if event is EOF else super().feed(event)
+
+
+class ResponsesWire:
+    """One request over the Responses API.
+
+    plain           the body to go back to when the first one is refused; None when there is none
+    fell_back       whether that happened
+    unnamed_status  status of a failure inside a stream that is of no known kind; None leaves it as it is
+    encode          writes the body
+    observe         is told every event before it is judged
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        services: Services,
+        profile: UpstreamProfile,
+        body: dict[str, Any],
+        *,
+        offsets: ReadOffsets | None,
+        signatures: bool = True,
+        plain: dict[str, Any] | None = None,
+        unnamed_status: int | None = None,
+        encode: Callable[[Mapping[str, Any]], bytes] = encoded,
+        observe: Callable[[Mapping[str, Any]], None] | None = None,
+    ) -> None:
+        self._call = call
+        self._services = services
+        self._profile = profile
+        self._offsets = offsets
+        self._signatures = signatures
+        self._plain = plain
+        self._unnamed_status = unnamed_status
+        self._observe = observe
+        self._stripped = False
+        self.fell_back = False
+        self.body = RequestBody(body, encode)
+
+    @property
+    def after_tool_result(self) -> bool:
+        items = self.body.members["input"]
+        return bool(items) and items[-1].get("type") == "function_call_output"
+
+    def reducer(self, stream: MessageStream) -> ResponsesToMessages:
+        request = self._call.request
+        restore = text_restorer(request)
+        policy = AnswerPolicy(request, offsets=self._offsets, signatures=self._signatures, restore=restore)
+        return _ResponsesReducer(stream, policy)
+
+    async def estimate(self) -> int:
+        work = partial(count_responses, self.body.members)
+        size = least_size(self.body.members, MAX_INLINE_BYTES)
+        if size <= MAX_INLINE_BYTES:
+            size = len(self.body.payload)
+        return await self._services.tokenizer.run(work, size=size)
+
+    def rough_estimate(self) -> int:
+        return count_responses(self.body.members, rough_length)
+
+    def raise_for_event(self, event: Mapping[str, Any]) -> None:
+        if self._observe is not None:
+            self._observe(event)
+        kind = event.get("type")
+        if not isinstance(kind, str) or kind in _DELTAS:
+            return
+        failure = responses_failure(event, now=self._services.clock())
+        if failure is None:
+            return
+        if failure.kind == "upstream" and self._unnamed_status:
+            failure = replace(failure, status=self._unnamed_status)
+        raise self._profile.refusal(failure, None)
+
+    def recover(self, error: UpstreamError) -> bool:
+        """The plain body; no reasoning where that of another account is refused."""
+        if self._plain is not None and error.kind in _REFUSALS:
+            self.body.replace(self._plain)
+            self._plain, self.fell_back = None, True
+            return True
+        if self._stripped or not is_foreign_reasoning(error):
+            return False
+        self._stripped = True
+        body = self.body.members
+        kept = [item for item in body["input"] if item.get("type") != "reasoning"]
+        if len(kept) == len(body["input"]):
+            return False
+        self.body.replace({**body, "input": kept})
+        return True
+
+
+def text_restorer(request: Mapping[str, Any]) -> Callable[[str], str] | None:
+    """What makes an answer in strict form fit the caller's schema again; None when it fits already."""
+    wanted = output_format(request) or {}
+    schema = wanted.get("schema") if wanted.get("type") == "json_schema" and "strict" not in wanted else None
+    return partial(restore_text, schema=schema) if has_optional(schema) else None
+
+
+def is_foreign_reasoning(error: UpstreamError) -> bool:
+    """Encrypted reasoning is bound to an account; after a change of accounts the backend refuses it."""
+    text = error.message.lower()
+    return error.status == 400 and (
+        error.code in ("thinking_signature_invalid", "invalid_encrypted_content")
+        or ("encrypted content" in text and "verified" in text)
+        or "encrypted_content" in text
+    )

@@ -1,0 +1,158 @@
+"""What we use of aiohttp beyond its documented interface is there, does what we think, and is used in one place."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import WSMsgType, web
+from aiohttp.test_utils import TestServer
+from yarl import URL
+
+import proxy
+from proxy.providers.upstream import aiohttp_internals as internals
+from proxy.providers.upstream.outgoing_proxy import OutboundConnector
+
+PACKAGE = Path(proxy.__file__).parent
+#: The routes of the server are aiohttp's other half, and the sandbox stands alone.
+ELSEWHERE = ("server", "sandbox")
+
+CALLED = {
+    "TCPConnector.connect": (aiohttp.TCPConnector.connect, ("self", "req", "traces", "timeout")),
+    "ClientRequest.update_proxy": (
+        aiohttp.ClientRequest.update_proxy,
+        ("self", "proxy", "proxy_auth", "proxy_headers"),
+    ),
+    "ClientRequest.is_ssl": (aiohttp.ClientRequest.is_ssl, ("self",)),
+}
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_hooks_take_what_we_give(name: str) -> None:
+    function, expected = CALLED[name]
+    found = tuple(inspect.signature(function).parameters)
+    assert found == expected, (
+        f"aiohttp {aiohttp.__version__} changed {name}: it takes {found}, aiohttp_internals.py relies on {expected}"
+    )
+
+
+@pytest.mark.parametrize("option", ["response_class", "ws_response_class", "middlewares", "connector_owner"])
+def test_a_session_takes_our_classes(option: str) -> None:
+    options = inspect.signature(aiohttp.ClientSession.__init__).parameters
+    assert option in options, f"aiohttp {aiohttp.__version__} has no ClientSession({option}=…) any more"
+
+
+def test_a_socket_keeps_connection_and_answer_where_we_look() -> None:
+    source = inspect.getsource(aiohttp.ClientWebSocketResponse.__init__)
+    for line in ("self._response = response", "self._conn = response.connection"):
+        assert line in source, f"aiohttp {aiohttp.__version__} changed ClientWebSocketResponse: no `{line}` any more"
+
+
+async def test_our_connector_hides_nothing_of_aiohttps() -> None:
+    """Its attributes would be taken for the library's own."""
+    tree = ast.parse(inspect.getsource(OutboundConnector))
+    stored = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)]
+    async with aiohttp.TCPConnector() as theirs:
+        taken = {node.attr for node in stored} & set(dir(theirs))
+    assert stored and not taken, f"aiohttp {aiohttp.__version__} uses these names too: {sorted(taken)}"
+
+
+def test_only_one_module_uses_what_is_not_documented() -> None:
+    """No submodule of aiohttp, no subclass of its classes, and nobody's private members."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        place = path.relative_to(PACKAGE)
+        if place.parts[0] in ELSEWHERE or path == Path(internals.__file__):
+            continue
+        tree = ast.parse(path.read_text("utf-8"))
+        assert not list(undocumented(tree)), f"{place}: belongs into {Path(internals.__file__).name}"
+
+
+def undocumented(tree: ast.Module) -> Iterator[str]:
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom | ast.Import)]
+    modules = [name for node in imports for name in imported(node) if name.split(".")[0] == "aiohttp"]
+    yield from (name for name in modules if "." in name)
+    for node in ast.walk(tree) if modules else ():
+        if isinstance(node, ast.ClassDef):
+            yield from (text for base in node.bases if (text := ast.unparse(base)).startswith(("aiohttp.", "web.")))
+        private = isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__")
+        if private and not (text := ast.unparse(node)).startswith(("self", "cls")):
+            yield text
+
+
+def imported(node: ast.ImportFrom | ast.Import) -> list[str]:
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from aiohttp.connector import Connection",
+        "import aiohttp\nclass Mine(aiohttp.TCPConnector): ...",
+        "import aiohttp\ndef f(session): return session._connector",
+    ],
+)
+def test_what_is_not_documented_is_seen(source: str) -> None:
+    assert list(undocumented(ast.parse(source)))
+
+
+# -- and it works
+
+
+@asynccontextmanager
+async def served(handler: Any) -> AsyncIterator[URL]:
+    app = web.Application()
+    app.router.add_get("/", handler)
+    async with TestServer(app) as server:
+        yield server.make_url("/")
+
+
+async def test_every_connection_passes_the_hook() -> None:
+    seen: list[str] = []
+
+    class Noting(internals.HookedConnector):
+        async def connect_for(self, request: aiohttp.ClientRequest, connect: internals.Connect) -> Any:
+            seen.append(str(request.url))
+            return await connect()
+
+    async def hello(_: web.Request) -> web.Response:
+        return web.Response(text="hello")
+
+    async with served(hello) as url, aiohttp.ClientSession(connector=Noting()) as session:
+        for _ in range(2):
+            async with session.get(url) as response:
+                assert await response.text() == "hello"
+        assert seen == [str(url)] * 2
+
+
+async def test_a_socket_gives_what_has_arrived_and_never_waits() -> None:
+    async def talk(request: web.Request) -> web.WebSocketResponse:
+        ws = web.WebSocketResponse()
+        ws.headers["x-request-id"] = "r1"
+        await ws.prepare(request)
+        async for message in ws:
+            await ws.send_str(message.data)
+            await ws.send_str("and more")
+        return ws
+
+    async with (
+        served(talk) as url,
+        aiohttp.ClientSession(ws_response_class=internals.OpenWebSocket) as session,
+        session.ws_connect(url) as ws,
+    ):
+        assert isinstance(ws, internals.OpenWebSocket) and ws.headers["x-request-id"] == "r1"
+        assert ws.transport is not None and not ws.lost and ws.receive_nowait() is None
+        await ws.send_str("one")
+        assert (await ws.receive()).data == "one"
+        await asyncio.sleep(0.05)
+        message = ws.receive_nowait()
+        assert message is not None and (message.type, message.data) == (WSMsgType.TEXT, "and more")
+        assert ws.receive_nowait() is None and not ws.lost
+        ws.transport.abort()
+        assert ws.lost

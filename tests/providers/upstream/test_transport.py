@@ -1,0 +1,118 @@
+"""How answers are collected, and that no error is changed once it was made."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+import proxy
+from proxy.errors import UpstreamError
+from proxy.observe.lifecycle import NullLog
+from proxy.providers.upstream import transport as module
+from proxy.providers.upstream.client import read_error
+from proxy.providers.upstream.failures import client_error, upstream_error
+from proxy.providers.upstream.transport import HttpTransport, UpstreamProfile, UpstreamRequest
+
+PACKAGE = Path(proxy.__file__).parent
+PROFILE = UpstreamProfile("p9", "toy", lambda _event: False, lambda failure, name: upstream_error("p9", failure, name))
+
+
+@asynccontextmanager
+async def answering(pieces: list[bytes], status: int = 200) -> AsyncIterator[tuple[HttpTransport, UpstreamRequest]]:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(status=status)
+        await response.prepare(request)
+        for piece in pieces:
+            await response.write(piece)
+        return response
+
+    app = web.Application()
+    app.router.add_post("/", answer)
+    async with TestServer(app) as server, aiohttp.ClientSession() as session:
+        transport = HttpTransport(PROFILE, session, NullLog(), lambda: 0.0)
+        yield transport, UpstreamRequest(str(server.make_url("/")), {}, b"{}", 5.0, "r", 1)
+
+
+async def test_a_json_answer_in_many_pieces_is_put_together() -> None:
+    async with answering([b'{"a":"', *[b"x" * 999] * 50, b'"}']) as (transport, request):
+        assert await transport.json(request) == {"a": "x" * 999 * 50}
+
+
+async def test_a_json_answer_has_a_limit() -> None:
+    async with answering([b" " * 500_000] * 17) as (transport, request):
+        with pytest.raises(UpstreamError, match=f"passed {module.MAX_JSON_BYTES} bytes") as caught:
+            await transport.json(request)
+    assert not caught.value.repeatable
+
+
+@pytest.mark.parametrize("limit", [10, 1000])
+async def test_of_an_error_body_the_beginning_is_read(limit: int) -> None:
+    async with answering([b"ab"] * 100, 400) as (transport, request), transport.open(request) as response:
+        body = await read_error(response, limit)
+    assert (type(body), body) == (bytes, (b"ab" * 100)[:limit])
+
+
+def growing_bytes(tree: ast.AST) -> Iterator[str]:
+    """Names that begin as `b""` and grow by `+=`, which copies all of it each time."""
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            begun = {
+                target.id
+                for node in ast.walk(function)
+                if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+                if isinstance(node.value.value, bytes)
+                for target in node.targets
+                if isinstance(target, ast.Name)
+            }
+            for node in ast.walk(function):
+                if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id in begun:
+                    yield f"{function.name}: {node.target.id}"
+
+
+def test_no_body_is_copied_for_every_piece_of_it() -> None:
+    assert list(growing_bytes(ast.parse('def f():\n    body = b""\n    body += x'))) == ["f: body"]
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py") if "sandbox" not in path.parts}
+    assert {path: found for path, tree in trees.items() if (found := list(growing_bytes(tree)))} == {}
+
+
+#: What an error is called where it is caught or handed on, and members that nothing else has.
+ERRORS = frozenset({"error", "failure", "cause", "caught", "exc", "known", "refused"})
+MEMBERS = frozenset({"message", "retry_after", "repeatable", "upstream_id", "lasting"})
+
+
+def changed_errors(tree: ast.AST) -> Iterator[str]:
+    stored = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)]
+    for node in stored:
+        name = ast.unparse(node.value)
+        if name in ERRORS or (node.attr in MEMBERS and name != "self"):
+            yield ast.unparse(node)
+
+
+def test_no_error_is_changed_once_it_was_made() -> None:
+    """Its text would stay what it was."""
+    assert list(changed_errors(ast.parse("error.message += x"))) == ["error.message"]
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py") if "sandbox" not in path.parts}
+    assert {path: found for path, tree in trees.items() if (found := list(changed_errors(tree)))} == {}
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "after"),
+    [
+        (UpstreamError("x", kind="overloaded"), "x", 2.0),
+        (UpstreamError("x", kind="usage_limit", retry_after=90.0), "x (p9 is available again in 2 min)", 90.0),
+        (UpstreamError("x", kind="sign_in"), "x (sign in)", None),
+        (UpstreamError("x", kind="permission"), "x", None),
+    ],
+)
+def test_a_clients_error_says_one_thing(error: UpstreamError, message: str, after: float | None) -> None:
+    """Message and text agree, and the error that it was made of stays as it was."""
+    told = client_error("p9", error, sign_in_hint="sign in")
+    assert (told.message, str(told), told.args, told.retry_after) == (message, message, (message,), after)
+    assert str(error) == error.message == "x" and error.kind == told.kind
