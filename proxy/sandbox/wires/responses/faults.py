@@ -123,7 +123,7 @@ def _refusal(answer: ResponsesAnswer, text: str = "I cannot help with that.") ->
 
 
 def rate_limits(answer: ResponsesAnswer, reached: bool = True, then_end: bool = False) -> list[Action]:
-    """A quota snapshot in front. It is news, not a failure: the answer goes on, unless the stream ends right there."""
+    """A quota snapshot in front. It is no failure: the answer goes on, unless the stream ends right there."""
     quota = Quota({"primary": (100 if reached else 16, 300)})
     snapshot = quota.event(1_900_000_000 - quota.reset_after_s)
     return [snapshot] if then_end else [snapshot, *answer.stream()]
