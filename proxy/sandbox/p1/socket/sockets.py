@@ -6,7 +6,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from proxy.sandbox.recorder import KEPT_REQUESTS, Socket
 from proxy.sandbox.wires.refusal import Refused
@@ -19,8 +19,7 @@ BURST_S = 1.0
 MAX_TIMES = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """None: no limit."""
 
     per_second: int | None = None
