@@ -36,12 +36,12 @@ def token_expired() -> Refused:
 
 def check_format(headers: Mapping[str, str], accept: str) -> None:
     """JSON in, `accept` out, and what every request must have."""
-    check(headers, _FORMAT, accept)
+    check(headers, FORMAT, accept)
 
 
 def check_upgrade(headers: Mapping[str, str]) -> None:
     """The beta that sockets are, what every request must have, and nothing that belongs to a body."""
-    check(headers, _UPGRADE)
+    check(headers, UPGRADE)
 
 
 def is_lite(headers: Mapping[str, str]) -> bool:
@@ -75,7 +75,7 @@ _CLIENT: Table = (
     optional("session_id", _NEVER, bare("Unknown header: session_id. Did you mean session-id?")),
 )
 
-_FORMAT: Table = (
+FORMAT: Table = (
     required("content-type", fits(lambda value: _kind(value) == "application/json"), _NOT_JSON),
     required("accept", _not_accepted, bare("Not Acceptable: {expected} expected", 406)),
     *_CLIENT,
@@ -86,7 +86,7 @@ _FORMAT: Table = (
     ),
 )
 
-_UPGRADE: Table = (
+UPGRADE: Table = (
     required(
         "openai-beta",
         fits(lambda value: f"{SOCKET_BETA}=" in (value or "")),

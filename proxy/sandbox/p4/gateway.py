@@ -23,15 +23,7 @@ _LIBRARIES = ("aiohttp", "axios", "curl/", "go-http-client", "node", "okhttp", "
 
 #: Members of a chat body that a client of this gateway never sends.
 _UNTIDY = (
-    "temperature",
-    "top_p",
-    "top_k",
-    "stop",
-    "stop_sequences",
-    "metadata",
-    "user",
-    "thinking",
-    "prompt_cache_key",
+    *("temperature", "top_p", "top_k", "stop", "stop_sequences", "metadata", "user", "thinking", "prompt_cache_key"),
     "context_management",
 )
 

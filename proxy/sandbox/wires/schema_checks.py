@@ -6,22 +6,16 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from proxy.sandbox.wires.field_checks import is_number
+
 #: Where a schema holds further schemas. Everything else (`default`, `enum`, `const`, `examples`) is a literal.
 _MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 _SINGLES = (
-    "items",
-    "additionalProperties",
-    "additionalItems",
-    "unevaluatedProperties",
-    "unevaluatedItems",
-    "contains",
-    "propertyNames",
-    "not",
-    "if",
-    "then",
-    "else",
+    *("items", "additionalProperties", "additionalItems", "unevaluatedProperties", "unevaluatedItems", "contains"),
+    *("propertyNames", "not", "if", "then", "else"),
 )
+_HOLDERS = frozenset((*_MAPS, *_LISTS, *_SINGLES))
 
 
 def _is_schema(value: Any) -> bool:
@@ -29,57 +23,45 @@ def _is_schema(value: Any) -> bool:
 
 
 def _is_map(value: Any) -> bool:
-    return isinstance(value, dict) and all(_is_schema(one) for one in value.values())
+    return isinstance(value, dict) and all(map(_is_schema, value.values()))
 
 
 def _is_list(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(_is_schema(one) for one in value)
+    return isinstance(value, list) and bool(value) and all(map(_is_schema, value))
+
+
+def _is_count(value: Any) -> bool:
+    return is_number(value) and isinstance(value, int) and value >= 0
 
 
 def _is_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
-def _is_type(value: Any) -> bool:
-    return isinstance(value, str) or (_is_names(value) and bool(value))
+_Shape = tuple[Callable[[Any], object], str]
 
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-_Shape = tuple[Callable[[Any], bool], str]
-
-#: Keyword -> what its value must be.
+#: Keyword -> what its value must be, and the words for it.
 _SHAPES: dict[str, _Shape] = {
     **dict.fromkeys(_MAPS, (_is_map, "an object of schemas")),
-    **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), (_is_list, "a list of schemas")),
+    **dict.fromkeys(_LISTS[:-1], (_is_list, "a list of schemas")),
     **dict.fromkeys(_SINGLES[1:], (_is_schema, "a schema")),
     **dict.fromkeys(("minItems", "maxItems", "minLength", "maxLength"), (_is_count, "a count")),
-    **dict.fromkeys(("minimum", "maximum"), (_is_number, "a number")),
+    **dict.fromkeys(("minimum", "maximum"), (is_number, "a number")),
     **dict.fromkeys(("$ref", "pattern"), (lambda value: isinstance(value, str), "a string")),
     "items": (lambda value: _is_schema(value) or _is_list(value), "a schema"),
     "enum": (lambda value: isinstance(value, list), "a list"),
     "required": (_is_names, "a list of names"),
-    "type": (_is_type, "the name of a type"),
+    "type": (lambda value: isinstance(value, str) or (_is_names(value) and value), "the name of a type"),
 }
 
 #: Keywords that strict mode does not know.
-_NOT_STRICT = (
-    "patternProperties",
-    "oneOf",
-    "allOf",
-    "not",
-    "if",
-    "then",
-    "else",
-    "dependentSchemas",
-    "propertyNames",
-)
+_NOT_STRICT = ("patternProperties", "oneOf", "allOf", "not", "if", "then", "else", "dependentSchemas", "propertyNames")
+
+#: Any of these excuses a schema from having a type.
+_TYPED_BY = ("type", "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "$ref")
+
+#: Keywords whose schemas stand where a value is described and hence need a type.
+_DESCRIBES = ("properties", "items", "prefixItems", "additionalProperties", "anyOf", "oneOf", "allOf")
 
 
 def walk(schema: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
@@ -87,38 +69,36 @@ def walk(schema: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, .
     if not isinstance(schema, dict):
         return
     yield path, schema
-    for word in _MAPS:
-        inner = schema.get(word)
-        if isinstance(inner, dict):
-            for name, one in inner.items():
-                yield from walk(one, (*path, word, name))
-    for word in _LISTS:
-        inner = schema.get(word)
-        if isinstance(inner, list):
-            for index, one in enumerate(inner):
-                yield from walk(one, (*path, word, str(index)))
+    if schema.keys().isdisjoint(_HOLDERS):
+        return
+    for words, kind in ((_MAPS, dict), (_LISTS, list)):
+        for word in words:
+            inner = schema.get(word)
+            if isinstance(inner, kind):
+                for name, one in inner.items() if isinstance(inner, dict) else enumerate(inner):
+                    yield from walk(one, (*path, word, str(name)))
     for word in _SINGLES:
-        yield from walk(schema.get(word), (*path, word))
+        if isinstance(schema.get(word), dict):
+            yield from walk(schema[word], (*path, word))
 
 
 def malformed(schema: Any) -> str | None:
     """What makes it no JSON schema at all; None when nothing does."""
     for path, one in walk(schema):
-        for word, (fits, words) in _SHAPES.items():
-            if word in one and not fits(one[word]):
-                return f"In context={path!r}, '{word}' is not {words}."
+        bad = [word for word in one if word in _SHAPES and not _SHAPES[word][0](one[word])]
+        if bad:
+            first = min(bad, key=list(_SHAPES).index)
+            return f"In context={path!r}, '{first}' is not {_SHAPES[first][1]}."
     return None
 
 
 def bad_pattern(schema: Any) -> str | None:
     """The first regular expression that Python's `re` refuses, as the backend compiles them all."""
     for _, one in walk(schema):
-        patterns = [one["pattern"]] if isinstance(one.get("pattern"), str) else []
-        if isinstance(one.get("patternProperties"), dict):
-            patterns += one["patternProperties"]
-        for pattern in patterns:
+        patterns = one.get("patternProperties")
+        for pattern in [one.get("pattern"), *(patterns if isinstance(patterns, dict) else ())]:
             try:
-                re.compile(pattern)
+                re.compile(pattern) if isinstance(pattern, str) else None
             except re.error:
                 return str(pattern)
     return None
@@ -143,26 +123,17 @@ def _object_fault(schema: dict[str, Any]) -> str | None:
     if isinstance(reference, str) and not reference.startswith("#"):
         return f"reference '{reference}' must be local."
     kinds = schema.get("type")
-    is_object = kinds == "object" or (isinstance(kinds, list) and "object" in kinds) or "properties" in schema
-    if not is_object:
+    if "object" not in (kinds if isinstance(kinds, list) else [kinds]) and "properties" not in schema:
         return None
     if schema.get("additionalProperties") is not False:
         return "'additionalProperties' is required to be supplied and to be false."
-    required = schema.get("required") or []
-    missing = [name for name in schema.get("properties") or {} if name not in required]
+    missing = [name for name in schema.get("properties") or {} if name not in (schema.get("required") or [])]
     if missing:
         return (
             "'required' is required to be supplied and to be an array including every key in properties. "
             f"Missing '{missing[0]}'."
         )
     return None
-
-
-#: Any of these excuses a schema from having a type.
-_TYPED_BY = ("type", "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "$ref")
-
-#: Keywords whose schemas stand where a value is described and hence need a type.
-_DESCRIBES = ("properties", "items", "prefixItems", "additionalProperties", "anyOf", "oneOf", "allOf")
 
 
 def untyped(schema: Any) -> str | None:

@@ -1,10 +1,9 @@
 """What Codex CLI sends to the backend natively, reduced to one example of each kind, and its tool turns."""
 
-import json
 from typing import Any
 
 import pytest
-from p1_sandbox_client import LITE, MARKER, Client, developer, tool, user
+from p1_sandbox_client import LITE, Client, developer, tool, user
 
 from proxy.sandbox.model.code_mode import declared
 
@@ -117,40 +116,6 @@ async def test_a_tool_turn(client: Client, shape: Any, prompt: str, expected: di
     }
     again = shape(user(prompt), item, result)
     assert "from-codex" in (await client.ask(again, lane(again))).text
-
-
-def spoilt(sent: dict[str, Any], *path: Any) -> dict[str, Any]:
-    """A copy with an unknown member at the path."""
-    copy: dict[str, Any] = json.loads(json.dumps(sent))
-    place: Any = copy
-    for step in path:
-        place = place[step]
-    place["surprise"] = {}
-    return copy
-
-
-@pytest.mark.parametrize(
-    ("sent", "words"),
-    [
-        (spoilt(known()), "Unsupported parameter: surprise"),
-        (spoilt(known(), "input", 0), "input[0].surprise"),
-        (spoilt(known(), "input", 0, "tools", 0), "tools.surprise"),
-        (spoilt(known(), "input", 0, "tools", 0, "tools", 0), "tools.surprise"),
-        (spoilt(known(), "input", 0, "tools", 0, "tools", 0, "format"), "format"),
-        (spoilt(known(), "reasoning"), "reasoning.surprise"),
-        (spoilt(known(), "text"), "text.surprise"),
-        (spoilt(known(), "client_metadata"), "client_metadata"),
-        (spoilt(unknown(), "tools", 3), "tools.surprise"),
-        (spoilt(unknown(), "tools", 4), "tools.surprise"),
-        (unknown(tools=[namespace("n", {"type": "web_search"})]), "Unsupported tool type: web_search"),
-        (unknown(tools=[{**EXEC, "format": {"type": "json"}}]), "format"),
-        (unknown(tools=[{**EXEC, "format": {**GRAMMAR, "syntax": "peg"}}]), "format.syntax"),
-        (known(client_metadata={**MARKER, "n": 1}), "client_metadata"),
-    ],
-)
-async def test_what_is_refused(client: Client, sent: dict[str, Any], words: str) -> None:
-    reply = await client.ask(sent, lane(sent))
-    assert (reply.status, words in reply.data.decode()) == (400, True), reply.data
 
 
 def test_functions_of_a_script() -> None:
