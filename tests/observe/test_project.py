@@ -86,12 +86,7 @@ class TestFindWorkingDirectory:
 
     @pytest.mark.parametrize(
         "text",
-        [
-            "x Working directory: " * 40_000,
-            "<cwd>" * 150_000,
-            "Working directory:\n" * 40_000,
-            ["", {}] * 200_000,
-        ],
+        ["x Working directory: " * 40_000, "<cwd>" * 150_000, "Working directory:\n" * 40_000, ["", {}] * 200_000],
     )
     def test_time_is_bounded(self, text: Any) -> None:
         start = time.perf_counter()

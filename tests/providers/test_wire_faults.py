@@ -89,11 +89,7 @@ P2: list[Row] = [
     ("malformed_json", {"after": "call"}, CALL),
     ("usage_limit", {}, Refused(429, "rate_limit_error", headers=FINAL)),
     ("rate_limit", {"wrapped": True}, Good(2, waits=(1.0,))),
-    (
-        "rate_limit",
-        {"seconds": None, "times": 9},
-        Refused(429, "rate_limit_error", 4, {"Retry-After": "5"}),
-    ),
+    ("rate_limit", {"seconds": None, "times": 9}, Refused(429, "rate_limit_error", 4, {"Retry-After": "5"})),
     ("unauthorized", {}, Good(2)),
     ("unauthorized", {"times": 9}, Refused(401, "authentication_error", 2, FINAL, "model-proxy auth login p2")),
     ("bad_request", {}, Good(2)),

@@ -37,11 +37,7 @@ def heads(limit: str, position: str, used: object, **members: object) -> dict[st
 
 FIVE_HOURS = heads("codex", "primary", "12.0", window_minutes=300, reset_at=1_800_000_600)
 WEEK = heads("codex", "secondary", 3, window_minutes=10_080, reset_after_seconds=900)
-CREDITS = {
-    "x-codex-credits-has-credits": "True",
-    "x-codex-credits-unlimited": "0",
-    "x-codex-credits-balance": "4.2",
-}
+CREDITS = {"x-codex-credits-has-credits": "True", "x-codex-credits-unlimited": "0", "x-codex-credits-balance": "4.2"}
 
 
 @pytest.mark.parametrize(
