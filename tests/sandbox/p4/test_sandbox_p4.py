@@ -1,7 +1,5 @@
 """The simulated P4: keys, sessions, models and their wires, the gateway's errors, and the usage query."""
 
-from typing import Any
-
 import pytest
 from p2_sandbox_client import IMAGE, user
 from p4_sandbox_client import BODIES, P4Client, go_chat, go_messages
