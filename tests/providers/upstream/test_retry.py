@@ -7,8 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.errors import KINDS, RequestError, SignInError, UpstreamError
-from proxy.providers.upstream.retry import CAP_S, RETRY_BUDGETS, GiveUp, Retry, Visibility
-from proxy.providers.upstream.retry import backoff, decide, decide_empty, parse_retry_after
+from proxy.providers.upstream.retry import (
+    CAP_S,
+    RETRY_BUDGETS,
+    GiveUp,
+    Retry,
+    Visibility,
+    backoff,
+    decide,
+    decide_empty,
+    parse_retry_after,
+)
 
 NOW = 1_800_000_000.0
 
