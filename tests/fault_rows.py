@@ -13,86 +13,69 @@ CALL = Good(stop="tool_use", blocks=("text", "tool_use"))
 CALLS = Good(stop="tool_use", blocks=("text", "tool_use", "tool_use"))
 FINAL = {"x-should-retry": "false"}
 BUSY = {"Retry-After": "2"}
+OVERLOADED = Refused(529, "overloaded_error", 4, BUSY)
+
+
+def rows(outcome: Outcome, faults: str, *members: dict[str, Any]) -> list[Row]:
+    """Each of these faults with each of these members (none, if none are named) has this outcome."""
+    return [(fault, one, outcome) for fault in faults.split() for one in members or ({},)]
+
 
 #: What an answer can suffer on any wire and any transport.
 ANSWER: list[Row] = [
-    ("rate_limit", {}, Good(2, waits=(1.0,))),
-    ("rate_limit", {"status": 503}, Good(2, waits=(1.0,))),
-    ("huge_retry_after", {}, Refused(429, "rate_limit_error", headers={"Retry-After": "86400"})),
-    ("overloaded", {}, AGAIN),
-    ("overloaded", {"times": 9}, Refused(529, "overloaded_error", 4, BUSY)),
-    ("overloaded", {"retry_after": 2}, Good(2, waits=(2.0,))),
-    ("server_error", {}, AGAIN),
-    ("server_error", {"times": 9}, Refused(529, "overloaded_error", 4, BUSY)),
-    ("server_error", {"status": 502}, AGAIN),
-    ("server_error", {"status": 504}, AGAIN),
-    ("forbidden", {}, Refused(403, "permission_error", headers=FINAL)),
-    ("cut_before_output", {}, AGAIN),
-    ("cut_before_output", {"reset": True}, AGAIN),
-    ("cut_before_output", {"times": 9}, Refused(502, "api_error", 4)),
-    ("cut_text", {}, Broken()),
-    ("cut_text", {"reset": True}, Broken()),
-    ("cut_thinking", {"times": 2}, Broken(attempts=2)),
-    ("cut_arguments", {}, Broken(open="tool_use")),
-    ("cut_frame", {}, Broken()),
-    ("cut_after_terminal", {}, Good()),
-    ("cut_after_terminal", {"reset": True}, Good()),
-    ("end_before_output", {}, AGAIN),
-    ("silence_before_head", {"seconds": 0.02}, Good()),
-    ("silence_after_created", {"seconds": 0.02}, Good()),
-    ("silence_mid_text", {"seconds": 0.02}, Good()),
-    ("silence_mid_arguments", {"seconds": 0.02}, CALL),
-    ("keepalives", {}, Good()),
-    ("unknown_events", {}, Good()),
-    ("late_events", {}, Good()),
-    ("tiny_writes", {}, Good()),
-    ("fixed_call_ids", {}, CALL),
-    ("error_event", {}, AGAIN),
-    ("error_event", {"after": "text"}, Broken(529, "overloaded_error")),
+    *rows(Good(2, waits=(1.0,)), "rate_limit", {}, {"status": 503}),
+    *rows(Refused(429, "rate_limit_error", headers={"Retry-After": "86400"}), "huge_retry_after"),
+    *rows(AGAIN, "overloaded end_before_output error_event"),
+    *rows(OVERLOADED, "overloaded server_error", {"times": 9}),
+    *rows(Good(2, waits=(2.0,)), "overloaded", {"retry_after": 2}),
+    *rows(AGAIN, "server_error", {}, {"status": 502}, {"status": 504}),
+    *rows(Refused(403, "permission_error", headers=FINAL), "forbidden"),
+    *rows(AGAIN, "cut_before_output", {}, {"reset": True}),
+    *rows(Refused(502, "api_error", 4), "cut_before_output", {"times": 9}),
+    *rows(Broken(), "cut_text", {}, {"reset": True}),
+    *rows(Broken(attempts=2), "cut_thinking", {"times": 2}),
+    *rows(Broken(open="tool_use"), "cut_arguments"),
+    *rows(Broken(), "cut_frame"),
+    *rows(Good(), "cut_after_terminal", {}, {"reset": True}),
+    *rows(Good(), "silence_before_head silence_after_created silence_mid_text", {"seconds": 0.02}),
+    *rows(CALL, "silence_mid_arguments", {"seconds": 0.02}),
+    *rows(Good(), "keepalives unknown_events late_events tiny_writes"),
+    *rows(CALL, "fixed_call_ids"),
+    *rows(Broken(529, "overloaded_error"), "error_event", {"after": "text"}),
 ]
 
 #: What only HTTP has.
 OVER_HTTP: list[Row] = [
-    ("html_error", {}, AGAIN),
-    ("html_error", {"times": 9}, Refused(529, "overloaded_error", 4, BUSY)),
-    ("html_error", {"status": 404}, Refused(404, "not_found_error", headers=FINAL)),
-    ("redirect", {}, Refused(502, "api_error")),
-    ("invalid_utf8", {}, Broken()),
-    ("invalid_utf8", {"after": "nothing"}, AGAIN),
-    ("comments", {}, Good()),
-    ("comments_only", {"every_s": 0.005}, Good()),
-    ("done_sentinel", {}, Good()),
-    ("crlf", {}, Good()),
+    *rows(AGAIN, "html_error"),
+    *rows(OVERLOADED, "html_error", {"times": 9}),
+    *rows(Refused(404, "not_found_error", headers=FINAL), "html_error", {"status": 404}),
+    *rows(Refused(502, "api_error"), "redirect"),
+    *rows(Broken(), "invalid_utf8"),
+    *rows(AGAIN, "invalid_utf8", {"after": "nothing"}),
+    *rows(Good(), "comments done_sentinel crlf"),
+    *rows(Good(), "comments_only", {"every_s": 0.005}),
 ]
 
 #: JSON that is none, where a wire does not skip it.
 MALFORMED: list[Row] = [
-    ("malformed_json", {}, Broken()),
-    ("malformed_json", {"after": "created"}, AGAIN),
-    ("malformed_json", {"after": "nothing"}, AGAIN),
-    ("malformed_json", {"after": "call"}, Broken(open="tool_use")),
+    *rows(Broken(), "malformed_json"),
+    *rows(AGAIN, "malformed_json", {"after": "created"}, {"after": "nothing"}),
+    *rows(Broken(open="tool_use"), "malformed_json", {"after": "call"}),
 ]
 
 #: The events of the Responses wire.
 RESPONSES: list[Row] = [
-    ("completed_with_error", {}, AGAIN),
-    ("failed", {}, AGAIN),
-    ("failed", {"after": "text"}, Broken(529, "overloaded_error")),
-    ("failed", {"after": "call"}, Broken(529, "overloaded_error", open="tool_use")),
-    ("failed", {"code": "insufficient_quota"}, Refused(429, "rate_limit_error", headers=FINAL)),
-    ("incomplete", {}, Good(stop="max_tokens")),
-    ("incomplete", {"reason": "content_filter"}, Good(stop="refusal")),
-    ("incomplete", {"reason": "other"}, Broken(529, "overloaded_error")),
-    ("refusal", {}, Good(stop="refusal")),
-    ("rate_limits", {}, Good()),
-    ("bare_terminal", {}, Good()),
-    ("arguments_in_done", {}, CALL),
-    ("arguments_in_item", {}, CALL),
-    ("no_arguments", {}, CALL),
-    ("no_deltas", {}, Good()),
-    ("no_deltas", {"whole": "item"}, Good()),
-    ("read_pages_empty", {}, CALL),
-    ("read_huge_offset", {}, CALL),
-    ("read_spaces", {}, CALL),
-    ("interleaved", {}, CALLS),
+    *rows(AGAIN, "completed_with_error failed"),
+    *rows(Broken(529, "overloaded_error"), "failed", {"after": "text"}),
+    *rows(Broken(529, "overloaded_error", open="tool_use"), "failed", {"after": "call"}),
+    *rows(Refused(429, "rate_limit_error", headers=FINAL), "failed", {"code": "insufficient_quota"}),
+    *rows(Good(stop="max_tokens"), "incomplete"),
+    *rows(Good(stop="refusal"), "incomplete", {"reason": "content_filter"}),
+    *rows(Broken(529, "overloaded_error"), "incomplete", {"reason": "other"}),
+    *rows(Good(stop="refusal"), "refusal"),
+    *rows(Good(), "rate_limits bare_terminal no_deltas"),
+    *rows(Good(), "no_deltas", {"whole": "item"}),
+    *rows(CALL, "arguments_in_done arguments_in_item no_arguments"),
+    *rows(CALL, "read_pages_empty read_huge_offset read_spaces"),
+    *rows(CALLS, "interleaved"),
 ]

@@ -6,11 +6,10 @@ compared with the reply in one piece.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from checks import IllegalStream
+from checks import IllegalStream, located, parsed, refuse
 
 #: item type -> events of an item in their order; a `*` may come any number of times
 ITEM_EVENTS: dict[str, tuple[str, ...]] = {
@@ -47,7 +46,7 @@ def check_response_events(events: Iterable[Mapping[str, Any]], *, cut: bool = Fa
     """
     checker = _Responses()
     for number, event in enumerate(events):
-        _located(number, event, checker.look)
+        located(number, event, checker.look)
     if checker.response is None and not cut:
         raise IllegalStream("the stream has no end")
     return checker.response
@@ -63,24 +62,10 @@ def check_chat_chunks(
     """
     checker = _Chat(include_usage)
     for number, chunk in enumerate(chunks):
-        _located(number, chunk, checker.look)
+        located(number, chunk, checker.look)
     if not cut and (checker.finish is None or (include_usage and checker.usage is None)):
         raise IllegalStream("the stream has no end")
     return checker.completion()
-
-
-def _located(number: int, value: Mapping[str, Any], look: Callable[[Mapping[str, Any]], None]) -> None:
-    try:
-        look(value)
-    except IllegalStream as error:
-        raise IllegalStream(f"number {number}: {error}: {json.dumps(value)[:300]}") from None
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise IllegalStream(f"number {number}: {error!r}: {json.dumps(value)[:300]}") from None
-
-
-def _refuse(wrong: bool, why: str) -> None:
-    if wrong:
-        raise IllegalStream(why)
 
 
 class _Item:
@@ -101,7 +86,7 @@ class _Item:
         at = self._step
         while at < len(steps) and steps[at].rstrip("*") != name and steps[at].endswith("*"):
             at += 1
-        _refuse(at == len(steps) or steps[at].rstrip("*") != name, f"{name} is not the turn of a {self.kind}")
+        refuse(at == len(steps) or steps[at].rstrip("*") != name, f"{name} is not the turn of a {self.kind}")
         if not steps[at].endswith("*"):
             self._step = at + 1
 
@@ -120,12 +105,12 @@ class _Responses:
 
     def look(self, event: Mapping[str, Any]) -> None:
         kind = event["type"]
-        _refuse("error" in event, "a member `error`, which the SDK raises")
-        _refuse(event["sequence_number"] != self._number, f"not number {self._number}")
-        _refuse(self.response is not None, "an event behind the end")
+        refuse("error" in event, "a member `error`, which the SDK raises")
+        refuse(event["sequence_number"] != self._number, f"not number {self._number}")
+        refuse(self.response is not None, "an event behind the end")
         expected = dict(enumerate(_BEGINNING)).get(self._number)
-        _refuse(expected is not None and kind != expected, f"not {expected}")
-        _refuse(expected is None and kind in _BEGINNING, "a second beginning")
+        refuse(expected is not None and kind != expected, f"not {expected}")
+        refuse(expected is None and kind in _BEGINNING, "a second beginning")
         self._number += 1
         if kind == "keepalive":
             return
@@ -142,89 +127,82 @@ class _Responses:
             self._in_item(name, event)
 
     def _begin(self, response: Mapping[str, Any]) -> None:
-        _refuse(self._id not in (None, response["id"]), "another response id")
+        refuse(self._id not in (None, response["id"]), "another response id")
         self._id = response["id"]
         _check_response(response, "in_progress", [])
 
     def _added(self, event: Mapping[str, Any]) -> None:
         item = event["item"]
-        _refuse(event["output_index"] != len(self._items), "a wrong output_index")
-        _refuse(item["id"] in [known.added["id"] for known in self._items], "an id for a second time")
+        refuse(event["output_index"] != len(self._items), "a wrong output_index")
+        refuse(item["id"] in [known.added["id"] for known in self._items], "an id for a second time")
         call_ids = [known.added.get("call_id") for known in self._items if known.kind == "function_call"]
-        _refuse(item["type"] == "function_call" and item["call_id"] in call_ids, "a call_id for a second time")
-        _refuse(item["status"] != "in_progress", "an item that is added and not in progress")
-        _refuse(bool(item.get("content") or item.get("summary") or item.get("arguments")), "content in an added item")
+        refuse(item["type"] == "function_call" and item["call_id"] in call_ids, "a call_id for a second time")
+        refuse(item["status"] != "in_progress", "an item that is added and not in progress")
+        refuse(bool(item.get("content") or item.get("summary") or item.get("arguments")), "content in an added item")
         self._items.append(_Item(item))
 
     def _open(self, event: Mapping[str, Any]) -> _Item:
         index = event["output_index"]
-        _refuse(not 0 <= index < len(self._items) or index in self._done, "no open item there")
+        refuse(not 0 <= index < len(self._items) or index in self._done, "no open item there")
         return self._items[index]
 
     def _in_item(self, name: str, event: Mapping[str, Any]) -> None:
         item = self._open(event)
-        _refuse(event["item_id"] != item.added["id"], "another item id")
+        refuse(event["item_id"] != item.added["id"], "another item id")
         for index in ("content_index", "summary_index"):
             needed = index == {"message": "content_index", "reasoning": "summary_index"}.get(item.kind)
-            _refuse(event.get(index) != (0 if needed else None), f"a wrong {index}")
+            refuse(event.get(index) != (0 if needed else None), f"a wrong {index}")
         item.step(name)
         if name.endswith(".delta"):
-            _refuse(not isinstance(event["delta"], str) or not event["delta"], "an empty delta")
+            refuse(not isinstance(event["delta"], str) or not event["delta"], "an empty delta")
             item.texts.append(event["delta"])
         elif name.endswith("annotation.added"):
-            _refuse(event["annotation_index"] != len(item.annotations), "a wrong annotation_index")
+            refuse(event["annotation_index"] != len(item.annotations), "a wrong annotation_index")
             item.annotations.append(event["annotation"])
         elif name.endswith(("_text.done", "_arguments.done")):
             item.text = event["arguments" if name.endswith("_arguments.done") else "text"]
-            _refuse(item.text != "".join(item.texts), "deltas that do not add up")
+            refuse(item.text != "".join(item.texts), "deltas that do not add up")
         elif name.endswith("part.added"):
-            _refuse(event["part"]["text"] != "" or bool(event["part"].get("annotations")), "content in an added part")
+            refuse(event["part"]["text"] != "" or bool(event["part"].get("annotations")), "content in an added part")
         elif name.endswith("part.done"):
             item.part = event["part"]
-            _refuse(item.part["text"] != item.text, "a part with another text")
-            _refuse(item.part.get("annotations", []) != item.annotations, "a part with other annotations")
+            refuse(item.part["text"] != item.text, "a part with another text")
+            refuse(item.part.get("annotations", []) != item.annotations, "a part with other annotations")
 
     def _item_done(self, event: Mapping[str, Any]) -> None:
         item, done = self._open(event), event["item"]
-        _refuse(not item.complete, "an item that is done before its parts are")
+        refuse(not item.complete, "an item that is done before its parts are")
         for member in _IDENTITY:
-            _refuse(item.added.get(member) != done.get(member), f"another {member} than when it was added")
-        _refuse(done["status"] not in ("completed", "incomplete"), "a status that is no end")
+            refuse(item.added.get(member) != done.get(member), f"another {member} than when it was added")
+        refuse(done["status"] not in ("completed", "incomplete"), "a status that is no end")
         if item.part is not None:
             member = "content" if item.kind == "message" else "summary"
-            _refuse(done[member] != [item.part], f"another {member} than in the part")
+            refuse(done[member] != [item.part], f"another {member} than in the part")
         if item.kind == "function_call":
-            _refuse(done["arguments"] != item.text, "other arguments than before")
+            refuse(done["arguments"] != item.text, "other arguments than before")
             whole = done["status"] == "completed"
-            _refuse(whole and not isinstance(_parsed(done["arguments"]), dict), "arguments that are no JSON object")
+            refuse(whole and not isinstance(parsed(done["arguments"]), dict), "arguments that are no JSON object")
         self._done[event["output_index"]] = done
 
     def _end(self, status: str, response: Mapping[str, Any]) -> None:
-        _refuse(self._id != response["id"], "another response id")
+        refuse(self._id != response["id"], "another response id")
         done = [self._done[index] for index in sorted(self._done)]
         _check_response(response, status, done)
-        _refuse(status != "failed" and len(done) != len(self._items), "an item that was never done")
+        refuse(status != "failed" and len(done) != len(self._items), "an item that was never done")
         cut = [item for item in done if item["status"] != "completed"]
-        _refuse(bool(cut) and (status == "completed" or cut != done[-1:]), "an incomplete item before the end")
+        refuse(bool(cut) and (status == "completed" or cut != done[-1:]), "an incomplete item before the end")
         self.response = dict(response)
 
 
 def _check_response(response: Mapping[str, Any], status: str, output: list[Any]) -> None:
-    _refuse(response["object"] != "response" or not response["id"].startswith("resp_"), "no response object")
-    _refuse(response["status"] != status, f"the status is not {status}")
-    _refuse(response["output"] != output, "the output is not the items that are done")
-    _refuse((response["usage"] is not None) != (status in ("completed", "incomplete")), "a wrong usage")
-    _refuse((response["incomplete_details"] is not None) != (status == "incomplete"), "wrong incomplete_details")
-    _refuse((response["error"] is not None) != (status == "failed"), "a wrong error")
+    refuse(response["object"] != "response" or not response["id"].startswith("resp_"), "no response object")
+    refuse(response["status"] != status, f"the status is not {status}")
+    refuse(response["output"] != output, "the output is not the items that are done")
+    refuse((response["usage"] is not None) != (status in ("completed", "incomplete")), "a wrong usage")
+    refuse((response["incomplete_details"] is not None) != (status == "incomplete"), "wrong incomplete_details")
+    refuse((response["error"] is not None) != (status == "failed"), "a wrong error")
     for member in ("parallel_tool_calls", "tool_choice", "tools", "created_at", "model"):
-        _refuse(member not in response, f"no {member}")
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
+        refuse(member not in response, f"no {member}")
 
 
 class _Chat:
@@ -239,37 +217,37 @@ class _Chat:
 
     def look(self, chunk: Mapping[str, Any]) -> None:
         head = {name: chunk[name] for name in ("id", "object", "created", "model")}
-        _refuse(head["object"] != "chat.completion.chunk", "no chunk")
-        _refuse(("usage" in chunk) != self._include_usage, "a wrong usage")
-        _refuse(self.usage is not None, "a chunk behind the end")
+        refuse(head["object"] != "chat.completion.chunk", "no chunk")
+        refuse(("usage" in chunk) != self._include_usage, "a wrong usage")
+        refuse(self.usage is not None, "a chunk behind the end")
         first, self._head = self._head is None, self._head or head
-        _refuse(self._head != head, "other ids")
+        refuse(self._head != head, "other ids")
         if not chunk["choices"]:
-            _refuse(self.finish is None or chunk["usage"] is None, "a chunk without a choice")
+            refuse(self.finish is None or chunk["usage"] is None, "a chunk without a choice")
             self.usage = chunk["usage"]
             return
         [choice] = chunk["choices"]
-        _refuse(self.finish is not None, "a chunk behind the finish reason")
-        _refuse(chunk.get("usage") is not None, "a usage before the end")
-        _refuse(choice["index"] != 0 or choice["logprobs"] is not None, "a wrong choice")
+        refuse(self.finish is not None, "a chunk behind the finish reason")
+        refuse(chunk.get("usage") is not None, "a usage before the end")
+        refuse(choice["index"] != 0 or choice["logprobs"] is not None, "a wrong choice")
         self.finish = choice["finish_reason"]
         delta = choice["delta"]
         if first:
-            _refuse(delta != {"role": "assistant", "content": ""}, "no role at first")
+            refuse(delta != {"role": "assistant", "content": ""}, "no role at first")
         elif self.finish is not None:
-            _refuse(delta != {}, "content beside the finish reason")
+            refuse(delta != {}, "content beside the finish reason")
         else:
-            _refuse(len(delta) != 1, "not one thing at a time")
+            refuse(len(delta) != 1, "not one thing at a time")
             for name, value in delta.items():
                 self._delta(name, value)
 
     def _delta(self, name: str, value: Any) -> None:
         if name in self._texts:
-            _refuse(not isinstance(value, str) or not value, "an empty text")
+            refuse(not isinstance(value, str) or not value, "an empty text")
             self._texts[name].append(value)
         elif name == "annotations":
             [entry] = value
-            _refuse(entry["index"] != len(self._annotations), "a wrong annotation index")
+            refuse(entry["index"] != len(self._annotations), "a wrong annotation index")
             self._annotations.append({key: entry[key] for key in entry if key != "index"})
         elif name == "tool_calls":
             [entry] = value
@@ -280,13 +258,13 @@ class _Chat:
     def _call(self, entry: Mapping[str, Any]) -> None:
         index, function = entry["index"], entry["function"]
         if index == len(self._calls):
-            _refuse(set(entry) != {"index", "id", "type", "function"}, "a call that begins without its members")
-            _refuse(set(function) != {"name", "arguments"} or function["arguments"] != "", "a wrong beginning")
-            _refuse(entry["id"] in [call["id"] for call in self._calls], "an id for a second time")
+            refuse(set(entry) != {"index", "id", "type", "function"}, "a call that begins without its members")
+            refuse(set(function) != {"name", "arguments"} or function["arguments"] != "", "a wrong beginning")
+            refuse(entry["id"] in [call["id"] for call in self._calls], "an id for a second time")
             self._calls.append({"id": entry["id"], "type": entry["type"], "function": dict(function)})
             return
-        _refuse(index != len(self._calls) - 1, "arguments of another call than the last")
-        _refuse(set(entry) != {"index", "function"} or set(function) != {"arguments"}, "members that are repeated")
+        refuse(index != len(self._calls) - 1, "arguments of another call than the last")
+        refuse(set(entry) != {"index", "function"} or set(function) != {"arguments"}, "members that are repeated")
         self._calls[index]["function"]["arguments"] += function["arguments"]
 
     def completion(self) -> dict[str, Any]:

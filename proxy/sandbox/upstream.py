@@ -8,7 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiohttp import web
 
@@ -49,8 +49,7 @@ class Options:
     events_per_write: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ServedWire:
+class ServedWire(NamedTuple):
     """One way to be answered, and the faults that it knows."""
 
     place: Place
@@ -68,13 +67,12 @@ class ServedWire:
         return answer.finished(self.faults[fault](answer, **params))
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A request that passed the checks. `instead` is the fault that comes when no step of the script does."""
 
     wire: ServedWire
     answer: Answer
-    headers: Mapping[str, str] = field(default_factory=dict)  # of a stream
+    headers: Mapping[str, str] = {}  # of a stream
     instead: tuple[str, Mapping[str, Any]] | None = None
 
 

@@ -108,20 +108,6 @@ async def test_stray_requests_do_not_end_the_wait() -> None:
         silent.close()
 
 
-async def test_refusal_ends_the_wait_and_the_browser_is_told() -> None:
-    async def flow() -> None:
-        async with listening() as listener:
-            port.set_result(listener.port)
-            await listener.run(double)
-
-    port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(flow())
-    line, _, body = await ask(await port, f"{PATH}?state=S&error=access_denied")
-    assert line.split()[1] == "400" and "access_denied" in body
-    with pytest.raises(SignInError, match="access_denied"):
-        await task
-
-
 @pytest.mark.parametrize("error", [SignInError("the <code> is stale"), RuntimeError("inner detail")])
 async def test_failed_exchange_is_shown_and_raised(error: Exception) -> None:
     async def fail(_code: str) -> str:
@@ -155,12 +141,6 @@ async def test_reload_of_the_page_does_not_exchange_twice() -> None:
         assert codes == [await task]
 
 
-async def test_time_limit() -> None:
-    async with listening(timeout_s=0.01) as listener:
-        with pytest.raises(SignInError, match=r"No sign-in arrived within 0\.01 s"):
-            await listener.run(double)
-
-
 async def test_slow_and_surplus_connections_are_dropped() -> None:
     async with listening(read_timeout_s=0.05, max_connections=1) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
@@ -184,9 +164,7 @@ async def test_second_port_when_the_first_is_taken() -> None:
             assert listener.port == ports[1]
 
 
-async def test_leaving_early_frees_the_port_and_warns_about_nothing(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_leaving_early_frees_the_port_and_warns_about_nothing(caplog: pytest.LogCaptureFixture) -> None:
     async with listening() as listener:
         port = listener.port
         await ask(port, f"{PATH}?state=S&error=x")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import aiohttp
@@ -16,24 +16,34 @@ from proxy.auth import http
 from proxy.auth.http import IssuerFailure, TokenClient, TokenResponse
 from proxy.core.secret import Secret
 
-Serve = Callable[[Callable[[web.Request], Awaitable[web.StreamResponse]]], Awaitable[str]]
+
+class Issuer:
+    """Answers as `answer` says, and keeps the requests and who sent them."""
+
+    def __init__(self) -> None:
+        self.answer: Callable[[web.Request], web.Response] = lambda _: web.json_response({})
+        self.url, self.peers = "", set[object]()
+        self.seen: list[tuple[str, str, str, str]] = []
+        self.open = asyncio.Event()
+        self.open.set()
+
+    async def handle(self, request: web.Request) -> web.Response:
+        text = await request.text()
+        self.seen.append((request.path, request.content_type, text, request.headers["Connection"]))
+        assert request.transport is not None
+        self.peers.add(request.transport.get_extra_info("peername"))
+        await self.open.wait()
+        return self.answer(request)
 
 
 @pytest.fixture
-async def serve() -> AsyncIterator[Serve]:
-    servers = []
-
-    async def start(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> str:
-        app = web.Application()
-        app.router.add_route("*", "/{rest:.*}", handler)
-        server = TestServer(app)
-        await server.start_server()
-        servers.append(server)
-        return str(server.make_url("/token"))
-
-    yield start
-    for server in servers:
-        await server.close()
+async def issuer() -> AsyncIterator[Issuer]:
+    found, app = Issuer(), web.Application()
+    app.router.add_route("*", "/{rest:.*}", found.handle)
+    async with TestServer(app) as server:
+        found.url = str(server.make_url("/token"))
+        yield found
+        found.open.set()
 
 
 @pytest.fixture
@@ -47,67 +57,42 @@ def answer(status: int, data: dict[str, Any], text: str = "") -> TokenResponse:
     return TokenResponse(status, text, data)
 
 
-async def test_form_and_json_are_sent_and_answers_read(client: TokenClient, serve: Serve) -> None:
-    seen = []
-
-    async def handler(request: web.Request) -> web.Response:
-        seen.append((request.content_type, await request.text(), request.headers["Connection"]))
-        return web.json_response({"access_token": "SECRET"}, status=201, headers={"Retry-After": "7"})
-
-    url = await serve(handler)
-    got = await client.post_form(url, {"a": "1 &", "b": "2"})
-    await client.post_json(url, {"a": 1})
+async def test_form_and_json_are_sent_and_answers_read(client: TokenClient, issuer: Issuer) -> None:
+    issuer.answer = lambda _: web.json_response({"access_token": "SECRET"}, status=201, headers={"Retry-After": "7"})
+    got = await client.post_form(issuer.url, {"a": "1 &", "b": "2"})
+    await client.post_json(issuer.url, {"a": 1})
     assert (got.ok, got.status, got.data, got.retry_after) == (True, 201, {"access_token": "SECRET"}, 7.0)
     assert "SECRET" not in repr(got)
-    assert seen == [
-        ("application/x-www-form-urlencoded", "a=1+%26&b=2", "close"),
-        ("application/json", '{"a": 1}', "close"),
+    assert issuer.seen == [
+        ("/token", "application/x-www-form-urlencoded", "a=1+%26&b=2", "close"),
+        ("/token", "application/json", '{"a": 1}', "close"),
     ]
 
 
-async def test_connections_are_not_used_twice(client: TokenClient, serve: Serve) -> None:
-    peers = set()
-
-    async def handler(request: web.Request) -> web.Response:
-        assert request.transport is not None
-        peers.add(request.transport.get_extra_info("peername"))
-        return web.json_response({})
-
-    url = await serve(handler)
+async def test_connections_are_not_used_twice(client: TokenClient, issuer: Issuer) -> None:
     for _ in range(3):
-        await client.post_form(url, {})
-    assert len(peers) == 3
+        await client.post_form(issuer.url, {})
+    assert len(issuer.peers) == 3
 
 
-async def test_redirect_is_an_answer(client: TokenClient, serve: Serve) -> None:
-    paths = []
-
-    async def handler(request: web.Request) -> web.Response:
-        paths.append(request.path)
-        return web.Response(status=307, headers={"Location": "/elsewhere"})
-
-    got = await client.post_form(await serve(handler), {"code": "x"})
-    assert (got.status, got.ok, paths) == (307, False, ["/token"])
+async def test_redirect_is_an_answer(client: TokenClient, issuer: Issuer) -> None:
+    issuer.answer = lambda _: web.Response(status=307, headers={"Location": "/elsewhere"})
+    got = await client.post_form(issuer.url, {"code": "x"})
+    assert (got.status, got.ok, [path for path, *_ in issuer.seen]) == (307, False, ["/token"])
 
 
-async def test_sizes_are_bounded(client: TokenClient, serve: Serve) -> None:
-    async def handler(request: web.Request) -> web.Response:
-        return web.Response(status=int((await request.post())["status"]), body=b"x" * 2_000_000)  # type: ignore[arg-type]
-
-    url = await serve(handler)
-    got = await client.post_form(url, {"status": "500"})
-    assert len(got.text) == http.MAX_ERROR_BYTES
-    assert len(got.reason()) < 500
+async def test_sizes_are_bounded(client: TokenClient, issuer: Issuer) -> None:
+    issuer.answer = lambda _: web.Response(status=500 if len(issuer.seen) == 1 else 200, body=b"x" * 2_000_000)
+    got = await client.post_form(issuer.url, {})
+    assert len(got.text) == http.MAX_ERROR_BYTES and len(got.reason()) < 500
     with pytest.raises(IssuerFailure, match="longer than 1048576 bytes"):
-        await client.post_form(url, {"status": "200"})
+        await client.post_form(issuer.url, {})
 
 
 @pytest.mark.parametrize("body", ["", "<html>", "[1]", "[" * 100_000, "\ufeff{}"])
-async def test_other_bodies_have_no_data(client: TokenClient, serve: Serve, body: str) -> None:
-    async def handler(_request: web.Request) -> web.Response:
-        return web.Response(text=body)
-
-    assert (await client.post_form(await serve(handler), {})).data == {}
+async def test_other_bodies_have_no_data(client: TokenClient, issuer: Issuer, body: str) -> None:
+    issuer.answer = lambda _: web.Response(text=body)
+    assert (await client.post_form(issuer.url, {})).data == {}
 
 
 async def test_refused_connection_is_tried_twice() -> None:
@@ -127,36 +112,25 @@ async def test_refused_connection_is_tried_twice() -> None:
     assert (caught.value.status, caught.value.provider) == (503, "p1")
 
 
-async def test_connection_lost_after_sending_is_not_tried_again(client: TokenClient, serve: Serve) -> None:
-    requests = []
-
-    async def handler(request: web.Request) -> web.Response:
-        requests.append(1)
+async def test_connection_lost_after_sending_is_not_tried_again(client: TokenClient, issuer: Issuer) -> None:
+    def leave(request: web.Request) -> web.Response:
         assert request.transport is not None
         request.transport.close()
         return web.Response()
 
+    issuer.answer = leave
     with pytest.raises(IssuerFailure) as caught:
-        await client.post_form(await serve(handler), {})
-    assert len(requests) == 1 and caught.value.sent
+        await client.post_form(issuer.url, {})
+    assert len(issuer.seen) == 1 and caught.value.sent
 
 
-async def test_silent_issuer_is_given_up(serve: Serve) -> None:
-    stop = asyncio.Event()
-    requests = []
-
-    async def handler(_request: web.Request) -> web.Response:
-        requests.append(1)
-        await stop.wait()
-        return web.Response()
-
-    url = await serve(handler)
+async def test_silent_issuer_is_given_up(issuer: Issuer) -> None:
+    issuer.open.clear()
     async with aiohttp.ClientSession() as session:
         impatient = TokenClient("p1", session, timeout=aiohttp.ClientTimeout(total=0.05))
         with pytest.raises(IssuerFailure):
-            await impatient.post_form(url, {})
-    stop.set()
-    assert len(requests) == 1
+            await impatient.post_form(issuer.url, {})
+    assert len(issuer.seen) == 1
 
 
 def test_time_limits() -> None:

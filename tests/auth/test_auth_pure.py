@@ -64,12 +64,7 @@ def test_anything_else_has_no_claims(token: object) -> None:
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [
-        (" a\r\n\tb\x1b[31m c\0 ", "a b [31m c"),
-        ("\u202eabc\x9b", "abc"),
-        ("x" * 1000, "x" * 399 + "…"),
-        ("", ""),
-    ],
+    [(" a\r\n\tb\x1b[31m c\0 ", "a b [31m c"), ("\u202eabc\x9b", "abc"), ("x" * 1000, "x" * 399 + "…"), ("", "")],
 )
 def test_printable(text: str, shown: str) -> None:
     assert printable(text) == shown

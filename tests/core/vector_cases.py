@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from core.openai_bodies import PARSERS, RULES
 from proxy.config import Config
 from proxy.core.convert.chat_to_messages import ChatToMessages
 from proxy.core.convert.messages_to_chat import ChatOptions, messages_to_chat
-from proxy.core.convert.messages_to_responses import output_format
+from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses, output_format
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Fold, MessageStream, check_request, decode_body
@@ -42,7 +43,8 @@ from proxy.core.responses_events import responses_failure
 from proxy.core.routing import normalise_model
 from proxy.core.sse import SSEDecoder, load_json
 from proxy.core.stops import StopSequences, stops_of
-from proxy.core.tokens.counting import Length, count_responses
+from proxy.core.tokens.counting import Length
+from proxy.core.tokens.responses_count import count_responses
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.core.tools.schema import has_optional, restore_text
 from proxy.errors import ProxyError
@@ -54,12 +56,6 @@ from proxy.providers.p4_opencode.request import dialect_of
 from proxy.providers.upstream.tokenizer import Tokenizer
 
 VECTORS = Path(__file__).parent.parent / "vectors"
-REQUESTS = VECTORS / "messages_to_responses"
-ANSWERS = VECTORS / "responses_to_messages"
-CHAT_REQUESTS = VECTORS / "messages_to_chat"
-CHAT_ANSWERS = VECTORS / "chat_to_messages"
-#: route -> the bodies that clients send there
-BODIES = {surface: VECTORS / f"{surface}_request_to_messages" for surface in PARSERS}
 
 #: The forms that chat upstreams want today, as the providers ask for them.
 DIALECTS = {
@@ -97,13 +93,8 @@ def real_length() -> Length:
 # -- requests
 
 
-def request_cases(folder: Path = REQUESTS) -> list[str]:
-    return sorted(path.stem for path in folder.glob("*.json") if not path.stem.endswith(".expected"))
-
-
-def request_result(case: str) -> dict[str, Any]:
+def request_result(vector: Mapping[str, Any]) -> dict[str, Any]:
     """What becomes of a request: the upstream body, its lane and its size, or the refusal."""
-    vector = read(REQUESTS / f"{case}.json")
     try:
         return translated(vector)
     except InvalidRequest as error:
@@ -133,9 +124,8 @@ def translated(vector: Mapping[str, Any]) -> dict[str, Any]:
     return {"body": prepared.body, "lite": prepared.lite, "tokens": count_responses(prepared.body, real_length())}
 
 
-def chat_request_result(case: str) -> dict[str, Any]:
+def chat_request_result(vector: Mapping[str, Any]) -> dict[str, Any]:
     """What becomes of a request in each dialect."""
-    vector = read(CHAT_REQUESTS / f"{case}.json")
     return {name: chat_translated(vector["request"], name) for name in vector.get("dialects", DIALECTS)}
 
 
@@ -149,12 +139,8 @@ def chat_translated(request: Mapping[str, Any], dialect: str) -> dict[str, Any]:
         return {"error": {"status": 400, "message": error.message, "param": error.param}}
 
 
-def ingress_result(case: str, surface: str) -> dict[str, Any]:
+def ingress_result(vector: Mapping[str, Any], surface: str) -> dict[str, Any]:
     """What a parser makes of a client's body."""
-    return ingress_parsed(read(BODIES[surface] / f"{case}.json"), surface)
-
-
-def ingress_parsed(vector: Mapping[str, Any], surface: str) -> dict[str, Any]:
     body = decode_body(json.dumps(vector["body"]).encode())
     try:
         ingress = PARSERS[surface](body, RULES[vector.get("rules", "p2")], session=vector.get("session"))
@@ -163,22 +149,54 @@ def ingress_parsed(vector: Mapping[str, Any], surface: str) -> dict[str, Any]:
     return json.loads(json.dumps({name: value for name, value in asdict(ingress).items() if value}))
 
 
+def chat_bodies(vector: Mapping[str, Any]) -> None:
+    for dialect in DIALECTS.values():
+        with suppress(InvalidRequest):
+            messages_to_chat(vector["request"], ChatOptions("m", dialect, 1, {}))
+
+
+def parsed(vector: Mapping[str, Any], surface: str) -> Any:
+    return PARSERS[surface](vector["body"], RULES[vector.get("rules", "p2")], session=vector.get("session"))
+
+
+@dataclass(frozen=True)
+class RequestVectors:
+    """A folder of requests.
+
+    result     what should stand in the expected file of a vector
+    translate  the same work on the vector itself, not on a copy of it
+    """
+
+    folder: Path
+    result: Callable[[Mapping[str, Any]], Any]
+    translate: Callable[[Mapping[str, Any]], object]
+
+    def cases(self) -> list[str]:
+        return sorted(path.stem for path in self.folder.glob("*.json") if not path.stem.endswith(".expected"))
+
+    def vector(self, case: str) -> Any:
+        return read(self.folder / f"{case}.json")
+
+
+REQUESTS = {
+    "messages_to_responses": RequestVectors(
+        VECTORS / "messages_to_responses",
+        request_result,
+        lambda vector: messages_to_responses(vector["request"], ResponsesOptions("m", offsets=ReadOffsets())),
+    ),
+    "messages_to_chat": RequestVectors(VECTORS / "messages_to_chat", chat_request_result, chat_bodies),
+    **{
+        f"{surface}_request_to_messages": RequestVectors(
+            VECTORS / f"{surface}_request_to_messages",
+            partial(ingress_result, surface=surface),
+            partial(parsed, surface=surface),
+        )
+        for surface in PARSERS
+    },
+}
+
+
 # -- answers
-
-
-def answer_cases(folder: Path = ANSWERS) -> list[str]:
-    return sorted(path.stem for path in folder.glob("*.sse"))
-
-
-def answer_context(case: str, folder: Path = ANSWERS) -> dict[str, Any]:
-    path = folder / f"{case}.json"
-    return read(path) if path.exists() else {}
-
-
-def answer_result(case: str, chunks: Iterable[bytes] | None = None) -> list[dict[str, Any]]:
-    """The events that an upstream's bytes become. `chunks`: the same bytes in another split."""
-    raw = (ANSWERS / f"{case}.sse").read_bytes()
-    return drive([raw] if chunks is None else chunks, answer_context(case))
 
 
 def drive(chunks: Iterable[bytes], context: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -215,12 +233,6 @@ def drive(chunks: Iterable[bytes], context: Mapping[str, Any]) -> list[dict[str,
     said = reducer.produced
     add(reducer.interrupt())
     return [*out, {"outcome": "truncated", "after_output": said}]
-
-
-def chat_answer_result(case: str, chunks: Iterable[bytes] | None = None) -> list[dict[str, Any]]:
-    """The same for a chat upstream."""
-    raw = (CHAT_ANSWERS / f"{case}.sse").read_bytes()
-    return chat_drive([raw] if chunks is None else chunks, answer_context(case, CHAT_ANSWERS))
 
 
 def chat_drive(chunks: Iterable[bytes], context: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -276,6 +288,38 @@ def reply_of(result: list[dict[str, Any]]) -> dict[str, Any] | None:
     return fold.message if fold.complete else None
 
 
+@dataclass(frozen=True)
+class AnswerVectors:
+    """A folder of upstream answers. `drive`: bytes and their context to events, as a provider does it."""
+
+    folder: Path
+    drive: Callable[[Iterable[bytes], Mapping[str, Any]], list[dict[str, Any]]]
+
+    def cases(self) -> list[str]:
+        return sorted(path.stem for path in self.folder.glob("*.sse"))
+
+    def raw(self, case: str) -> bytes:
+        return (self.folder / f"{case}.sse").read_bytes()
+
+    def result(self, case: str, chunks: Iterable[bytes] | None = None) -> list[dict[str, Any]]:
+        """The events that an upstream's bytes become. `chunks`: the same bytes in another split."""
+        path = self.folder / f"{case}.json"
+        return self.drive([self.raw(case)] if chunks is None else chunks, read(path) if path.exists() else {})
+
+    def files(self, case: str) -> dict[Path, str]:
+        """The expected files of a case and what the code says should stand in them."""
+        result = self.result(case)
+        files = {self.folder / f"{case}.jsonl": lines(result)}
+        reply = reply_of(result)
+        return files if reply is None else {**files, self.folder / f"{case}.reply.json": readable(reply, 2)}
+
+
+ANSWERS = {
+    "responses_to_messages": AnswerVectors(VECTORS / "responses_to_messages", drive),
+    "chat_to_messages": AnswerVectors(VECTORS / "chat_to_messages", chat_drive),
+}
+
+
 # -- on disk
 
 
@@ -291,26 +335,21 @@ def readable(value: Any, indent: int | None = None) -> str:
 
 def outputs() -> dict[Path, str]:
     """Every expected file and what the code says should stand in it."""
-    files = {REQUESTS / f"{case}.expected.json": readable(request_result(case), 2) for case in request_cases()}
-    for case in request_cases(CHAT_REQUESTS):
-        files[CHAT_REQUESTS / f"{case}.expected.json"] = readable(chat_request_result(case), 2)
-    for surface, folder in BODIES.items():
-        for case in request_cases(folder):
-            files[folder / f"{case}.expected.json"] = readable(ingress_result(case, surface), 2)
-    for folder, result_of in ((ANSWERS, answer_result), (CHAT_ANSWERS, chat_answer_result)):
-        for case in answer_cases(folder):
-            result = result_of(case)
-            files[folder / f"{case}.jsonl"] = lines(result)
-            reply = reply_of(result)
-            if reply is not None:
-                files[folder / f"{case}.reply.json"] = readable(reply, 2)
+    files = {
+        family.folder / f"{case}.expected.json": readable(family.result(family.vector(case)), 2)
+        for family in REQUESTS.values()
+        for case in family.cases()
+    }
+    for answers in ANSWERS.values():
+        for case in answers.cases():
+            files |= answers.files(case)
     return files
 
 
 def stale() -> list[Path]:
     """Expected files that belong to no case."""
     known = set(outputs())
-    found = [path for folder in (REQUESTS, CHAT_REQUESTS, *BODIES.values()) for path in folder.glob("*.expected.json")]
-    for folder in (ANSWERS, CHAT_ANSWERS):
-        found += [*folder.glob("*.jsonl"), *folder.glob("*.reply.json")]
+    found = [path for family in REQUESTS.values() for path in family.folder.glob("*.expected.json")]
+    for answers in ANSWERS.values():
+        found += [*answers.folder.glob("*.jsonl"), *answers.folder.glob("*.reply.json")]
     return sorted(path for path in found if path not in known)

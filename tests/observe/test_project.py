@@ -17,24 +17,14 @@ class TestFindWorkingDirectory:
     @pytest.mark.parametrize(
         ("line", "path"),
         [
-            ("Working directory: /projects/example", "/projects/example"),
-            ("Primary working directory: /projects/example", "/projects/example"),
-            ("Current working directory:/projects/example", "/projects/example"),
-            ("  -  Working directory:  /a b/c  \r", "/a b/c"),
+            *((f"{words}/x/example", "/x/example") for words in ("Working directory: ", "Primary working directory: ")),
+            *(("Current working directory:/x", "/x"), ("  -  Working directory:  /a b/c  \r", "/a b/c")),
+            *(("<cwd>/x/example</cwd>", "/x/example"), ("  <env><cwd> /a b </cwd></env>", "/a b")),
             ("Working directory: C:\\projects\\example", "C:\\projects\\example"),
-            ("<cwd>/projects/example</cwd>", "/projects/example"),
-            ("  <env><cwd> /a b </cwd></env>", "/a b"),
-            ("Working directory:", None),
-            ("Working directory:   ", None),
-            ("The Working directory: /x", None),
-            ("working directory: /x", None),
-            ("* Working directory: /x", None),
-            ("Additional working directory: /x", None),
-            ("<cwd></cwd>", None),
-            ("<cwd>/a\n/b</cwd>", None),
+            *((f"{words}orking directory: /x", None) for words in ("The W", "w", "* W", "Additional w")),
+            *((f"Working directory:{path}", None) for path in ("", "   ", " " + "x" * (MAX_PATH + 1))),
+            *((f"<cwd>{path}</cwd>", None) for path in ("", "/a\n/b", "x" * MAX_PATH)),
             ("<cwd>/a", None),
-            ("<cwd>" + "x" * MAX_PATH + "</cwd>", None),
-            ("Working directory: " + "x" * (MAX_PATH + 1), None),
         ],
     )
     def test_lines(self, line: str, path: str | None) -> None:
@@ -86,12 +76,7 @@ class TestFindWorkingDirectory:
 
     @pytest.mark.parametrize(
         "text",
-        [
-            "x Working directory: " * 40_000,
-            "<cwd>" * 150_000,
-            "Working directory:\n" * 40_000,
-            ["", {}] * 200_000,
-        ],
+        ["x Working directory: " * 40_000, "<cwd>" * 150_000, "Working directory:\n" * 40_000, ["", {}] * 200_000],
     )
     def test_time_is_bounded(self, text: Any) -> None:
         start = time.perf_counter()
@@ -103,16 +88,9 @@ class TestProjectName:
     @pytest.mark.parametrize(
         ("path", "name"),
         [
-            ("/projects/example", "example"),
-            ("/projects/example/", "example"),
-            ("C:\\projects\\example", "example"),
-            ("C:/projects/example", "example"),
-            ("\\\\host\\share\\example", "example"),
-            ("//host/share/example", "example"),
-            ("example", "example"),
-            ("~/example", "example"),
-            ("/", None),
-            ("", None),
+            *((path, "example") for path in ("/projects/example", "/projects/example/", "example", "~/example")),
+            *((path, "example") for path in ("C:\\projects\\example", "C:/projects/example", "//host/share/example")),
+            *(("\\\\host\\share\\example", "example"), ("/", None), ("", None)),
             ("/projects/ex\x1b[2Jample", "ex?[2Jample"),
             ("/projects/a\0b", "a?b"),
             ("/projects/" + "x" * 300, "x" * 255),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import signal
 import socket
 import time
 import zlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +24,36 @@ pytestmark = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWar
 PROMPT = "a-prompt-nobody-should-find"
 
 
-async def behind(sandbox: Sandbox, folder: Path, *arguments: str, code: str | None = None, **variables: str) -> Proxy:
-    """A process in front of a sandbox of the test's."""
+@contextlib.asynccontextmanager
+async def behind(sandbox: Sandbox, folder: Path, **options: Any) -> AsyncIterator[Proxy]:
+    """A process in front of a sandbox of the test's, which says nothing of a bug to its end."""
     if not (folder / "config" / "p1").exists():
         sandbox.write_credentials(folder / "config")
-    return Proxy(folder, *arguments, code=code, **{**sandbox.settings(), **variables})
+    async with Proxy(folder, **{**sandbox.settings(), **options}) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def proxy(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Proxy]:
+    async with behind(sandbox, tmp_path) as running:
+        yield running
 
 
 def quiet(proxy: Proxy) -> None:
     """Nothing of a bug anywhere."""
     for text in (proxy.out.decode(), proxy.err.decode(), proxy.log):
         assert "Traceback" not in text and "internal_error" not in text and "never retrieved" not in text
+
+
+async def send(proxy: Proxy, body: Any, status: int = 200, **headers: str) -> bytes:
+    async with proxy.post(body, **headers) as response:
+        received: bytes = await response.read()
+        assert response.status == status, received
+        return received
+
+
+def silent(sandbox: Sandbox, seconds: float | None) -> None:
+    sandbox.p1.script.extend([{"fault": "silence_mid_text", "seconds": seconds}])
 
 
 # -- the start
@@ -114,60 +135,47 @@ async def test_a_broken_settings_file_warns_and_does_not_stop_the_start(tmp_path
 
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_client_that_leaves_releases_the_upstream_within_a_second(
-    sandbox: Sandbox, tmp_path: Path, stream: bool
+    sandbox: Sandbox, proxy: Proxy, stream: bool
 ) -> None:
-    sandbox.p1.script.extend([{"fault": "silence_mid_text", "seconds": None}])
-    async with await behind(sandbox, tmp_path) as proxy:
-        task = asyncio.ensure_future(send(proxy, ask(stream=stream)))
-        await until(lambda: sandbox.p1.active, 5)
-        await asyncio.sleep(0.1)
-        task.cancel()
-        await sandbox.p1.idle(1.0)
-        await until(lambda: "the client left" in proxy.log)
-        quiet(proxy)
+    silent(sandbox, None)
+    task = asyncio.ensure_future(send(proxy, ask(stream=stream)))
+    await until(lambda: sandbox.p1.active, 5)
+    await asyncio.sleep(0.1)
+    task.cancel()
+    await sandbox.p1.idle(1.0)
+    await until(lambda: "the client left" in proxy.log)
 
 
-async def send(proxy: Proxy, body: Any, **headers: str) -> bytes:
-    async with proxy.post(body, **headers) as response:
-        received: bytes = await response.read()
-        return received
-
-
-async def test_a_reader_that_stops_stops_the_upstream_and_costs_no_memory(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_a_reader_that_stops_stops_the_upstream_and_costs_no_memory(sandbox: Sandbox, proxy: Proxy) -> None:
     delta = {"type": "response.output_text.delta", "output_index": 0, "delta": "x" * 1_000_000}
-    sandbox.p1.script.extend([{"events": [{"type": "response.created"}, *[delta] * 60], "events_per_write": 1}])
-    async with await behind(sandbox, tmp_path) as proxy:
-        await send(proxy, ask())
-        async with proxy.post(ask()) as response:  # loads what is loaded late
-            await response.read()
-        sandbox.p1.script.extend([{"events": [{"type": "response.created"}, *[delta] * 60], "events_per_write": 1}])
-        before = proxy.memory
-        reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port, limit=1024)
-        body = json.dumps(ask(stream=True)).encode()
-        head = "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        await reader.readuntil(b"\r\n\r\n")
-        await asyncio.sleep(1.0)
-        assert sandbox.p1.active == 1  # the upstream waits as well
-        assert proxy.memory - before < 25 * 1024 * 1024
-        writer.transport.abort()
-        await sandbox.p1.idle(1.5)
+    step = {"events": [{"type": "response.created"}, *[delta] * 60], "events_per_write": 1}
+    sandbox.p1.script.extend([step])
+    await send(proxy, ask())
+    await send(proxy, ask())  # loads what is loaded late
+    sandbox.p1.script.extend([step])
+    before = proxy.memory
+    reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port, limit=1024)
+    body = json.dumps(ask(stream=True)).encode()
+    head = "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    await reader.readuntil(b"\r\n\r\n")
+    await asyncio.sleep(1.0)
+    assert sandbox.p1.active == 1  # the upstream waits as well
+    assert proxy.memory - before < 25 * 1024 * 1024
+    writer.transport.abort()
+    await sandbox.p1.idle(1.5)
 
 
-async def test_memory_stays_flat_over_thousands_of_requests(sandbox: Sandbox, tmp_path: Path) -> None:
-    async with await behind(sandbox, tmp_path) as proxy:
+async def test_memory_stays_flat_over_thousands_of_requests(sandbox: Sandbox, proxy: Proxy) -> None:
 
-        async def some(count: int) -> None:
-            for _ in range(count):
-                async with proxy.post(ask(stream=True), **{"x-claude-code-session-id": "s"}) as response:
-                    assert response.status == 200
-                    await response.read()
+    async def some(count: int) -> None:
+        for _ in range(count):
+            await send(proxy, ask(stream=True), **{"x-claude-code-session-id": "s"})
 
-        await asyncio.gather(*(some(75) for _ in range(4)))
-        before = proxy.memory
-        await asyncio.gather(*(some(300) for _ in range(4)))
-        assert proxy.memory - before < 6 * 1024 * 1024
-        quiet(proxy)
+    await asyncio.gather(*(some(75) for _ in range(4)))
+    before = proxy.memory
+    await asyncio.gather(*(some(300) for _ in range(4)))
+    assert proxy.memory - before < 6 * 1024 * 1024
 
 
 # -- requests that are none
@@ -213,45 +221,17 @@ REQUESTS: dict[str, tuple[bytes, int, bool]] = {
 }
 
 
-async def test_what_is_no_request_is_refused_and_leaves_no_trace_of_a_bug(sandbox: Sandbox, tmp_path: Path) -> None:
-    async with await behind(sandbox, tmp_path) as proxy:
-        for name, (data, status, ours) in REQUESTS.items():
-            received = await proxy.raw(data)
-            head, _, body = received.partition(b"\r\n\r\n")
-            assert int(head.split()[1]) == status, (name, received[:300])
-            assert b"Traceback" not in body
-            if ours:
-                error = json.loads(body)
-                assert error["type"] == "error" and error["error"]["message"] and error["request_id"], name
-        async with proxy.post(GOOD) as response:
-            assert response.status == 200
-        assert sandbox.p1.total_requests == 1
-        quiet(proxy)
-
-
-@pytest.mark.parametrize("declared", [True, False])
-async def test_a_body_of_one_byte_too_many_is_refused(sandbox: Sandbox, tmp_path: Path, declared: bool) -> None:
-    limit = 64 * 1024 * 1024
-
-    async def chunks() -> Any:
-        for _ in range(64):
-            yield b" " * (1024 * 1024)
-        yield b" "
-
-    async with await behind(sandbox, tmp_path) as proxy:
-        if declared:
-            received = await proxy.raw(
-                post(b"{").replace(b"Content-Length: 1\r", f"Content-Length: {limit + 1}\r".encode())
-            )
-            assert received.startswith(b"HTTP/1.1 413") and b"request_too_large" in received
-        else:
-            async with proxy.post(b"") as warm:
-                assert warm.status == 400
-            headers = {"content-type": "application/json"}
-            async with proxy.client.post(proxy.url + "/v1/messages", data=chunks(), headers=headers) as response:
-                assert response.status == 413
-                assert (await response.json())["error"]["type"] == "request_too_large"
-        quiet(proxy)
+async def test_what_is_no_request_is_refused_and_leaves_no_trace_of_a_bug(sandbox: Sandbox, proxy: Proxy) -> None:
+    for name, (data, status, ours) in REQUESTS.items():
+        received = await proxy.raw(data)
+        head, _, body = received.partition(b"\r\n\r\n")
+        assert int(head.split()[1]) == status, (name, received[:300])
+        assert b"Traceback" not in body
+        if ours:
+            error = json.loads(body)
+            assert error["type"] == "error" and error["error"]["message"] and error["request_id"], name
+    await send(proxy, GOOD)
+    assert sandbox.p1.total_requests == 1
 
 
 # -- the end
@@ -263,17 +243,15 @@ def refuses(port: int) -> bool:
         return other.connect_ex(("127.0.0.1", port)) != 0
 
 
-async def test_a_signal_lets_a_running_stream_finish(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.p1.script.extend([{"fault": "silence_mid_text", "seconds": 2.5}])
-    async with await behind(sandbox, tmp_path) as proxy:
-        async with proxy.post(ask(stream=True)) as response:
-            proxy.signal(signal.SIGTERM)
-            await until(lambda: refuses(proxy.port))  # gives up before the silence is over
-            events = parse_events(await response.read())
-        assert events[-1]["type"] == "message_stop"
-        assert await proxy.ended() == 0
-        assert refuses(proxy.port)
-        quiet(proxy)
+async def test_a_signal_lets_a_running_stream_finish(sandbox: Sandbox, proxy: Proxy) -> None:
+    silent(sandbox, 2.5)
+    async with proxy.post(ask(stream=True)) as response:
+        proxy.signal(signal.SIGTERM)
+        await until(lambda: refuses(proxy.port))  # gives up before the silence is over
+        events = parse_events(await response.read())
+    assert events[-1]["type"] == "message_stop"
+    assert await proxy.ended() == 0
+    assert refuses(proxy.port)
 
 
 SHORT = (
@@ -283,8 +261,8 @@ SHORT = (
 
 
 async def test_a_stream_that_does_not_finish_is_cut_at_the_limit(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.p1.script.extend([{"fault": "silence_mid_text", "seconds": 60}])
-    async with await behind(sandbox, tmp_path, code=SHORT) as proxy:
+    silent(sandbox, 60)
+    async with behind(sandbox, tmp_path, code=SHORT) as proxy:
         async with proxy.post(ask(stream=True)) as response:
             await response.content.readany()
             started = time.monotonic()
@@ -292,12 +270,11 @@ async def test_a_stream_that_does_not_finish_is_cut_at_the_limit(sandbox: Sandbo
             assert await proxy.ended() == 1
         assert 0.9 < time.monotonic() - started < 2.5
         assert '"cutAnswers":1' in proxy.log.replace(" ", "")
-        quiet(proxy)
 
 
 async def test_a_second_signal_ends_at_once(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.p1.script.extend([{"fault": "silence_mid_text", "seconds": 60}])
-    async with await behind(sandbox, tmp_path) as proxy, proxy.post(ask(stream=True)) as response:
+    silent(sandbox, 60)
+    async with behind(sandbox, tmp_path) as proxy, proxy.post(ask(stream=True)) as response:
         await response.content.readany()
         proxy.signal(signal.SIGTERM)
         await asyncio.sleep(0.3)
@@ -305,52 +282,28 @@ async def test_a_second_signal_ends_at_once(sandbox: Sandbox, tmp_path: Path) ->
         assert await proxy.ended(2) == 143
 
 
-async def test_idle_connections_do_not_hold_up_the_end(sandbox: Sandbox, tmp_path: Path) -> None:
-    async with await behind(sandbox, tmp_path) as proxy:
-        _, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
-        async with proxy.client.get(f"{proxy.url}/healthz") as response:
-            assert response.status == 200
-        started = time.monotonic()
-        proxy.signal(signal.SIGTERM)
-        assert await proxy.ended() == 0
-        assert time.monotonic() - started < 3
-        writer.close()
+async def test_idle_connections_do_not_hold_up_the_end(sandbox: Sandbox, proxy: Proxy) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+    async with proxy.client.get(f"{proxy.url}/healthz") as response:
+        assert response.status == 200
+    started = time.monotonic()
+    proxy.signal(signal.SIGTERM)
+    assert await proxy.ended() == 0
+    assert time.monotonic() - started < 3
+    writer.close()
 
 
 # -- the sign-in
 
 
-async def test_twenty_requests_renew_an_expired_token_once(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.write_credentials(tmp_path / "config", lifetime_s=-60)
-    sandbox.p1.issuer.delay_s = 0.1
-    async with await behind(sandbox, tmp_path) as proxy:
-        answers = await asyncio.gather(*(send(proxy, ask(stream=n % 2 == 0)) for n in range(20)))
-        assert all(b'"type":"error"' not in answer for answer in answers)
-        assert sandbox.p1.issuer.refresh_requests == 1
-        quiet(proxy)
-
-
 async def test_two_processes_renew_an_expired_token_once(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.write_credentials(tmp_path / "config", lifetime_s=-60)
     sandbox.p1.issuer.delay_s = 0.2
-    async with await behind(sandbox, tmp_path) as first, await behind(sandbox, tmp_path) as second:
-        answers = await asyncio.gather(*(send(proxy, ask()) for proxy in (first, second) for _ in range(5)))
-        assert all(json.loads(answer)["type"] == "message" for answer in answers)
+    async with behind(sandbox, tmp_path) as first, behind(sandbox, tmp_path) as second:
+        asked = [(proxy, ask(stream=n % 2 == 0)) for proxy in (first, second) for n in range(10)]
+        answers = await asyncio.gather(*(send(*one) for one in asked))
+        assert all(b'"type":"error"' not in answer for answer in answers)
         assert sandbox.p1.issuer.refresh_requests == 1
-
-
-async def test_a_renewal_that_fails_for_now_loses_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
-    stored = sandbox.write_credentials(tmp_path / "config", lifetime_s=-60)
-    before = stored.read_bytes()
-    sandbox.p1.issuer.answer_with(500, "broken")
-    async with await behind(sandbox, tmp_path) as proxy:
-        async with proxy.post(ask()) as response:
-            assert response.status == 503
-        assert stored.read_bytes() == before
-        sandbox.p1.issuer.recover()
-        async with proxy.post(ask()) as response:
-            assert response.status == 200
-        quiet(proxy)
 
 
 # -- the log
@@ -360,9 +313,10 @@ async def test_the_log_knows_neither_prompts_nor_tokens(sandbox: Sandbox, tmp_pa
     stored = sandbox.write_credentials(tmp_path / "config")
     sandbox.p1.script.extend([{"fault": "server_error"}, {"fault": "forbidden"}, {"fault": "cut_text"}])
     tokens = json.loads(stored.read_text())
-    async with await behind(sandbox, tmp_path, PROXY_LOG_VERBOSE="1", PROXY_LOG_STDERR="1") as proxy:
-        for body in (ask(PROMPT), ask(PROMPT, stream=True), ask(PROMPT, stream=True), ask(PROMPT, model="nobody")):
-            await send(proxy, body, Authorization="Bearer caller-secret")
+    async with behind(sandbox, tmp_path, PROXY_LOG_VERBOSE="1", PROXY_LOG_STDERR="1") as proxy:
+        bodies = (ask(PROMPT), ask(PROMPT, stream=True), ask(PROMPT, stream=True), ask(PROMPT, model="nobody"))
+        for body, status in zip(bodies, (403, 200, 200, 400), strict=True):
+            await send(proxy, body, status, Authorization="Bearer caller-secret")
         sandbox.p1.revoke_access()
         await send(proxy, ask(PROMPT))
         renewed = json.loads(stored.read_text())
@@ -370,12 +324,8 @@ async def test_the_log_knows_neither_prompts_nor_tokens(sandbox: Sandbox, tmp_pa
         assert await proxy.ended() == 0
         written = "".join(path.read_text() for path in (tmp_path / "state").rglob("*") if path.is_file())
         said = written + proxy.out.decode() + proxy.err.decode()
-    for secret in (
-        PROMPT,
-        "caller-secret",
-        *(record[key] for record in (tokens, renewed) for key in ("access", "refresh")),
-    ):
-        assert secret not in said
+    secrets = [record[key] for record in (tokens, renewed) for key in ("access", "refresh")]
+    assert not [secret for secret in (PROMPT, "caller-secret", *secrets) if secret in said]
     records = [json.loads(line) for line in proxy.log.splitlines()]
     failures = [record["fields"] for record in records if record["msg"] == "request_failed"]
     assert [fields["status"] for fields in failures] == [403, 200, 400]
@@ -386,16 +336,13 @@ async def test_the_log_knows_neither_prompts_nor_tokens(sandbox: Sandbox, tmp_pa
         assert kept["response"]["json"]["type"] == "error" and kept["reqId"]
 
 
-async def test_a_small_body_that_unpacks_to_much_is_refused_and_holds_nobody_up(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+async def test_a_small_body_that_unpacks_to_much_is_refused_and_holds_nobody_up(sandbox: Sandbox, proxy: Proxy) -> None:
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     bomb = b"".join(packer.compress(bytes(1 << 20)) for _ in range(300)) + packer.flush()
-    async with await behind(sandbox, tmp_path) as proxy:
-        received = await proxy.raw(post(bomb, "Content-Encoding: gzip", "Connection: close"))
-        assert received.startswith(b"HTTP/1.1 413")
-        started = time.monotonic()
-        answer = await proxy.raw(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        assert answer.endswith(b'{"ok":true}')
-        assert time.monotonic() - started < 0.5
-        quiet(proxy)
+    received = await proxy.raw(post(bomb, "Content-Encoding: gzip", "Connection: close"))
+    assert received.startswith(b"HTTP/1.1 413")
+    started = time.monotonic()
+    answer = await proxy.raw(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    assert answer.endswith(b'{"ok":true}')
+    assert time.monotonic() - started < 0.5
+    quiet(proxy)

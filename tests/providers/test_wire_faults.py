@@ -6,7 +6,7 @@ from typing import Any
 
 import fault_rows
 import pytest
-from fault_rows import AGAIN, BUSY, CALL, CALLS, FINAL, Row
+from fault_rows import AGAIN, CALL, CALLS, FINAL, OVERLOADED, Row, rows
 from harness import Live, ask
 from outcomes import Broken, CallCut, Good, Outcome, Refused, is_broken, is_call_cut, is_good, is_refused
 from wires import TOOLS, WIRES, Wire
@@ -18,136 +18,117 @@ MIB = 1024 * 1024
 THOUGHT_AGAIN = Good(2, waits=(1.5,))
 OVERFLOW = Refused(413, "request_too_large", words="context window")
 NO_OBJECT = "not a JSON object"
+BILLING = Refused(402, "billing_error", headers=FINAL)
+INVALID = Refused(400, "invalid_request_error", headers=FINAL)
+FORBIDDEN = Refused(403, "permission_error", headers=FINAL)
+
+
+def limited(attempts: int = 1, headers: dict[str, str] = FINAL, words: str = "") -> Refused:
+    return Refused(429, "rate_limit_error", attempts, headers, words)
+
+
+def unsigned(words: str = "", attempts: int = 1) -> Refused:
+    return Refused(401, "authentication_error", attempts, FINAL, words)
+
 
 #: In front of every backend, and of every stream.
 COMMON: list[Row] = [
     *fault_rows.ANSWER,
     *fault_rows.OVER_HTTP,
-    ("rate_limit", {"seconds": 2}, Good(2, waits=(2.0,))),
-    ("rate_limit", {"seconds": None}, AGAIN),
-    ("rate_limit", {"seconds": 2, "times": 9}, Refused(429, "rate_limit_error", 4, {"Retry-After": "2"})),
-    ("rate_limit", {"seconds": 31}, Refused(429, "rate_limit_error", headers={"Retry-After": "31"})),
-    ("server_error", {"status": 503}, AGAIN),
-    ("payment_required", {}, Refused(402, "billing_error", headers=FINAL)),
-    ("context_http", {}, OVERFLOW),
+    *rows(Good(2, waits=(2.0,)), "rate_limit", {"seconds": 2}),
+    *rows(AGAIN, "rate_limit", {"seconds": None}),
+    *rows(limited(4, {"Retry-After": "2"}), "rate_limit", {"seconds": 2, "times": 9}),
+    *rows(limited(headers={"Retry-After": "31"}), "rate_limit", {"seconds": 31}),
+    *rows(AGAIN, "server_error", {"status": 503}),
+    *rows(BILLING, "payment_required"),
+    *rows(OVERFLOW, "context_http"),
     ("bad_request", {"status": 422, "message": "no"}, Refused(422, "invalid_request_error", headers=FINAL, words="no")),
-    ("cut_thinking", {}, THOUGHT_AGAIN),
-    ("end_without_terminal", {}, Broken(words="cut the answer")),
-    ("huge_frame", {"size": 20 * MIB}, Broken(words="8388608 bytes")),
-    ("huge_frame", {"after": "nothing"}, Refused(502, "api_error", words="8388608 bytes")),
-    ("empty", {}, Good(blocks=())),
-    ("empty", {"message": True}, Good(blocks=())),
-    ("error_event", {"times": 9}, Refused(529, "overloaded_error", 4, BUSY)),
-    ("error_event", {"after": "call"}, Broken(529, "overloaded_error", open="tool_use")),
-    ("error_event", {"after": "thinking"}, THOUGHT_AGAIN),
+    *rows(THOUGHT_AGAIN, "cut_thinking"),
+    *rows(Broken(words="cut the answer"), "end_without_terminal"),
+    *rows(Broken(words="8388608 bytes"), "huge_frame", {"size": 20 * MIB}),
+    *rows(Refused(502, "api_error", words="8388608 bytes"), "huge_frame", {"after": "nothing"}),
+    *rows(Good(blocks=()), "empty", {}, {"message": True}),
+    *rows(OVERLOADED, "error_event", {"times": 9}),
+    *rows(Broken(529, "overloaded_error", open="tool_use"), "error_event", {"after": "call"}),
+    *rows(THOUGHT_AGAIN, "error_event", {"after": "thinking"}),
 ]
 
 #: What chat completions and Messages have in common.
 CONVERTED: list[Row] = [
-    ("error_event", {"message": "prompt is too long"}, OVERFLOW),
-    ("interleaved", {}, CALLS),
-    ("no_arguments", {}, CALL),
-    ("bad_arguments", {"arguments": '{"a":'}, Broken(open="tool_use", words=NO_OBJECT)),
-    ("truncated_arguments", {}, CallCut()),
-    ("whole_arguments", {}, CALL),
-    ("incomplete", {}, Good(stop="max_tokens")),
-    ("incomplete", {"after": "call"}, CallCut()),
-    ("incomplete", {"reason": "content_filter"}, Good(stop="refusal")),
+    *rows(OVERFLOW, "error_event", {"message": "prompt is too long"}),
+    *rows(CALLS, "interleaved"),
+    *rows(CALL, "no_arguments whole_arguments"),
+    *rows(Broken(open="tool_use", words=NO_OBJECT), "bad_arguments", {"arguments": '{"a":'}),
+    *rows(CallCut(), "truncated_arguments"),
+    *rows(Good(stop="max_tokens"), "incomplete"),
+    *rows(CallCut(), "incomplete", {"after": "call"}),
+    *rows(Good(stop="refusal"), "incomplete", {"reason": "content_filter"}),
 ]
 
 CHAT: list[Row] = [
     *CONVERTED,
-    ("error_event", {"message": "boom", "kind": "x"}, Refused(502, "api_error", words="boom")),
-    ("arguments_before_name", {}, CALL),
-    ("index_restarts", {}, CALLS),
-    ("missing_index", {}, CALL),
-    ("missing_ids", {}, CALL),
-    ("missing_ids", {"empty": True}, CALL),
-    ("missing_names", {}, Broken(words="without a name")),
-    ("repeated_names", {}, CALL),
-    ("name_in_pieces", {}, CALL),
-    ("bad_arguments", {}, Broken(words=NO_OBJECT)),
-    ("arguments_at_end", {}, CALL),
-    ("whole_arguments", {"as_object": True}, CALL),
-    ("text_between", {}, Good(stop="tool_use", blocks=("text", "tool_use", "text", "tool_use", "text"))),
-    ("late_thought", {}, Good()),
-    *(("usage", {"where": where}, Good()) for where in ("missing", "own", "finish", "choice")),
-    ("no_finish", {}, Good()),
-    ("no_done", {}, Good()),
-    ("finish_reason", {}, Good()),
-    ("finish_reason", {"reason": "content_filter"}, Good(stop="refusal")),
-    ("finish_reason", {"reason": "eos_token"}, Good()),
-    ("several_choices", {}, Good()),
-    ("several_choices", {"index": 1}, Good()),
-    ("second_choice", {}, Good()),
-    ("explicit_nulls", {}, Good()),
+    *rows(Refused(502, "api_error", words="boom"), "error_event", {"message": "boom", "kind": "x"}),
+    *rows(CALL, "arguments_before_name missing_index missing_ids repeated_names name_in_pieces arguments_at_end"),
+    *rows(CALL, "missing_ids", {"empty": True}),
+    *rows(CALL, "whole_arguments", {"as_object": True}),
+    *rows(CALLS, "index_restarts"),
+    *rows(Broken(words="without a name"), "missing_names"),
+    *rows(Broken(words=NO_OBJECT), "bad_arguments"),
+    *rows(Good(stop="tool_use", blocks=("text", "tool_use", "text", "tool_use", "text")), "text_between"),
+    *rows(Good(), "late_thought no_finish no_done finish_reason several_choices second_choice explicit_nulls"),
+    *rows(Good(), "usage", *({"where": where} for where in ("missing", "own", "finish", "choice"))),
+    *rows(Good(stop="refusal"), "finish_reason", {"reason": "content_filter"}),
+    *rows(Good(), "finish_reason", {"reason": "eos_token"}),
+    *rows(Good(), "several_choices", {"index": 1}),
 ]
 
 P2: list[Row] = [
-    ("malformed_json", {}, Good()),
-    ("malformed_json", {"after": "nothing"}, Good()),
-    ("malformed_json", {"after": "call"}, CALL),
-    ("usage_limit", {}, Refused(429, "rate_limit_error", headers=FINAL)),
-    ("rate_limit", {"wrapped": True}, Good(2, waits=(1.0,))),
-    (
-        "rate_limit",
-        {"seconds": None, "times": 9},
-        Refused(429, "rate_limit_error", 4, {"Retry-After": "5"}),
-    ),
-    ("unauthorized", {}, Good(2)),
-    ("unauthorized", {"times": 9}, Refused(401, "authentication_error", 2, FINAL, "model-proxy auth login p2")),
-    ("bad_request", {}, Good(2)),
-    ("bad_request", {"times": 2}, Refused(400, "invalid_request_error", 2, FINAL)),
-    ("bad_request", {"message": "no"}, Refused(400, "invalid_request_error", headers=FINAL, words="no")),
+    *rows(Good(), "malformed_json", {}, {"after": "nothing"}),
+    *rows(CALL, "malformed_json", {"after": "call"}),
+    *rows(limited(), "usage_limit"),
+    *rows(Good(2, waits=(1.0,)), "rate_limit", {"wrapped": True}),
+    *rows(limited(4, {"Retry-After": "5"}), "rate_limit", {"seconds": None, "times": 9}),
+    *rows(Good(2), "unauthorized bad_request"),
+    *rows(unsigned("model-proxy auth login p2", 2), "unauthorized", {"times": 9}),
+    *rows(Refused(400, "invalid_request_error", 2, FINAL), "bad_request", {"times": 2}),
+    *rows(Refused(400, "invalid_request_error", headers=FINAL, words="no"), "bad_request", {"message": "no"}),
 ]
+
+IN_AN_HOUR = limited(1, {"Retry-After": "3600", **FINAL}, "available again in 1 h 0 min")
 
 P4: list[Row] = [
     *fault_rows.MALFORMED,
-    (
-        "usage_limit",
-        {},
-        Refused(
-            429, "rate_limit_error", headers={"Retry-After": "3600", **FINAL}, words="available again in 1 h 0 min"
-        ),
-    ),
-    ("unauthorized", {}, Refused(401, "authentication_error", headers=FINAL, words="PROXY_P4_API_KEY")),
-    ("bad_request", {}, Refused(400, "invalid_request_error", headers=FINAL, words="Console Go")),
-    ("forbidden", {"kind": "RegionError"}, Refused(403, "permission_error", headers=FINAL)),
-    ("gateway_error", {}, Refused(402, "billing_error", headers=FINAL)),
-    ("gateway_error", {"kind": "MonthlyLimitError"}, Refused(402, "billing_error", headers=FINAL)),
-    ("gateway_error", {"kind": "UserLimitError"}, Refused(402, "billing_error", headers=FINAL)),
-    ("gateway_error", {"kind": "AuthError"}, Refused(401, "authentication_error", headers=FINAL)),
-    ("gateway_error", {"kind": "ModelError"}, Refused(400, "invalid_request_error", headers=FINAL)),
-    ("gateway_error", {"kind": "EntitlementError"}, Refused(403, "permission_error", headers=FINAL)),
-    ("gateway_error", {"kind": "RateLimitError"}, AGAIN),
-    ("gateway_error", {"kind": "FreeUsageLimitError"}, Refused(429, "rate_limit_error", headers=FINAL)),
-    ("gateway_error", {"kind": "BlackUsageLimitError"}, Refused(429, "rate_limit_error", headers=FINAL)),
-    ("gateway_error", {"kind": "MissingSessionID"}, Refused(400, "invalid_request_error", headers=FINAL)),
-    ("client_closed", {}, Refused(499, "invalid_request_error", headers=FINAL)),
-    ("plain_error", {}, Refused(418, "invalid_request_error", headers=FINAL)),
-    ("plain_error", {"status": 500}, AGAIN),
-    ("cost_together", {}, Good()),
-    ("cost_later", {}, Good()),
-    ("no_cost", {}, Good()),
+    *rows(IN_AN_HOUR, "usage_limit"),
+    *rows(unsigned("PROXY_P4_API_KEY"), "unauthorized"),
+    *rows(Refused(400, "invalid_request_error", headers=FINAL, words="Console Go"), "bad_request"),
+    *rows(FORBIDDEN, "forbidden", {"kind": "RegionError"}),
+    *rows(BILLING, "gateway_error", {}, {"kind": "MonthlyLimitError"}, {"kind": "UserLimitError"}),
+    *rows(unsigned(), "gateway_error", {"kind": "AuthError"}),
+    *rows(INVALID, "gateway_error", {"kind": "ModelError"}, {"kind": "MissingSessionID"}),
+    *rows(FORBIDDEN, "gateway_error", {"kind": "EntitlementError"}),
+    *rows(AGAIN, "gateway_error", {"kind": "RateLimitError"}),
+    *rows(limited(), "gateway_error", {"kind": "FreeUsageLimitError"}, {"kind": "BlackUsageLimitError"}),
+    *rows(Refused(499, "invalid_request_error", headers=FINAL), "client_closed"),
+    *rows(Refused(418, "invalid_request_error", headers=FINAL), "plain_error"),
+    *rows(AGAIN, "plain_error", {"status": 500}),
+    *rows(Good(), "cost_together cost_later no_cost"),
 ]
 
 MESSAGES: list[Row] = [
     *CONVERTED,
-    ("bad_arguments", {}, Broken(open="tool_use", words=NO_OBJECT)),
-    ("incomplete", {"reason": "refusal"}, Good(stop="refusal")),
-    ("incomplete", {"reason": "length"}, Good(stop="max_tokens")),
-    ("incomplete", {"reason": "eos_token"}, Good()),
-    *(("usage", {"where": where}, Good()) for where in ("missing", "start", "delta")),
-    ("strange_block", {}, Good(blocks=("text", "future_block"))),
+    *rows(Broken(open="tool_use", words=NO_OBJECT), "bad_arguments"),
+    *rows(Good(stop="refusal"), "incomplete", {"reason": "refusal"}),
+    *rows(Good(stop="max_tokens"), "incomplete", {"reason": "length"}),
+    *rows(Good(), "incomplete", {"reason": "eos_token"}),
+    *rows(Good(), "usage", *({"where": where} for where in ("missing", "start", "delta"))),
+    *rows(Good(blocks=("text", "future_block")), "strange_block"),
 ]
 
 RESPONSES: list[Row] = [
     *fault_rows.RESPONSES,
-    ("failed", {"code": "context_length_exceeded"}, OVERFLOW),
-    ("incomplete", {"after": "call"}, CallCut()),
-    ("sealed_only_added", {}, Good()),
-    ("sealed_only_done", {}, Good()),
-    ("sealed_differs", {}, Good()),
+    *rows(OVERFLOW, "failed", {"code": "context_length_exceeded"}),
+    *rows(CallCut(), "incomplete", {"after": "call"}),
+    *rows(Good(), "sealed_only_added sealed_only_done sealed_differs"),
 ]
 
 TABLES: dict[str, list[Row]] = {

@@ -34,6 +34,23 @@ def shown(message: dict[str, Any]) -> list[dict[str, Any]]:
     return [block for block in message["content"] if block["type"] != "thinking"]
 
 
+def talk(*contents: Any) -> list[dict[str, Any]]:
+    """A conversation; the user begins."""
+    return [{"role": ("user", "assistant")[n % 2], "content": content} for n, content in enumerate(contents)]
+
+
+def result(call: dict[str, Any], content: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": call["id"], "content": content}
+
+
+async def round_trip(live: Live, prompt: str, **members: Any) -> tuple[dict[str, Any], str]:
+    """The message with the calls, and the last text once each call was answered with the name of its tool."""
+    first = await told(live, ask(prompt, **members))
+    results = [result(block, block["name"]) for block in first["content"] if block["type"] == "tool_use"]
+    second = await told(live, ask(talk(prompt, first["content"], results), **members))
+    return first, shown(second)[-1]["text"]
+
+
 @every_wire
 @both_forms
 async def test_a_plain_turn(live: Live, wire: Wire, stream: bool) -> None:
@@ -57,27 +74,39 @@ async def test_a_folded_answer_is_the_streamed_one(live: Live, wire: Wire) -> No
     assert messages[0] == messages[1]
 
 
+LS, READ = ("Bash", {"command": "ls -la"}), ("Read", {"file_path": "/tmp/a"})
+
+
 @every_wire
 @both_forms
-async def test_a_tool_turn_goes_round(live: Live, wire: Wire, stream: bool) -> None:
-    asked = {"model": wire.model, "tools": TOOLS, "stream": stream}
-    first = await told(live, ask("use Bash: ls -la", **asked))
-    [call] = shown(first)
-    assert (call["type"], call["name"], call["input"]) == ("tool_use", "Bash", {"command": "ls -la"})
-    assert first["stop_reason"] == "tool_use"
-    result = {"type": "tool_result", "tool_use_id": call["id"], "content": "total 0"}
-    history = [
-        {"role": "user", "content": "use Bash: ls -la"},
-        {"role": "assistant", "content": first["content"]},
-        {"role": "user", "content": [result]},
+@pytest.mark.parametrize(
+    ("prompt", "calls"), [("use Bash: ls -la", [LS]), ("use Bash: ls -la\nuse Read: /tmp/a", [LS, READ])]
+)
+async def test_a_tool_turn_goes_round(live: Live, wire: Wire, stream: bool, prompt: str, calls: list[Any]) -> None:
+    first, text = await round_trip(live, prompt, model=wire.model, tools=TOOLS, stream=stream)
+    assert [(block["type"], block["name"], block["input"]) for block in shown(first)] == [
+        ("tool_use", *call) for call in calls
     ]
-    second = await told(live, ask(history, **asked))
-    assert 'The tool Bash returned: "total 0"' in shown(second)[-1]["text"]
+    assert first["stop_reason"] == "tool_use"
+    assert all(f'The tool {name} returned: "{name}"' in text for name, _ in calls)
+
+
+@every_wire
+@both_forms
+async def test_a_thinking_turn_goes_round(live: Live, wire: Wire, stream: bool) -> None:
+    first, text = await round_trip(live, "use Bash: ls", model=wire.model, tools=TOOLS, stream=stream, **HIGH)
+    assert blocks_of(first) == ["thinking", "tool_use"] and 'returned: "Bash"' in text
+    thought = first["content"][0]
+    assert thought["thinking"] and thought["signature"]
+    if wire.kind == "chat":
+        [spoken] = [one for one in wire.sent(live)["messages"] if one["role"] == "assistant"]
+        assert spoken["reasoning_content"] == thought["thinking"]
 
 
 CALL = {"type": "tool_use", "id": "a", "name": "Bash", "input": {"command": "ls"}}
 OTHER = {**CALL, "id": "b"}
-RESULT = {"type": "tool_result", "tool_use_id": "a", "content": "x"}
+RESULT = result(CALL, "x")
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}
 
 
 @every_wire
@@ -86,10 +115,8 @@ RESULT = {"type": "tool_result", "tool_use_id": "a", "content": "x"}
 )
 async def test_a_call_without_a_result_ends_no_conversation(live: Live, wire: Wire, blocks: list[Any]) -> None:
     """An interrupted client leaves such calls in the middle and at the end."""
-    answer = [{"role": "user", "content": blocks}] if blocks else []
-    calls = {"role": "assistant", "content": [CALL, OTHER]}
-    more = {"role": "assistant", "content": [{**CALL, "id": "c"}, {**CALL, "id": "d"}]}
-    history = [{"role": "user", "content": "ls"}, calls, *answer, more]
+    history = talk("ls", [CALL, OTHER], blocks, [{**CALL, "id": "c"}, {**CALL, "id": "d"}])
+    history = [message for message in history if message["content"]]
     await told(live, ask(history, model=wire.model, tools=TOOLS))
     missing = 3 if RESULT in blocks else 4
     assert json.dumps(wire.sent(live)).count("[no tool result]") == missing
@@ -97,63 +124,16 @@ async def test_a_call_without_a_result_ends_no_conversation(live: Live, wire: Wi
 
 @every_wire
 @both_forms
-async def test_parallel_calls(live: Live, wire: Wire, stream: bool) -> None:
-    prompt = "use Bash: ls\nuse Read: /tmp/a"
-    message = await told(live, ask(prompt, model=wire.model, tools=TOOLS, stream=stream))
-    calls = shown(message)
-    assert [(call["name"], call["input"]) for call in calls] == [
-        ("Bash", {"command": "ls"}),
-        ("Read", {"file_path": "/tmp/a"}),
-    ]
-    results = [{"type": "tool_result", "tool_use_id": call["id"], "content": call["name"]} for call in calls]
-    history = [
-        {"role": "user", "content": prompt},
-        {"role": "assistant", "content": message["content"]},
-        {"role": "user", "content": results},
-    ]
-    text = shown(await told(live, ask(history, model=wire.model, tools=TOOLS, stream=stream)))[-1]["text"]
-    assert 'Bash returned: "Bash"' in text and 'Read returned: "Read"' in text
-
-
-@every_wire
-@both_forms
-async def test_a_thinking_turn_goes_round(live: Live, wire: Wire, stream: bool) -> None:
-    asked = {"model": wire.model, "tools": TOOLS, "stream": stream, **HIGH}
-    first = await told(live, ask("use Bash: ls", **asked))
-    assert blocks_of(first) == ["thinking", "tool_use"]
-    thought, call = first["content"]
-    assert thought["thinking"] and thought["signature"]
-    history = [
-        {"role": "user", "content": "use Bash: ls"},
-        {"role": "assistant", "content": first["content"]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call["id"], "content": "ok"}]},
-    ]
-    assert "ok" in shown(await told(live, ask(history, **asked)))[-1]["text"]
-    if wire.kind == "chat":
-        [spoken] = [one for one in wire.sent(live)["messages"] if one["role"] == "assistant"]
-        assert spoken["reasoning_content"] == thought["thinking"]
-
-
-@every_wire
-@both_forms
 async def test_an_image_is_seen(live: Live, wire: Wire, stream: bool) -> None:
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}
-    content = [{"type": "text", "text": "what is this?"}, image]
-    message = await told(live, ask([{"role": "user", "content": content}], model=wire.model, stream=stream))
+    content = [{"type": "text", "text": "what is this?"}, IMAGE]
+    message = await told(live, ask(talk(content), model=wire.model, stream=stream))
     assert "1 image (1 image/png)" in shown(message)[-1]["text"]
 
 
 @every_wire
 async def test_an_image_in_a_tool_result_is_seen(live: Live, wire: Wire) -> None:
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}
-    history: list[dict[str, Any]] = [
-        {"role": "user", "content": "use Read: /a.png"},
-        {
-            "role": "assistant",
-            "content": [{"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"file_path": "/a.png"}}],
-        },
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": [image]}]},
-    ]
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"file_path": "/a.png"}}
+    history = talk("use Read: /a.png", [call], [result(call, [IMAGE])])
     message = await told(live, ask(history, model=wire.model, tools=TOOLS))
     assert "image/png" in shown(message)[-1]["text"]
 
@@ -165,8 +145,8 @@ async def test_usage_is_that_of_the_upstream(live: Live, wire: Wire, stream: boo
     body = ask("x" * 8000, model=wire.model, stream=stream)
     first, second = [(await told(live, body, **SESSION))["usage"] for _ in range(2)]
     assert first["output_tokens"] == second["output_tokens"] > 0
-    total = first["input_tokens"] + first["cache_read_input_tokens"] + first["cache_creation_input_tokens"]
-    again = second["input_tokens"] + second["cache_read_input_tokens"] + second["cache_creation_input_tokens"]
+    kinds_of_input = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    total, again = (sum(usage[kind] for kind in kinds_of_input) for usage in (first, second))
     assert total == again >= 1000
     assert first["cache_read_input_tokens"] == 0 and second["cache_read_input_tokens"] >= 1000
 
@@ -234,22 +214,23 @@ async def test_no_secret_and_no_content_reaches_the_log(live: Live, wire: Wire) 
     assert not [secret for secret in secrets if isinstance(secret, str) and len(secret) > 8 and secret in log]
 
 
-@p4_wires
-@pytest.mark.parametrize("stream", [True, False])
-async def test_a_missing_key_is_told_without_asking_anybody(
+#: How nobody is signed in, and what is told.
+NOBODY: dict[str, tuple[dict[str, Any], str]] = {
+    "p2": ({"signed_in": False}, "auth login p2"),
+    "p4": ({"p4_api_key": None}, "PROXY_P4_API_KEY"),
+}
+
+
+@every_wire
+@both_forms
+async def test_a_missing_credential_is_told_without_asking_anybody(
     sandbox: Sandbox, tmp_path: Path, wire: Wire, stream: bool
 ) -> None:
-    async with Live(sandbox, tmp_path, p4_api_key=None) as live:
+    options, words = NOBODY[wire.label]
+    async with Live(sandbox, tmp_path, **options) as live:
         answer = await live.post(ask(model=wire.model, stream=stream))
     assert (answer.status, answer.error["type"]) == (401, "authentication_error")
-    assert "PROXY_P4_API_KEY" in answer.error["message"] and sandbox.p4.total_requests == 0
-
-
-async def test_a_missing_sign_in_to_p2_is_told_without_asking_anybody(sandbox: Sandbox, tmp_path: Path) -> None:
-    async with Live(sandbox, tmp_path, signed_in=False) as live:
-        answer = await live.stream(ask(model="kimi-k2.6"))
-    assert answer.status == 401 and "auth login p2" in answer.error["message"]
-    assert sandbox.p2.total_requests == 0
+    assert words in answer.error["message"] and wire.sandbox(live).total_requests == 0
 
 
 async def test_a_refused_token_of_p2_is_renewed_once(live: Live) -> None:
@@ -286,11 +267,7 @@ async def test_thoughts_of_other_services_are_left_out_where_they_are_refused(li
     foreign = (await told(live, ask(model="kimi-k2.6")))["content"][0]
     sealed = (await told(live, ask(**HIGH)))["content"][0]
     assert foreign["type"] == sealed["type"] == "thinking"
-    history: list[dict[str, Any]] = [
-        {"role": "user", "content": "hello"},
-        {"role": "assistant", "content": [foreign, sealed, {"type": "text", "text": "Hi."}]},
-        {"role": "user", "content": "go on"},
-    ]
+    history = talk("hello", [foreign, sealed, {"type": "text", "text": "Hi."}], "go on")
     assert shown(await told(live, ask(history, model="qwen3.8-max")))
     assert live.sandbox.p4.total_requests == 2 and not live.sleeps
     bodies = [[block["type"] for block in seen.body["messages"][1]["content"]] for seen in live.sandbox.p4.requests]
@@ -300,11 +277,8 @@ async def test_thoughts_of_other_services_are_left_out_where_they_are_refused(li
 async def test_a_signature_that_nobody_can_mend_is_told(live: Live) -> None:
     live.sandbox.p4.options.check_signatures = True
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "other"}
-    history: list[dict[str, Any]] = [
-        {"role": "assistant", "content": [thought, {"type": "text", "text": "Hi."}]},
-        {"role": "user", "content": "go on"},
-    ]
-    answer = await live.stream(ask([{"role": "user", "content": "a"}, *history], model="qwen3.8-max"))
+    history = talk("a", [thought, {"type": "text", "text": "Hi."}], "go on")
+    answer = await live.stream(ask(history, model="qwen3.8-max"))
     assert answer.status == 400 and "signature" in answer.error["message"]
     assert live.sandbox.p4.total_requests == 1
 

@@ -67,21 +67,20 @@ class Reply:
     @property
     def calls(self) -> list[tuple[str, Any]]:
         """Name and arguments of each, put together as a client does."""
-        blocks = [(block["name"], block["input"]) for block in self.blocks if block["type"] == "tool_use"]
-        items = [(item["name"], json.loads(item["arguments"])) for item in self.items if "arguments" in item]
         slots: dict[int, list[str]] = {}
         for fragment in self.fragments:
             slot = slots.setdefault(fragment["index"], ["", ""])
             slot[0] += fragment["function"].get("name", "")
             slot[1] += fragment["function"].get("arguments", "")
-        return [*blocks, *items, *((name, json.loads(arguments)) for name, arguments in slots.values())]
+        items = [(item["name"], item["arguments"]) for item in self.items if "arguments" in item]
+        blocks = [(block["name"], block["input"]) for block in self.blocks if block["type"] == "tool_use"]
+        return [*blocks, *((name, json.loads(arguments)) for name, arguments in (*items, *slots.values()))]
 
     @property
     def ids(self) -> list[str]:
         """Those of the calls."""
-        blocks = [block["id"] for block in self.blocks if block["type"] == "tool_use"]
         items = [item["call_id"] for item in self.items if "call_id" in item]
-        return [*blocks, *items, *(fragment["id"] for fragment in self.fragments if "id" in fragment)]
+        return [*items, *(one["id"] for one in (*self.blocks, *self.fragments) if "id" in one)]
 
     @property
     def ended(self) -> bool:
@@ -127,18 +126,14 @@ class Reply:
     @property
     def blocks(self) -> list[dict[str, Any]]:
         """The content blocks, put together as a client does."""
-        blocks: dict[int, dict[str, Any]] = {}
+        blocks = {event["index"]: dict(event["content_block"]) for event in self.of("content_block_start")}
         inputs: dict[int, str] = {}
-        for event in self.events:
-            if event.get("type") == "content_block_start":
-                blocks[event["index"]] = dict(event["content_block"])
-            elif event.get("type") == "content_block_delta":
-                delta, block = event["delta"], blocks.get(event["index"], {})
-                for name in ("text", "thinking", "signature"):
-                    if name in delta:
-                        block[name] = block[name] + delta[name]
-                if "partial_json" in delta:
-                    inputs[event["index"]] = inputs.get(event["index"], "") + delta["partial_json"]
+        for event in self.of("content_block_delta"):
+            delta, index = event["delta"], event["index"]
+            for name in {"text", "thinking", "signature"} & delta.keys():
+                blocks[index][name] += delta[name]
+            if "partial_json" in delta:
+                inputs[index] = inputs.get(index, "") + delta["partial_json"]
         for index, text in inputs.items():
             blocks[index]["input"] = json.loads(text)
         return list(blocks.values())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness import Answer, Fake, Live, ask, said, until, use, with_live
+from openai_live import BOTH, P1, P2, body_for
 
+from proxy.observe.lifecycle import Abandoned
 from proxy.providers.upstream.tokenizer import TokenizerLimits
 from proxy.sandbox import Sandbox
 from proxy.server.state import STATE
@@ -112,21 +113,36 @@ async def test_every_way_out_gives_everything_back(live: Live, body: Any) -> Non
     await until(lambda: held(live) == (0, 0))
 
 
-@pytest.mark.parametrize("handler_cancellation", [True, False])
+#: route, model, what the upstream does when its clients leave, and whether the runner cancels handlers then
+LEAVING = [
+    *(("/v1/messages", P1, fault, False) for fault in ("silence_before_head", "silence_mid_text")),
+    *(("/v1/messages", P1, "silence_after_created", cancels) for cancels in (True, False)),
+    *((path, model, "silence_mid_text", True) for path in BOTH for model in (P1, P2)),
+]
+
+
+@pytest.mark.parametrize(("path", "model", "fault", "cancels"), LEAVING)
 @pytest.mark.parametrize("stream", [True, False])
-async def test_clients_that_leave_give_everything_back(
-    sandbox: Sandbox, tmp_path: Path, handler_cancellation: bool, stream: bool
+async def test_clients_that_leave_release_the_upstream_within_a_second_and_give_everything_back(
+    sandbox: Sandbox, tmp_path: Path, path: str, model: str, fault: str, cancels: bool, stream: bool
 ) -> None:
-    sandbox.p1.script.extend([{"fault": "silence_after_created", "seconds": None, "times": 5}])
-    async with Live(sandbox, tmp_path, handler_cancellation=handler_cancellation) as live:
-        async with AsyncExitStack() as stack:
-            tasks = [asyncio.ensure_future(stack.enter_async_context(live.open(ask(stream=stream)))) for _ in range(5)]
-            await until(lambda: sandbox.p1.active == 5)
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
-        await sandbox.p1.idle(1.0)
+    upstream: Any = sandbox.p1 if model == P1 else sandbox.p2
+    upstream.script.extend([{"fault": fault, "seconds": None, "times": 5}])
+    body = {**(ask(model=model) if path == "/v1/messages" else body_for(path, model=model)), "stream": stream}
+    settings: dict[str, Any] = {"mount": "/models/ai", "handler_cancellation": cancels, "openai_routes": True}
+    async with Live(sandbox, tmp_path, **settings) as live:
+        tasks = [asyncio.ensure_future(live.post(body, path)) for _ in range(5)]
+        await until(lambda: upstream.active == 5)
+        await asyncio.sleep(0.05)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        await upstream.idle(1.0)
         await until(lambda: held(live) == (0, 0), 1.0)
+        for told in live.watcher.told.values():
+            assert [type(event) for event in told].count(Abandoned) == 1 and isinstance(told[-1], Abandoned)
+        left = [fields["message"].endswith("the client left") for fields in live.notes.all("request_failed")]
+        assert left == [True] * 5
 
 
 @pytest.mark.parametrize("counting", [True, False], ids=["count", "message"])

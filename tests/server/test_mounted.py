@@ -59,20 +59,6 @@ async def test_the_application_around_keeps_its_own_paths(mounted: Live) -> None
     assert answer.status == 404 and answer.raw == b"404: Not Found"
 
 
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("fault", ["silence_before_head", "silence_after_created", "silence_mid_text"])
-async def test_a_client_that_leaves_releases_the_upstream_within_a_second(
-    mounted: Live, fault: str, stream: bool
-) -> None:
-    mounted.sandbox.p1.script.extend([{"fault": fault, "seconds": None}])
-    task = asyncio.ensure_future(mounted.post(ask(stream=stream)))
-    await until(lambda: mounted.sandbox.p1.active)
-    await asyncio.sleep(0.05)
-    task.cancel()
-    await mounted.sandbox.p1.idle(1.0)
-    await until(lambda: isinstance(mounted.watcher.last[-1], Abandoned))
-
-
 async def test_a_client_that_leaves_during_a_wait_ends_the_retries(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.p1.script.extend([{"fault": "rate_limit", "times": None}])
     waits: list[float] = []

@@ -59,35 +59,28 @@ def sequence(live: Live) -> int | None:
 
 NAMES = {
     "p1": ("gpt-5.6-luna", "gpt-5.6-luna[1m]", "gpt-5.6-luna[1M]", "claude-opus-5", "claude-opus-5[1m]"),
-    "p2": ("kimi-k2.6",),
+    "p2": ("kimi-k2.6", "kimi-k3", "k3"),
     "p3": ("grok-4.5",),
-    "p4": ("opencode-go/grok-4.5",),
+    "p4": (
+        *("opencode-go/kimi-k2.6", "opencode-go/kimi-k3", "glm-5.2", "opencode-go/glm-5.2", "minimax-m3"),
+        *("opencode-go/gpt-5.6-luna", "opencode-go/grok-4.5"),
+    ),
     "p5": ("cursor:gpt-5.5", "cursor-plan:x", "composer-2.5-fast"),
     "400": (
         *("gpt-5.6-luna[1m][1m]", "[1m]", "", "gpt-5.6-luna ", "GPT-5.6-luna", "gpt-5.6", "claude-opus-9", "cursor:"),
+        "opencode-go/nobody",
     ),
 }
 
 
-@pytest.mark.parametrize(("label", "model"), [(label, model) for label, models in NAMES.items() for model in models])
-async def test_a_name_leads_to_its_provider(routed: Live, model: str, label: str) -> None:
-    assert await served_by(routed, model) == label
-
-
-@pytest.mark.parametrize(
-    ("label", "models"),
-    [
-        ("p1", ("gpt-5.6-luna",)),
-        ("p2", ("kimi-k2.6", "kimi-k3", "k3")),
-        ("p4", ("opencode-go/kimi-k2.6", "opencode-go/kimi-k3", "glm-5.2", "opencode-go/glm-5.2", "minimax-m3")),
-        ("p4", ("opencode-go/gpt-5.6-luna", "opencode-go/grok-4.5")),
-        ("400", ("opencode-go/nobody",)),
-    ],
-)
-async def test_real_providers_answer_to_their_names(live: Live, label: str, models: tuple[str, ...]) -> None:
-    for model in models:
-        assert await served_by(live, model) == label
-    assert label != "400" or live.sandbox.p4.total_requests == 0
+@pytest.mark.parametrize("label", NAMES)
+async def test_a_name_leads_to_its_provider(live: Live, label: str) -> None:
+    """To the real one where there is one."""
+    for missing in ("p3", "p5"):
+        use(live, Fake(missing))
+    for model in NAMES[label]:
+        assert await served_by(live, model) == label, model
+    assert label != "400" or live.upstream == live.sandbox.p4.total_requests == 0
 
 
 async def test_the_list_has_qualified_and_bare_names(live: Live) -> None:
@@ -122,24 +115,17 @@ async def asks(live: Live, *steps: tuple[str, str | None, str]) -> None:
         assert await served_by(live, model, session) == label, (model, session)
 
 
-async def test_background_requests_follow_their_session(routed: Live, clock: Clock) -> None:
-    await asks(routed, ("haiku", "s", "p1"), ("kimi-k2.6", "s", "p2"), ("haiku", "s", "p2"), ("haiku", "other", "p1"))
-    await asks(routed, ("grok-4.5", "s", "p3"), ("haiku", "s", "p2"))
-    assert sequence(routed) == 5
-    clock.now += 31 * 60
-    await asks(routed, ("haiku", "s", "p1"))
-    assert sequence(routed) == 1
-
-
-async def test_an_alias_follows_its_session_to_p2_and_back(live: Live) -> None:
+async def test_background_requests_follow_their_session(live: Live, clock: Clock) -> None:
+    use(live, Fake("p3"))
     await asks(live, ("haiku", "s", "p1"), ("kimi-k2.6", "s", "p2"), ("haiku", "s", "p2"), ("haiku", "other", "p1"))
-    await asks(live, ("haiku", None, "p1"), ("gpt-5.5", "s", "p1"), ("haiku", "s", "p1"))
-    await asks(live, ("glm-5.2", "s", "p4"), ("haiku", "s", "p1"))
-
-
-async def test_without_a_session_there_is_no_affinity(routed: Live) -> None:
-    await asks(routed, ("kimi-k2.6", None, "p2"), ("haiku", None, "p1"))
-    assert sequence(routed) is None
+    await asks(live, ("grok-4.5", "s", "p3"), ("haiku", "s", "p2"))
+    assert sequence(live) == 5
+    await asks(live, ("gpt-5.5", "s", "p1"), ("haiku", "s", "p1"), ("glm-5.2", "s", "p4"), ("haiku", "s", "p1"))
+    await asks(live, ("kimi-k2.6", "s", "p2"), ("haiku", "s", "p2"), ("kimi-k2.6", None, "p2"), ("haiku", None, "p1"))
+    assert sequence(live) is None
+    clock.now += 31 * 60
+    await asks(live, ("haiku", "s", "p1"))
+    assert sequence(live) == 1
 
 
 async def test_a_session_of_the_body_counts_like_one_of_the_headers(routed: Live) -> None:
@@ -196,45 +182,32 @@ async def test_who_asks_is_told_by_headers(
     assert (provider.calls[-1].session, provider.calls[-1].owner) == (session, owner)
 
 
-async def test_a_count_and_a_classifier_have_no_identity(routed: Live) -> None:
-    provider = use(routed, Fake("p1"))
-    headers = {"x-claude-code-session-id": "a"}
-    await routed.post(ask(), "/v1/messages/count_tokens", headers=headers)
-    await routed.post(ask(system=REVIEW), headers=headers)
-    assert [(call.session, call.owner) for call in provider.calls] == [("a", None), ("a", None)]
-
-
 # -- the safety classifier
 
 
-@pytest.mark.parametrize(
-    ("members", "model"),
-    [
-        ({"system": [{"type": "text", "text": "x"}, {"type": "text", "text": MARKER + " More."}]}, "gpt-5.6-luna"),
-        ({"system": REVIEW, "tools": []}, "gpt-5.6-luna"),
-        ({"system": REVIEW, "stream": True}, "gpt-5.5"),
-        ({"system": REVIEW, "tools": [{"name": "Bash"}]}, "gpt-5.5"),
-        ({"system": [{"type": "text", "text": " " + MARKER}]}, "gpt-5.5"),
-        ({"system": MARKER}, "gpt-5.5"),
-        ({}, "gpt-5.5"),
-    ],
-)
-async def test_the_classifier_is_sent_to_a_small_model(routed: Live, members: dict[str, Any], model: str) -> None:
+@pytest.mark.parametrize("count", [True, False], ids=["count", "message"])
+@pytest.mark.parametrize(("system", "recognised"), [(REVIEW, True), (MARKER, False)], ids=["review", "text"])
+async def test_the_classifier_is_sent_to_a_small_model_and_like_a_count_has_no_identity(
+    routed: Live, system: Any, recognised: bool, count: bool
+) -> None:
     provider = use(routed, Fake("p1"))
-    await routed.post(ask(**members))
-    assert provider.calls[-1].target.model == model
-    assert provider.calls[-1].auto_review == (model != "gpt-5.5")
+    path = "/v1/messages/count_tokens" if count else "/v1/messages"
+    await routed.post(ask(system=system), path, {"x-claude-code-session-id": "a"})
+    [call] = provider.calls
+    assert call.auto_review is (recognised and not count)
+    assert call.target.model == ("gpt-5.6-luna" if call.auto_review else "gpt-5.5")
+    assert (call.session, call.owner) == ("a", None if count or recognised else Owner("a"))
 
 
-async def test_the_classifier_stays_with_other_providers(routed: Live) -> None:
-    assert await served_by(routed, "kimi-k2.6", system=REVIEW) == "p2"
-
-
-async def test_the_classifier_does_not_follow_its_session(live: Live) -> None:
-    """It is asked of the model that the client names."""
-    assert await served_by(live, "kimi-k2.6", "s") == "p2"
+async def test_the_classifier_is_asked_of_the_provider_that_the_client_names(live: Live) -> None:
+    """It counts in its session and leaves its affinity."""
+    for session in (None, "s"):
+        assert await served_by(live, "kimi-k2.6", session, system=REVIEW) == "p2"
     assert await served_by(live, "gpt-5.5", "s", system=REVIEW, max_tokens=64) == "p1"
-    assert live.sandbox.p2.total_requests == 1 and live.sandbox.p1.requests[-1].body["model"] == "gpt-5.6-luna"
+    assert live.sandbox.p2.total_requests == 2 and live.sandbox.p1.requests[-1].body["model"] == "gpt-5.6-luna"
+    await asks(live, ("kimi-k2.6", "s", "p2"))
+    assert await served_by(live, "gpt-5.5", "s", system=REVIEW) == "p1" and sequence(live) == 4
+    await asks(live, ("haiku", "s", "p2"))
 
 
 @with_live(auto_review_model="grok-4.5[1m]")
@@ -245,19 +218,6 @@ async def test_the_classifier_can_be_sent_anywhere(live: Live) -> None:
     assert live.notes.all("auto-review route selected")[0]["overrideModel"] == "grok-4.5"
     live.config = replace(live.config, auto_review_model="nobody")
     assert await served_by(live, "gpt-5.5", system=REVIEW) == "400"
-
-
-async def test_the_classifier_counts_in_its_session_and_leaves_its_affinity(routed: Live) -> None:
-    await served_by(routed, "kimi-k2.6", "s")
-    assert await served_by(routed, "gpt-5.5", "s", system=REVIEW) == "p1"
-    assert sequence(routed) == 2
-    assert await served_by(routed, "haiku", "s") == "p2"
-
-
-async def test_a_count_is_never_taken_for_the_classifier(routed: Live) -> None:
-    provider = use(routed, Fake("p1"))
-    await routed.post(ask(system=REVIEW), "/v1/messages/count_tokens")
-    assert provider.calls[-1].target.model == "gpt-5.5"
 
 
 # -- without asking anybody

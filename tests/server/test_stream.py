@@ -13,10 +13,12 @@ import aiohttp
 import pytest
 from aiohttp import web
 from checks import check_message_stream
+from events import closed, delta, opened
 from harness import (
     Fake,
     Live,
     ask,
+    configured,
     kinds,
     parse_events,
     played,
@@ -35,27 +37,12 @@ from proxy.sandbox import Sandbox
 from proxy.server.renderers import MessagesRenderer
 
 Batch = list[dict[str, Any]]
-START = whole_message("gpt-5.5", "fine")[0]
-OPEN: dict[str, dict[str, Any]] = {
-    "text": {"type": "text", "text": ""},
-    "thinking": {"type": "thinking", "thinking": "", "signature": ""},
-    "tool_use": {"type": "tool_use", "id": "t", "name": "Bash", "input": {}},
-}
 
 
-def opened(kind: str = "text") -> dict[str, Any]:
-    return {"type": "content_block_start", "index": 0, "content_block": OPEN[kind]}
-
-
-def stopped() -> dict[str, Any]:
-    return {"type": "content_block_stop", "index": 0}
-
-
-def word(text: str) -> dict[str, Any]:
-    return {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
-
-
-END: Batch = whole_message("gpt-5.5", "fine")[-2:]
+START, *_, REASON, STOP = whole_message("gpt-5.5", "fine")
+END: Batch = [REASON, STOP]
+PART: Batch = [START, opened(), delta("partial")]
+BLOCK: Batch = [*PART, closed()]
 
 
 @pytest.fixture
@@ -85,8 +72,13 @@ BROKEN = UpstreamError("it broke", kind="transient", retry_after=2)
 # -- before the first content
 
 
-async def test_framing_waits_for_content_so_that_a_failure_keeps_its_status(live: Live) -> None:
-    serve(live, [START], [{"type": "ping"}], 0.02, BROKEN)
+@pytest.mark.parametrize(("grace_ms", "steps"), [(4000, ([START], [{"type": "ping"}], 0.02)), (0, (0.1,))])
+async def test_framing_waits_for_content_so_that_a_failure_keeps_its_status(
+    live: Live, grace_ms: int, steps: tuple[Any, ...]
+) -> None:
+    """After the grace it waits for the provider to begin."""
+    live.config = configured(live.config, stream_grace_ms=grace_ms)
+    serve(live, *steps, BROKEN)
     answer = await live.stream(ask())
     assert answer.status == 529 and answer.error == {"type": "overloaded_error", "message": "it broke"}
     assert answer.headers["Retry-After"] == "2"
@@ -95,7 +87,7 @@ async def test_framing_waits_for_content_so_that_a_failure_keeps_its_status(live
 @with_live(stream_grace_ms=30, tuning=(watch_often(),))
 async def test_after_the_grace_the_stream_begins_with_a_ping(live: Live) -> None:
     more = asyncio.Event()
-    serve(live, [START], more, [opened()], [word("fine"), stopped(), *END])
+    serve(live, [START], more, [opened()], [delta("fine"), closed(), *END])
     async with live.open(ask(stream=True)) as response:
         stream = events_of(response)
         assert kinds([await anext(stream), await anext(stream)]) == ["message_start", "ping"]
@@ -117,39 +109,24 @@ async def test_after_the_grace_a_failure_is_an_event(live: Live) -> None:
     assert isinstance(live.watcher.last[-1], Failed) and live.watcher.last[-1].status == 200
 
 
-@with_live(stream_grace_ms=0, tuning=(watch_often(),))
-async def test_nothing_is_said_before_the_provider_began(live: Live) -> None:
-    serve(live, 0.1, BROKEN)
-    assert (await live.stream(ask())).status == 529
-
-
 # -- silence
 
 
 @with_live(tuning=(watch_often(keepalive=0.03),))
 @pytest.mark.parametrize(
-    ("kind", "delta", "member"),
-    [
-        ("text", "text_delta", "text"),
-        ("thinking", "thinking_delta", "thinking"),
-        ("tool_use", "input_json_delta", "partial_json"),
-    ],
+    ("kind", "filler"),
+    [("text", "text_delta"), ("thinking", "thinking_delta"), ("tool_use", "input_json_delta")],
 )
-async def test_a_silence_inside_a_block_is_filled_with_empty_deltas(
-    live: Live, kind: str, delta: str, member: str
-) -> None:
-    serve(live, [START, opened(kind)], 0.2, [stopped(), *END])
+async def test_a_silence_inside_a_block_is_filled_with_empty_deltas(live: Live, kind: str, filler: str) -> None:
+    serve(live, [START, opened(kind)], 0.2, [closed(), *END])
     events = (await live.stream(ask())).events
     check_message_stream(events)
-    deltas = [event for event in events if event["type"] == "content_block_delta"]
-    assert len(deltas) >= 2
-    assert all(event["delta"] == {"type": delta, member: ""} and event["index"] == 0 for event in deltas)
-    assert "ping" not in kinds(events)
+    assert events[2:-3] == [delta("", filler)] * (len(events) - 5) and len(events) >= 7
 
 
 @with_live(tuning=(watch_often(keepalive=0.03, no_pings=0.12),))
 async def test_a_silence_between_blocks_is_filled_with_pings_and_later_with_what_old_clients_count(live: Live) -> None:
-    serve(live, [START, opened(), word("a"), stopped()], 0.4, [*END])
+    serve(live, BLOCK, 0.4, [*END])
     events = (await live.stream(ask())).events
     check_message_stream(events)
     quiet = events[4:-2]
@@ -161,7 +138,7 @@ async def test_a_silence_between_blocks_is_filled_with_pings_and_later_with_what
 
 @with_live(tuning=(watch_often(keepalive=0.1),))
 async def test_words_that_come_fast_need_no_pings(live: Live) -> None:
-    serve(live, [START, opened()], *[[word("a")], 0.02] * 10, [stopped(), *END])
+    serve(live, [START, opened()], *[[delta("a")], 0.02] * 10, [closed(), *END])
     assert "ping" not in kinds((await live.stream(ask())).events)
 
 
@@ -170,9 +147,9 @@ async def test_nothing_is_written_behind_the_end_while_a_slow_reader_takes_it(sa
     moved = asyncio.Event()
 
     async def answer(call: Any) -> AsyncGenerator[Batch, None]:
-        yield [START, opened(), word("x" * 100_000)]  # waits until most of it is taken
+        yield [START, opened(), delta("x" * 100_000)]  # waits until most of it is taken
         moved.set()
-        yield [word("y" * 60_000), stopped(), *END]  # does not wait, but fills the buffer
+        yield [delta("y" * 60_000), closed(), *END]  # does not wait, but fills the buffer
 
     async def little_room(request: web.Request, response: web.StreamResponse) -> None:
         transport = request.transport
@@ -212,7 +189,7 @@ async def slow_client(live: Live) -> tuple[asyncio.StreamReader, asyncio.StreamW
 
 @with_live(tuning=(watch_often(stall=0.1),))
 async def test_a_reader_that_takes_nothing_for_long_is_gone(live: Live) -> None:
-    provider = serve(live, [START, opened()], *[[word("x" * 100_000)]] * 200, [stopped(), *END])
+    provider = serve(live, [START, opened()], *[[delta("x" * 100_000)]] * 200, [closed(), *END])
     _, writer = await slow_client(live)
     await until(lambda: provider.closed, 3)
     await until(lambda: isinstance(live.watcher.last[-1], Abandoned))
@@ -233,10 +210,7 @@ async def test_a_bug_while_a_silence_is_filled_is_an_error_and_no_client_that_le
     live: Live, monkeypatch: pytest.MonkeyPatch, kind: type[Exception], begun: bool
 ) -> None:
     monkeypatch.setattr(MessagesRenderer, "keepalive" if begun else "encode", breaks(kind("the secret prompt")))
-    if begun:
-        provider = serve(live, [START, opened(), word("a")], asyncio.Event())
-    else:
-        provider = serve(live, [START], asyncio.Event())
+    provider = serve(live, PART if begun else [START], asyncio.Event())
     answer = await live.stream(ask())
     error = answer.events[-1]["error"] if begun else answer.error
     assert answer.status == (200 if begun else 500) and error["type"] == "api_error"
@@ -251,7 +225,7 @@ async def test_a_bug_while_a_silence_is_filled_is_an_error_and_no_client_that_le
 async def test_a_bug_in_the_error_event_too_breaks_the_stream_off(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MessagesRenderer, "keepalive", breaks(KeyError("keepalive")))
     monkeypatch.setattr(MessagesRenderer, "failure", breaks(ValueError("failure")))
-    serve(live, [START, opened(), word("a")], asyncio.Event())
+    serve(live, PART, asyncio.Event())
     with pytest.raises(aiohttp.ClientPayloadError):
         await live.stream(ask())
     assert [note["error"] for note in live.notes.all("internal_error")] == ["KeyError", "ValueError"]
@@ -261,44 +235,47 @@ async def test_a_bug_in_the_error_event_too_breaks_the_stream_off(live: Live, mo
 # -- ends
 
 
-async def test_a_failure_after_content_is_the_last_event(live: Live) -> None:
-    serve(live, [START, opened(), word("partial")], [stopped()], BROKEN)
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (BROKEN, ("overloaded_error", "it broke")),
+        (UpstreamError("too much", kind="context"), ("invalid_request_error", "prompt is too long: too much")),
+    ],
+    ids=["overloaded", "context"],
+)
+async def test_a_failure_after_content_is_the_last_event(live: Live, error: Exception, told: tuple[str, str]) -> None:
+    serve(live, PART, [closed()], error)
     answer = await live.stream(ask())
     assert answer.status == 200
     check_message_stream(answer.events)
-    assert answer.events[-1] == {"type": "error", "error": {"type": "overloaded_error", "message": "it broke"}}
+    assert answer.events[-1] == {"type": "error", "error": dict(zip(("type", "message"), told, strict=True))}
     assert kinds(answer.events).count("message_stop") == 0
     fields = live.notes.all("request_failed")[0]
     assert (fields["status"], fields["phase"], fields["inBandSse"]) == (200, "response_body", True)
     assert "errorFile" not in fields
 
 
-async def test_an_overflow_after_content_is_said_in_the_words_that_clients_know(live: Live) -> None:
-    error = UpstreamError("context window exceeded", kind="context")
-    serve(live, [START, opened(), word("partial"), stopped()], error)
-    event = (await live.stream(ask())).events[-1]
-    message = "prompt is too long: context window exceeded"
-    assert event["error"] == {"type": "invalid_request_error", "message": message}
-
-
 @pytest.mark.parametrize("kind", [KeyError, ConnectionResetError, TimeoutError, FileNotFoundError])
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_bug_after_content_is_told_without_its_text_and_is_no_client_that_left(
-    live: Live, kind: type[Exception], stream: bool
+@pytest.mark.parametrize("batches", [[], [BLOCK]], ids=["at once", "after content"])
+async def test_a_bug_is_told_without_its_text_and_is_no_client_that_left(
+    live: Live, kind: type[Exception], stream: bool, batches: list[Batch]
 ) -> None:
-    serve(live, [START, opened(), word("partial"), stopped()], kind("the secret prompt"))
+    serve(live, *batches, kind("the secret prompt"))
     answer = await live.post(ask(stream=stream))
-    error = answer.events[-1]["error"] if stream else answer.error
-    assert answer.status == (200 if stream else 500) and error["type"] == "api_error"
+    in_band = stream and bool(batches)
+    error = answer.events[-1]["error"] if in_band else answer.error
+    assert answer.status == (200 if in_band else 500) and error["type"] == "api_error"
     assert b"secret" not in answer.raw and kind.__name__ in error["message"]
+    assert "secret" not in str(live.notes.records) and live.notes.all("internal_error")[0]["error"] == kind.__name__
     assert isinstance(live.watcher.last[-1], Failed)
 
 
-@pytest.mark.parametrize("steps", [(), ([],), ([START],), ([START, opened(), word("a"), stopped()],)])
+@pytest.mark.parametrize("steps", [(), ([],), ([START],), (BLOCK,)])
 async def test_an_answer_without_an_end_is_never_passed_on_as_whole(live: Live, steps: Any) -> None:
     serve(live, *steps)
     answer = await live.stream(ask())
-    if len(steps) and len(steps[0]) > 1:
+    if steps == (BLOCK,):
         assert answer.events[-1]["type"] == "error" and "message_stop" not in kinds(answer.events)
     else:
         assert answer.status == 502 and answer.error["type"] == "api_error"
@@ -306,7 +283,7 @@ async def test_an_answer_without_an_end_is_never_passed_on_as_whole(live: Live, 
 
 
 async def test_an_error_behind_the_end_changes_nothing(live: Live) -> None:
-    serve(live, [START, opened(), word("a"), stopped(), *END], BROKEN)
+    serve(live, [*BLOCK, *END], BROKEN)
     answer = await live.stream(ask())
     check_message_stream(answer.events)
     assert kinds(answer.events)[-1] == "message_stop"
@@ -314,7 +291,7 @@ async def test_an_error_behind_the_end_changes_nothing(live: Live) -> None:
 
 
 async def test_each_batch_is_one_write(live: Live) -> None:
-    batches = [[START, opened()], [word("a"), word("b")], [stopped(), *END]]
+    batches = [[START, opened()], [delta("a"), delta("b")], [closed(), *END]]
     serve(live, *[step for batch in batches for step in (batch, 0.01)])
     async with live.open(ask(stream=True)) as response:
         chunks = [chunk async for chunk, _ in response.content.iter_chunks() if chunk]
@@ -328,22 +305,8 @@ async def test_each_batch_is_one_write(live: Live) -> None:
 # -- clients that leave
 
 
-@pytest.mark.parametrize("stream", [True, False])
-async def test_a_client_that_leaves_ends_the_work_at_once(live: Live, stream: bool) -> None:
-    provider = serve(live, [START, opened(), word("a")], asyncio.Event())
-    task = asyncio.ensure_future(live.post(ask(stream=stream)))
-    await until(lambda: provider.calls)
-    await asyncio.sleep(0.02)
-    task.cancel()
-    await until(lambda: provider.closed == 1, 1.0)
-    await until(lambda: isinstance(live.watcher.last[-1], Abandoned))
-    assert live.watcher.names.count("Abandoned") == 1
-    assert live.notes.all("request_failed")[0]["message"].endswith("the client left")
-
-
 async def test_a_client_that_leaves_behind_the_last_event_got_its_answer(live: Live) -> None:
-    never = asyncio.Event()
-    provider = serve(live, [START, opened(), word("a"), stopped(), *END], never)
+    provider = serve(live, [*BLOCK, *END], asyncio.Event())
     async with live.open(ask(stream=True)) as response:
         stream = events_of(response)
         assert [await anext(stream) for _ in range(6)][-1]["type"] == "message_stop"

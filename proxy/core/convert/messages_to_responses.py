@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.core.content import blocks_of, document_text, image_data_url, omitted, pdf_data, system_text, texts_of
+from proxy.core.convert.responses_signatures import decode_signature
 from proxy.core.invalid import InvalidRequest
-from proxy.core.signatures import decode_signature
 from proxy.core.tools.calls import NO_RESULT, arguments_text, is_web_search, offered_tools, short_name, upstream_id
 from proxy.core.tools.read_tool import NAME as READ
 from proxy.core.tools.read_tool import ReadOffsets, guided_definition, result_notes

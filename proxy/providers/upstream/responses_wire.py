@@ -13,7 +13,8 @@ from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.responses_events import responses_failure
 from proxy.core.sizes import least_size
-from proxy.core.tokens.counting import count_responses, rough_length
+from proxy.core.tokens.counting import rough_length
+from proxy.core.tokens.responses_count import count_responses
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.core.tools.schema import has_optional, restore_text
 from proxy.errors import UpstreamError

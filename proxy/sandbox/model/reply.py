@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from proxy.sandbox.model import prompts
 from proxy.sandbox.model.code_mode import script
@@ -20,8 +19,7 @@ from proxy.sandbox.model.web_index import Page, find_pages
 MAX_QUOTED_PROMPTS = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(NamedTuple):
     """A message. `images` are media types, or "url" for a picture that is only linked."""
 
     role: str  # user | assistant
@@ -29,14 +27,12 @@ class Said:
     images: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
+class Called(NamedTuple):
     call_id: str
     tool: str
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
+class Returned(NamedTuple):
     call_id: str
     text: str
     images: tuple[str, ...] = ()
@@ -45,8 +41,7 @@ class Returned:
 Entry = Said | Called | Returned
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(NamedTuple):
     """An offered tool. A `freeform` one takes a text instead of arguments: perhaps a script that may run the functions
     in `runs`, each of which stands there with its first parameter (None: it takes a text)."""
 
@@ -54,7 +49,7 @@ class Tool:
     schema: Any = None
     freeform: bool = False
     namespace: str | None = None
-    runs: Mapping[str, str | None] = field(default_factory=dict)
+    runs: Mapping[str, str | None] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,16 +57,14 @@ class Tool:
         return (*self.runs, f"{self.namespace}__{self.name}", self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class HostedSearch:
+class HostedSearch(NamedTuple):
     """The upstream's own web search is offered, perhaps within domains."""
 
     allowed: Sequence[str] = ()
     blocked: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """A request, free of its wire format."""
 
     entries: Sequence[Entry]
@@ -85,27 +78,23 @@ class Ask:
     search: HostedSearch | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Think:
+class Think(NamedTuple):
     paragraphs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Say:
+class Say(NamedTuple):
     text: str
     pages: tuple[Page, ...] = ()  # cited
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """`arguments` is a dict, or the text for a freeform tool."""
 
     tool: Tool
     arguments: dict[str, Any] | str
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(NamedTuple):
     query: str
     pages: tuple[Page, ...] = ()
 
@@ -113,15 +102,14 @@ class Search:
 Part = Think | Say | Call | Search
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(NamedTuple):
     """The ask, with the last real prompt found and what happened since."""
 
     ask: Ask
     prompt: str
     images: tuple[str, ...]  # sent with the prompt
     calls: int  # made since
-    results: tuple[Returned, ...] = field(default=())  # come back since
+    results: tuple[Returned, ...] = ()  # come back since
     shown: tuple[str, ...] = ()  # pictures that followed the results in a message of their own
 
 

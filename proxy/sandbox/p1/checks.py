@@ -30,10 +30,6 @@ class Seen:
     def efforts(self) -> tuple[str, ...]:
         return self.model.efforts
 
-    @property
-    def tiers(self) -> tuple[str, ...]:
-        return self.model.tiers
-
 
 #: Every other top-level member is an "unsupported parameter": limits, sampling, storage, users, cache options.
 TOP_LEVEL = (
@@ -65,6 +61,9 @@ def _lite_header(marker: Any, checked: Checked) -> str | None:
 _NO_MODEL = bare("The '{value}' model is not supported when using Codex with a ChatGPT account.")
 _NO_LITE_MODEL = Refusal("Model {value} does not support Responses Lite.", "unsupported_value")
 _LANE = "X-OpenAI-Internal-Codex-Responses-Lite"
+_NOT_ON_LITE = Refusal(f"{_LANE} does not support `{{where}}`.", "unsupported_value")
+_ONE_BY_ONE = Refusal(f"{_LANE} requires `parallel_tool_calls` to be false.", "unsupported_value")
+_CONTRADICTION = Refusal(f"client_metadata contradicts the {_LANE} header.", "invalid_value", "client_metadata")
 _STRINGS = fits(
     lambda value: isinstance(value, dict) and all(isinstance(one, str) for one in value.values()),
     "an object of strings",
@@ -75,34 +74,16 @@ BODY: Table = (
     Known(TOP_LEVEL, bare("Unsupported parameter: {value}")),
     required("store", fits(lambda value: value is False), bare("Store must be set to false")),
     required("stream", fits(lambda value: value is True), bare("Stream must be set to true")),
-    required(
-        "model", one_of(*MODELS), bare("The '{value}' model is not supported when using Codex with a ChatGPT account.")
-    ),
+    required("model", one_of(*MODELS), _NO_MODEL),
     required("model", _no_lane, Refusal("Model not found {value}", "model_not_found", status=404)),
-    required(
-        "model",
-        _lite_model,
-        Refusal("Model {value} does not support Responses Lite.", "unsupported_value"),
-        when="lite",
-    ),
+    required("model", _lite_model, _NO_LITE_MODEL, when="lite"),
     # on the lite lane instructions and tools travel inside the input, and calls come one at a time
-    *(
-        optional(name, "nothing", Refusal(f"{_LANE} does not support `{name}`.", "unsupported_value"), when="lite")
-        for name in ("instructions", "tools")
-    ),
-    optional(
-        "parallel_tool_calls",
-        "nothing",
-        Refusal(f"{_LANE} requires `parallel_tool_calls` to be false.", "unsupported_value"),
-        when="lite",
-    ),
+    optional("instructions", "nothing", _NOT_ON_LITE, when="lite"),
+    optional("tools", "nothing", _NOT_ON_LITE, when="lite"),
+    optional("parallel_tool_calls", "nothing", _ONE_BY_ONE, when="lite"),
     optional("client_metadata", _STRINGS, WRONG_TYPE),
-    optional(
-        f"client_metadata.{LITE_MARKER}",
-        _lite_header,
-        Refusal(f"client_metadata contradicts the {_LANE} header.", "invalid_value", "client_metadata"),
-    ),
+    optional(f"client_metadata.{LITE_MARKER}", _lite_header, _CONTRADICTION),
     *PLAIN_MEMBERS,
-    optional("service_tier", demanded("tiers"), bare("Unsupported service_tier: {value}")),
+    optional("service_tier", demanded("model.tiers"), bare("Unsupported service_tier: {value}")),
     *REST,
 )

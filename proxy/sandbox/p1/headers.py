@@ -65,6 +65,9 @@ def _not_accepted(value: str | None, checked: Checked) -> str | None:
 
 
 _NOT_JSON = bare("Unsupported Media Type", 415)
+_UPGRADE_ONLY = bare("openai-beta: responses_websockets is for the upgrade only")
+_NO_BETA = bare("Missing required header: openai-beta: responses_websockets=<version>")
+_HTTP_ONLY = bare("Not Acceptable: text/event-stream is for HTTP only", 406)
 _NEVER = fits(lambda _value: False)
 _LITE = optional(LITE_HEADER, one_of("true"), bare(f"Invalid value for header {LITE_HEADER}: {{value}}"))
 
@@ -79,25 +82,13 @@ FORMAT: Table = (
     required("content-type", fits(lambda value: _kind(value) == "application/json"), _NOT_JSON),
     required("accept", _not_accepted, bare("Not Acceptable: {expected} expected", 406)),
     *_CLIENT,
-    optional(
-        "openai-beta",
-        fits(lambda value: SOCKET_BETA not in value),
-        bare("openai-beta: responses_websockets is for the upgrade only"),
-    ),
+    optional("openai-beta", fits(lambda value: SOCKET_BETA not in value), _UPGRADE_ONLY),
 )
 
 UPGRADE: Table = (
-    required(
-        "openai-beta",
-        fits(lambda value: f"{SOCKET_BETA}=" in (value or "")),
-        bare("Missing required header: openai-beta: responses_websockets=<version>"),
-    ),
+    required("openai-beta", fits(lambda value: f"{SOCKET_BETA}=" in (value or "")), _NO_BETA),
     *_CLIENT,
     *(optional(name, _NEVER, bare(f"Unexpected header: {name}")) for name in ("content-type", "content-encoding")),
-    optional(
-        "accept",
-        fits(lambda value: "text/event-stream" not in value),
-        bare("Not Acceptable: text/event-stream is for HTTP only", 406),
-    ),
+    optional("accept", fits(lambda value: "text/event-stream" not in value), _HTTP_ONLY),
     _LITE,
 )

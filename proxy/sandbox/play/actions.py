@@ -6,7 +6,6 @@ An event dict is sent as a frame; the classes below are everything else.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from proxy.core.sse import dump_json
@@ -15,37 +14,32 @@ from proxy.core.sse import dump_json
 EVENTS_PER_WRITE = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Raw:
+class Raw(NamedTuple):
     """Bytes as they are, in a write of their own."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(NamedTuple):
     """Silence. As the first action it delays the head of the response as well."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(NamedTuple):
     """The connection ends without the end of the body: closed, or reset."""
 
     reset: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Stall:
+class Stall(NamedTuple):
     """Nothing more comes, and the connection stays open until the client leaves."""
 
 
 Action = dict[str, Any] | Raw | Pause | Cut | Stall
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """An answer that is no stream: JSON, or text when `body` is a string."""
 
     status: int
@@ -53,8 +47,7 @@ class Reply:
     headers: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(NamedTuple):
     """How fast: `word_delay_s` goes before each delta. `events_per_write` None is 1 when delayed, else the default."""
 
     word_delay_s: float = 0.0

@@ -112,7 +112,10 @@ class Answer(ABC):
 
     def stream(self) -> list[Action]:
         """The answer as it is now, from its beginning to its terminal event."""
-        return self.around([event for place in self.call_places for event in self.events_of(place)])
+        return self.around(self.call_events())
+
+    def call_events(self) -> list[Event]:
+        return [event for place in self.call_places for event in self.events_of(place)]
 
     def around(self, calls: Sequence[Event]) -> list[Action]:
         """The stream with these events in place of the normal ones of the calls."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from proxy.sandbox.wires.refusal import MISSING, UNKNOWN, WRONG_TYPE, WRONG_VALUE, Refusal, plain
@@ -153,6 +154,11 @@ class ByKind:
         read(item, self.tables.get(item[self.member], self.other), where, seen)
 
 
+def by_type(tables: Mapping[str, Table], refusal: Refusal | str = WRONG_VALUE, known: Fault | None = None) -> Table:
+    """The object has one of these types, or one that is `known`, and what its table wants."""
+    return (required("type", known or one_of(*tables), refusal), ByKind("type", tables))
+
+
 def fits(test: Callable[[Any], object], expected: str = "") -> Fault:
     """Good are the values that pass the test."""
     return lambda value, _seen: None if test(value) else expected
@@ -179,7 +185,7 @@ def demanded(name: str, words: str = "{}", between: str = ", ") -> Fault:
     """Good is what the demand of this name lists; None there: anything."""
 
     def fault(value: Any, seen: Checked) -> str | None:
-        known = getattr(seen.rules, name)
+        known = attrgetter(name)(seen.rules)
         if known is None or value in known:
             return None
         return words.format(between.join(str(one).removesuffix(".0") for one in known))

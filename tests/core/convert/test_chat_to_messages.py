@@ -1,9 +1,8 @@
-"""The chat reducer: the vectors on disk, single behaviours, and that no upstream can make it break its promises."""
+"""The chat reducer: single behaviours, and that no upstream can make it break its promises."""
 
 from __future__ import annotations
 
 import json
-import random
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,44 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.strategies import cut_places, json_objects, members, mostly, pieces, texts
-from core.vector_cases import (
-    CHAT_ANSWERS,
-    answer_cases,
-    chat_answer_result,
-    chat_drive,
-    events_of,
-    lines,
-    read,
-    reply_of,
-)
+from core.vector_cases import chat_drive
 from proxy.core.convert.chat_calls import MAX_CALLS, MAX_LABEL
 from proxy.core.convert.chat_to_messages import ChatToMessages
 from proxy.core.messages import MAX_HELD_BYTES, Event, Fold, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
 from proxy.core.sse import encode_events
-
-CASES = answer_cases(CHAT_ANSWERS)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_answer(case: str) -> None:
-    result = chat_answer_result(case)
-    assert lines(result) == (CHAT_ANSWERS / f"{case}.jsonl").read_text("utf-8")
-    check_message_stream(events_of(result), cut="outcome" in (result or [{}])[-1])
-    expected = CHAT_ANSWERS / f"{case}.reply.json"
-    assert reply_of(result) == (read(expected) if expected.exists() else None)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_answer_in_any_pieces(case: str) -> None:
-    raw = (CHAT_ANSWERS / f"{case}.sse").read_bytes()
-    expected = chat_answer_result(case)
-    assert chat_answer_result(case, (raw[at : at + 1] for at in range(len(raw)))) == expected
-    chance = random.Random(case)
-    for _ in range(5):
-        cuts = [chance.randrange(len(raw) + 1) for _ in range(chance.randrange(1, 12))]
-        assert chat_answer_result(case, pieces(raw, cuts)) == expected
-
 
 TOOLS = [
     {"name": name, "input_schema": {"type": "object", "properties": {"q": {}, "n": {"type": "integer"}}}}

@@ -1,43 +1,19 @@
-"""Messages requests to chat bodies: the vectors on disk, and requests of any shape."""
+"""Messages requests of any shape to chat bodies; whole ones stand on disk."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.strategies import json_values, requests
-from core.vector_cases import CHAT_REQUESTS, DIALECTS, chat_request_result, chat_translated, read, request_cases
+from core.vector_cases import DIALECTS
 from proxy.core.convert.messages_to_chat import NO_RESULT, ChatOptions, messages_to_chat
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import check_request, decode_body
 from proxy.core.tokens.heuristic import heuristic_count
-
-CASES = request_cases(CHAT_REQUESTS)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_request(case: str) -> None:
-    assert chat_request_result(case) == read(CHAT_REQUESTS / f"{case}.expected.json")
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_request_is_translated_again_to_the_same_bytes(case: str) -> None:
-    """A retry translates again, and prompt caches live on equal bytes."""
-    vector = read(CHAT_REQUESTS / f"{case}.json")
-    request = vector["request"]
-    before = json.dumps(request)
-    for name in vector.get("dialects", DIALECTS):
-        assert json.dumps(chat_translated(request, name)) == json.dumps(chat_translated(request, name))
-    for dialect in DIALECTS.values():
-        try:
-            messages_to_chat(request, ChatOptions("m", dialect, 1, {}))
-        except InvalidRequest:
-            pass
-    assert json.dumps(request) == before
 
 
 def check_conversation(messages: list[dict[str, Any]], dialect: str) -> None:

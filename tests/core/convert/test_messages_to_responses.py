@@ -20,7 +20,8 @@ from proxy.core.messages import MAX_DEPTH, MAX_MESSAGES, check_request, decode_b
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.routing import is_auto_review
 from proxy.core.stops import stops_of
-from proxy.core.tokens.counting import count_responses, rough_length
+from proxy.core.tokens.counting import rough_length
+from proxy.core.tokens.responses_count import count_responses
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import RequestError
 from proxy.providers.contract import Call

@@ -1,9 +1,8 @@
-"""What is the same on both OpenAI-style routes: whole bodies from disk, refused fields, the order of checks, the way
-there and back, and bodies of any shape."""
+"""What is the same on both OpenAI-style routes: refused fields, the order of checks, the way there and back, and bodies
+of any shape. Whole bodies stand on disk."""
 
 from __future__ import annotations
 
-import copy
 import json
 from typing import Any
 
@@ -13,46 +12,10 @@ from hypothesis import strategies as st
 
 from core.openai_bodies import MINIMAL, PARSERS, RENDERERS, RULES, SURFACES, check_hub, parse, refusal
 from core.strategies import OPEN_BODIES, hub_requests, json_objects
-from core.vector_cases import BODIES, DIALECTS, chat_translated, ingress_parsed, ingress_result, read, request_cases
 from proxy.core.content import blocks_of
 from proxy.core.convert.openai_fields import MAX_ARGUMENTS, MAX_ENTRIES, MAX_IMAGE
 from proxy.core.invalid import MAX_SHOWN, InvalidRequest
 from proxy.core.messages import MAX_MESSAGES, MAX_U32
-
-CASES = [(surface, case) for surface, folder in BODIES.items() for case in request_cases(folder)]
-
-
-# -- whole bodies
-
-
-@pytest.mark.parametrize(("surface", "case"), CASES)
-def test_body(surface: str, case: str) -> None:
-    assert ingress_result(case, surface) == read(BODIES[surface] / f"{case}.expected.json")
-
-
-@pytest.mark.parametrize(("surface", "case"), CASES)
-def test_what_was_parsed_is_a_messages_request_for_every_upstream(surface: str, case: str) -> None:
-    result = ingress_result(case, surface)
-    if "error" in result:
-        return
-    request = result["request"]
-    check_hub(request)
-    for dialect in DIALECTS if all("input_schema" in tool for tool in request.get("tools", ())) else ():
-        assert "error" not in chat_translated(request, dialect)
-
-
-@pytest.mark.parametrize(("surface", "case"), CASES)
-def test_a_body_stays_as_it_was(surface: str, case: str) -> None:
-    """It is captured and repeated in the reply, and prompt caches live on equal bytes."""
-    vector = read(BODIES[surface] / f"{case}.json")
-    before = copy.deepcopy(vector)
-    try:
-        PARSERS[surface](vector["body"], RULES[vector.get("rules", "p2")], session=vector.get("session"))
-    except InvalidRequest:
-        pass
-    assert vector == before
-    assert json.dumps(ingress_parsed(vector, surface)) == json.dumps(ingress_parsed(vector, surface))
-
 
 # -- fields by name
 

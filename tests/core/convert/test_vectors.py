@@ -1,73 +1,75 @@
-"""The vectors on disk: whole translations, both directions. The case list is the folder."""
+"""The vectors on disk: whole translations, in every direction. The case list is the folder."""
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 
 import pytest
 from checks import check_message_stream
 
-from core.vector_cases import (
-    ANSWERS,
-    REQUESTS,
-    answer_cases,
-    answer_result,
-    events_of,
-    lines,
-    read,
-    reply_of,
-    request_cases,
-    request_result,
-    stale,
-    translated,
-)
-from proxy.core.sse import encode_json
+from core.openai_bodies import check_hub
+from core.strategies import pieces
+from core.vector_cases import ANSWERS, DIALECTS, REQUESTS, chat_translated, events_of, read, stale
+from proxy.core.invalid import InvalidRequest
+
+EACH_REQUEST = [(name, case) for name, family in REQUESTS.items() for case in family.cases()]
+EACH_ANSWER = [(name, case) for name, family in ANSWERS.items() for case in family.cases()]
 
 
-@pytest.mark.parametrize("case", request_cases())
-def test_request(case: str) -> None:
-    assert request_result(case) == read(REQUESTS / f"{case}.expected.json")
+@pytest.mark.parametrize(("family", "case"), EACH_REQUEST)
+def test_request(family: str, case: str) -> None:
+    vectors = REQUESTS[family]
+    assert vectors.result(vectors.vector(case)) == read(vectors.folder / f"{case}.expected.json")
 
 
-@pytest.mark.parametrize("case", request_cases())
-def test_a_request_is_translated_again_to_the_same_bytes(case: str) -> None:
-    """A retry translates again, and prompt caches live on equal bytes."""
-    vector = read(REQUESTS / f"{case}.json")
-    if "error" in request_result(case):
+@pytest.mark.parametrize(("family", "case"), EACH_REQUEST)
+def test_a_request_is_translated_again_to_the_same_bytes_and_stays_as_it_was(family: str, case: str) -> None:
+    """A retry translates again, prompt caches live on equal bytes, and a body is captured and repeated in the reply."""
+    vectors = REQUESTS[family]
+    vector = vectors.vector(case)
+    before = copy.deepcopy(vector)
+    assert json.dumps(vectors.result(vector)) == json.dumps(vectors.result(vector))
+    try:
+        vectors.translate(vector)
+    except InvalidRequest:
+        pass
+    assert vector == before
+
+
+@pytest.mark.parametrize(("family", "case"), [row for row in EACH_REQUEST if row[0].endswith("request_to_messages")])
+def test_what_was_parsed_is_a_messages_request_for_every_upstream(family: str, case: str) -> None:
+    result = REQUESTS[family].result(REQUESTS[family].vector(case))
+    if "error" in result:
         return
-    before = json.dumps(vector)
-    assert json.dumps(translated(vector)) == json.dumps(translated(vector))
-    assert json.dumps(vector) == before
+    request = result["request"]
+    check_hub(request)
+    for dialect in DIALECTS if all("input_schema" in tool for tool in request.get("tools", ())) else ():
+        assert "error" not in chat_translated(request, dialect)
 
 
-@pytest.mark.parametrize("case", answer_cases())
-def test_answer(case: str) -> None:
-    result = answer_result(case)
-    assert lines(result) == (ANSWERS / f"{case}.jsonl").read_text("utf-8")
+@pytest.mark.parametrize(("family", "case"), EACH_ANSWER)
+def test_answer(family: str, case: str) -> None:
+    expected = ANSWERS[family].files(case)
+    assert expected == {path: path.read_text("utf-8") for path in expected}
+    result = ANSWERS[family].result(case)
     check_message_stream(events_of(result), cut="outcome" in (result or [{}])[-1])
-    expected = ANSWERS / f"{case}.reply.json"
-    reply = json.loads(encode_json(reply_of(result)))
-    assert reply == (read(expected) if expected.exists() else None)
 
 
-@pytest.mark.parametrize("case", answer_cases())
-def test_answer_byte_by_byte(case: str) -> None:
-    raw = (ANSWERS / f"{case}.sse").read_bytes()
-    assert answer_result(case, (raw[at : at + 1] for at in range(len(raw)))) == answer_result(case)
-
-
-@pytest.mark.parametrize("case", answer_cases())
-def test_answer_in_random_pieces_and_with_other_line_ends(case: str) -> None:
-    raw = (ANSWERS / f"{case}.sse").read_bytes().replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    expected = answer_result(case, [raw])
+@pytest.mark.parametrize(("family", "case"), EACH_ANSWER)
+def test_answer_in_any_pieces_and_with_other_line_ends(family: str, case: str) -> None:
+    vectors = ANSWERS[family]
+    raw = vectors.raw(case)
+    expected = vectors.result(case)
+    assert vectors.result(case, (raw[at : at + 1] for at in range(len(raw)))) == expected
+    raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     chance = random.Random(case)
     for line_end in (b"\n", b"\r\n", b"\r"):
         text = raw.replace(b"\n", line_end)
         for _ in range(3):
-            cuts = sorted(chance.randrange(len(text) + 1) for _ in range(chance.randrange(1, 12)))
-            pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-            assert answer_result(case, pieces) == expected
+            cuts = [chance.randrange(len(text) + 1) for _ in range(chance.randrange(1, 12))]
+            assert vectors.result(case, pieces(text, cuts)) == expected
 
 
 def test_no_expected_file_is_left_over() -> None:

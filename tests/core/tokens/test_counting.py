@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from core.vector_cases import real_length
-from proxy.core.tokens.counting import MAX_PIECE, count_responses, encrypted_tokens, pieces, rough_length
+from proxy.core.tokens.counting import MAX_PIECE, pieces, rough_length
+from proxy.core.tokens.responses_count import count_responses, encrypted_tokens
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,10 +45,27 @@ def gate() -> Gate:
     return Gate()
 
 
-def block(log: FileLog, gate: Gate) -> None:
-    """Brings the writer thread to the gate."""
+@pytest.fixture
+def held(make_log: MakeLog, gate: Gate) -> FileLog:
+    """A log whose writer thread stands at the gate."""
+    log = make_log(stream=gate)
     log.write("warn", "server", "held")
     assert gate.reached.wait(5)
+    return log
+
+
+def say(log: FileLog, *messages: str, level: str = "info", **fields: Any) -> None:
+    """Writes these records, and waits until they are written."""
+    for msg in messages:
+        log.write(level, "server", msg, **fields)
+    assert log.flush()
+
+
+def captured(log: FileLog, record: dict[str, Any], name: str = "r1") -> Path:
+    """The file of a failed answer, once it is written."""
+    path = log.capture_error(name, record)
+    assert path is not None and log.flush()
+    return Path(path)
 
 
 def mode(path: Path) -> int:
@@ -63,28 +81,21 @@ def shown(terminal: io.StringIO) -> list[str]:
 
 
 class TestRecords:
-    def test_the_form_of_a_line(self, log: FileLog, root: Path) -> None:
+    def test_the_form_of_a_line_and_the_time_of_its_call(self, log: FileLog, root: Path, clock: Clock) -> None:
         log.write("info", "server", "request", reqId="r1", status=200)
+        clock.now += 61.9
         log.write("debug", "p1", "x")
         assert log.close()
         assert (root / "proxy.log").read_text() == (
             '{"t":"2026-08-19T12:00:00Z","level":"info","service":"server","msg":"request",'
             '"fields":{"reqId":"r1","status":200}}\n'
-            '{"t":"2026-08-19T12:00:00Z","level":"debug","service":"p1","msg":"x"}\n'
+            '{"t":"2026-08-19T12:01:01Z","level":"debug","service":"p1","msg":"x"}\n'
         )
-
-    def test_the_time_is_that_of_the_call(self, log: FileLog, root: Path, clock: Clock) -> None:
-        log.write("info", "server", "a")
-        clock.now += 61.9
-        log.write("info", "server", "b")
-        assert log.close()
-        assert [record["t"] for record in records(root)] == ["2026-08-19T12:00:00Z", "2026-08-19T12:01:01Z"]
 
     @pytest.mark.parametrize(("verbose", "long"), [(False, "é" * 2_000 + "… [+14000 bytes]"), (True, "é" * 9_000)])
     def test_redaction(self, make_log: MakeLog, root: Path, verbose: bool, long: str) -> None:
-        log = make_log(verbose=verbose)
-        log.write("info", "server", "x", Authorization="Bearer abc", set_cookie=Secret("abcd"), long="é" * 9_000)
-        assert log.close()
+        fields = {"Authorization": "Bearer abc", "set_cookie": Secret("abcd"), "long": "é" * 9_000}
+        say(make_log(verbose=verbose), "x", **fields)
         hidden = {"Authorization": "[redacted len=10]", "set_cookie": "[redacted len=4]"}
         assert records(root)[0]["fields"] == {**hidden, "long": long}
 
@@ -93,9 +104,8 @@ class TestRecords:
             def items(self) -> None:  # type: ignore[override]
                 raise RuntimeError
 
-        log.write("info", "server", "a", broken=Broken())
-        log.write("info", "server", "b", text="\ud800")
-        assert log.close()
+        say(log, "a", broken=Broken())
+        say(log, "b", text="\ud800")
         assert messages(root) == ["unprintable_record", "b"]
 
     def test_lines_are_appended_to_what_is_there(self, make_log: MakeLog, root: Path) -> None:
@@ -105,18 +115,13 @@ class TestRecords:
             assert log.close()
         assert messages(root) == ["a", "b"]
 
-    def test_it_is_a_log(self, log: FileLog) -> None:
-        as_protocol: Log = log
-        assert as_protocol.capture_error("r", {}) is not None
-
 
 class TestFiles:
     def test_permissions(self, log: FileLog, root: Path) -> None:
         mask = os.umask(0)
         try:
             log.write("info", "server", "x")
-            path = Path(log.capture_error("r1", {"message": "m"}) or "")
-            assert log.close()
+            path = captured(log, {"message": "m"})
         finally:
             os.umask(mask)
         assert [mode(p) for p in (root / "proxy.log", path)] == [0o600, 0o600]
@@ -126,18 +131,15 @@ class TestFiles:
         root.mkdir(parents=True)
         (root / "proxy.log").write_text("")
         (root / "proxy.log").chmod(0o644)
-        log.write("info", "server", "x")
-        assert log.close()
+        say(log, "x")
         assert mode(root / "proxy.log") == 0o600
 
     def test_rotation(self, log: FileLog, root: Path) -> None:
         root.mkdir(parents=True)
         (root / "proxy.log").touch()
         os.truncate(root / "proxy.log", storage.MAX_LOG_BYTES)
-        log.write("info", "server", "still fits")
-        assert log.flush()
-        log.write("info", "server", "starts anew")
-        assert log.close()
+        say(log, "still fits")
+        say(log, "starts anew")
         assert sorted(p.name for p in root.iterdir()) == [f"proxy.{int(NOON * 1000)}", "proxy.log"]
         assert messages(root) == ["starts anew"]
         assert (root / f"proxy.{int(NOON * 1000)}").stat().st_size > storage.MAX_LOG_BYTES
@@ -160,22 +162,18 @@ class TestThread:
         assert log._thread is not None
         assert log._thread.daemon
 
-    def test_close_writes_what_waits(self, make_log: MakeLog, gate: Gate, root: Path) -> None:
-        log = make_log(stream=gate)
-        block(log, gate)
+    def test_close_writes_what_waits(self, held: FileLog, gate: Gate, root: Path) -> None:
         for number in range(1_000):
-            log.write("info", "server", "x", n=number)
+            held.write("info", "server", "x", n=number)
         gate.open.set()
-        assert log.close()
+        assert held.close()
         assert [record["fields"]["n"] for record in records(root)[1:]] == list(range(1_000))
 
-    def test_close_waits_no_longer_than_told(self, make_log: MakeLog, gate: Gate) -> None:
-        log = make_log(stream=gate)
-        block(log, gate)
-        assert not log.close(timeout=0.01)
-        assert not log.flush(timeout=0.01)
+    def test_close_waits_no_longer_than_told(self, held: FileLog, gate: Gate) -> None:
+        assert not held.close(timeout=0.01)
+        assert not held.flush(timeout=0.01)
         gate.open.set()
-        assert log.close()
+        assert held.close()
 
     def test_after_close_nothing_happens(self, log: FileLog, root: Path) -> None:
         assert log.close()
@@ -185,18 +183,15 @@ class TestThread:
         assert log.close()
         assert not root.exists()
 
-    def test_overflow_is_counted_and_told_once(self, make_log: MakeLog, gate: Gate, root: Path) -> None:
-        log = make_log(stream=gate)
-        block(log, gate)
+    def test_overflow_is_counted_and_told_once(self, held: FileLog, gate: Gate, root: Path) -> None:
         for number in range(MAX_QUEUED + 7):
-            log.write("info", "server", "x", n=number)
+            held.write("info", "server", "x", n=number)
         gate.open.set()
-        assert log.close()
+        assert held.close()
         found = records(root)
         assert len(found) == 1 + MAX_QUEUED + 1
-        assert found[-1]["msg"] == "log_records_dropped"
-        assert found[-1]["level"] == "warn"
-        assert found[-1]["fields"] == {"count": 7}
+        last = found[-1]
+        assert (last["msg"], last["level"], last["fields"]) == ("log_records_dropped", "warn", {"count": 7})
 
     def test_the_interpreter_writes_what_waits_at_exit(self, root: Path) -> None:
         code = (
@@ -209,12 +204,10 @@ class TestThread:
 
 class TestFailures:
     def test_a_directory_that_vanished_is_made_again(self, log: FileLog, root: Path) -> None:
-        log.write("info", "server", "a")
-        assert log.flush()
+        say(log, "a")
         (root / "proxy.log").unlink()
         root.rmdir()
-        log.write("info", "server", "b")
-        assert log.flush()
+        say(log, "b")
         assert messages(root) == ["b"]
 
     def test_a_place_that_cannot_be_written(self, log: FileLog, root: Path, terminal: io.StringIO) -> None:
@@ -227,12 +220,9 @@ class TestFailures:
         assert terminal.getvalue().count("log_write_failed") == 1
 
         root.unlink()
-        log.write("info", "server", "back")
-        assert log.close()
-        assert [(r["msg"], r.get("fields")) for r in records(root)] == [
-            ("back", None),
-            ("log_records_dropped", {"count": 3}),
-        ]
+        say(log, "back")
+        found = [(record["msg"], record.get("fields")) for record in records(root)]
+        assert found == [("back", None), ("log_records_dropped", {"count": 3})]
 
     def test_a_write_that_breaks_off(self, log: FileLog, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         real, full = os.fdopen, [True]
@@ -246,13 +236,10 @@ class TestFailures:
 
         monkeypatch.setattr(storage.os, "fdopen", lambda fd, how: Disk(fd, how))
         log.write("info", "server", "lost")
-        path = Path(log.capture_error("r1", {"status": 500}) or "")
-        assert log.flush()
-        assert not path.exists()
+        assert not captured(log, {"status": 500}).exists()
 
         full.clear()
-        log.write("info", "server", "back")
-        assert log.flush()
+        say(log, "back")
         monkeypatch.setattr(storage.os, "fdopen", real)
         *torn, back, dropped = (root / "proxy.log").read_text().splitlines()
         assert {part[:9] for part in torn} == {'{"t":"202'}  # several: the count of the lost was tried in vain too
@@ -266,8 +253,7 @@ class TestFailures:
         with monkeypatch.context() as patch:
             patch.setattr(log_module.threading.Thread, "start", refuse)
             log.write("info", "server", "a")
-        log.write("info", "server", "b")
-        assert log.close()
+        say(log, "b")
         assert messages(root) == ["a", "b"]
 
 
@@ -279,36 +265,27 @@ class TestMirror:
         assert shown(terminal) == ["warn", "error"]
 
     def test_everything_when_asked(self, make_log: MakeLog, terminal: io.StringIO, root: Path) -> None:
-        log = make_log(stderr=True)
-        log.write("debug", "server", "x", code="abc")
-        assert log.close()
+        say(make_log(stderr=True), "x", level="debug", code="abc")
         assert terminal.getvalue() == (root / "proxy.log").read_text()
 
     def test_nothing_while_quiet_and_quiet_nests(self, log: FileLog, terminal: io.StringIO, root: Path) -> None:
-        log.write("error", "server", "before")
-        assert log.flush()
+        say(log, "before", level="error")
         with log.quiet():
             with log.quiet():
-                log.write("error", "server", "inner")
-                assert log.flush()
-            log.write("error", "server", "outer")
-            assert log.flush()
+                say(log, "inner", level="error")
+            say(log, "outer", level="error")
         with pytest.raises(KeyError), log.quiet():  # which an error ends as well
             raise KeyError
-        log.write("error", "server", "after")
-        assert log.close()
+        say(log, "after", level="error")
         assert shown(terminal) == ["before", "after"]
         assert len(records(root)) == 4
 
-    def test_what_was_written_before_does_not_spoil_the_screen(self, make_log: MakeLog, gate: Gate) -> None:
-        log = make_log(stream=gate)
-        block(log, gate)
-        log.write("error", "server", "waits")
+    def test_what_was_written_before_does_not_spoil_the_screen(self, held: FileLog, gate: Gate) -> None:
+        held.write("error", "server", "waits")
         gate.open.set()
-        with log.quiet():
+        with held.quiet():
             shown = gate.getvalue()  # "held", and "waits" if the thread was quick
-            log.write("error", "server", "inside")
-            assert log.flush()
+            say(held, "inside", level="error")
             assert gate.getvalue() == shown
 
     @pytest.mark.parametrize("terminal", ["closed", "none"])
@@ -318,51 +295,43 @@ class TestMirror:
         closed = io.StringIO()
         closed.close()
         monkeypatch.setattr(sys, "stderr", None)
-        log = make_log(stream=closed if terminal == "closed" else None)
-        log.write("error", "server", "x")
-        assert log.close()
+        say(make_log(stream=closed if terminal == "closed" else None), "x", level="error")
         assert messages(root) == ["x"]
 
 
 class TestCaptures:
     def test_a_failed_answer(self, log: FileLog, root: Path) -> None:
         body = {"error": {"message": "größer", "access_token": "abc"}}
-        path = log.capture_error("req/1", {"reqId": "req/1", "status": 500, "response": {"json": body}})
-        assert path == str(root / "errors" / f"{int(NOON * 1000)}-req_1.json")
-        assert log.close()
-        text = Path(path).read_text()
+        path = captured(log, {"reqId": "req/1", "status": 500, "response": {"json": body}}, "req/1")
+        assert path == root / "errors" / f"{int(NOON * 1000)}-req_1.json"
+        text = path.read_text()
         assert text.startswith('{\n  "reqId": "req/1",\n  "status": 500,\n')
         assert "größer" in text
         assert json.loads(text)["response"]["json"]["error"]["access_token"] == "[redacted len=3]"
 
     def test_the_file_is_there_when_the_line_is(self, log: FileLog, root: Path) -> None:
         path = log.capture_error("r1", {"status": 500})
-        log.write("warn", "server", "request_failed", errorFile=path)
-        assert log.flush()
+        say(log, "request_failed", errorFile=path)
         assert Path(records(root)[0]["fields"]["errorFile"]).exists()
 
     def test_switched_off(self, make_log: MakeLog, root: Path) -> None:
         log = make_log(captures=False)
-        assert log.capture_error("r1", {"status": 500}) is None
-        assert log.close()
+        assert log.capture_error("r1", {"status": 500}) is None and log.close()
         assert not root.exists()
 
-    @pytest.mark.parametrize("text", ["x" * 70_000, "é" * 70_000, "é" * 40_000])
-    def test_a_long_text(self, log: FileLog, text: str) -> None:
-        record = {"status": 500, "response": {"text": text}}
-        path = Path(log.capture_error("r1", record) or "")
-        assert log.close()
-        kept = json.loads(path.read_text())["response"]["text"]
+    @pytest.mark.parametrize(
+        ("response", "start"),
+        [
+            *(({"text": letter * count}, letter) for letter, count in (("x", 70_000), ("é", 70_000), ("é", 40_000))),
+            ({"json": ["y" * 1_000] * 100}, '{"json":["yyy'),
+        ],
+    )
+    def test_of_a_long_answer_the_start_of_its_text_is_kept(self, log: FileLog, response: Any, start: str) -> None:
+        record = {"status": 500, "response": dict(response)}
+        kept = json.loads(captured(log, record).read_text())["response"]["text"]
+        assert kept.startswith(start) and kept.count("… [+") == 1
         assert 65_000 < len(kept.encode()) <= storage.MAX_RESPONSE_BYTES + 20
-        assert kept.count("… [+") == 1
-        assert record["response"] == {"text": text}
-
-    def test_a_long_json_becomes_the_start_of_its_text(self, log: FileLog) -> None:
-        path = Path(log.capture_error("r1", {"status": 500, "response": {"json": ["y" * 1_000] * 100}}) or "")
-        assert log.close()
-        kept = json.loads(path.read_text())["response"]["text"]
-        assert kept.startswith('{"json":["yyy')
-        assert len(kept) < storage.MAX_RESPONSE_BYTES + 20
+        assert record["response"] == response
 
     def test_at_most_128_files_the_newest(self, log: FileLog, root: Path, clock: Clock) -> None:
         for number in range(140):
@@ -372,9 +341,7 @@ class TestCaptures:
                 assert log.flush()
         assert log.close()
         names = sorted(p.name for p in (root / "errors").iterdir())
-        assert len(names) == 128
-        assert names[0].endswith("-r12.json")
-        assert names[-1].endswith("-r139.json")
+        assert [name.split("-")[-1] for name in names] == [f"r{number}.json" for number in range(12, 140)]
 
     def test_foreign_files_stay(self, root: Path) -> None:
         errors = ErrorFiles(root, max_files=1)
@@ -384,15 +351,12 @@ class TestCaptures:
             errors.save(errors.path_for(NOON, f"r{number}"), {"status": 500})
         assert sorted(p.name.split("-")[-1] for p in (root / "errors").iterdir()) == ["notes.txt", "r2.json"]
 
-    def test_a_storm_of_failures_is_bounded(self, make_log: MakeLog, gate: Gate, root: Path) -> None:
-        log = make_log(stream=gate)
-        block(log, gate)
-        paths = [log.capture_error(f"r{number}", {"status": 500}) for number in range(MAX_PENDING_CAPTURES + 3)]
+    def test_a_storm_of_failures_is_bounded(self, held: FileLog, gate: Gate, root: Path) -> None:
+        paths = [held.capture_error(f"r{number}", {"status": 500}) for number in range(MAX_PENDING_CAPTURES + 3)]
         assert paths[-3:] == [None] * 3
         gate.open.set()
-        assert log.flush()
-        assert log.capture_error("later", {"status": 500})
-        assert log.close()
+        assert held.flush()
+        captured(held, {"status": 500}, "later")
         assert len(list((root / "errors").iterdir())) == MAX_PENDING_CAPTURES + 1
 
 

@@ -24,8 +24,7 @@ GRANT: dict[str, Any] = {"access_token": "new", "refresh_token": "r2", "expires_
 
 @each_account
 @pytest.mark.parametrize(
-    ("expires_in", "left_ms"),
-    [(3600, 3_600_000), ("60", 60_000), (1.5, 1500), (1e308, MAX_EXPIRES_S * 1000)],
+    ("expires_in", "left_ms"), [(3600, 3_600_000), ("60", 60_000), (1.5, 1500), (1e308, MAX_EXPIRES_S * 1000)]
 )
 def test_expiry_counts_from_receipt(account: OAuthAccount, expires_in: object, left_ms: int) -> None:
     assert account.parse({**GRANT, "expires_in": expires_in}).expires_ms == NOW_MS + left_ms
@@ -113,8 +112,7 @@ def test_status(tmp_path: Path, account: OAuthAccount, members: Any, later_s: fl
 
 
 @pytest.mark.parametrize(
-    ("account", "left"),
-    [(P1, {"auth.json.refresh.lock"}), (P2, {"auth.json.refresh.lock", "device_id"})],
+    ("account", "left"), [(P1, {"auth.json.refresh.lock"}), (P2, {"auth.json.refresh.lock", "device_id"})]
 )
 async def test_logout(world: World, account: OAuthAccount, left: set[str]) -> None:
     await account.signin.logout(world.root, say=world.said.append)
@@ -142,6 +140,11 @@ async def test_twenty_requests_one_call(world: World, account: OAuthAccount) -> 
     assert list(world.issuer.token_requests) == [form]
     expires = int(world.clock() + world.upstream.options.access_lifetime_s) * 1000
     tokens = {"access": got[0].access.reveal(), "refresh": got[0].refresh.reveal(), "expires": expires}
+    assert await credentials.get() == got[0] and world.issuer.refreshes == 1
+    assert {path.name for path in world.path.parent.iterdir()} - {"device_id"} == {
+        "auth.json",
+        world.path.name + ".refresh.lock",
+    }
     assert world.stored == {**tokens, **account.owner, "note": "kept"}
     assert tokens["access"] != before["access"] and tokens["refresh"] != before["refresh"]
     assert world.path.stat().st_mode & 0o777 == 0o600

@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness import Live
-from ws_upstream import Asking, Backend, running_backend
+from talks import Talk
+from ws_upstream import Backend, running_backend
 
-from proxy.providers.p1_codex.socket.keepalive import SocketTimers
 from proxy.sandbox import Sandbox
 
 
 @pytest.fixture
-async def backend() -> AsyncIterator[Backend]:
-    async with running_backend() as running:
+async def backend(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Backend]:
+    async with running_backend(sandbox, tmp_path) as running:
         yield running
 
 
 @pytest.fixture
-def asking(backend: Backend, sandbox: Sandbox, tmp_path: Path) -> Asking:
-    """`asking(mode, timers={…}, tuning=(…), **config)`: a proxy in front of the backend; signs in at the sandbox."""
+async def front(backend: Backend, live_options: dict[str, Any]) -> AsyncIterator[Live]:
+    """A proxy in front of the backend; over sockets, unless the options name another `mode`."""
+    async with backend.proxy(**live_options) as live:
+        yield live
 
-    @asynccontextmanager
-    async def open_live(
-        mode: str = "websocket",
-        *,
-        timers: dict[str, float] | None = None,
-        tuning: tuple[object, ...] = (),
-        **config: Any,
-    ) -> AsyncIterator[Live]:
-        tuned = (SocketTimers(**(timers or {})), *tuning)
-        async with Live(sandbox, tmp_path, p1_base_url=backend.url, p1_transport=mode, tuning=tuned, **config) as live:
-            yield live
 
-    return open_live
+@pytest.fixture
+def talk(front: Live) -> Talk:
+    return Talk(front)

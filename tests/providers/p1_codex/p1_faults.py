@@ -82,9 +82,15 @@ def asked_for(fault: str, params: dict[str, Any], *, stream: bool) -> dict[str, 
     return ask(tools=TOOLS, stream=stream, **effort)
 
 
+#: Words about what cannot be read; another transport may help.
+UNREADABLE = ("binary", "protocol", "not JSON")
+
+
 def comes_out(live: Live, answer: Answer, outcome: Outcome, *, stream: bool) -> None:
     """What the client got, and what it took."""
     assert not live.notes.all("internal_error")
+    if getattr(outcome, "words", None) in UNREADABLE:
+        assert "; p1.transport=http goes without WebSocket" in answer.raw.decode()
     if isinstance(outcome, Good):
         is_good(answer, outcome, stream)
         # upgrades keep their distance from a moment, so their waits are a little shorter

@@ -36,6 +36,10 @@ class Talk:
         self.messages.append({"role": "assistant", "content": message["content"]})
         return message
 
+    async def turns(self, *texts: str) -> None:
+        for text in texts:
+            await self.turn(text)
+
     @property
     def words(self) -> list[str]:
         """All that was said, in order, by either side."""

@@ -6,12 +6,19 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from aiohttp import WSMsgType, web
-from harness import Live, until
+from harness import Live, ask, until
+from outcomes import Good, is_good
+from p1_events import said
+
+from proxy.providers.p1_codex.socket.keepalive import SocketTimers
+from proxy.sandbox import Sandbox
+from proxy.server.state import STATE
 
 PATH = "/backend-api/codex/responses"
 
@@ -62,8 +69,6 @@ class Asked:
 
 
 Play = Callable[[Peer, dict[str, Any]], Awaitable[None]]
-#: `asking(mode, timers={…}, **config)`: a proxy in front of a backend of the test's own.
-Asking = Callable[..., AbstractAsyncContextManager[Live]]
 Upgrade = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -71,6 +76,8 @@ Upgrade = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Backend:
     """`upgrades` and `plays` are what becomes of the next ones; beyond them all is well."""
 
+    sandbox: Sandbox  # where one signs in
+    root: Path
     upgrades: deque[Upgrade | int] = field(default_factory=deque)
     plays: deque[Play] = field(default_factory=deque)
     refused_posts: deque[int] = field(default_factory=deque)  # statuses
@@ -84,9 +91,22 @@ class Backend:
     sockets: int = 0
     answers: int = 0
 
+    def proxy(
+        self, mode: str = "websocket", *, timers: dict[str, float] | None = None, tuning: Any = (), **config: Any
+    ) -> Live:
+        """A proxy in front of it."""
+        tuned = (SocketTimers(**(timers or {})), *tuning)
+        return Live(self.sandbox, self.root, p1_base_url=self.url, p1_transport=mode, tuning=tuned, **config)
+
     @property
-    def requests(self) -> int:
-        return len(self.asked) + len(self.posts)
+    def history(self) -> list[tuple[int, str | None]]:
+        """Of each frame the socket, and the response that it goes on from."""
+        return [(asked.socket, asked.previous) for asked in self.asked]
+
+    @property
+    def traffic(self) -> tuple[int, int, int]:
+        """How many upgrades, POSTs and frames came."""
+        return len(self.seen), len(self.posts), len(self.asked)
 
     async def upgrade(self, request: web.Request) -> web.StreamResponse:
         self.seen.append(dict(request.headers))
@@ -128,8 +148,8 @@ class Backend:
 
 
 @asynccontextmanager
-async def running_backend() -> AsyncIterator[Backend]:
-    backend = Backend()
+async def running_backend(sandbox: Sandbox, root: Path) -> AsyncIterator[Backend]:
+    backend = Backend(sandbox, root)
     app = web.Application()
     app.router.add_get(PATH, backend.upgrade)
     app.router.add_post(PATH, backend.post)
@@ -143,57 +163,10 @@ async def running_backend() -> AsyncIterator[Backend]:
         await runner.cleanup()
 
 
-# -- what it may say
-
-
 def frames_of(*events: dict[str, Any]) -> bytes:
     """As the bytes of a socket."""
     texts = [json.dumps(event).encode() for event in events]
     return b"".join(b"\x81\x7e" + len(text).to_bytes(2, "big") + text for text in texts)
-
-
-CREATED = {"type": "response.created", "response": {"id": "r", "status": "in_progress"}}
-LIMITS = {
-    "type": "codex.rate_limits",
-    "rate_limits": {"limit_reached": True, "primary": {"used_percent": 100, "reset_after_seconds": 600}},
-    "credits": {"has_credits": False, "unlimited": False},
-}
-
-
-def delta(text: str) -> dict[str, Any]:
-    return {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": text}
-
-
-def done(text: str) -> dict[str, Any]:
-    part = {"type": "output_text", "text": text, "annotations": []}
-    item = {"type": "message", "id": "m", "role": "assistant", "content": [part]}
-    return {"type": "response.output_item.done", "output_index": 0, "item": item}
-
-
-def completed(response_id: str, **members: Any) -> dict[str, Any]:
-    usage = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
-    response = {"id": response_id, "status": "completed", "output": [], "usage": usage, **members}
-    return {"type": "response.completed", "response": response}
-
-
-def said(text: str, response_id: str) -> list[dict[str, Any]]:
-    """A whole answer."""
-    return [CREATED, delta(text), done(text), completed(response_id)]
-
-
-def call_events(command: str, call_id: str, index: int = 0) -> list[dict[str, Any]]:
-    """A whole call of Bash."""
-    arguments = json.dumps({"command": command})
-    item = {"type": "function_call", "id": f"fc_{call_id}", "call_id": call_id, "name": "Bash", "arguments": ""}
-    return [
-        {"type": "response.output_item.added", "output_index": index, "item": item},
-        {"type": "response.function_call_arguments.delta", "output_index": index, "delta": arguments},
-        {"type": "response.output_item.done", "output_index": index, "item": {**item, "arguments": arguments}},
-    ]
-
-
-def failure(code: str, status: int = 400, message: str = "no") -> dict[str, Any]:
-    return {"type": "error", "status": status, "error": {"code": code, "message": message}}
 
 
 async def answer(peer: Peer, frame: dict[str, Any]) -> None:
@@ -259,7 +232,10 @@ def tasks() -> set[asyncio.Task[Any]]:
     return {task for task in asyncio.all_tasks() if "RequestHandler.start" not in repr(task.get_coro())}
 
 
-def provider_sockets(live: Live) -> Any:
-    from proxy.server.state import STATE
+async def goes_well(live: Live, outcome: Good = Good()) -> None:  # noqa: B008 - it is frozen
+    """Asks something."""
+    is_good(await live.stream(ask()), outcome, stream=True)
 
+
+def provider_sockets(live: Live) -> Any:
     return live.app[STATE].providers["p1"]._sockets  # type: ignore[attr-defined]

@@ -126,22 +126,6 @@ async def played(go: P4Client, wire: str, fault: str, stream: bool = True, **par
     return reply
 
 
-@pytest.mark.parametrize(
-    ("fault", "params", "last"),
-    [
-        ("end_without_terminal", {}, "message_delta"),
-        ("end_before_output", {}, "ping"),
-        ("error_event", {"after": "call"}, "error"),
-        ("incomplete", {"after": "call"}, "ping"),
-        ("late_events", {}, "error"),
-        ("cut_text", {}, "ping"),
-        ("cut_thinking", {}, "content_block_delta"),
-    ],
-)
-async def test_endings_of_messages(go: P4Client, fault: str, params: Any, last: str) -> None:
-    assert (await played(go, "messages", fault, **params)).types[-1] == last
-
-
 async def test_blocks_of_messages(go: P4Client) -> None:
     assert (await played(go, "messages", "no_arguments")).blocks[0]["input"] == {}
     assert (await played(go, "messages", "bad_arguments")).blocks[0]["input"] == [1]

@@ -11,7 +11,7 @@ from p1_sandbox_client import LITE, MARKER, Client, full, lite, user
 from p2_sandbox_client import P2Client, chat
 from p2_sandbox_client import user as chat_user
 from p4_sandbox_client import P4Client, go_chat, go_responses
-from raw_client import RawReply, never_crashes
+from raw_client import Reply, never_crashes
 from refusal_cases import ACCEPTED, HEADERS, REFUSED, Case
 
 from proxy.sandbox.model.reply import reply as answer_of
@@ -42,7 +42,7 @@ class Asker:
         self.clients = {"p1": client, "p2": kimi, "chat": go, "messages": go, "responses": go}
         self.go = go
 
-    async def __call__(self, wire: str, body: Any, headers: dict[str, str | None] | None = None) -> RawReply:
+    async def __call__(self, wire: str, body: Any, headers: dict[str, str | None] | None = None) -> Reply:
         self.go.wire = wire
         return await self.clients[wire].ask(body, headers)
 
@@ -52,7 +52,7 @@ def ask(client: Client, kimi: P2Client, go: P4Client) -> Asker:
     return Asker(client, kimi, go)
 
 
-def check_shape(reply: RawReply, wire: str, body: Any) -> None:
+def check_shape(reply: Reply, wire: str, body: Any) -> None:
     """The error has the members that it has at this upstream, and P4 says who it comes from."""
     if wire == "p1":
         return

@@ -1,4 +1,4 @@
-"""One answer on a socket of P1: the events of HTTP in text frames, with news of the account in front."""
+"""One answer on a socket of P1: the events of HTTP in text frames, with events of the account in front."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ NORMAL_CLOSURE = 1000
 
 @dataclass(kw_only=True)
 class SocketAnswer(ResponsesAnswer):
-    """`news` are the events about the account; without `announced` they are not told.
+    """`account_events` come first, unless they are not to be `announced`.
 
-    A fault may make the socket `deaf` (pings stay unanswered) or have it closed after its actions: `close` is the code
-    and the reason.
+    A fault may leave pings unanswered (`ignores_pings`), or have the socket closed after its actions: `close` is the
+    code and the reason.
     """
 
     framing: ClassVar[Framing] = SOCKET
 
-    news: list[Event] = field(default_factory=list)
+    account_events: list[Event] = field(default_factory=list)
     announced: bool = True
-    deaf: bool = False
+    ignores_pings: bool = False
     close: tuple[int, str] | None = None
 
     @classmethod
-    def of(cls, answer: ResponsesAnswer, news: list[Event], *, announced: bool) -> SocketAnswer:
+    def of(cls, answer: ResponsesAnswer, account_events: list[Event], *, announced: bool) -> SocketAnswer:
         """The answer that would go over HTTP."""
         members = {one.name: getattr(answer, one.name) for one in fields(answer)}
-        return cls(**members, news=news, announced=announced)
+        return cls(**members, account_events=account_events, announced=announced)
 
     def finished(self, actions: list[Action]) -> list[Action]:
         actions = super().finished(actions)
         begins = actions and isinstance(actions[0], dict) and actions[0]["type"] == "response.created"
-        return [*self.news, *actions] if begins and self.announced else actions
+        return [*self.account_events, *actions] if begins and self.announced else actions
 
 
 def error_event(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Event:

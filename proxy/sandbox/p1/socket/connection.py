@@ -49,7 +49,7 @@ class SocketSession:
         self._items: list[Item] = []  # told in this turn
         self._playing: asyncio.Task[None] | None = None
         self._closing = False
-        self._deaf = False
+        self._ignores_pings = False
 
     async def run(self) -> web.StreamResponse:
         socket = self._socket
@@ -78,7 +78,7 @@ class SocketSession:
             self.seen.pongs += 1
         elif message.type is WSMsgType.PING:
             self.seen.pings += 1
-            if not self._deaf:
+            if not self._ignores_pings:
                 with suppress(ConnectionError):
                     await self._socket.pong(message.data)
 
@@ -106,7 +106,7 @@ class SocketSession:
             return
         if self._playing is not None:
             self._playing.cancel()  # what a fault says behind its end
-        self._turn, self._items, self._deaf = turn, [], answer.deaf
+        self._turn, self._items, self._ignores_pings = turn, [], answer.ignores_pings
         self._playing = answers.create_task(self._play(answer, actions, pace))
 
     def _check_free(self) -> None:
@@ -125,7 +125,7 @@ class SocketSession:
     def _prepare(self, turn: Turn, seen: Received) -> tuple[SocketAnswer, list[Action], Pace]:
         """The answer and what is played of it."""
         plain, instead = checked_answer(self.p1, self.request.headers, turn.body, lite=turn.lite)
-        answer = SocketAnswer.of(plain, self._news(), announced=self.p1.options.announced)
+        answer = SocketAnswer.of(plain, self._account_events(), announced=self.p1.options.announced)
         answer.envelope["previous_response_id"] = turn.previous
         seen.status = 200
         if turn.warm_up:
@@ -137,7 +137,7 @@ class SocketSession:
             outcome = [error_event(outcome.status, outcome.body, outcome.headers)]
         return answer, outcome, pace
 
-    def _news(self) -> list[Event]:
+    def _account_events(self) -> list[Event]:
         metadata = {"type": "codex.response.metadata", "metadata": {"request_id": self.p1.ids.new("req")}}
         return [self.p1.options.quota.event(self.p1.clock()), metadata]
 

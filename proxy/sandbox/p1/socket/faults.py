@@ -46,7 +46,7 @@ def _after_call(answer: SocketAnswer) -> list[Action]:
 #: Where a socket may end -> what comes before.
 _POINTS: dict[str, Fault] = {
     "at_once": lambda answer: break_off(answer, "nothing"),
-    "after_control": lambda answer: [*answer.news],
+    "after_control": lambda answer: [*answer.account_events],
     "before_output": lambda answer: break_off(answer, "created"),
     "thinking": lambda answer: break_off(answer, "thinking"),
     "text": lambda answer: break_off(answer, "text"),
@@ -79,14 +79,14 @@ def _pings_only(answer: SocketAnswer, after: str = "created", count: int = 1000,
 
 
 def _control_only(answer: SocketAnswer, count: int = 1000, every_s: float = 0.05) -> list[Action]:
-    """For a while nothing but news of the account, again and again."""
-    news = [action for _ in range(count) for one in answer.news for action in ({**one}, Pause(every_s))]
-    return [*news, *answer.stream()]
+    """For a while nothing but events of the account, again and again."""
+    repeated = [action for _ in range(count) for one in answer.account_events for action in ({**one}, Pause(every_s))]
+    return [*repeated, *answer.stream()]
 
 
 def _pongs_withheld(answer: SocketAnswer, after: str = "created") -> list[Action]:
     """Nothing more comes, and pings stay unanswered: the other end has gone without a word."""
-    answer.deaf = True
+    answer.ignores_pings = True
     return break_off(answer, after, Stall())
 
 

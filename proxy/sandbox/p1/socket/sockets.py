@@ -1,4 +1,4 @@
-"""The sockets of P1 as a whole: who knocked, who is in, and whether it is too crowded for another."""
+"""The sockets of P1 as a whole: the upgrades that came, those that are open, and whether another is too many."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from proxy.sandbox.recorder import KEPT_REQUESTS, Socket
 from proxy.sandbox.wires.refusal import Refused
@@ -19,8 +19,7 @@ BURST_S = 1.0
 MAX_TIMES = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """None: no limit."""
 
     per_second: int | None = None
@@ -39,7 +38,7 @@ class Sockets:
         self._numbers = itertools.count(1)
         self._times: deque[float] = deque(maxlen=MAX_TIMES)
 
-    def knock(self, headers: Mapping[str, str]) -> Socket:
+    def register(self, headers: Mapping[str, str]) -> Socket:
         """Counts an upgrade; sockets are numbered from 1."""
         socket = Socket(next(self._numbers), headers)
         self.total += 1
@@ -47,8 +46,8 @@ class Sockets:
         self._times.append(self.clock())
         return socket
 
-    def crowded(self, limits: Limits) -> bool:
-        """Whether the upgrade that just knocked is one too many. Refused ones count in the second as well."""
+    def over(self, limits: Limits) -> bool:
+        """Whether the upgrade that came last is one too many. Refused ones count in the second as well."""
         since = self.clock() - BURST_S
         while self._times and self._times[0] <= since:
             self._times.popleft()

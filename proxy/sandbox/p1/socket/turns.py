@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from proxy.sandbox.p1.headers import LITE_MARKER, is_lite
 from proxy.sandbox.p1.socket.memory import Item, Memory
@@ -20,8 +19,7 @@ _FRAME_ONLY = ("type", *(row.path for row in _MEMBERS))
 _NO_INPUT: Item = {"type": "message", "role": "user", "content": ""}
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """`body` has the whole input, `conversation` is that input; a `warm_up` wants no output."""
 
     body: dict[str, Any]

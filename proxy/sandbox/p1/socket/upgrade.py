@@ -12,7 +12,7 @@ from aiohttp import hdrs, web
 from proxy.sandbox.p1.headers import check_account, check_upgrade
 from proxy.sandbox.p1.socket.connection import SocketSession
 from proxy.sandbox.p1.socket.sockets import Limits
-from proxy.sandbox.p1.socket.upgrade_faults import CROWDED, UPGRADE_FAULTS
+from proxy.sandbox.p1.socket.upgrade_faults import LIMITED, UPGRADE_FAULTS
 from proxy.sandbox.p1.state import P1
 from proxy.sandbox.play.actions import Action, Pace, Reply
 from proxy.sandbox.play.player import play
@@ -28,7 +28,7 @@ _ACCEPT_SALT = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 async def serve_upgrade(p1: P1, request: web.Request) -> web.StreamResponse:
     """One GET; returns when the socket is closed."""
-    seen = p1.sockets.knock(request.headers)
+    seen = p1.sockets.register(request.headers)
     outcome = _decide(p1, request)
     if outcome is None:
         return await SocketSession(p1, request, seen).run()
@@ -39,8 +39,8 @@ async def serve_upgrade(p1: P1, request: web.Request) -> web.StreamResponse:
 
 def _decide(p1: P1, request: web.Request) -> Reply | list[Action] | None:
     """None: come in. The edge comes first, and does not look at who knocks."""
-    if p1.sockets.crowded(p1.options.limits):
-        return CROWDED
+    if p1.sockets.over(p1.options.limits):
+        return LIMITED
     try:
         _check(p1, request)
     except Refused as refused:
@@ -50,7 +50,7 @@ def _decide(p1: P1, request: web.Request) -> Reply | list[Action] | None:
         return None if step is None else step.outcome
     outcome = UPGRADE_FAULTS[step.fault](**step.params)
     if isinstance(outcome, Limits):
-        return CROWDED if p1.sockets.crowded(outcome) else None
+        return LIMITED if p1.sockets.over(outcome) else None
     return outcome
 
 

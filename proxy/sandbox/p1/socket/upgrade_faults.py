@@ -16,7 +16,7 @@ from proxy.sandbox.play.http_faults import failure
 UpgradeFault = Callable[..., Reply | list[Action] | Limits]
 
 #: What the edge says to a burst: nothing.
-CROWDED = Reply(403, "")
+LIMITED = Reply(403, "")
 
 
 def _bad(header: str, value: str) -> UpgradeFault:
@@ -26,7 +26,7 @@ def _bad(header: str, value: str) -> UpgradeFault:
 
 UPGRADE_FAULTS: dict[str, UpgradeFault] = {
     "upgrade_unauthorized": HTTP_FAULTS["unauthorized"],
-    "upgrade_forbidden": lambda: CROWDED,
+    "upgrade_forbidden": lambda: LIMITED,
     "upgrade_limits": Limits,
     "upgrade_not_found": failure(404, {"detail": "Not Found"}),
     "upgrade_required": failure(426, {"detail": "Upgrade Required"}),

@@ -12,6 +12,7 @@ from proxy.sandbox.wires.field_checks import (
     Each,
     Inside,
     Table,
+    by_type,
     check,
     demanded,
     fits,
@@ -135,10 +136,7 @@ _PARTS: dict[str, Table] = {
     },
 }
 
-_PART: Table = (
-    required("type", one_of(*_PARTS), "invalid content part at {here}: type is missing or unknown"),
-    ByKind("type", _PARTS),
-)
+_PART: Table = by_type(_PARTS, "invalid content part at {here}: type is missing or unknown")
 
 _CALL: Table = (
     required("", fits(_is_call, "a call of a function"), WRONG_VALUE),

@@ -87,7 +87,7 @@ def _late_thought(answer: ChatAnswer) -> list[Action]:
     """More reasoning behind the text and the calls."""
     answer.add_thought()
     thought = [answer.delta(reasoning_content=word) for word in words(answer.text_of("thinking"))]
-    return answer.around([*(chunk for call in answer.calls for chunk in _normal(answer, call)), *thought])
+    return answer.around([*answer.call_events(), *thought])
 
 
 def _usage(answer: ChatAnswer, where: str = "missing") -> list[Action]:
@@ -98,11 +98,6 @@ def _usage(answer: ChatAnswer, where: str = "missing") -> list[Action]:
     return answer.stream()
 
 
-def _no_finish(answer: ChatAnswer) -> list[Action]:
-    """No finish reason, but the rest of a good end."""
-    return without(answer.stream(), _is_finishing)
-
-
 def _no_done(actions: list[Action]) -> list[Action]:
     return [action for action in actions if action != DONE]
 
@@ -110,10 +105,6 @@ def _no_done(actions: list[Action]) -> list[Action]:
 def _because(answer: ChatAnswer, reason: str) -> ChatAnswer:
     answer.reason = reason
     return answer
-
-
-def _incomplete(answer: ChatAnswer, reason: str = "length", after: str = "text") -> list[Action]:
-    return break_off(answer, after, *_because(answer, reason).end())
 
 
 def _several_choices(answer: ChatAnswer, index: int = 0) -> list[Action]:
@@ -141,12 +132,6 @@ def _explicit_nulls(event: Event) -> None:
         choice["delta"] = {**empty, **choice["delta"]}
 
 
-def _error_event(
-    answer: ChatAnswer, message: str = "overloaded", kind: str = "server_error", after: str = "nothing"
-) -> list[Action]:
-    return break_off(answer, after, answer.failure(message, kind))
-
-
 def _finishing(actions: list[Action]) -> Event:
     """The chunk with the finish reason."""
     return next(action for action in actions if isinstance(action, dict) and _is_finishing(action))
@@ -160,7 +145,7 @@ CHAT_FAULTS: dict[str, Fault] = {
     **STREAM_FAULTS,
     **ARGUMENT_FAULTS,
     # neither a finish reason nor `[DONE]`: cut short, with a well-formed body
-    "end_without_terminal": lambda answer: _no_done(_no_finish(answer)),
+    "end_without_terminal": lambda answer: _no_done(without(answer.stream(), _is_finishing)),
     "arguments_before_name": _calls(_arguments_before_name),
     # every call is at index 0; only its id tells that it is another one
     "index_restarts": _entries(lambda entry: entry.update(index=0), 2),
@@ -177,13 +162,18 @@ CHAT_FAULTS: dict[str, Fault] = {
     "text_between": _text_between,
     "late_thought": _late_thought,
     "usage": _usage,
-    "no_finish": _no_finish,
+    # no finish reason, but the rest of a good end
+    "no_finish": lambda answer: without(answer.stream(), _is_finishing),
     "no_done": lambda answer: _no_done(answer.stream()),
     # another reason than the right one: "stop" after calls, "function_call", "content_filter", an unknown word
     "finish_reason": lambda answer, reason="stop": _because(answer, reason).stream(),
-    "incomplete": _incomplete,
+    "incomplete": lambda answer, reason="length", after="text": break_off(
+        answer, after, *_because(answer, reason).end()
+    ),
     "several_choices": _several_choices,
     "second_choice": _second_choice,
     "explicit_nulls": lambda answer: edited(answer.stream(), _explicit_nulls),
-    "error_event": _error_event,
+    "error_event": lambda answer, message="overloaded", kind="server_error", after="nothing": break_off(
+        answer, after, answer.failure(message, kind)
+    ),
 }

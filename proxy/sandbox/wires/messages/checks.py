@@ -12,6 +12,7 @@ from proxy.sandbox.wires.field_checks import (
     Inside,
     Known,
     Table,
+    by_type,
     check,
     fits,
     members,
@@ -79,10 +80,7 @@ _BLOCKS: dict[str, Table] = {
     "thinking": (required("thinking", "text"), required("signature", "text")),
     "tool_use": (required("id", "text"), required("name", "text"), required("input", "object")),
     "tool_result": (required("tool_use_id", "text"),),
-    "image": (
-        required("source", "object"),
-        Inside("source", (required("type", one_of(*_SOURCES), WRONG_VALUE), ByKind("type", _SOURCES))),
-    ),
+    "image": (required("source", "object"), Inside("source", by_type(_SOURCES))),
 }
 
 #: Block type -> what is looked at besides where it stands in a message.
@@ -90,20 +88,13 @@ _IN_MESSAGES: dict[str, Table] = {
     "thinking": (optional("signature", _signed, "{here}: Invalid `signature` in `thinking` block"),),
     "tool_result": (
         optional("content", fits(lambda value: isinstance(value, str | list), "text or blocks")),
-        Each(
-            "content",
-            (
-                required("type", fits(lambda kind: isinstance(kind, str), "a block"), WRONG_VALUE),
-                ByKind("type", _BLOCKS),
-            ),
-        ),
+        Each("content", by_type(_BLOCKS, known=_BLOCK)),
     ),
 }
 
 
 def _block(*kinds: str) -> Table:
-    known = one_of(*kinds, expected=" or ".join(kinds))
-    return (required("type", known, WRONG_VALUE), ByKind("type", _BLOCKS), ByKind("type", _IN_MESSAGES))
+    return (*by_type(_BLOCKS, known=one_of(*kinds, expected=" or ".join(kinds))), ByKind("type", _IN_MESSAGES))
 
 
 _TOOL: Table = (

@@ -44,13 +44,7 @@ def _strange_block(answer: MessagesAnswer) -> list[Action]:
     """A block of a type that no client knows, behind the others."""
     started = {"type": "future_block", "future": "?"}
     strange = block_events(len(answer.blocks), started, {"type": "future_delta", "future": "?"})
-    return answer.around([*(event for place in answer.call_places for event in answer.events_of(place)), *strange])
-
-
-def _error_event(
-    answer: MessagesAnswer, message: str = "Overloaded", kind: str = "overloaded_error", after: str = "nothing"
-) -> list[Action]:
-    return break_off(answer, after, answer.failure(message, kind))
+    return answer.around([*answer.call_events(), *strange])
 
 
 MESSAGES_FAULTS: dict[str, Fault] = {
@@ -60,5 +54,7 @@ MESSAGES_FAULTS: dict[str, Fault] = {
     "incomplete": _incomplete,
     "usage": _usage,
     "strange_block": _strange_block,
-    "error_event": _error_event,
+    "error_event": lambda answer, message="Overloaded", kind="overloaded_error", after="nothing": break_off(
+        answer, after, answer.failure(message, kind)
+    ),
 }

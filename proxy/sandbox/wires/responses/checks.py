@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.sandbox.wires.field_checks import (
-    ByKind,
     Each,
     Inside,
     Known,
     Table,
+    by_type,
     demanded,
     fits,
     matches,
@@ -83,7 +83,7 @@ _TEXT: Table = (
     Known("verbosity format"),
     *_words("verbosity", "low", "medium", "high"),
     optional("format", "object", WRONG_TYPE),
-    Inside("format", (required("type", one_of(*_FORMATS, last=", "), NOT_ONE_OF), ByKind("type", _FORMATS))),
+    Inside("format", by_type(_FORMATS, NOT_ONE_OF, one_of(*_FORMATS, last=", "))),
 )
 
 PLAIN_MEMBERS: Table = members(

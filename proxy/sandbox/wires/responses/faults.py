@@ -7,7 +7,7 @@ from typing import Any
 from proxy.sandbox.model.reply import Call, Tool
 from proxy.sandbox.play.actions import Action, Stall
 from proxy.sandbox.play.stream_faults import STREAM_FAULTS, Fault, break_off, edited, without
-from proxy.sandbox.wires.answer import Event
+from proxy.sandbox.wires.answer import Block, Event
 from proxy.sandbox.wires.responses.answer import ARGUMENTS_DELTA, TEXT_DELTA, THINKING_DELTA, ResponsesAnswer
 from proxy.sandbox.wires.responses.failures import error_object
 from proxy.sandbox.wires.responses.quota import Quota
@@ -72,19 +72,18 @@ def _encrypted(answer: ResponsesAnswer, added: str | None, done: str | None) -> 
     return edited(answer.stream(), edit)
 
 
-def _completed_with_error(answer: ResponsesAnswer, code: str = "server_error") -> list[Action]:
-    answer.clear(message=False)
-    return [*answer.beginning(), answer.terminal("completed", error=error_object(code))]
-
-
-def _failed(
-    answer: ResponsesAnswer,
-    code: str = "server_error",
-    message: str | None = None,
-    status: int | None = None,
-    after: str = "created",
+def _incomplete(
+    answer: ResponsesAnswer, reason: str | None = "max_output_tokens", after: str = "text", event: str | None = None
 ) -> list[Action]:
-    return break_off(answer, after, answer.failure(code, message, status))
+    """`event` may be response.completed: then only the status tells."""
+    details = None if reason is None else {"reason": reason}
+    return break_off(answer, after, answer.terminal("incomplete", event, incomplete_details=details))
+
+
+def _blocks(answer: ResponsesAnswer, *blocks: Block) -> ResponsesAnswer:
+    """The answer with this output instead of its own."""
+    answer.blocks = list(blocks)
+    return answer
 
 
 def _error_event(
@@ -106,24 +105,8 @@ def _error_event(
     return break_off(answer, after, event)
 
 
-def _incomplete(
-    answer: ResponsesAnswer,
-    reason: str | None = "max_output_tokens",
-    after: str = "text",
-    event: str = "response.incomplete",
-) -> list[Action]:
-    """`event` may be response.completed: then only the status tells."""
-    details = None if reason is None else {"reason": reason}
-    return break_off(answer, after, answer.terminal("incomplete", event, incomplete_details=details))
-
-
-def _refusal(answer: ResponsesAnswer, text: str = "I cannot help with that.") -> list[Action]:
-    answer.blocks = [answer.writer.refusal(text)]
-    return answer.stream()
-
-
 def rate_limits(answer: ResponsesAnswer, reached: bool = True, then_end: bool = False) -> list[Action]:
-    """A quota snapshot in front. It is news, not a failure: the answer goes on, unless the stream ends right there."""
+    """A quota snapshot in front. It is no failure: the answer goes on, unless the stream ends right there."""
     quota = Quota({"primary": (100 if reached else 16, 300)})
     snapshot = quota.event(1_900_000_000 - quota.reset_after_s)
     return [snapshot] if then_end else [snapshot, *answer.stream()]
@@ -141,11 +124,16 @@ RESPONSES_FAULTS: dict[str, Fault] = {
     "sealed_only_added": lambda answer: _encrypted(answer, "early", None),
     "sealed_only_done": lambda answer: _encrypted(answer, None, "late"),
     "sealed_differs": lambda answer: _encrypted(answer, "early", "late"),
-    "completed_with_error": _completed_with_error,
-    "failed": _failed,
+    "completed_with_error": lambda answer, code="server_error": [
+        *_blocks(answer).beginning(),
+        answer.terminal("completed", error=error_object(code)),
+    ],
+    "failed": lambda answer, code="server_error", message=None, status=None, after="created": break_off(
+        answer, after, answer.failure(code, message, status)
+    ),
     "error_event": _error_event,
     "incomplete": _incomplete,
-    "refusal": _refusal,
+    "refusal": lambda answer, text="I cannot help with that.": _blocks(answer, answer.writer.refusal(text)).stream(),
     "rate_limits": rate_limits,
     # the final response repeats none of the items
     "bare_terminal": lambda answer: [*answer.stream()[:-1], answer.terminal("completed", output=[])],

@@ -16,6 +16,7 @@ from proxy.sandbox.wires.field_checks import (
     Field,
     Known,
     Table,
+    by_type,
     check,
     fits,
     one_of,
@@ -57,9 +58,7 @@ def _is_image(part: Any) -> bool:
         return re.match(r"https?://[^/\s]+", url) is not None
     head, _, data = url[5:].partition(",")
     try:
-        return re.fullmatch(r"image/[a-z0-9.+-]+;base64", head) is not None and bool(
-            base64.b64decode(data, validate=True)
-        )
+        return bool(re.fullmatch(r"image/[a-z0-9.+-]+;base64", head) and base64.b64decode(data, validate=True))
     except binascii.Error:
         return False
 
@@ -101,11 +100,7 @@ def _parts(path: str, kinds: str) -> Table:
     """A text, or a list of parts of these types."""
     known = one_of(*kinds.split(), last=" and ")
     words = fits(lambda value: isinstance(value, str | list), "a string or an array of objects")
-    part: Table = (
-        required("type", known, NOT_ONE_OF.about("{here}")),
-        ByKind("type", _PARTS),
-    )
-    return (required(path, words, WRONG_TYPE), Each(path, part))
+    return (required(path, words, WRONG_TYPE), Each(path, by_type(_PARTS, NOT_ONE_OF.about("{here}"), known)))
 
 
 def _id(prefix: str) -> Field:
@@ -117,11 +112,7 @@ _PARTS: dict[str, Table] = {
     "input_text": (Known("type text"), required("text", "text", _NO_TEXT)),
     "input_image": (
         Known("type image_url file_id detail"),
-        optional(
-            "detail",
-            one_of("auto", "low", "high", "original"),
-            Refusal("Invalid value for '{where}'.", "invalid_value"),
-        ),
+        optional("detail", one_of("auto", "low", "high", "original"), _BAD_DETAIL),
         required("", fits(_is_image), _BAD_IMAGE, at="image_url"),
     ),
     "input_file": (Known("type file_id file_data file_url filename"),),
@@ -152,12 +143,7 @@ def _call(prefix: str, payload: str) -> Table:
     return (known, _id(prefix), *_CALL_ID, *NAME, required(payload, "text", WRONG_TYPE), _called)
 
 
-_OUTPUT: Table = (
-    Known("type id call_id output status"),
-    *_CALL_ID,
-    _answered,
-    *_parts("output", _INPUT),
-)
+_OUTPUT: Table = (Known("type id call_id output status"), *_CALL_ID, _answered, *_parts("output", _INPUT))
 
 _CONTENT = required("encrypted_content", "filled", _NOT_STORED)
 
@@ -192,8 +178,7 @@ _ITEMS: dict[str, Table] = {
 _ITEM: Table = (
     required("", "object", WRONG_TYPE),
     required("type", fits(lambda kind: kind != "item_reference"), _NOT_STORED),
-    required("type", one_of(*_ITEMS, last=", "), NOT_ONE_OF),
-    ByKind("type", _ITEMS),
+    *by_type(_ITEMS, NOT_ONE_OF, one_of(*_ITEMS, last=", ")),
 )
 
 INPUT: Table = (

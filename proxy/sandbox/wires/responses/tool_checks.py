@@ -13,6 +13,7 @@ from proxy.sandbox.wires.field_checks import (
     Inside,
     Known,
     Table,
+    by_type,
     fits,
     look,
     matches,
@@ -71,28 +72,26 @@ def _function_fault(tool: Any) -> str | None:
     return malformed(schema) or (strict_fault(schema) if strict else None)
 
 
+def _all_text(values: Iterable[Any]) -> bool:
+    return all(isinstance(one, str) for one in values)
+
+
 def _format(kind: str, *members: str) -> Table:
     """A format has exactly these members, all of them texts."""
-    exact = fits(
-        lambda wanted: set(wanted) == {"type", *members} and all(isinstance(wanted[one], str) for one in members)
-    )
+    exact = fits(lambda wanted: set(wanted) == {"type", *members} and _all_text(wanted[one] for one in members))
     return (required("", exact, Refusal(f"Invalid '{{where}}': a {kind} has {members}.", "invalid_value")),)
 
 
 #: Format of a freeform tool: `{"type":"text"}`, or `{"type":"grammar","syntax":"lark","definition":"start: …"}`.
 _FORMATS: dict[str, Table] = {
     "text": _format("text"),
-    "grammar": (
-        *_format("grammar", "syntax", "definition"),
-        required("syntax", one_of("lark", "regex"), _NO_GRAMMAR),
-    ),
+    "grammar": (*_format("grammar", "syntax", "definition"), required("syntax", one_of("lark", "regex"), _NO_GRAMMAR)),
 }
 
-_DOMAINS = fits(lambda value: isinstance(value, list) and value and all(isinstance(one, str) for one in value))
-_FILTERS = Known(
-    {name: (required(name, _DOMAINS, _NO_DOMAINS),) for name in ("allowed_domains", "blocked_domains")},
-    UNKNOWN.about("{here}"),
-)
+_DOMAINS = fits(lambda value: isinstance(value, list) and value and _all_text(value))
+_LISTS: dict[str, Table] = {
+    name: (required(name, _DOMAINS, _NO_DOMAINS),) for name in ("allowed_domains", "blocked_domains")
+}
 
 
 def _known(names: str) -> Known:
@@ -101,20 +100,16 @@ def _known(names: str) -> Known:
 
 #: Tool type -> its checks; without any it is not looked into.
 _TOOLS: dict[str, Table] = {
-    "function": (
-        _known("name description parameters strict"),
-        *NAME,
-        required("", told(_function_fault), _BAD_SCHEMA),
-    ),
+    "function": (_known("name description parameters strict"), *NAME, required("", told(_function_fault), _BAD_SCHEMA)),
     "custom": (
         _known("name description format"),
         *NAME,
-        Inside("format", (required("type", one_of(*_FORMATS), _NO_FORMAT), ByKind("type", _FORMATS))),
+        Inside("format", by_type(_FORMATS, _NO_FORMAT)),
     ),
     "web_search": (
         _known("external_web_access search_content_types filters user_location search_context_size"),
         optional("filters", "object", WRONG_TYPE),
-        Inside("filters", (_FILTERS,)),
+        Inside("filters", (Known(_LISTS, UNKNOWN.about("{here}")),)),
     ),
     "web_search_preview": (_known("user_location search_context_size"),),
     "local_shell": (),
@@ -137,10 +132,7 @@ _TOOLS["namespace"] = (
 )
 
 #: For an object with `tools`; what is said of them is the same wherever they stand.
-TOOLS: Table = (
-    optional("tools", "list", NO_TOOLS),
-    Each("tools", _TOOL, top=True),
-)
+TOOLS: Table = (optional("tools", "list", NO_TOOLS), Each("tools", _TOOL, top=True))
 
 
 def flat_tools(tools: Iterable[Any]) -> Iterator[dict[str, Any]]:

@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from harness import Live, ask, until
-from outcomes import Good, is_good
+from harness import Live, ask, until, with_live
+from p1_events import CREATED, call_events, completed, delta, failure, said
 from talks import Talk
-from ws_upstream import (
-    CREATED,
-    Asking,
-    Backend,
-    Peer,
-    Play,
-    answer,
-    call_events,
-    completed,
-    delta,
-    failure,
-    late,
-    leaving_nothing,
-    provider_sockets,
-    said,
-    saying,
-    stalled,
-)
+from ws_upstream import Backend, Peer, Play, answer, goes_well, late, leaving_nothing, provider_sockets, saying, stalled
 
 from proxy.core.identity import Owner
 from proxy.providers.p1_codex import adapter
 from proxy.providers.p1_codex.socket import connection as websocket
 from proxy.providers.p1_codex.socket import frames
 from proxy.providers.p1_codex.socket.pool import PoolLimits
+
+CONTINUES = {"p1_previous_response_id": True}
+
+
+@pytest.fixture
+def live_options() -> dict[str, Any]:
+    return CONTINUES
 
 
 def calling(number: int) -> Play:
@@ -45,31 +35,19 @@ def calling(number: int) -> Play:
 TURNS = (calling(1), calling(2), saying(*said("fine", "resp_3"), then="nothing"))
 
 
-def continuing(asking: Asking, mode: str = "websocket", **options: Any) -> AbstractAsyncContextManager[Live]:
-    return asking(mode, p1_previous_response_id=True, **options)
-
-
-async def test_only_what_is_new_is_sent_over_the_same_socket(asking: Asking, backend: Backend) -> None:
+async def test_only_what_is_new_is_sent_over_the_same_socket(talk: Talk, backend: Backend) -> None:
     backend.plays.extend(TURNS)
-    async with continuing(asking) as live:
-        talk = Talk(live)
-        for text in ("one", "two", "three"):
-            await talk.turn(text)
-        first, second, third = backend.asked
-        assert [asked.previous for asked in backend.asked] == [None, "resp_1", "resp_2"]
-        assert {asked.socket for asked in backend.asked} == {1} and len(first.frame["input"]) == 3
-        for asked, number, text in ((second, 1, "two"), (third, 2, "three")):
-            result = {"type": "function_call_output", "call_id": f"call_{number}", "output": text}
-            assert asked.frame["input"] == [result]
-        same = {"input", "previous_response_id"}
-        assert [{k: v for k, v in asked.frame.items() if k not in same} for asked in (first, second)] == [
-            {k: v for k, v in third.frame.items() if k not in same}
-        ] * 2
-        assert len(backend.seen) == 1
+    await talk.turns("one", "two", "three")
+    assert backend.history == [(1, None), (1, "resp_1"), (1, "resp_2")] and len(backend.seen) == 1
+    first, second, third = (asked.frame for asked in backend.asked)
+    assert len(first.pop("input")) == 3
+    for frame, number, text in ((second, 1, "two"), (third, 2, "three")):
+        result = {"type": "function_call_output", "call_id": f"call_{number}", "output": text}
+        assert frame.pop("input") == [result] and frame.pop("previous_response_id") and frame == first
 
 
 async def test_the_whole_is_written_out_only_when_it_is_sent(
-    asking: Asking, backend: Backend, monkeypatch: pytest.MonkeyPatch
+    talk: Talk, backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[int] = []
 
@@ -79,20 +57,17 @@ async def test_the_whole_is_written_out_only_when_it_is_sent(
 
     monkeypatch.setattr(adapter, "shared_json", shared_json)
     backend.plays.extend(TURNS)
-    async with continuing(asking) as live:
-        talk = Talk(live)
-        for text in ("long " * 4000, "two", "three"):
-            await talk.turn(text)
-        assert [asked.previous for asked in backend.asked] == [None, "resp_1", "resp_2"]
-        assert written == [len(backend.asked[0].frame["input"])]
-        backend.plays.append(saying(failure("previous_response_not_found"), then="close"))
-        await talk.turn("four")
-        assert written == [len(asked.frame["input"]) for asked in (backend.asked[0], backend.asked[-1])]
+    await talk.turns("long " * 4000, "two", "three")
+    assert [asked.previous for asked in backend.asked] == [None, "resp_1", "resp_2"]
+    assert written == [len(backend.asked[0].frame["input"])]
+    backend.plays.append(saying(failure("previous_response_not_found"), then="close"))
+    await talk.turn("four")
+    assert written == [len(asked.frame["input"]) for asked in (backend.asked[0], backend.asked[-1])]
 
 
-async def test_the_frame_is_the_body_without_stream(asking: Asking, backend: Backend) -> None:
-    async with asking() as live:
-        await live.stream(ask(model="gpt-5.6-luna"), headers={"x-claude-code-session-id": "s1"})
+@with_live()
+async def test_the_frame_is_the_body_without_stream(front: Live, backend: Backend) -> None:
+    await front.stream(ask(model="gpt-5.6-luna"), headers={"x-claude-code-session-id": "s1"})
     frame = backend.asked[0].frame
     assert next(iter(frame)) == "type" and frame["type"] == "response.create" and "stream" not in frame
     assert frame["client_metadata"] == {"ws_request_header_x_openai_internal_codex_responses_lite": "true"}
@@ -103,7 +78,7 @@ async def test_the_frame_is_the_body_without_stream(asking: Asking, backend: Bac
     assert not {"accept", "content-type", "accept-encoding", "sec-websocket-extensions"} & set(headers)
 
 
-async def test_a_small_request_on_the_side_changes_nothing(asking: Asking, backend: Backend) -> None:
+async def test_a_small_request_on_the_side_changes_nothing(talk: Talk, backend: Backend) -> None:
     """Neither between two turns nor during one does the conversation lose its place or its socket."""
     gate = asyncio.Event()
 
@@ -111,138 +86,115 @@ async def test_a_small_request_on_the_side_changes_nothing(asking: Asking, backe
         await gate.wait()
         await answer(peer, frame)
 
-    async with continuing(asking) as live:
-        talk, aside = Talk(live), Talk(live, model="gpt-5.6-luna", system="Write a title.", tools=[])
-        await talk.turn("one")
-        await aside.turn("one")
-        backend.plays.append(held)
-        turn = asyncio.ensure_future(talk.turn("two"))
-        await until(lambda: len(backend.asked) == 3)
-        aside.messages.clear()
-        await aside.turn("two")
-        gate.set()
-        await turn
-        await talk.turn("three")
-        assert [asked.previous for asked in backend.asked] == [None, None, "resp_1", None, "resp_4"]
-        assert [asked.socket for asked in backend.asked] == [1, 2, 1, 3, 1]
-        await until(lambda: backend.open == len(provider_sockets(live).pool) == 1)
+    aside = Talk(talk.live, model="gpt-5.6-luna", system="Write a title.", tools=[])
+    await talk.turn("one")
+    await aside.turn("one")
+    backend.plays.append(held)
+    turn = asyncio.ensure_future(talk.turn("two"))
+    await until(lambda: len(backend.asked) == 3)
+    aside.messages.clear()
+    await aside.turn("two")
+    gate.set()
+    await turn
+    await talk.turn("three")
+    assert backend.history == [(1, None), (2, None), (1, "resp_1"), (3, None), (1, "resp_4")]
+    await until(lambda: backend.open == len(provider_sockets(talk.live).pool) == 1)
 
 
 @pytest.mark.parametrize(
-    ("headers", "previous"),
-    [
-        ({"x-claude-code-agent-id": "a"}, None),
-        ({"x-claude-code-parent-agent-id": "p"}, None),
-        ({"x-claude-code-agent-id": ""}, None),
-        ({}, "resp_1"),
-    ],
+    ("name", "value", "previous"),
+    [("agent-id", "a", None), ("parent-agent-id", "p", None), ("agent-id", "", None), ("unknown", "", "resp_1")],
 )
 async def test_somebody_else_starts_afresh(
-    asking: Asking, backend: Backend, headers: dict[str, str], previous: str | None
+    talk: Talk, backend: Backend, name: str, value: str, previous: str | None
 ) -> None:
-    async with continuing(asking) as live:
-        talk = Talk(live)
-        await talk.turn("one")
-        talk.headers |= headers
-        await talk.turn("two")
-    assert backend.asked[1].previous == previous
-    assert (backend.asked[1].socket == backend.asked[0].socket) == (previous is not None)
+    await talk.turn("one")
+    talk.headers[f"x-claude-code-{name}"] = value
+    await talk.turn("two")
+    assert backend.history == [(1, None), (1 if previous else 2, previous)]
 
 
-async def test_without_the_setting_turns_are_whole_and_sockets_closed(asking: Asking, backend: Backend) -> None:
-    async with asking() as live, leaving_nothing(backend):
-        talk = Talk(live)
-        await talk.turn("one")
-        await talk.turn("two")
-        assert [asked.socket for asked in backend.asked] == [1, 2] and not any(a.previous for a in backend.asked)
+@with_live()
+async def test_without_the_setting_turns_are_whole_and_sockets_closed(talk: Talk, backend: Backend) -> None:
+    async with leaving_nothing(backend):
+        await talk.turns("one", "two")
+        assert backend.history == [(1, None), (2, None)]
 
 
-async def changed_model(talk: Talk) -> None:
-    talk.members["model"] = "gpt-5.6-terra"
+def text(role: str, words: str) -> dict[str, Any]:
+    return {"role": role, "content": [{"type": "text", "text": words}]}
 
 
-async def changed_effort(talk: Talk) -> None:
-    talk.members["output_config"] = {"effort": "low"}
-
-
-async def changed_history(talk: Talk) -> None:
-    talk.messages[0] = {"role": "user", "content": [{"type": "text", "text": "one, rather"}]}
-
-
-async def forgotten_answer(talk: Talk) -> None:
-    talk.messages[1] = {"role": "assistant", "content": [{"type": "text", "text": "I said something else"}]}
-
-
-@pytest.mark.parametrize("change", [changed_model, changed_effort, changed_history, forgotten_answer])
+@pytest.mark.parametrize(
+    ("part", "key", "value"),
+    [
+        ("members", "model", "gpt-5.6-terra"),
+        ("members", "output_config", {"effort": "low"}),
+        ("messages", 0, text("user", "one, rather")),
+        ("messages", 1, text("assistant", "I said something else")),
+    ],
+)
 async def test_what_is_no_continuation_is_sent_whole_over_a_new_socket(
-    asking: Asking, backend: Backend, change: Any
+    talk: Talk, backend: Backend, part: str, key: Any, value: Any
 ) -> None:
-    async with continuing(asking) as live:
-        talk = Talk(live)
-        await talk.turn("one")
-        await change(talk)
-        await talk.turn("two")
-        await until(lambda: backend.open == 1)
-        await talk.turn("three")
-        assert [(asked.socket, asked.previous) for asked in backend.asked] == [(1, None), (2, None), (2, "resp_2")]
+    await talk.turn("one")
+    getattr(talk, part)[key] = value
+    await talk.turn("two")
+    await until(lambda: backend.open == 1)
+    await talk.turn("three")
+    assert backend.history == [(1, None), (2, None), (2, "resp_2")]
 
 
 # -- what goes wrong
 
 
-async def close_idle(peer: Peer, frame: dict[str, Any]) -> None:
-    await peer.say(*said("fine", "resp_x"))
-    await asyncio.sleep(0.02)
-    await peer.ws.close()
+def afterwards(then: Callable[[Peer], Awaitable[object]]) -> Play:
+    """An answer, and this when nobody asks."""
+
+    async def play(peer: Peer, frame: dict[str, Any]) -> None:
+        await peer.say(*said("fine", "resp_x"))
+        await asyncio.sleep(0.02)
+        await then(peer)
+        await peer.listen()
+
+    return play
 
 
-async def chatter(peer: Peer, frame: dict[str, Any]) -> None:
-    """Says something when nobody asked."""
-    await peer.say(*said("fine", "resp_x"))
-    await asyncio.sleep(0.02)
-    await peer.say({"type": "codex.rate_limits"})
-    await peer.listen()
+close_idle = afterwards(lambda peer: peer.ws.close())
+chatter = afterwards(lambda peer: peer.say({"type": "codex.rate_limits"}))
+deaf_when_idle = afterwards(lambda peer: stalled(peer, {}))
 
 
-async def deaf_when_idle(peer: Peer, frame: dict[str, Any]) -> None:
-    await peer.say(*said("fine", "resp_x"))
-    await stalled(peer, frame)
-
-
-@pytest.mark.parametrize("first", [close_idle, chatter, deaf_when_idle])
+@pytest.mark.parametrize("first", [close_idle, chatter, deaf_when_idle], ids=["closed", "chatter", "deaf"])
 @pytest.mark.parametrize("mode", ["websocket", "auto"])
-async def test_a_socket_that_died_meanwhile_is_replaced_at_once(
-    asking: Asking, backend: Backend, first: Play, mode: str
-) -> None:
+async def test_a_socket_that_died_meanwhile_is_replaced_at_once(backend: Backend, first: Play, mode: str) -> None:
     backend.plays.append(first)
-    async with continuing(asking, mode, timers={"validate": 0.05}) as live:
+    async with backend.proxy(mode, timers={"validate": 0.05}, **CONTINUES) as live:
         talk = Talk(live)
         await talk.turn("one")
         await asyncio.sleep(0.05)
         await talk.turn("two")
-        assert [(asked.socket, asked.previous) for asked in backend.asked] == [(1, None), (2, None)]
-        assert not live.sleeps and not backend.posts
+        assert backend.history == [(1, None), (2, None)] and not live.sleeps and not backend.posts
         await until(lambda: backend.open == 1)
+
+
+async def test_a_new_token_opens_a_new_socket(talk: Talk, backend: Backend) -> None:
+    """The token may be another account's by now."""
+    await talk.turn("one")
+    backend.sandbox.write_credentials(backend.root)
+    await talk.turn("two")
+    assert backend.history == [(1, None), (2, None)]
+    await until(lambda: backend.open == 1)
 
 
 SILENCE = saying(then="listen")
-
-
-async def test_a_new_token_opens_a_new_socket(asking: Asking, backend: Backend) -> None:
-    """The token may be another account's by now."""
-    async with continuing(asking) as live:
-        talk = Talk(live)
-        await talk.turn("one")
-        live.sandbox.write_credentials(live.root)
-        await talk.turn("two")
-        assert [(asked.socket, asked.previous) for asked in backend.asked] == [(1, None), (2, None)]
-        await until(lambda: backend.open == 1)
+NOT_FOUND = saying(failure("previous_response_not_found"), then="listen")
 
 
 @pytest.mark.parametrize(
     ("second", "waits"),
     [
-        (saying(failure("previous_response_not_found"), then="listen"), []),
+        (NOT_FOUND, []),
         (saying(failure("x", message="Previous response with id 'resp_1' not found"), then="listen"), []),
         (saying(failure("websocket_connection_limit_reached"), then="listen"), []),
         (saying(failure("token_expired", 401), then="listen"), []),
@@ -251,152 +203,132 @@ async def test_a_new_token_opens_a_new_socket(asking: Asking, backend: Backend) 
     ],
     ids=["not found", "in words", "too old", "token", "cut", "silence"],
 )
-async def test_a_lost_continuation_costs_one_request_more(
-    asking: Asking, backend: Backend, second: Play, waits: list[float]
-) -> None:
-    async with continuing(asking, timers={"start": 0.1} if second is SILENCE else {}) as live:
+async def test_a_lost_continuation_costs_one_request_more(backend: Backend, second: Play, waits: list[float]) -> None:
+    async with backend.proxy(timers={"start": 0.1} if second is SILENCE else {}, **CONTINUES) as live:
         talk = Talk(live)
         await talk.turn("one")
         backend.plays.append(second)
-        assert (await talk.turn("two"))["stop_reason"] == "end_turn"
-        assert [(a.socket, a.previous) for a in backend.asked] == [(1, None), (1, "resp_1"), (2, None)]
-        assert live.sleeps == waits and len(backend.asked[2].frame["input"]) == len(backend.asked[0].frame["input"]) + 2
+        assert (await talk.turn("two"))["stop_reason"] == "end_turn" and live.sleeps == waits
+        assert len(backend.asked[2].frame["input"]) == len(backend.asked[0].frame["input"]) + 2
         await talk.turn("three")
-        assert (backend.asked[3].socket, backend.asked[3].previous) == (2, "resp_2")
+        assert backend.history == [(1, None), (1, "resp_1"), (2, None), (2, "resp_2")]
         await until(lambda: backend.open == 1)
 
 
-async def test_a_continuation_that_is_lost_twice_is_told(asking: Asking, backend: Backend) -> None:
-    async with continuing(asking) as live:
-        talk = Talk(live)
-        await talk.turn("one")
-        backend.plays.extend([saying(failure("previous_response_not_found"), then="listen")] * 2)
-        assert (await talk.turn("two"))["status"] == 400
-        assert len(backend.asked) == 3
-        await until(lambda: backend.open == 0)
+async def test_a_continuation_that_is_lost_twice_is_told(talk: Talk, backend: Backend) -> None:
+    await talk.turn("one")
+    backend.plays.extend([NOT_FOUND] * 2)
+    assert (await talk.turn("two"))["status"] == 400 and len(backend.asked) == 3
+    await until(lambda: backend.open == 0)
 
 
 @pytest.mark.parametrize(
     "ending",
     [
-        [delta("x"), completed("r", status="incomplete", incomplete_details={"reason": "max_output_tokens"})],
-        [delta("x"), {**completed("r"), "type": "response.done"}],
-        [delta("x"), completed("")],
-        [delta("x"), completed("r"), {"type": "codex.rate_limits"}],
+        [completed(status="incomplete", incomplete_details={"reason": "max_output_tokens"})],
+        [{**completed(), "type": "response.done"}],
+        [completed("")],
+        [completed(), {"type": "codex.rate_limits"}],
     ],
     ids=["incomplete", "done", "no id", "more behind it"],
 )
-async def test_only_a_proper_end_is_gone_on_from(
-    asking: Asking, backend: Backend, ending: list[dict[str, Any]]
-) -> None:
+async def test_only_a_proper_end_is_gone_on_from(talk: Talk, backend: Backend, ending: list[dict[str, Any]]) -> None:
     async def play(peer: Peer, frame: dict[str, Any]) -> None:
-        peer.say_at_once(*ending)
+        peer.say_at_once(delta("x"), *ending)
         await peer.listen()
 
-    async with continuing(asking) as live:
-        backend.plays.append(play)
-        talk = Talk(live)
-        await talk.turn("one")
-        await until(lambda: backend.open == 0)
-        await talk.turn("two")
-        assert backend.asked[1].previous is None
+    backend.plays.append(play)
+    await talk.turn("one")
+    await until(lambda: backend.open == 0)
+    await talk.turn("two")
+    assert backend.asked[1].previous is None
 
 
-async def test_an_answer_that_was_stopped_here_is_not_gone_on_from(asking: Asking, backend: Backend) -> None:
-    async with continuing(asking) as live:
-        backend.plays.append(saying(*said("one STOP two", "r"), then="nothing"))
-        talk = Talk(live, stop_sequences=["STOP"])
-        await talk.turn("one")
-        await until(lambda: backend.open == 0)
-        assert not len(provider_sockets(live).continuations)
+async def test_an_answer_that_was_stopped_here_is_not_gone_on_from(talk: Talk, backend: Backend) -> None:
+    backend.plays.append(saying(*said("one STOP two", "r"), then="nothing"))
+    talk.members["stop_sequences"] = ["STOP"]
+    await talk.turn("one")
+    await until(lambda: backend.open == 0)
+    assert not len(provider_sockets(talk.live).continuations)
 
 
-async def test_a_turn_over_http_ends_what_could_be_gone_on_from(asking: Asking, backend: Backend) -> None:
-    async with continuing(asking, "auto") as live:
-        talk = Talk(live)
-        backend.upgrades.append(503)
-        await talk.turn("one")
-        await talk.turn("two")
-        await talk.turn("three")
-        assert len(backend.posts) == 1 and [asked.previous for asked in backend.asked] == [None, "resp_2"]
+@with_live(mode="auto", **CONTINUES)
+async def test_a_turn_over_http_ends_what_could_be_gone_on_from(talk: Talk, backend: Backend) -> None:
+    backend.upgrades.append(503)
+    await talk.turns("one", "two", "three")
+    assert len(backend.posts) == 1 and [asked.previous for asked in backend.asked] == [None, "resp_2"]
 
 
 @pytest.mark.parametrize("seconds", [(0.03, 0.06), (0.06, 0.03)], ids=["in turn", "overtaking"])
 async def test_two_turns_of_one_conversation_at_a_time_never_share_a_socket(
-    asking: Asking, backend: Backend, seconds: tuple[float, float]
+    talk: Talk, backend: Backend, seconds: tuple[float, float]
 ) -> None:
     """The one that began later is the one to go on from."""
-    async with continuing(asking) as live:
-        talk, twin = Talk(live), Talk(live)
-        await talk.turn("one")
-        twin.messages = list(talk.messages)
-        backend.plays.extend(late(wait) for wait in seconds)
-        first = asyncio.ensure_future(talk.turn("two"))
-        await until(lambda: len(backend.asked) == 2)
-        await twin.turn("or two")
-        await first
-        assert {asked.socket for asked in backend.asked[1:]} == {1, 2} and len(backend.asked) == 3
-        await until(lambda: backend.open == 1)
-        await twin.turn("three")
-        assert backend.asked[3].socket == 2 and backend.asked[3].previous is not None
+    twin = Talk(talk.live)
+    await talk.turn("one")
+    twin.messages = list(talk.messages)
+    backend.plays.extend(late(wait) for wait in seconds)
+    first = asyncio.ensure_future(talk.turn("two"))
+    await until(lambda: len(backend.asked) == 2)
+    await twin.turn("or two")
+    await first
+    assert {asked.socket for asked in backend.asked[1:]} == {1, 2} and len(backend.asked) == 3
+    await until(lambda: backend.open == 1)
+    await twin.turn("three")
+    assert backend.asked[3].socket == 2 and backend.asked[3].previous is not None
 
 
-async def test_a_turn_that_is_tried_again_leaves_the_socket_of_a_later_one(asking: Asking, backend: Backend) -> None:
-    async with continuing(asking) as live:
-        talk, twin = Talk(live), Talk(live)
-        backend.plays.append(late(0.05, saying()))
-        first = asyncio.ensure_future(talk.turn("one"))
-        await until(lambda: backend.asked)
-        await twin.turn("or one")
-        await first
-        await until(lambda: backend.open == 1)
-        await twin.turn("two")
-        assert [(asked.socket, asked.previous) for asked in backend.asked][1::2] == [(2, None), (2, "resp_1")]
-        assert backend.asked[2].socket == 3
+async def test_a_turn_that_is_tried_again_leaves_the_socket_of_a_later_one(talk: Talk, backend: Backend) -> None:
+    twin = Talk(talk.live)
+    backend.plays.append(late(0.05, saying()))
+    first = asyncio.ensure_future(talk.turn("one"))
+    await until(lambda: backend.asked)
+    await twin.turn("or one")
+    await first
+    await until(lambda: backend.open == 1)
+    await twin.turn("two")
+    assert backend.history[1::2] == [(2, None), (2, "resp_1")] and backend.asked[2].socket == 3
 
 
-async def test_a_response_is_continued_over_its_own_socket_only(asking: Asking, backend: Backend) -> None:
-    async with continuing(asking) as live:
-        talk, other = Talk(live), Talk(live, "other")
-        await talk.turn("one")
-        await other.turn("one")
-        waiting = provider_sockets(live).pool
-        sockets = {name: waiting.take(Owner(name)) for name in ("s", "other")}
-        waiting.put(Owner("s"), sockets["other"], 0.0)
-        await talk.turn("two")
-        assert (backend.asked[2].socket, backend.asked[2].previous) == (3, None)
-        await sockets["s"].close()
+async def test_a_response_is_continued_over_its_own_socket_only(talk: Talk, backend: Backend) -> None:
+    await talk.turn("one")
+    await Talk(talk.live, "other").turn("one")
+    waiting = provider_sockets(talk.live).pool
+    sockets = {name: waiting.take(Owner(name)) for name in ("s", "other")}
+    waiting.put(Owner("s"), sockets["other"], 0.0)
+    await talk.turn("two")
+    assert backend.history[2] == (3, None)
+    await sockets["s"].close()
 
 
-async def test_a_crowd_of_waiting_sockets_is_thinned_out(asking: Asking, backend: Backend) -> None:
-    async with continuing(asking, tuning=(PoolLimits(most=4, least=2),)) as live:
+async def test_a_crowd_of_waiting_sockets_is_thinned_out(backend: Backend) -> None:
+    async with backend.proxy(tuning=(PoolLimits(most=4, least=2),), **CONTINUES) as live:
         for number in range(12):
             await Talk(live, f"s{number}").turn("one")
             assert backend.open <= 5
-        await until(lambda: backend.open <= 5)
         assert 2 <= len(provider_sockets(live).pool) <= 5
     assert backend.open == 0
 
 
-async def test_sockets_that_waited_too_long_are_closed(asking: Asking, backend: Backend) -> None:
-    limits = PoolLimits(idle_s=0.2)
-    async with continuing(asking, timers={"reap": 0.05}, tuning=(limits,)) as live, leaving_nothing(backend):
-        await Talk(live).turn("one")
+@with_live(timers={"reap": 0.05}, tuning=(PoolLimits(idle_s=0.2),), **CONTINUES)
+async def test_sockets_that_waited_too_long_are_closed(talk: Talk, backend: Backend) -> None:
+    async with leaving_nothing(backend):
+        await talk.turn("one")
         assert backend.open == 1
         await until(lambda: backend.open == 0)
         assert backend.goodbyes == [1000]
 
 
-async def test_a_fast_next_turn_finds_socket_and_state(asking: Asking, backend: Backend) -> None:
+async def test_a_fast_next_turn_finds_socket_and_state(talk: Talk, backend: Backend) -> None:
     """Both are there before the client has heard the end."""
-    async with continuing(asking) as live:
-        talk = Talk(live)
-        for number in range(20):
-            await talk.turn(f"word {number}")
-        assert [asked.previous is None for asked in backend.asked] == [True] + [False] * 19
+    await talk.turns(*(f"word {number}" for number in range(20)))
+    assert [asked.previous is None for asked in backend.asked] == [True] + [False] * 19
 
 
-async def test_what_came_together_is_passed_on_together(asking: Asking, backend: Backend) -> None:
+@with_live()
+async def test_what_came_together_is_passed_on_together(
+    front: Live, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One look at the socket, one write."""
     reads: list[int] = []
     read = websocket.Socket.read
@@ -406,13 +338,10 @@ async def test_what_came_together_is_passed_on_together(asking: Asking, backend:
         reads.append(len(reading.events))
         return reading
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(websocket.Socket, "read", counted)
+    async def play(peer: Peer, frame: dict[str, Any]) -> None:
+        peer.say_at_once(CREATED, *(delta(f"w{n} ") for n in range(300)), completed())
 
-        async def play(peer: Peer, frame: dict[str, Any]) -> None:
-            peer.say_at_once(CREATED, *(delta(f"w{n} ") for n in range(300)), completed("r"))
-
-        backend.plays.append(play)
-        async with asking() as live:
-            is_good(await live.stream(ask()), Good(), stream=True)
+    monkeypatch.setattr(websocket.Socket, "read", counted)
+    backend.plays.append(play)
+    await goes_well(front)
     assert sum(reads) == 302 and len(reads) <= 3

@@ -7,23 +7,11 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from harness import ask, until
+from harness import Live, ask, until, with_live
 from outcomes import Broken, Good, is_broken, is_good
+from p1_events import CREATED, LIMITS, completed, delta, said
 from talks import TOOLS, Talk
-from ws_upstream import (
-    CREATED,
-    LIMITS,
-    Asking,
-    Backend,
-    Peer,
-    Play,
-    Upgrade,
-    completed,
-    delta,
-    frames_of,
-    leaving_nothing,
-    said,
-)
+from ws_upstream import Backend, Peer, Play, Upgrade, frames_of, leaving_nothing
 
 WRONG = "not the answer"
 
@@ -40,6 +28,7 @@ def strays(*parts: list[dict[str, Any]]) -> Play:
     return play
 
 
+@with_live(p1_previous_response_id=True)
 @pytest.mark.parametrize(
     "late",
     [
@@ -51,31 +40,25 @@ def strays(*parts: list[dict[str, Any]]) -> Play:
     ids=["end", "text and end", "beginning", "end and another answer"],
 )
 async def test_what_is_left_of_the_answer_before_is_not_taken_for_the_next_one(
-    asking: Asking, backend: Backend, late: list[dict[str, Any]]
+    talk: Talk, backend: Backend, late: list[dict[str, Any]]
 ) -> None:
-    async with asking(p1_previous_response_id=True) as live:
-        talk = Talk(live)
-        await talk.turn("one")
-        backend.plays.append(strays(late))
-        await talk.turn("two")
-        assert talk.words == ["one", "fine", "two", "fine"] and live.sleeps == [1.5]
-        assert [(asked.socket, asked.previous) for asked in backend.asked] == [(1, None), (1, "resp_1"), (2, None)]
-        await talk.turn("three")
-        assert (backend.asked[-1].socket, backend.asked[-1].previous) == (2, "resp_2")
+    await talk.turn("one")
+    backend.plays.append(strays(late))
+    await talk.turn("two")
+    assert talk.words == ["one", "fine", "two", "fine"] and talk.live.sleeps == [1.5]
+    await talk.turn("three")
+    assert backend.history == [(1, None), (1, "resp_1"), (2, None), (2, "resp_2")]
 
 
-async def test_an_answer_that_the_client_saw_half_of_is_not_ended_by_another_one(
-    asking: Asking, backend: Backend
-) -> None:
-    async with asking(p1_previous_response_id=True) as live:
-        talk = Talk(live)
-        await talk.turn("one")
-        backend.plays.append(strays([delta("Hel")], [completed("resp_1")]))
-        messages = [*talk.messages, {"role": "user", "content": "two"}]
-        answer = await live.stream(ask(messages, **talk.members), headers=talk.headers)
-        is_broken(answer, Broken(), stream=True)
-        assert "belongs to an earlier request; p1.transport=http" in str(answer.raw) and len(backend.asked) == 2
-        await until(lambda: backend.open == 0)
+@with_live(p1_previous_response_id=True)
+async def test_an_answer_that_the_client_saw_half_of_is_not_ended_by_another_one(talk: Talk, backend: Backend) -> None:
+    await talk.turn("one")
+    backend.plays.append(strays([delta("Hel")], [completed("resp_1")]))
+    messages = [*talk.messages, {"role": "user", "content": "two"}]
+    answer = await talk.live.stream(ask(messages, **talk.members), headers=talk.headers)
+    is_broken(answer, Broken(words="belongs to an earlier request; p1.transport=http"), stream=True)
+    assert len(backend.asked) == 2
+    await until(lambda: backend.open == 0)
 
 
 def upgraded(early: bytes) -> Upgrade:
@@ -106,11 +89,11 @@ EARLY: list[tuple[bytes, Good]] = [
 
 @pytest.mark.parametrize(("early", "outcome"), EARLY, ids=["answer", "beginning", "goodbye", "quota", "ping"])
 async def test_an_answer_that_nobody_asked_for_is_not_taken(
-    asking: Asking, backend: Backend, early: bytes, outcome: Good
+    front: Live, backend: Backend, early: bytes, outcome: Good
 ) -> None:
     backend.upgrades.append(upgraded(early))
-    async with asking() as live, leaving_nothing(backend):
-        answer = await live.stream(ask(tools=TOOLS))
+    async with leaving_nothing(backend):
+        answer = await front.stream(ask(tools=TOOLS))
         is_good(answer, outcome, stream=True)
         assert WRONG not in str(answer.raw) and "fine" in str(answer.raw)
-        assert (tuple(live.sleeps), len(backend.seen)) == (outcome.waits, outcome.attempts)
+        assert (tuple(front.sleeps), len(backend.seen)) == (outcome.waits, outcome.attempts)

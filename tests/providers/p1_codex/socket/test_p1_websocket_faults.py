@@ -21,7 +21,13 @@ from proxy.sandbox import FAULTS, Place, Sandbox
 from proxy.sandbox.p1.socket.sockets import Limits
 
 THOUGHT_AGAIN = Good(2, blocks=("thinking", "text"), waits=(1.5,))
-SPENT = Refused(429, "rate_limit_error", headers={"Retry-After": "600", **FINAL})
+
+
+def limited(seconds: int, **more: str) -> Refused:
+    return Refused(429, "rate_limit_error", headers={"Retry-After": str(seconds), **more})
+
+
+SPENT = limited(600, **FINAL)
 FORGOTTEN = Refused(400, "invalid_request_error", headers=FINAL, words="not found")
 
 #: What only sockets have, or take differently than HTTP.
@@ -136,43 +142,29 @@ class Way:
 
 
 OVER_HTTP = Way(Good(), post=True)
+SECOND = Way(Good(), 2)
+THEN_HTTP = Way(Good(), 2, post=True)
 TWICE = Way(AGAIN, 2)
+LATER = Way(Good(waits=(3.0, 1.0)), 2)
+LATER_HTTP = Way(LATER.outcome, 2, post=True)
+UNAUTHORIZED = Way(Refused(401, "authentication_error", headers=FINAL), 2)
+FORBIDDEN = Way(Refused(403, "permission_error", headers=FINAL), 2)
 BUSY = Way(Refused(529, "overloaded_error", headers={"Retry-After": "2"}), 4)
 
 #: fault -> what becomes of it in the mode websocket, and in the mode auto
 UPGRADES: list[tuple[str, dict[str, Any], Way, Way]] = [
-    ("upgrade_unauthorized", {}, Way(Good(), 2), Way(Good(), 2)),
-    (
-        "upgrade_unauthorized",
-        {"times": 9},
-        Way(Refused(401, "authentication_error", headers=FINAL), 2),
-        Way(Good(), 2, post=True),
-    ),
-    ("upgrade_forbidden", {}, Way(Good(waits=(3.0, 1.0)), 2), Way(Good(waits=(3.0, 1.0)), 2)),
-    (
-        "upgrade_forbidden",
-        {"times": 9},
-        Way(Refused(403, "permission_error", headers=FINAL), 2),
-        Way(Good(waits=(3.0, 1.0)), 2, post=True),
-    ),
+    ("upgrade_unauthorized", {}, SECOND, SECOND),
+    ("upgrade_unauthorized", {"times": 9}, UNAUTHORIZED, THEN_HTTP),
+    ("upgrade_forbidden", {}, LATER, LATER),
+    ("upgrade_forbidden", {"times": 9}, FORBIDDEN, LATER_HTTP),
     ("upgrade_limits", {"per_second": 9}, Way(Good()), Way(Good())),
-    ("upgrade_limits", {"per_second": 0}, Way(Good(waits=(3.0, 1.0)), 2), Way(Good(waits=(3.0, 1.0)), 2)),
-    ("upgrade_limits", {"most_open": 0}, Way(Good(waits=(3.0, 1.0)), 2), Way(Good(waits=(3.0, 1.0)), 2)),
+    ("upgrade_limits", {"per_second": 0}, LATER, LATER),
+    ("upgrade_limits", {"most_open": 0}, LATER, LATER),
     ("upgrade_not_found", {}, Way(Refused(404, "not_found_error", headers=FINAL)), OVER_HTTP),
     ("upgrade_required", {}, Way(Refused(426, "invalid_request_error", headers=FINAL)), OVER_HTTP),
     ("upgrade_rate_limit", {"seconds": 2}, Way(Good(waits=(2.0,)), 2), OVER_HTTP),
-    (
-        "upgrade_rate_limit",
-        {"seconds": 31},
-        Way(Refused(429, "rate_limit_error", headers={"Retry-After": "31"})),
-        OVER_HTTP,
-    ),
-    (
-        "upgrade_usage_limit",
-        {},
-        Way(Refused(429, "rate_limit_error", headers={"Retry-After": "3600", **FINAL})),
-        OVER_HTTP,
-    ),
+    ("upgrade_rate_limit", {"seconds": 31}, Way(limited(31)), OVER_HTTP),
+    ("upgrade_usage_limit", {}, Way(limited(3600, **FINAL)), OVER_HTTP),
     ("upgrade_server_error", {}, TWICE, OVER_HTTP),
     ("upgrade_server_error", {"times": 9}, BUSY, OVER_HTTP),
     ("upgrade_overloaded", {"retry_after": 2}, Way(Good(waits=(2.0,)), 2), OVER_HTTP),
@@ -182,9 +174,9 @@ UPGRADES: list[tuple[str, dict[str, Any], Way, Way]] = [
     ("upgrade_hang", {}, TWICE, OVER_HTTP),
     ("upgrade_hang", {"times": 9}, Way(Refused(502, "api_error", words="400 ms"), 4), OVER_HTTP),
     # the HTTP library asks once more by itself: the connection may have been an old one
-    ("upgrade_cut", {}, Way(Good(), 2), Way(Good(), 2)),
-    ("upgrade_cut", {"times": 2}, Way(AGAIN, 3), Way(Good(), 2, post=True)),
-    ("upgrade_cut", {"times": 9}, Way(Refused(502, "api_error", words="cannot reach"), 8), Way(Good(), 2, post=True)),
+    ("upgrade_cut", {}, SECOND, SECOND),
+    ("upgrade_cut", {"times": 2}, Way(AGAIN, 3), THEN_HTTP),
+    ("upgrade_cut", {"times": 9}, Way(Refused(502, "api_error", words="cannot reach"), 8), THEN_HTTP),
     ("upgrade_wrong_accept", {}, TWICE, OVER_HTTP),
     ("upgrade_no_accept", {}, TWICE, OVER_HTTP),
     ("upgrade_other_protocol", {}, TWICE, OVER_HTTP),

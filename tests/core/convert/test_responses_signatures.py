@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.core.signatures import MAX_CONTENT_BYTES, MAX_ID_BYTES, PREFIX, decode_signature, encode_signature
+from proxy.core.convert.responses_signatures import (
+    MAX_CONTENT_BYTES,
+    MAX_ID_BYTES,
+    PREFIX,
+    decode_signature,
+    encode_signature,
+)
 
 whole_texts = st.text(alphabet=st.characters(codec="utf-8"), min_size=1)
 

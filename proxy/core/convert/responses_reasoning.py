@@ -1,0 +1,88 @@
+"""Reasoning items of a Responses stream as thinking blocks, with their encrypted content as the signature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+from proxy.core.blocks import SIGNATURE_DELTA, THINKING, THINKING_DELTA
+from proxy.core.convert.responses_signatures import encode_signature
+from proxy.core.messages import MessageStream
+from proxy.core.reducer import AnswerPolicy
+
+
+class ReasoningItems:
+    """The reasoning of one answer; one thinking block is open at most. Methods that may open one tell whether they
+    did."""
+
+    def __init__(self, stream: MessageStream, policy: AnswerPolicy) -> None:
+        self._stream = stream
+        self._policy = policy
+        self._numbers = count()
+        self._open: int | None = None  # output_index of the open block
+        self._key: object = None
+        self._known: dict[int, dict[str, str]] = {}
+        self._signed: set[str] = set()  # reasoning ids handed to the client: the upstream takes each back once
+
+    @property
+    def is_open(self) -> bool:
+        return self._open is not None
+
+    def merge(self, index: int, item: Mapping[str, Any]) -> None:
+        """The copy in `added` can be incomplete; a later value wins, a missing one keeps the earlier."""
+        known = self._known.setdefault(index, {})
+        for key in ("id", "encrypted_content"):
+            if isinstance(item.get(key), str) and item[key]:
+                known[key] = item[key]
+
+    def add_summary(self, index: int, delta: str) -> None:
+        """A piece of the summary; opens a block when none is open for this item."""
+        if self._open != index:
+            self.close()
+            self._begin(index)
+        self._stream.delta(self._key, THINKING_DELTA.of(delta))
+
+    def add_part(self, index: int) -> None:
+        """Another part of the summary begins."""
+        if self._open == index:
+            self._stream.delta(self._key, THINKING_DELTA.of("\n\n"))
+
+    def done(self, index: int, item: Mapping[str, Any]) -> bool:
+        """The item is complete. One without a summary becomes a block only for its signature."""
+        self.merge(index, item)
+        was_open = self._open == index
+        self.close()
+        if was_open or self._signature(index, keep=True) is None:
+            return False
+        self._begin(index)
+        self.close()
+        return True
+
+    def _begin(self, index: int) -> None:
+        self._open, self._key = index, ("thinking", next(self._numbers))
+        self._stream.open(self._key, THINKING.start())
+
+    def close(self) -> None:
+        if self._open is None:
+            return
+        index, self._open = self._open, None
+        reasoning_id = self._known.get(index, {}).get("id", "")
+        signature = self._signature(index)
+        if signature is not None:
+            self._signed.add(reasoning_id)
+            self._stream.delta(self._key, SIGNATURE_DELTA.of(signature))
+        self._stream.close(self._key)
+
+    def interrupt(self) -> None:
+        """Closes an open block without a signature: the encrypted copy that came first can be incomplete, and a bad one
+        would come back with every later request."""
+        if self._open is not None:
+            self._known.pop(self._open, None)
+        self.close()
+
+    def _signature(self, index: int, *, keep: bool = False) -> str | None:
+        known = self._known.get(index, {}) if keep else self._known.pop(index, {})
+        if not self._policy.signatures or len(known) < 2 or known["id"] in self._signed:
+            return None
+        return encode_signature(known["id"], known["encrypted_content"])
