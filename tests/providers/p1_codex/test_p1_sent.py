@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from checks import check_message_stream
 from harness import Live, ask, texts
+from p1_events import delta
 from p1_faults import TOOLS, play
-from ws_upstream import delta
 
 
 @pytest.mark.parametrize("stream", [True, False])

@@ -13,8 +13,8 @@ import pytest
 from checks import check_message_stream
 from harness import Live, ask, kinds, parse_events, texts, until, watch_often, with_live
 from outcomes import Outcome
+from p1_events import delta
 from p1_faults import HTTP, SHARED, TOOLS, asked_for, case_name, comes_out, play
-from ws_upstream import delta
 
 from proxy.providers.upstream.transport import HttpTimers
 from proxy.sandbox import FAULTS, Place, Sandbox
