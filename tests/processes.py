@@ -11,7 +11,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import aiohttp
@@ -113,9 +112,7 @@ class Proxy:
         while chunk := await stream.read(65536):
             setattr(self, name, getattr(self, name) + chunk)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.client.close()
         if self.process.returncode is None:
             self.process.kill()
