@@ -11,7 +11,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import aiohttp
@@ -44,9 +43,8 @@ class Child:
 
     @classmethod
     async def started(cls, code: str, *arguments: object) -> Child:
-        pipe = asyncio.subprocess.PIPE
         command = (sys.executable, "-c", _PRELUDE + code, *map(str, arguments))
-        process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT)
+        process = await start(*command, stdin=asyncio.subprocess.PIPE)
         assert process.stdout is not None and await process.stdout.readline() == b"ready\n"
         return cls(process)
 
@@ -64,24 +62,26 @@ class Finished:
     err: str
 
 
-async def run(*arguments: str, env: Mapping[str, str], timeout_s: float = 15.0, cwd: Path = ROOT) -> Finished:
-    """A command to its end."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "proxy", *arguments),
-        env=env,
-        cwd=cwd,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+async def start(*command: str, **options: Any) -> asyncio.subprocess.Process:
+    pipe = asyncio.subprocess.PIPE
+    return await asyncio.create_subprocess_exec(*command, **{"cwd": ROOT, "stdout": pipe, "stderr": pipe, **options})
+
+
+async def finished(process: asyncio.subprocess.Process, timeout_s: float = 15.0) -> Finished:
     try:
-        async with asyncio.timeout(timeout_s):
-            out, err = await process.communicate()
+        out, err = await asyncio.wait_for(process.communicate(), timeout_s)
     except TimeoutError:
         process.kill()
         await process.wait()
         raise
     assert process.returncode is not None
     return Finished(process.returncode, out.decode(), err.decode())
+
+
+async def run(*arguments: str, env: Mapping[str, str], timeout_s: float = 15.0, cwd: Path = ROOT) -> Finished:
+    """A command to its end."""
+    process = await start(sys.executable, "-m", "proxy", *arguments, env=env, cwd=cwd)
+    return await finished(process, timeout_s)
 
 
 class Proxy:
@@ -95,18 +95,10 @@ class Proxy:
         self.out, self.err = b"", b""
 
     async def __aenter__(self) -> Proxy:
-        self.process = await asyncio.create_subprocess_exec(
-            *(sys.executable, *self._command),
-            env=self._env,
-            cwd=ROOT,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
+        self.process = await start(sys.executable, *self._command, env=self._env)
         assert self.process.stdout and self.process.stderr
-        self._reading = [
-            asyncio.ensure_future(self._read("out", self.process.stdout)),
-            asyncio.ensure_future(self._read("err", self.process.stderr)),
-        ]
+        streams = {"out": self.process.stdout, "err": self.process.stderr}
+        self._reading = [asyncio.ensure_future(self._read(*pair)) for pair in streams.items()]
         async with asyncio.timeout(15):
             while not (found := LISTENS.search(self.out)):
                 assert self.process.returncode is None, self.err.decode()
@@ -120,9 +112,7 @@ class Proxy:
         while chunk := await stream.read(65536):
             setattr(self, name, getattr(self, name) + chunk)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.client.close()
         if self.process.returncode is None:
             self.process.kill()

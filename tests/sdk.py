@@ -6,6 +6,15 @@ from typing import Any
 
 import pydantic
 
+#: class of an error in either SDK -> a step of a script that leads to it
+STEPS: dict[str, dict[str, Any]] = {
+    "PermissionDeniedError": {"fault": "forbidden"},
+    "RateLimitError": {"fault": "usage_limit"},
+    "InternalServerError": {"fault": "overloaded", "times": None},
+    "AuthenticationError": {"fault": "unauthorized", "times": None},
+    "BadRequestError": {"status": 400, "body": {"error": {"message": "no"}}},
+}
+
 
 def validate(answer: pydantic.BaseModel) -> None:
     """The SDK itself parses without looking; this looks."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from processes import ROOT, Finished, environment, run
+from processes import Finished, environment, finished, run, start
 
 from proxy import __version__
 from proxy.cli import main
@@ -45,20 +45,14 @@ def test_the_version_is_told_with_the_name(arguments: list[str], command: Run) -
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    "line",
     [
-        ["frobnicate"],
-        ["--frobnicate"],
-        ["serve", "--frobnicate"],
-        ["serve", "--port", "many"],
-        ["auth"],
-        ["auth", "frobnicate", "p1"],
-        ["auth", "status"],
-        ["models", "extra"],
+        *("frobnicate", "--frobnicate", "serve --frobnicate", "serve --port many"),
+        *("auth", "auth frobnicate p1", "auth status", "models extra"),
     ],
 )
-def test_what_is_no_command_gets_the_usage(arguments: list[str], command: Run) -> None:
-    status, out, err = command(*arguments)
+def test_what_is_no_command_gets_the_usage(line: str, command: Run) -> None:
+    status, out, err = command(*line.split())
     assert (status, out) == (2, "") and err.startswith("usage: model-proxy")
 
 
@@ -124,72 +118,63 @@ def test_a_folder_that_cannot_be_made_is_no_traceback(command: Run) -> None:
 async def test_signing_in_with_a_code(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.p1.options.device_pending_polls = 0
     env = environment(tmp_path, **sandbox.settings())
-    finished = await run("auth", "login", "p1", "--device", env=env)
+    ended = await run("auth", "login", "p1", "--device", env=env)
     stored = tmp_path / "config" / "p1" / "auth.json"
-    assert finished.status == 0, finished.err
-    assert f"Auth saved in {stored}" in finished.out and "Account: acct-sandbox" in finished.out
-    assert f"{sandbox.origin}/codex/device" in finished.out
+    assert ended.status == 0, ended.err
+    assert f"Auth saved in {stored}" in ended.out and "Account: acct-sandbox" in ended.out
+    assert f"{sandbox.origin}/codex/device" in ended.out
     assert stored.stat().st_mode & 0o777 == 0o600 and stored.parent.stat().st_mode & 0o777 == 0o700
     record = json.loads(stored.read_text())
-    assert record["access"] not in finished.out and record["refresh"] not in finished.out
+    assert record["access"] not in ended.out and record["refresh"] not in ended.out
     status = await run("auth", "status", "codex", env=env)
     assert status.status == 0 and "Account: acct-sandbox" in status.out
 
 
 async def test_the_allowance_is_shown(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.write_credentials(tmp_path / "config")
-    finished = await run("usage", "codex", env=environment(tmp_path, **sandbox.settings()))
-    assert finished.status == 0 and finished.out.startswith("Codex usage (plus plan):\n  5 hours: 12% used, resets ")
-    finished = await run("usage", "p1", env=environment(tmp_path / "other", **sandbox.settings()))
-    assert finished.status == 1 and "auth login p1" in finished.err and finished.out == ""
+    ended = await run("usage", "codex", env=environment(tmp_path, **sandbox.settings()))
+    assert ended.status == 0 and ended.out.startswith("Codex usage (plus plan):\n  5 hours: 12% used, resets ")
+    ended = await run("usage", "p1", env=environment(tmp_path / "other", **sandbox.settings()))
+    assert ended.status == 1 and "auth login p1" in ended.err and ended.out == ""
 
 
 async def test_signing_in_with_a_browser(sandbox: Sandbox, tmp_path: Path) -> None:
-    finished = await browser_login(sandbox, tmp_path)
-    assert finished.status == 0, finished.err
-    assert "Auth saved in" in finished.out and "Account: acct-sandbox" in finished.out
+    ended = await browser_login(sandbox, tmp_path)
+    assert ended.status == 0, ended.err
+    assert "Auth saved in" in ended.out and "Account: acct-sandbox" in ended.out
 
 
 async def test_a_browser_that_brings_a_refusal_ends_with_its_reason(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.p1.issuer.deny = "access_denied"
-    finished = await browser_login(sandbox, tmp_path)
-    assert finished.status == 2 and "access_denied" in finished.err and "Traceback" not in finished.err
+    ended = await browser_login(sandbox, tmp_path)
+    assert ended.status == 2 and "access_denied" in ended.err and "Traceback" not in ended.err
     assert not (tmp_path / "config" / "p1" / "auth.json").exists()
 
 
 async def browser_login(sandbox: Sandbox, folder: Path) -> Finished:
     """Runs the command and does what the browser would: opens the address and follows it back."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "proxy", "auth", "login", "p1"),
-        env=environment(folder, **sandbox.settings()),
-        cwd=ROOT,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    command = (sys.executable, "-m", "proxy", "auth", "login", "p1")
+    process = await start(*command, env=environment(folder, **sandbox.settings()))
     assert process.stdout
-    said = b""
+    said = line = b""
     try:
-        async with asyncio.timeout(15):
-            while not said.rstrip().rpartition(b"\n")[2].startswith(b"http"):
-                line = await process.stdout.readline()
-                assert line, said
-                said += line
-            url = said.rstrip().rpartition(b"\n")[2].decode()
-            async with aiohttp.ClientSession() as browser, browser.get(url) as page:
-                await page.read()
-            rest, err = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    assert process.returncode is not None
-    return Finished(process.returncode, (said + rest).decode(), err.decode())
+        while not line.startswith(b"http"):
+            line = await asyncio.wait_for(process.stdout.readline(), 15)
+            said += line
+            assert line, said
+        async with aiohttp.ClientSession() as browser, browser.get(line.strip().decode()) as page:
+            await page.read()
+    except BaseException:
+        process.kill()
+        raise
+    rest = await finished(process)
+    return Finished(rest.status, said.decode() + rest.out, rest.err)
 
 
 async def test_a_sign_in_service_that_is_away_is_named(tmp_path: Path) -> None:
     env = environment(tmp_path, PROXY_P1_ISSUER="http://127.0.0.1:9")
-    finished = await run("auth", "login", "p1", "--device", env=env)
-    assert finished.status == 2 and finished.err.startswith("model-proxy: ") and "Traceback" not in finished.err
+    ended = await run("auth", "login", "p1", "--device", env=env)
+    assert ended.status == 2 and ended.err.startswith("model-proxy: ") and "Traceback" not in ended.err
 
 
 async def test_a_bad_script_stops_the_sandbox(tmp_path: Path) -> None:
@@ -197,8 +182,8 @@ async def test_a_bad_script_stops_the_sandbox(tmp_path: Path) -> None:
     script.write_text('[{"fault": "nothing of the kind"}]')
     env = environment(tmp_path)
     for arguments in (["serve", "--port", "0", "--sandbox-script"], ["sandbox", "--script"]):
-        finished = await run(*arguments, str(script), env=env)
-        assert finished.status == 1 and "nothing of the kind" in finished.err and "Traceback" not in finished.err
+        ended = await run(*arguments, str(script), env=env)
+        assert ended.status == 1 and "nothing of the kind" in ended.err and "Traceback" not in ended.err
 
 
 # -- where things are

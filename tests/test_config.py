@@ -58,13 +58,49 @@ def test_a_section_is_given_by_its_class_and_a_changed_one_leaves_the_others() -
     assert changed.changed(Config, port=2).port == 2
 
 
-def test_a_variable_wins_over_the_file_and_the_file_over_the_default() -> None:
-    file = {"port": 19000, "p1": {"effort": "high"}}
-    assert load(NOTHING, file)[0].port == 19000
-    assert load({"PORT": "19001"}, file)[0].port == 19001
-    assert load({"PORT": "19001", "PROXY_PORT": "19002"}, file)[0].port == 19002
-    assert codex(load({"PROXY_P1_EFFORT": "low"}, file)[0]).effort == "low"
-    assert codex(load(NOTHING, file)[0]).effort == "high"
+#: variable, its value, what the file says, what counts, number of warnings
+VALUES: list[tuple[str, str | None, Any, Any, int]] = [
+    *(("PROXY_PORT", None, 19000, 19000, 0), ("PORT", "19001", 19000, 19001, 0), ("PORT", "", None, 18765, 0)),
+    *(("PORT", value, 19000, 18765, 1) for value in ("abc", "-1", "65536", "1.5", "٣", "²", "9" * 30)),
+    *(("PROXY_P1_EFFORT", "low", "high", "low", 0), ("PROXY_P1_EFFORT", None, "high", "high", 0)),
+    *(("PROXY_P1_MODEL", "", "gpt-5.4", "gpt-5.4", 0), ("PROXY_API_KEY", " ", None, None, 0)),
+    *(("PROXY_LOG_STDERR", value, None, True, 0) for value in ("", "0", "false", "1")),
+    *(("PROXY_LOG_VERBOSE", value, None, True, 0) for value in ("", "0", "false", "1")),
+    *(("PROXY_LOG_STDERR", None, value, value, 0) for value in (True, False)),
+    *(("PROXY_P1_PDF_INPUT", word, False, True, 0) for word in ("1", "TRUE", " yes ", "on")),
+    *(("PROXY_P1_PDF_INPUT", word, True, False, int(word == "maybe")) for word in ("0", "off", "maybe")),
+    *(("PROXY_P1_SERVER_COMPACTION", "YES", stored, True, 0) for stored in (True, False, None)),
+    *(("PROXY_P1_SERVER_COMPACTION", "0", stored, False, 0) for stored in (True, False, None)),
+    *(("PROXY_P1_SERVER_COMPACTION", "maybe", stored, bool(stored), 1) for stored in (True, False, None)),
+    *(("PROXY_P1_SERVER_COMPACTION", "2", stored, bool(stored), 1) for stored in (True, False, None)),
+    *(("PROXY_BIND_ADDRESS", "::1", None, "::1", 0), ("PROXY_BIND_ADDRESS", "[::]", None, "::", 0)),
+    ("PROXY_BIND_ADDRESS", " 0.0.0.0 ", None, "0.0.0.0", 0),
+    *(("PROXY_ALIAS_PROVIDER", word, None, "p2", 0) for word in ("p2", "kimi")),
+    *(("PROXY_ALIAS_PROVIDER", word, None, "p1", 0) for word in ("p1", "codex")),
+    *(("PROXY_ALIAS_PROVIDER", word, "p2", "p1", 1) for word in ("p3", "P2", "x")),
+    ("PROXY_ALLOWED_HOSTS", "A.example, b.example,,", None, ("a.example", "b.example"), 0),
+    ("PROXY_ALLOWED_HOSTS", None, ["A.example"], ("a.example",), 0),
+    *(("PROXY_P1_TRANSPORT", word, "http", word.strip().lower(), 0) for word in ("http", " WebSocket ")),
+    ("PROXY_P1_TRANSPORT", "carrier pigeon", "http", "auto", 1),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "stored", "found", "warned"), VALUES)
+def test_a_variable_wins_over_the_file_and_the_file_over_the_default(
+    name: str, value: str | None, stored: Any, found: Any, warned: int
+) -> None:
+    """Of what a variable should not say the default remains, except where an unknown word leaves it to the file."""
+    setting = next(setting for setting in SETTINGS if name in setting.variables)
+    file = {} if stored is None else {setting.key: stored}
+    config, warnings = load({} if value is None else {name: value}, file)
+    assert getattr(config.section(setting.section), setting.field) == found and len(warnings) == warned
+    assert all(warning.startswith(f"{name} is ignored: ") for warning in warnings)
+    left_to_the_file = name == "PROXY_P1_SERVER_COMPACTION" and stored is not None
+    assert all(("using config.json" in warning) is left_to_the_file for warning in warnings)
+
+
+def test_the_own_name_of_a_variable_wins_over_a_usual_one() -> None:
+    assert load({"PORT": "19001", "PROXY_PORT": "19002"})[0].port == 19002
 
 
 def test_keys_may_be_nested_or_written_out_and_unknown_ones_are_ignored() -> None:
@@ -88,58 +124,17 @@ def test_a_key_of_the_wrong_type_makes_the_whole_file_void(key: str, value: Any,
     assert warnings[0].startswith("config.json is ignored as a whole: ") and "192.0.2.1" not in warnings[0]
 
 
-def test_a_number_out_of_range_costs_itself_only_and_the_file_is_not_asked_instead() -> None:
+def test_a_number_of_the_file_out_of_range_costs_itself_only() -> None:
     config, warnings = load(NOTHING, {"port": 70000, "p1": {"model": "gpt-5.4"}})
     assert (config.port, codex(config).model) == (18765, "gpt-5.4") and len(warnings) == 1
-    for value in ("abc", "-1", "65536", "1.5", "٣", "²", "9" * 30):
-        config, warnings = load({"PORT": value}, {"port": 19000})
-        assert config.port == 18765
-        assert len(warnings) == 1 and warnings[0].startswith("PORT is ignored: ")
 
 
-def test_empty_variables_are_not_set() -> None:
-    config, warnings = load({"PROXY_P1_MODEL": "", "PORT": "", "PROXY_API_KEY": " "}, {"p1": {"model": "gpt-5.4"}})
-    assert (codex(config).model, config.port, config.api_key) == ("gpt-5.4", 18765, None) and warnings == []
-
-
-@pytest.mark.parametrize("value", ["", "0", "false", "1"])
-def test_the_log_switches_are_on_when_present(value: str) -> None:
-    config, warnings = load({"PROXY_LOG_STDERR": value, "PROXY_LOG_VERBOSE": value})
-    assert config.log_stderr and config.log_verbose and warnings == []
-    assert load(NOTHING, {"log": {"stderr": False}})[0].log_stderr is False
-    assert load(NOTHING, {"log": {"stderr": True}})[0].log_stderr is True
-
-
-@pytest.mark.parametrize(
-    ("value", "on"), [*((word, True) for word in ("1", "TRUE", " yes ", "on")), ("0", False), ("off", False)]
-)
-def test_switches_understand_the_usual_words_and_are_never_turned_on_by_accident(value: str, on: bool) -> None:
-    assert codex(load({"PROXY_P1_PDF_INPUT": value}, {"p1": {"pdfInput": not on}})[0]).pdf_input is on
-    config, warnings = load({"PROXY_P1_PDF_INPUT": "maybe"}, {"p1": {"pdfInput": True}})
-    assert codex(config).pdf_input is False and len(warnings) == 1
-
-
-@pytest.mark.parametrize(("value", "on"), [("YES", True), ("0", False), ("maybe", None), ("2", None)])
-@pytest.mark.parametrize("in_file", [True, False])
-def test_an_unknown_word_for_server_compaction_leaves_it_to_the_file(
-    value: str, on: bool | None, in_file: bool
-) -> None:
-    variables = {"PROXY_P1_SERVER_COMPACTION": value}
-    config, warnings = load(variables, {"p1": {"serverCompaction": in_file}})
-    assert codex(config).server_compaction is (in_file if on is None else on)
-    assert len(warnings) == (on is None) and all("using config.json" in warning for warning in warnings)
-    config, warnings = load(variables)
-    assert codex(config).server_compaction is bool(on) and len(warnings) == (on is None)
-
-
-def test_an_address_of_either_family_is_taken_and_one_that_is_none_stops_the_start() -> None:
-    for value, address in (("::1", "::1"), ("[::]", "::"), (" 0.0.0.0 ", "0.0.0.0")):
-        assert load({"PROXY_BIND_ADDRESS": value})[0].bind_address == address
-    for value in ("not-an-ip", "localhost", "127.0.0.1:80", "256.1.1.1", "[::1]:80"):
-        with pytest.raises(ConfigError, match=f"invalid proxy bind address.*{re.escape(value)}"):
-            load({"PROXY_BIND_ADDRESS": value})
-        with pytest.raises(ConfigError, match="in config"):
-            load(NOTHING, {"bindAddress": value})
+@pytest.mark.parametrize("value", ["not-an-ip", "localhost", "127.0.0.1:80", "256.1.1.1", "[::1]:80"])
+def test_an_address_that_is_none_stops_the_start(value: str) -> None:
+    with pytest.raises(ConfigError, match=f"invalid proxy bind address.*{re.escape(value)}"):
+        load({"PROXY_BIND_ADDRESS": value})
+    with pytest.raises(ConfigError, match="in config"):
+        load(NOTHING, {"bindAddress": value})
 
 
 GOOD = ("https://example.com/x/responses", "http://127.0.0.1:8080/r", "http://localhost/r", "http://[::1]:1/r")
@@ -158,19 +153,6 @@ def test_a_credential_goes_to_https_or_loopback_only(value: str) -> None:
         else:
             with pytest.raises(ConfigError, match=name):
                 load({name: value})
-
-
-def test_the_provider_of_the_aliases_is_one_of_two() -> None:
-    for value, label in (("p2", "p2"), ("kimi", "p2"), ("codex", "p1"), ("p1", "p1")):
-        assert load({"PROXY_ALIAS_PROVIDER": value})[0].alias_provider == label
-    for value in ("p3", "P2", "x"):
-        config, warnings = load({"PROXY_ALIAS_PROVIDER": value}, {"aliasProvider": "p2"})
-        assert config.alias_provider == "p1" and len(warnings) == 1
-
-
-def test_hosts_come_as_a_list_or_as_a_text() -> None:
-    assert load({"PROXY_ALLOWED_HOSTS": "A.example, b.example,,"})[0].allowed_hosts == ("a.example", "b.example")
-    assert load(NOTHING, {"server": {"allowedHosts": ["A.example"]}})[0].allowed_hosts == ("a.example",)
 
 
 def test_loopback_is_known() -> None:
@@ -249,11 +231,3 @@ def test_flags_outlive_a_change_of_the_file(tmp_path: Path) -> None:
 def test_the_file_is_not_looked_at_for_every_request(tmp_path: Path) -> None:
     watched = Watched(tmp_path, reload_s=60.0)
     assert codex(watched.write('{"p1": {"model": "gpt-5.4"}}')).model is None
-
-
-@pytest.mark.parametrize(
-    ("value", "transport"), [("http", "http"), (" WebSocket ", "websocket"), ("carrier pigeon", "auto")]
-)
-def test_an_unknown_transport_is_the_automatic_one(value: str, transport: str) -> None:
-    config, warnings = load({"PROXY_P1_TRANSPORT": value}, {"p1": {"transport": "http"}})
-    assert codex(config).transport == transport and len(warnings) == (value == "carrier pigeon")

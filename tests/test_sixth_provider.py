@@ -8,10 +8,10 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import pytest
 from harness import Live, ask, kinds, texts, tool
+from openai_live import BOTH, body_for, function
 from processes import ROOT, Proxy
 from toy_provider.entry import TOY
 from toy_provider.settings import ToySettings
@@ -99,14 +99,8 @@ async def test_the_names_of_claude_code_follow_a_session_that_works_with_it(live
 # -- served
 
 PROMPT = "use Bash: ls"
-FUNCTION = {"name": "Bash", "parameters": tool()["input_schema"]}
-BODIES: dict[str, dict[str, Any]] = {
-    "/v1/messages": ask(PROMPT, tools=[tool()]),
-    "/v1/chat/completions": {
-        "messages": [{"role": "user", "content": PROMPT}],
-        "tools": [{"type": "function", "function": FUNCTION}],
-    },
-    "/v1/responses": {"input": PROMPT, "tools": [{"type": "function", **FUNCTION}]},
+BODIES = {path: body_for(path, PROMPT, tools=[function(path)]) for path in BOTH} | {
+    "/v1/messages": ask(PROMPT, tools=[tool()])
 }
 
 

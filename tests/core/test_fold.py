@@ -10,10 +10,11 @@ from checks import BLOCK_DELTAS, check_message_stream
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.hub_events import CALL, TEXT, THINKING, answer, begun, cited, ended, said, signed, text, thought, typed
 from core.strategies import cut_places, json_objects, pieces, texts
 from proxy.core.blocks import BLOCKS, KEEPALIVES
 from proxy.core.convert.messages_to_messages import MessagesToMessages
-from proxy.core.messages import Event, Fold, MessageStream, block_delta
+from proxy.core.messages import Event, Fold, MessageStream
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.sse import dump_json
 
@@ -23,12 +24,9 @@ Streamed = tuple[Block, list[Block]]
 
 CITATION = {"type": "web_search_result_location", "url": "u", "title": "t", "cited_text": "c", "encrypted_index": "e"}
 LINK = {"type": "web_search_result", "url": "u", "title": "t", "encrypted_content": "", "page_age": None}
-SAID = st.builds(lambda text: {"type": "text_delta", "text": text}, texts)
-CITED = st.builds(
-    lambda title: {"type": "citations_delta", "citation": {**CITATION, "title": title}}, st.text(max_size=3)
-)
-THOUGHT = st.builds(lambda text: {"type": "thinking_delta", "thinking": text}, texts)
-SIGNED = st.builds(lambda text: {"type": "signature_delta", "signature": text}, st.text(min_size=1, max_size=3))
+SAID = texts.map(text)
+CITED = st.text(max_size=3).map(lambda title: cited({**CITATION, "title": title}))
+SIGNED = st.text(min_size=1, max_size=3).map(signed)
 
 
 def _block(kind: str, deltas: st.SearchStrategy[list[Block]], **start: st.SearchStrategy[Any]) -> Any:
@@ -37,12 +35,11 @@ def _block(kind: str, deltas: st.SearchStrategy[list[Block]], **start: st.Search
 
 def _arguments(value: Any, cuts: list[int]) -> list[Block]:
     """The deltas of a tool's input; none when it is not streamed."""
-    texts = [] if value is None else pieces(dump_json(value), cuts)
-    return [{"type": "input_json_delta", "partial_json": text} for text in texts]
+    return [] if value is None else [typed(piece) for piece in pieces(dump_json(value), cuts)]
 
 
 ARGUMENTS = st.builds(_arguments, st.none() | json_objects, cut_places)
-CALL = {"id": st.sampled_from(["a", "b", "c"]), "name": st.just("f"), "input": st.just({}) | json_objects}
+CALLS = {"id": st.sampled_from(["a", "b", "c"]), "name": st.just("f"), "input": st.just({}) | json_objects}
 NO_DELTAS = st.just([])
 #: Blocks of every type, each with content in its start, in its deltas, or in both.
 BLOCKS_STREAMED: dict[str, st.SearchStrategy[Streamed]] = {
@@ -54,14 +51,18 @@ BLOCKS_STREAMED: dict[str, st.SearchStrategy[Streamed]] = {
     ),
     "thinking": _block(
         "thinking",
-        st.builds(lambda said, signed: [*said, *signed], st.lists(THOUGHT, max_size=3), st.lists(SIGNED, max_size=1)),
+        st.builds(
+            lambda said, signed: [*said, *signed],
+            st.lists(texts.map(thought), max_size=3),
+            st.lists(SIGNED, max_size=1),
+        ),
         thinking=st.just("") | texts,
         signature=st.sampled_from(["", "given"]),
     ),
     "redacted_thinking": _block("redacted_thinking", NO_DELTAS, data=texts),
-    "tool_use": _block("tool_use", ARGUMENTS, **CALL),
-    "server_tool_use": _block("server_tool_use", ARGUMENTS, **{**CALL, "name": st.just("web_search")}),
-    "mcp_tool_use": _block("mcp_tool_use", ARGUMENTS, **CALL, server_name=st.just("s")),
+    "tool_use": _block("tool_use", ARGUMENTS, **CALLS),
+    "server_tool_use": _block("server_tool_use", ARGUMENTS, **{**CALLS, "name": st.just("web_search")}),
+    "mcp_tool_use": _block("mcp_tool_use", ARGUMENTS, **CALLS, server_name=st.just("s")),
     "web_search_tool_result": _block(
         "web_search_tool_result", NO_DELTAS, tool_use_id=st.just("a"), content=st.lists(st.just(LINK), max_size=2)
     ),
@@ -72,15 +73,11 @@ ANSWERS = st.lists(st.one_of(*BLOCKS_STREAMED.values()), max_size=5)
 
 def upstream(blocks: list[Streamed]) -> list[Event]:
     """The events with which a Messages service streams these blocks."""
-    message = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": None}
-    message |= {"stop_sequence": None, "usage": {"input_tokens": 5, "output_tokens": 0}}
-    events: list[Event] = [{"type": "message_start", "message": message}]
-    for index, (start, deltas) in enumerate(blocks):
-        events.append({"type": "content_block_start", "index": index, "content_block": start})
-        events += [block_delta(index, delta) for delta in deltas]
-        events.append({"type": "content_block_stop", "index": index})
-    end = {"stop_reason": "end_turn", "stop_sequence": None}
-    return [*events, {"type": "message_delta", "delta": end, "usage": {"output_tokens": 3}}, {"type": "message_stop"}]
+    streams = [
+        [begun(start, index), *(said(delta, index) for delta in deltas), ended(index)]
+        for index, (start, deltas) in enumerate(blocks)
+    ]
+    return answer(*(event for stream in streams for event in stream))
 
 
 def streamed(events: list[Event]) -> list[Event]:
@@ -90,6 +87,7 @@ def streamed(events: list[Event]) -> list[Event]:
 
 
 def folded(events: list[Event]) -> list[Block]:
+    """Also of streams that are not ours."""
     fold = Fold()
     fold.add(events)
     assert fold.complete
@@ -127,52 +125,43 @@ def test_a_folded_answer_is_what_a_client_adds_up(blocks: list[Streamed]) -> Non
     assert essential(folded(ours)) == essential(accumulated(ours))
 
 
-CALLED = {"id": "srvtoolu_1", "name": "web_search", "input": {}}
-PARTS = [{"type": "input_json_delta", "partial_json": text} for text in ('{"query":', '"rust"}')]
+CALLED = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+UNKNOWN = {"type": "mcp_tool_use", "id": "a", "name": "f", "server_name": "s", "input": {}}
+PARTS = [typed('{"query":'), typed('"rust"}')]
+RUST, GO = {"query": "rust"}, {"query": "go"}
 
 
 @pytest.mark.parametrize(
     ("start", "deltas", "expected"),
     [
-        ({"text": "a"}, [{"type": "text_delta", "text": "b"}], {"text": "ab"}),
+        ({**TEXT, "text": "a"}, [text("b")], {"text": "ab"}),
+        (TEXT, [text("a"), cited(CITATION), cited(CITATION)], {"text": "a", "citations": [CITATION] * 2}),
+        ({**TEXT, "citations": [CITATION]}, [], {"citations": [CITATION]}),
+        ({**THINKING, "signature": "given"}, [thought("hm")], {"thinking": "hm", "signature": "given"}),
         (
-            {"text": ""},
-            [{"type": "text_delta", "text": "a"}, *[{"type": "citations_delta", "citation": CITATION}] * 2],
-            {"text": "a", "citations": [CITATION] * 2},
-        ),
-        ({"text": "", "citations": [CITATION]}, [], {"text": "", "citations": [CITATION]}),
-        (
-            {"thinking": "", "signature": "given"},
-            [{"type": "thinking_delta", "thinking": "hm"}],
-            {"thinking": "hm", "signature": "given"},
-        ),
-        (
-            {"thinking": "hm", "signature": "given"},
-            [{"type": "signature_delta", "signature": "later"}],
+            {**THINKING, "thinking": "hm", "signature": "given"},
+            [signed("later")],
             {"thinking": "hm", "signature": "later"},
         ),
-        ({"data": "x"}, [], {"data": "x"}),
-        (CALLED, PARTS, {**CALLED, "input": {"query": "rust"}}),
-        ({**CALLED, "input": {"query": "rust"}}, [], {**CALLED, "input": {"query": "rust"}}),
-        ({**CALLED, "input": {"query": "go"}}, PARTS, {**CALLED, "input": {"query": "rust"}}),
+        ({"type": "redacted_thinking", "data": "x"}, [], {}),
+        (CALLED, PARTS, {"input": RUST}),
+        ({**CALLED, "input": RUST}, [], {"input": RUST}),
+        ({**CALLED, "input": GO}, PARTS, {"input": RUST}),
+        ({**CALL, "input": RUST}, [], {"input": RUST}),
+        ({**CALL, "input": GO}, PARTS, {"input": RUST}),
+        (UNKNOWN, PARTS, {"input": RUST}),
     ],
 )
 def test_no_delta_is_lost(start: Block, deltas: list[Block], expected: Block) -> None:
-    kinds = {"text": "text", "thinking": "thinking", "data": "redacted_thinking", "id": "server_tool_use"}
-    kind = {"type": next(kinds[member] for member in start)}
-    ours = streamed(upstream([({**kind, **start}, deltas)]))
-    check_message_stream(ours)
-    assert folded(ours) == [{**kind, **expected}]
-
-
-def test_the_input_of_an_unknown_call_is_folded() -> None:
-    call = {"type": "mcp_tool_use", "id": "a", "name": "f", "server_name": "s", "input": {}}
-    assert folded(streamed(upstream([(call, PARTS)]))) == [{**call, "input": {"query": "rust"}}]
+    ours = streamed(upstream([(start, deltas)]))
+    if start is not UNKNOWN:
+        check_message_stream(ours)
+    assert folded(ours) == [{**start, **expected}]
 
 
 def test_deltas_of_another_block_do_not_count() -> None:
-    deltas = [{"type": "thinking_delta", "thinking": "hm"}, *PARTS, {"type": "future_delta"}]
-    assert folded(upstream([({"type": "text", "text": "a"}, deltas)])) == [{"type": "text", "text": "a"}]
+    deltas = [thought("hm"), *PARTS, {"type": "future_delta"}]
+    assert folded(upstream([({**TEXT, "text": "a"}, deltas)])) == [{"type": "text", "text": "a"}]
 
 
 def test_the_checker_of_streams_knows_the_same_blocks() -> None:

@@ -36,30 +36,46 @@ def is_repeated(failure: Failure) -> bool:
     return isinstance(decide(upstream_error("p1", failure), attempt=0, visible=Visibility.NOTHING, chance=0.0), Retry)
 
 
+def error(status: int | None = None, message: Any = None, **members: Any) -> dict[str, Any]:
+    """An error event."""
+    members |= {} if status is None else {"status": status}
+    members |= {} if message is None else {"error": {"message": message}}
+    return {"type": "error", **members}
+
+
+def ended(kind: str, **response: Any) -> dict[str, Any]:
+    return {"type": f"response.{kind}", "response": response}
+
+
+def cut(reason: str) -> dict[str, Any]:
+    return {"incomplete_details": {"reason": reason}}
+
+
+def item(value: Any) -> dict[str, Any]:
+    return {"type": "response.output_item.done", "item": value}
+
+
+SPENT = {"rate_limits": {"limit_reached": True}, "credits": {"has_credits": False}}
+
+
 @pytest.mark.parametrize(
     ("event", "expected"),
     [
-        (
-            {"type": "codex.rate_limits", "rate_limits": {"limit_reached": True}, "credits": {"has_credits": False}},
-            "waiting",
-        ),
+        ({"type": "codex.rate_limits", **SPENT}, "waiting"),
         ({"type": "codex.rate_limits", "error": {"message": "x"}}, "waiting"),
-        ({"type": "response.completed", "error": None, "response": {"status": "completed", "error": None}}, "success"),
-        ({"type": "response.done", "response": {}}, "success"),
-        (
-            {"type": "response.incomplete", "response": {"incomplete_details": {"reason": "max_output_tokens"}}},
-            "success",
-        ),
-        ({"type": "response.completed", "response": {"incomplete_details": {"reason": "content_filter"}}}, "success"),
-        ({"type": "response.incomplete", "response": {}}, "failure"),
-        ({"type": "response.completed", "response": {"status": "incomplete"}}, "failure"),
+        ({**ended("completed", status="completed", error=None), "error": None}, "success"),
+        (ended("done"), "success"),
+        (ended("incomplete", **cut("max_output_tokens")), "success"),
+        (ended("completed", **cut("content_filter")), "success"),
+        (ended("incomplete"), "failure"),
+        (ended("completed", status="incomplete"), "failure"),
         ({"type": "response.output_text.delta", "delta": ""}, "waiting"),
         ({"type": "response.output_text.delta", "delta": "x"}, "output"),
-        ({"type": "response.output_item.done", "item": {"type": "function_call", "name": "f"}}, "output"),
-        ({"type": "response.output_item.done", "item": {"type": "web_search_call"}}, "output"),
-        ({"type": "response.output_item.done", "item": {"type": "message"}}, "waiting"),
-        ({"type": "response.output_item.done", "item": {"type": ["function_call"]}}, "waiting"),
-        ({"type": "response.output_item.done", "item": None}, "waiting"),
+        (item({"type": "function_call", "name": "f"}), "output"),
+        (item({"type": "web_search_call"}), "output"),
+        (item({"type": "message"}), "waiting"),
+        (item({"type": ["function_call"]}), "waiting"),
+        (item(None), "waiting"),
         ({"type": "some.future.event"}, "waiting"),
         ({"type": "keepalive"}, "waiting"),
         ({"type": ["error"]}, "waiting"),
@@ -73,50 +89,29 @@ def test_what_follows_from_an_event(event: dict[str, Any], expected: str) -> Non
 
 
 CONTEXT = "Your input exceeds the context window of this model."
+LATE = {"status": 502, "code": "server_error", "message": "late"}
 
 
 @pytest.mark.parametrize(
     ("event", "kind", "status", "retryable"),
     [
-        (
-            {
-                "type": "response.completed",
-                "error": None,
-                "response": {"error": {"status": 502, "code": "server_error", "message": "late"}},
-            },
-            "transient",
-            502,
-            True,
-        ),
+        ({**ended("completed", error=LATE), "error": None}, "transient", 502, True),
         ({"type": "error", "error": {"status": 400, "message": "bad request"}}, "invalid_request", 400, False),
         ({"type": "error", "code": "invalid_prompt", "message": "no"}, "invalid_request", 400, False),
-        ({"type": "error"}, "upstream", 500, False),
-        ({"type": "error", "status": 418, "error": {}}, "invalid_request", 418, False),
-        ({"type": "error", "status": 429, "error": {"message": "too many tokens per minute"}}, "rate_limit", 429, True),
-        ({"type": "error", "status": 403, "error": {"message": "context window"}}, "permission", 403, False),
-        (
-            {"type": "error", "status": 400, "error": {"message": "bad property timeout"}},
-            "invalid_request",
-            400,
-            False,
-        ),
-        ({"type": "error", "status": 401, "error": {"message": "login timed out"}}, "sign_in", 401, False),
-        (
-            {"type": "error", "status": 400, "error": {"message": "bad tool 'recharge': no usage limit given"}},
-            "invalid_request",
-            400,
-            False,
-        ),
-        ({"type": "error", "status": 500, "error": {"message": "usage limit reached"}}, "usage_limit", 500, False),
-        (
-            {"type": "error", "status": 400, "error": {"message": "over the context length"}},
-            "context",
-            413,
-            False,
-        ),
-        ({"type": "error", "status": 413, "error": {"message": "too much"}}, "context", 413, False),
-        ({"type": "error", "status": 401, "error": {"message": "who"}}, "sign_in", 401, False),
-        ({"type": "error", "error": "plain words"}, "upstream", 500, False),
+        ({"type": "response.error", "code": "invalid_prompt", "message": "no"}, "invalid_request", 400, False),
+        (error(), "upstream", 500, False),
+        ({"type": "response.error"}, "upstream", 500, False),
+        (error(418, error={}), "invalid_request", 418, False),
+        (error(429, "too many tokens per minute"), "rate_limit", 429, True),
+        (error(403, "context window"), "permission", 403, False),
+        (error(400, "bad property timeout"), "invalid_request", 400, False),
+        (error(401, "login timed out"), "sign_in", 401, False),
+        (error(400, "bad tool 'recharge': no usage limit given"), "invalid_request", 400, False),
+        (error(500, "usage limit reached"), "usage_limit", 500, False),
+        (error(400, "over the context length"), "context", 413, False),
+        (error(413, "too much"), "context", 413, False),
+        (error(401, "who"), "sign_in", 401, False),
+        (error(error="plain words"), "upstream", 500, False),
         (failed(code="context_length_exceeded", message="too long"), "context", 413, False),
         (failed(message=CONTEXT), "context", 413, False),
         (failed(type="overloaded_error", message="busy"), "overloaded", 529, True),
@@ -131,14 +126,9 @@ CONTEXT = "Your input exceeds the context window of this model."
         (failed(code="bio_policy"), "invalid_request", 400, False),
         (failed(type="server_error"), "transient", 503, True),
         (failed(message="Socket connection was closed unexpectedly"), "transient", 503, True),
-        ({"type": "response.failed", "response": {}}, "transient", 503, True),
+        (ended("failed"), "transient", 503, True),
         ({"type": "response.failed"}, "transient", 503, True),
-        (
-            {"type": "response.incomplete", "response": {"incomplete_details": {"reason": "other"}}},
-            "transient",
-            503,
-            True,
-        ),
+        (ended("incomplete", **cut("other")), "transient", 503, True),
     ],
 )
 def test_failures(event: dict[str, Any], kind: str, status: int, retryable: bool) -> None:
@@ -159,13 +149,8 @@ def test_a_context_failure_always_says_so() -> None:
 def test_a_usage_limit_names_its_time() -> None:
     error = {"type": "usage_limit_reached", "message": "The usage limit has been reached", "resets_in_seconds": 3600}
     failure = responses_failure({"type": "error", "status": 429, "error": error})
-    assert failure is not None
-    assert (failure.kind, failure.status, is_repeated(failure), failure.retry_after) == (
-        "usage_limit",
-        429,
-        False,
-        3600,
-    )
+    assert failure is not None and not is_repeated(failure)
+    assert (failure.kind, failure.status, failure.retry_after) == ("usage_limit", 429, 3600)
 
 
 def test_the_end_of_a_spent_window_counts_and_not_the_next_try() -> None:
@@ -205,29 +190,28 @@ def test_waits(event: dict[str, Any], error: dict[str, Any], expected: float | N
     assert retry_after_of(event, error, now=1000) == expected
 
 
+def limits(primary: Any = None, secondary: Any = None) -> dict[str, Any]:
+    """A `codex.rate_limits` event with one limit reached; a window is (per cent used, seconds until its reset)."""
+    windows = {"primary": primary, "secondary": secondary}
+    members = ("used_percent", "reset_after_seconds")
+    shown = {name: dict(zip(members, window, strict=True)) for name, window in windows.items() if window}
+    return {"rate_limits": {"limit_reached": True, **shown}}
+
+
 @pytest.mark.parametrize(
     ("event", "expected"),
     [
         ({"rate_limits": {"limit_reached": False}}, None),
-        ({"rate_limits": {"limit_reached": True}, "credits": {"has_credits": True}}, None),
-        ({"rate_limits": {"limit_reached": True}, "credits": {"unlimited": True}}, None),
-        ({"rate_limits": {"limit_reached": True}}, 0.0),
-        ({"rate_limits": {"limit_reached": True, "primary": {"used_percent": 100, "reset_after_seconds": 9}}}, 9.0),
-        (
-            {
-                "rate_limits": {
-                    "limit_reached": True,
-                    "primary": {"used_percent": 20, "reset_after_seconds": 9},
-                    "secondary": {"used_percent": 100, "reset_after_seconds": 99},
-                }
-            },
-            99.0,
-        ),
+        ({**limits(), "credits": {"has_credits": True}}, None),
+        ({**limits(), "credits": {"unlimited": True}}, None),
+        (limits(), 0.0),
+        (limits((100, 9)), 9.0),
+        (limits((20, 9), (100, 99)), 99.0),
         ({"rate_limits": []}, None),
         ({}, None),
     ],
 )
-def test_a_spent_allowance_is_a_hint(event: dict[str, Any], expected: float | None) -> None:
+def test_a_spent_window_is_a_hint(event: dict[str, Any], expected: float | None) -> None:
     assert spent_window(event) == expected
 
 
@@ -248,18 +232,20 @@ def test_any_shape_is_survived(kind: Any, response: Any, item: Any) -> None:
     responses_usage(response)
 
 
+def tokens(total: Any, cached: int = 0, written: int = 0, output: Any = 0) -> dict[str, Any]:
+    details = {"cached_tokens": cached, "cache_write_tokens": written}
+    return {"input_tokens": total, "input_tokens_details": details, "output_tokens": output}
+
+
 @pytest.mark.parametrize(
     ("usage", "expected"),
     [
         (None, (0, 0, 0, 0)),
-        ({"input_tokens": 100, "input_tokens_details": {"cached_tokens": 20}, "output_tokens": 5}, (80, 20, 0, 5)),
-        (
-            {"input_tokens": 1000, "input_tokens_details": {"cached_tokens": 800}, "output_tokens": 50},
-            (200, 800, 0, 50),
-        ),
+        (tokens(100, 20, output=5), (80, 20, 0, 5)),
+        (tokens(1000, 800, output=50), (200, 800, 0, 50)),
         ({"input_tokens": 10, "input_tokens_details": {"cached_tokens": 20}}, (0, 20, 0, 0)),
-        ({"input_tokens": 10, "input_tokens_details": {"cached_tokens": 2, "cache_write_tokens": 3}}, (5, 2, 3, 0)),
-        ({"input_tokens": 10, "input_tokens_details": {"cache_write_tokens": 30}}, (0, 0, 10, 0)),
+        (tokens(10, 2, 3), (5, 2, 3, 0)),
+        (tokens(10, written=30), (0, 0, 10, 0)),
         ({"input_tokens": True, "output_tokens": -3, "input_tokens_details": []}, (0, 0, 0, 0)),
     ],
 )

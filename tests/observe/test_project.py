@@ -79,9 +79,9 @@ class TestFindWorkingDirectory:
         ["x Working directory: " * 40_000, "<cwd>" * 150_000, "Working directory:\n" * 40_000, ["", {}] * 200_000],
     )
     def test_time_is_bounded(self, text: Any) -> None:
-        start = time.perf_counter()
+        start = time.process_time()
         assert find_working_directory({"system": text}) is None
-        assert time.perf_counter() - start < 1.0
+        assert time.process_time() - start < 1.0
 
 
 class TestProjectName:

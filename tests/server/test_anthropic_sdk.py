@@ -9,7 +9,7 @@ from typing import Any
 import anthropic
 import pytest
 from harness import Live, tool
-from sdk import validate
+from sdk import STEPS, validate
 from wires import WIRES, Wire
 
 from proxy.sandbox.wires.responses.failures import FAILURES
@@ -110,26 +110,26 @@ async def test_the_list_of_models_pages_by_itself(sdk: anthropic.AsyncAnthropic)
     assert sorted(back) == paged[:12]
 
 
+KINDS = {
+    "PermissionDeniedError": "permission_error",
+    "RateLimitError": "rate_limit_error",
+    "InternalServerError": "overloaded_error",
+    "AuthenticationError": "authentication_error",
+    "BadRequestError": "invalid_request_error",
+    "APIStatusError": "request_too_large",
+}
+
+
 @pytest.mark.parametrize("wire", ALL, ids=str)
 @streamed
-@pytest.mark.parametrize(
-    ("step", "error", "kind"),
-    [
-        ({"fault": "forbidden"}, anthropic.PermissionDeniedError, "permission_error"),
-        ({"fault": "context_http"}, anthropic.APIStatusError, "request_too_large"),
-        ({"fault": "usage_limit"}, anthropic.RateLimitError, "rate_limit_error"),
-        ({"fault": "overloaded", "times": None}, anthropic.InternalServerError, "overloaded_error"),
-        ({"fault": "unauthorized", "times": None}, anthropic.AuthenticationError, "authentication_error"),
-        ({"status": 400, "body": {"error": {"message": "no"}}}, anthropic.BadRequestError, "invalid_request_error"),
-    ],
-)
+@pytest.mark.parametrize("name", KINDS)
 async def test_errors_become_the_classes_of_the_sdk(
-    sdk: anthropic.AsyncAnthropic, live: Live, wire: Wire, step: Any, error: Any, kind: str, stream: bool
+    sdk: anthropic.AsyncAnthropic, live: Live, wire: Wire, name: str, stream: bool
 ) -> None:
-    wire.sandbox(live).script.extend([step])
-    with pytest.raises(error) as raised:
+    wire.sandbox(live).script.extend([STEPS.get(name, {"fault": "context_http"})])
+    with pytest.raises(getattr(anthropic, name)) as raised:
         await sdk.messages.create(model=wire.model, max_tokens=100, messages=[USER], stream=stream)
-    assert raised.value.body["error"]["type"] == kind
+    assert raised.value.body["error"]["type"] == KINDS[name]
     assert raised.value.request_id == raised.value.body["request_id"]
 
 

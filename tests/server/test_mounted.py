@@ -29,33 +29,28 @@ def live_options() -> dict[str, Any]:
     return {"mount": "/models/ai", "handler_cancellation": False}
 
 
-@pytest.fixture
-def mounted(live: Live) -> Live:
-    return live
-
-
-async def test_every_route_works_under_the_prefix(mounted: Live) -> None:
-    assert (await mounted.get("/healthz")).json == {"ok": True}
-    assert (await mounted.get("/v1/models")).json["data"]
-    assert (await mounted.post(ask(), "/v1/messages/count_tokens")).json["input_tokens"] > 0
-    assert (await mounted.post(ask())).json["type"] == "message"
-    answer = await mounted.stream(ask())
+async def test_every_route_works_under_the_prefix(live: Live) -> None:
+    assert (await live.get("/healthz")).json == {"ok": True}
+    assert (await live.get("/v1/models")).json["data"]
+    assert (await live.post(ask(), "/v1/messages/count_tokens")).json["input_tokens"] > 0
+    assert (await live.post(ask())).json["type"] == "message"
+    answer = await live.stream(ask())
     check_message_stream(answer.events)
     assert answer.headers["request-id"]
 
 
-async def test_unknown_paths_and_wrong_methods_have_our_form_under_the_prefix(mounted: Live) -> None:
-    missing = await mounted.get("/nope")
+async def test_unknown_paths_and_wrong_methods_have_our_form_under_the_prefix(live: Live) -> None:
+    missing = await live.get("/nope")
     assert missing.status == 404 and missing.error["message"] == "No route for GET /models/ai/nope"
-    wrong = await mounted.get("/v1/messages")
+    wrong = await live.get("/v1/messages")
     assert wrong.status == 405 and wrong.headers["Allow"] == "POST"
     assert wrong.error["type"] == "invalid_request_error"
-    assert (await mounted.get("/v1/models", Host="evil.example")).status == 403
+    assert (await live.get("/v1/models", Host="evil.example")).status == 403
 
 
-async def test_the_application_around_keeps_its_own_paths(mounted: Live) -> None:
-    mounted.url = mounted.url.removesuffix(mounted.mount)
-    answer = await mounted.get("/v1/models")
+async def test_the_application_around_keeps_its_own_paths(live: Live) -> None:
+    live.url = live.url.removesuffix(live.mount)
+    answer = await live.get("/v1/models")
     assert answer.status == 404 and answer.raw == b"404: Not Found"
 
 
@@ -75,13 +70,13 @@ async def test_a_client_that_leaves_during_a_wait_ends_the_retries(sandbox: Sand
         assert live.upstream == 1
 
 
-async def test_a_client_that_closes_its_half_of_the_connection_has_left(mounted: Live) -> None:
-    mounted.sandbox.p1.script.extend([{"fault": "silence_mid_text", "seconds": None}])
-    reader, writer = await asyncio.open_connection("127.0.0.1", mounted.port)
-    writer.write(raw_request(f"POST {mounted.mount}/v1/messages", body=json.dumps(ask(stream=True)).encode()))
+async def test_a_client_that_closes_its_half_of_the_connection_has_left(live: Live) -> None:
+    live.sandbox.p1.script.extend([{"fault": "silence_mid_text", "seconds": None}])
+    reader, writer = await asyncio.open_connection("127.0.0.1", live.port)
+    writer.write(raw_request(f"POST {live.mount}/v1/messages", body=json.dumps(ask(stream=True)).encode()))
     await reader.readuntil(b"text_delta")
     writer.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
-    await mounted.sandbox.p1.idle(1.0)
+    await live.sandbox.p1.idle(1.0)
     writer.close()
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from harness import Answer, Fake, Live, kinds, played, use, watch_often, whole_message, with_live
+from events import delta, opened
+from harness import Answer, Fake, Live, configured, kinds, played, use, watch_often, whole_message, with_live
 from openai_live import BOTH, CHAT, P1, P2, RESPONSES, ask_both, body_for, chunks_of, error_of, function
 from openai_streams import check_chat_chunks, check_response_events
 
@@ -136,14 +137,20 @@ async def test_a_stream_adds_up_to_the_whole_answer(live: Live, path: str) -> No
     options = {"stream_options": {"include_usage": True}} if path == CHAT else {}
     parts = await ask_both(live, path, "use Bash: ls -la", stream=True, **asked, **options)
     assert parts.headers["content-type"] == "text/event-stream" and parts.headers["cache-control"] == "no-cache"
+    added = whole_of(path, parts, include_usage=True)
     if path == CHAT:
-        added = check_chat_chunks(chunks_of(parts), include_usage=True)
         assert added["choices"][0]["finish_reason"] == "tool_calls"
     else:
-        added = check_response_events(parts.events) or {}
         assert added["status"] == "completed" and added["tools"] == asked["tools"]
     assert without_ids(added) == without_ids(whole.json)
     assert live.watcher.last[-1] == Completed(200)
+
+
+def whole_of(path: str, answer: Answer, *, include_usage: bool = False, cut: bool = False) -> dict[str, Any]:
+    """What a legal stream of the route adds up to."""
+    if path == CHAT:
+        return check_chat_chunks(chunks_of(answer), include_usage=include_usage, cut=cut)
+    return check_response_events(answer.events, cut=cut) or {}
 
 
 def without_ids(value: Any) -> Any:
@@ -168,22 +175,16 @@ async def test_a_tool_in_a_namespace_comes_back_under_its_own_name(live: Live) -
 
 @both
 @pytest.mark.parametrize("parallel", [None, True, False])
-@pytest.mark.parametrize(("choice", "sent"), [("none", "none"), ("required", "required")])
-async def test_the_parallel_setting_reaches_the_upstream(
-    live: Live, path: str, choice: str, sent: str, parallel: bool | None
+@pytest.mark.parametrize("choice", ["none", "required"])
+async def test_choice_parallel_setting_and_effort_reach_the_upstream(
+    live: Live, path: str, choice: str, parallel: bool | None
 ) -> None:
-    members = {"tools": [function(path)], "tool_choice": choice, "parallel_tool_calls": parallel}
+    effort = {"reasoning_effort": "high"} if path == CHAT else {"reasoning": {"effort": "high"}}
+    members = {"tools": [function(path)], "tool_choice": choice, "parallel_tool_calls": parallel, **effort}
     assert (await ask_both(live, path, **members)).status == 200
     body = live.sandbox.p2.requests[0].body  # this model bears no forced choice; it is asked again without
-    assert body["tool_choice"] == sent
+    assert (body["tool_choice"], body["reasoning_effort"]) == (choice, "high")
     assert body.get("parallel_tool_calls") == parallel
-
-
-@both
-async def test_effort_reaches_the_upstream(live: Live, path: str) -> None:
-    effort = {"reasoning_effort": "high"} if path == CHAT else {"reasoning": {"effort": "high"}}
-    assert (await ask_both(live, path, **effort)).status == 200
-    assert live.sandbox.p2.requests[-1].body["reasoning_effort"] == "high"
 
 
 # -- failures
@@ -221,11 +222,7 @@ async def test_a_failure_before_the_first_word_keeps_its_status(
 
 WHOLE = whole_message(P2, "fine")
 BEGUN: Batch = WHOLE[:3]
-CALL: Batch = [
-    WHOLE[0],
-    {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "c", "name": "Bash"}},
-    {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"comm'}},
-]
+CALL: Batch = [WHOLE[0], opened("tool_use"), delta('{"comm', "input_json_delta")]
 
 
 @pytest.mark.parametrize(
@@ -256,9 +253,8 @@ async def test_a_chat_stream_that_breaks_ends_with_an_error_chunk(live: Live) ->
     answer = await ask_both(live, CHAT, stream=True)
     *chunks, last = chunks_of(answer)
     assert chunks[1]["choices"][0]["delta"] == {"content": "fine"}
-    assert last == {
-        "error": {"message": "it broke", "type": "api_error", "param": None, "code": None, "provider": "p2"}
-    }
+    members = {"type": "api_error", "param": None, "code": None, "provider": "p2"}
+    assert last == {"error": {"message": "it broke", **members}}
     assert not any(chunk["choices"][0]["finish_reason"] for chunk in chunks)
 
 
@@ -282,11 +278,10 @@ async def test_a_call_that_the_token_limit_cut_is_an_incomplete_answer(live: Liv
     use(live, Fake("p2", played(CALL, CallCutError("cut", usage=usage))))
     answer = await ask_both(live, path, stream=stream)
     assert answer.status == 200 and live.watcher.last[-1] == Completed(200)
+    whole = whole_of(path, answer, cut=True) if stream else answer.json
     if path == CHAT:
-        whole = check_chat_chunks(chunks_of(answer), cut=True) if stream else answer.json
         assert whole["choices"][0]["finish_reason"] == "length"
         return
-    whole = check_response_events(answer.events, cut=True) if stream else answer.json
     assert whole["status"] == "incomplete" and whole["incomplete_details"] == {"reason": "max_output_tokens"}
     assert whole["output"][-1]["status"] == "incomplete" and whole["usage"]["output_tokens"] == 9
 
@@ -294,18 +289,15 @@ async def test_a_call_that_the_token_limit_cut_is_an_incomplete_answer(live: Liv
 # -- silence and leaving
 
 
+@pytest.mark.parametrize(
+    ("path", "sign"), [(CHAT, b": keepalive\n\n"), (RESPONSES, b'event: keepalive\ndata: {"type":"keepalive"')]
+)
 @with_live(openai_routes=True, tuning=(watch_often(keepalive=0.03),))
-async def test_a_silence_is_filled_in_the_form_of_the_route(live: Live) -> None:
-    for path, sign in ((CHAT, b": keepalive\n\n"), (RESPONSES, b'event: keepalive\ndata: {"type":"keepalive"')):
-        more = asyncio.Event()
-        use(live, Fake("p2", played(BEGUN, more, WHOLE[3:])))
-        asyncio.get_running_loop().call_later(0.1, more.set)
-        answer = await ask_both(live, path, stream=True)
-        assert answer.raw.count(sign) >= 2
-        if path == CHAT:
-            check_chat_chunks(chunks_of(answer))
-        else:
-            check_response_events(answer.events)
+async def test_a_silence_is_filled_in_the_form_of_the_route(live: Live, path: str, sign: bytes) -> None:
+    use(live, Fake("p2", played(BEGUN, 0.3, WHOLE[3:])))
+    answer = await ask_both(live, path, stream=True)
+    assert answer.raw.count(sign) >= 2
+    whole_of(path, answer)
 
 
 @with_live(openai_routes=True, stream_grace_ms=10, tuning=(watch_often(),))
@@ -322,32 +314,23 @@ async def test_after_the_grace_a_response_is_announced(live: Live) -> None:
 # -- p1's chat
 
 
-async def test_p1_has_its_own_list_of_chat_fields(live: Live) -> None:
-    answer = await ask_both(live, CHAT, model=P1, temperature=0.5, user="me", max_tokens=None)
+async def test_p1_has_its_own_list_of_chat_fields_and_keeps_the_order_of_instructions(live: Live) -> None:
+    roles = ("system", "user", "assistant", "developer", "user")
+    asked = {"model": P1, "messages": [{"role": role, "content": f"{role} says"} for role in roles]}
+    answer = await live.post({**asked, "temperature": 0.5, "user": "me", "max_tokens": None}, CHAT)
     assert answer.status == 200, answer.raw
     body = live.sandbox.p1.requests[-1].body
     assert "temperature" not in body and "user" not in body and body["reasoning"]["effort"] == "medium"
-    refused = error_of(await ask_both(live, CHAT, model=P1, max_tokens=5))
-    assert (refused["param"], refused["code"]) == ("max_tokens", "unsupported_parameter")
+    assert [item["role"] for item in body["input"]] == ["developer", "user", "assistant", "developer", "user"]
+    error = error_of(await ask_both(live, CHAT, model=P1, max_tokens=5))
+    assert (error["param"], error["code"]) == ("max_tokens", "unsupported_parameter")
 
 
-async def test_p1_keeps_the_order_of_instructions(live: Live) -> None:
-    roles = ("system", "user", "assistant", "developer", "user")
-    messages = [{"role": role, "content": f"{role} says"} for role in roles]
-    answer = await live.post({"model": P1, "messages": messages}, CHAT)
-    assert answer.status == 200, answer.raw
-    items = live.sandbox.p1.requests[-1].body["input"]
-    assert [item["role"] for item in items] == ["developer", "user", "assistant", "developer", "user"]
-
-
-@with_live(openai_routes=True, p1_effort="high", p1_model="gpt-5.4")
 async def test_forced_settings_of_p1_come_first_on_chat(live: Live) -> None:
+    live.config = configured(live.config, p1_effort="high", p1_model="gpt-5.4")
     await ask_both(live, CHAT, model=P1, reasoning_effort="low")
     body = live.sandbox.p1.requests[-1].body
     assert (body["reasoning"]["effort"], body["model"]) == ("high", "gpt-5.4")
-
-
-@with_live(openai_routes=True, p1_model="gpt-1")
-async def test_a_model_that_p1_does_not_serve(live: Live) -> None:
+    live.config = configured(live.config, p1_model="gpt-1")
     error = error_of(await ask_both(live, CHAT, model=P1))
     assert (error["param"], error["code"]) == ("model", "model_not_supported") and '"gpt-1"' in error["message"]

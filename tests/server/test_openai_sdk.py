@@ -10,7 +10,7 @@ import pydantic
 import pytest
 from harness import Live
 from openai_live import CHAT, P1, P2, RESPONSES, function
-from sdk import validate
+from sdk import STEPS, validate
 from wires import WIRES, Wire
 
 MODELS = [*(wire.model for wire in WIRES), P1, "gpt-5.6-sol"]
@@ -150,25 +150,14 @@ async def test_models_are_listed(client: Client) -> None:
     assert {P1, P2, "haiku"} <= set(ids) and len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize(
-    ("step", "error"),
-    [
-        ({"fault": "forbidden"}, openai.PermissionDeniedError),
-        ({"fault": "usage_limit"}, openai.RateLimitError),
-        ({"fault": "overloaded", "times": None}, openai.InternalServerError),
-        ({"fault": "unauthorized", "times": None}, openai.AuthenticationError),
-        ({"status": 400, "body": {"error": {"message": "no"}}}, openai.BadRequestError),
-    ],
-)
+@pytest.mark.parametrize("name", STEPS)
 @every_wire
-async def test_errors_become_the_classes_of_the_sdk(
-    client: Client, live: Live, wire: Wire, step: Any, error: type[openai.APIStatusError]
-) -> None:
-    wire.sandbox(live).script.extend([step, step])
-    with pytest.raises(error) as raised:
+async def test_errors_become_the_classes_of_the_sdk(client: Client, live: Live, wire: Wire, name: str) -> None:
+    wire.sandbox(live).script.extend([STEPS[name], STEPS[name]])
+    with pytest.raises(getattr(openai, name)) as raised:
         await client.chat.completions.create(model=wire.model, messages=USER, stream=True)
     assert raised.value.request_id and raised.value.type
-    with pytest.raises(error):
+    with pytest.raises(getattr(openai, name)):
         await client.responses.create(model=wire.model, input="x")
 
 

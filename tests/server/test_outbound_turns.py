@@ -16,7 +16,6 @@ from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.providers.upstream.outgoing_proxy import TunnelTimers
 from proxy.sandbox import Sandbox
 
-MODELS = ("gpt-5.5", *(wire.model for wire in WIRES))
 Serve = Callable[..., contextlib.AbstractAsyncContextManager[Live]]
 
 
@@ -36,26 +35,37 @@ def serve(sandbox: Sandbox, tmp_path: Path, office: Company) -> Serve:
 
     def start(user: str = "me:p%40ss@", *, lifetime_s: int = 3600, **more: Any) -> Live:
         variables = {"HTTPS_PROXY": f"http://{user}127.0.0.1:{office.proxy.port}"}
-        live = Live(
-            sandbox,
-            tmp_path,
-            proxies=OutboundProxies.from_environment(variables),
-            settings=office.settings,
-            **more,
-        )
+        live = behind(variables, sandbox, tmp_path, settings=office.settings, **more)
         sandbox.write_credentials(tmp_path, lifetime_s=lifetime_s)
         return live
 
     return start
 
 
+def behind(variables: dict[str, str], sandbox: Sandbox, root: Path, **more: Any) -> Live:
+    return Live(sandbox, root, proxies=OutboundProxies.from_environment(variables), **more)
+
+
+WAYS: list[tuple[str, dict[str, str]]] = [
+    *(("gpt-5.5", {"p1_transport": transport}) for transport in ("http", "websocket", "auto")),
+    *((wire.model, {}) for wire in WIRES),
+]
+
+
 @pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("model", MODELS)
-async def test_every_wire_answers_through_the_tunnel(serve: Serve, office: Company, model: str, stream: bool) -> None:
-    async with serve() as live:
+@pytest.mark.parametrize(("model", "settings"), WAYS)
+async def test_every_wire_answers_through_the_tunnel(
+    serve: Serve, office: Company, model: str, settings: dict[str, str], stream: bool
+) -> None:
+    async with serve(**settings) as live:
         message = message_of(await live.post(ask("hello", model=model, stream=stream)))
+        sockets = live.sandbox.p1.sockets.seen
+        assert [(socket.status, len(socket.frames)) for socket in sockets] == [(101, 1)] * len(sockets)
+        assert bool(sockets) is (settings.get("p1_transport") in ("websocket", "auto"))
+        assert not [socket for socket in sockets if "proxy-authorization" in socket.headers]
+        assert live.upstream == int(model == "gpt-5.5")
     assert message["stop_reason"] == "end_turn" and message["content"][-1]["text"]
-    assert office.only_tunnels and live.sleeps == []
+    assert office.only_tunnels and len(office.proxy.asked) == 1 and live.sleeps == []
 
 
 @pytest.mark.parametrize("label", ["p1", "p2"])
@@ -77,15 +87,9 @@ async def test_a_search_goes_through_the_tunnel(serve: Serve, office: Company) -
     assert office.only_tunnels
 
 
-WAYS: list[tuple[str, dict[str, str]]] = [
-    *(("gpt-5.5", {"p1_transport": transport}) for transport in ("http", "websocket", "auto")),
-    ("kimi-for-coding", {}),
-]
-
-
 @pytest.mark.parametrize("lifetime_s", [3600, -1], ids=["request", "renewal"])
 @pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize(("model", "settings"), WAYS, ids=["http", "websocket", "auto", "p2"])
+@pytest.mark.parametrize(("model", "settings"), WAYS[:4], ids=["http", "websocket", "auto", "p2"])
 async def test_wrong_credentials_are_told_once_and_nothing_goes_directly(
     serve: Serve, office: Company, model: str, settings: dict[str, str], stream: bool, lifetime_s: int
 ) -> None:
@@ -121,41 +125,37 @@ async def test_a_closed_tunnel_is_told_once_with_its_hint(serve: Serve, office: 
     assert live.sleeps == [] and office.only_tunnels
 
 
-async def test_plain_upstreams_are_asked_in_absolute_form(sandbox: Sandbox, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("mode", "method"), [("http", "POST"), ("auto", "GET")])
+@pytest.mark.parametrize(("user", "status"), [("me:p%40ss@", 200), ("me:wrong@", 502)], ids=["welcome", "wrong"])
+async def test_plain_upstreams_are_asked_in_absolute_form(
+    sandbox: Sandbox, tmp_path: Path, mode: str, method: str, user: str, status: int
+) -> None:
     """Loopback is no exception: what must be reached directly stands in NO_PROXY."""
     host, port = place_of(sandbox)
     async with ConnectProxy({f"{host}:{port}": (host, port)}, user="me:p@ss") as proxy:
-        variables = {"HTTP_PROXY": f"http://me:p%40ss@127.0.0.1:{proxy.port}"}
-        async with Live(sandbox, tmp_path, proxies=OutboundProxies.from_environment(variables)) as live:
-            assert (await live.post(ask())).status == 200
-        assert proxy.targets == [f"POST {sandbox.origin}/backend-api/codex/responses"]
+        variables = {"HTTP_PROXY": f"http://{user}127.0.0.1:{proxy.port}"}
+        async with behind(variables, sandbox, tmp_path, p1_transport=mode) as live:
+            answer = await live.post(ask())
+            assert answer.status == status
+            assert status == 200 or "wants authentication" in answer.error["message"]
+            assert live.upstream == int(status == 200)
+            assert live.sandbox.p1.sockets.total == int(status == 200 and mode == "auto")
+        assert proxy.targets == [f"{method} {sandbox.origin}/backend-api/codex/responses"]
         variables["NO_PROXY"] = "127.0.0.1"
-        async with Live(sandbox, tmp_path, proxies=OutboundProxies.from_environment(variables)) as live:
+        async with behind(variables, sandbox, tmp_path, p1_transport=mode) as live:
             assert (await live.post(ask())).status == 200
         assert len(proxy.asked) == 1
 
 
 @pytest.mark.parametrize("model", ["kimi-for-coding", "opencode-go/kimi-k2.6"])
 async def test_p2_and_p4_on_this_machine_are_reached_directly(sandbox: Sandbox, tmp_path: Path, model: str) -> None:
-    proxies = OutboundProxies.from_environment({"HTTP_PROXY": "http://127.0.0.1:9"})
-    async with Live(sandbox, tmp_path, proxies=proxies) as live:
+    async with behind({"HTTP_PROXY": "http://127.0.0.1:9"}, sandbox, tmp_path) as live:
         assert (await live.post(ask(model=model))).status == 200
         refused = await live.post(ask())
     assert refused.status == 502 and "HTTP_PROXY" in refused.error["message"]
 
 
 # -- the WebSocket of P1
-
-
-@pytest.mark.parametrize("mode", ["websocket", "auto"])
-async def test_a_socket_leads_through_the_tunnel(serve: Serve, office: Company, mode: str) -> None:
-    async with serve(p1_transport=mode) as live:
-        message = message_of(await live.post(ask("hello", stream=True)))
-        assert message["stop_reason"] == "end_turn" and message["content"][-1]["text"]
-        (socket,) = live.sandbox.p1.sockets.seen
-        assert (socket.status, len(socket.frames), live.upstream) == (101, 1, 1)
-        assert "proxy-authorization" not in socket.headers
-    assert office.only_tunnels and len(office.proxy.asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -174,34 +174,13 @@ async def test_a_tunnel_that_fails_is_no_reason_for_http(
     assert len(office.proxy.asked) == 1
 
 
-@pytest.mark.parametrize(
-    ("credentials", "status"), [("me:p%40ss@", 200), ("me:wrong@", 502)], ids=["welcome", "wrong password"]
-)
-async def test_a_plain_socket_is_asked_for_in_absolute_form(
-    sandbox: Sandbox, tmp_path: Path, credentials: str, status: int
-) -> None:
-    host, port = place_of(sandbox)
-    async with ConnectProxy({f"{host}:{port}": (host, port)}, user="me:p@ss") as proxy:
-        variables = {"HTTP_PROXY": f"http://{credentials}127.0.0.1:{proxy.port}"}
-        settings: dict[str, Any] = {"proxies": OutboundProxies.from_environment(variables), "p1_transport": "auto"}
-        async with Live(sandbox, tmp_path, **settings) as live:
-            answer = await live.post(ask())
-            assert answer.status == status
-            assert status == 200 or "wants authentication" in answer.error["message"]
-            assert live.upstream == live.sandbox.p1.sockets.total == int(status == 200)
-        assert proxy.targets == [f"GET {sandbox.origin}/backend-api/codex/responses"]
+DIRECT = [
+    *((VENDORS, "test"), (VENDORS, ".vendors.test")),
+    *(("127.0.0.1", "127.0.0.1"), ("127.0.0.1", "10.0.0.0/8,127.0.0.0/8")),
+]
 
 
-@pytest.mark.parametrize(
-    ("host", "direct"),
-    [
-        (VENDORS, "test"),
-        (VENDORS, ".vendors.test"),
-        ("127.0.0.1", "127.0.0.1"),
-        ("127.0.0.1", "10.0.0.0/8,127.0.0.0/8"),
-    ],
-    ids=["suffix", "name", "address", "network"],
-)
+@pytest.mark.parametrize(("host", "direct"), DIRECT, ids=["suffix", "name", "address", "network"])
 async def test_a_socket_to_what_is_excepted_goes_directly(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, direct: str
 ) -> None:
@@ -210,15 +189,9 @@ async def test_a_socket_to_what_is_excepted_goes_directly(
     names = Names.installed(monkeypatch)
     tls = authority.server(VENDORS, "127.0.0.1")
     async with TlsFront(place_of(sandbox), tls) as front, ConnectProxy() as proxy:
-        proxies = {"HTTPS_PROXY": f"http://127.0.0.1:{proxy.port}", "NO_PROXY": direct}
-        live = Live(
-            sandbox,
-            tmp_path,
-            proxies=OutboundProxies.from_environment(proxies),
-            p1_transport="websocket",
-            p1_base_url=f"https://{host}:{front.port}/backend-api/codex/responses",
-        )
-        async with live:
+        variables = {"HTTPS_PROXY": f"http://127.0.0.1:{proxy.port}", "NO_PROXY": direct}
+        url = f"https://{host}:{front.port}/backend-api/codex/responses"
+        async with behind(variables, sandbox, tmp_path, p1_transport="websocket", p1_base_url=url) as live:
             assert (await live.post(ask())).status == 200
             assert live.sandbox.p1.sockets.total == live.upstream == 1
         assert proxy.connections == 0 and names.looked_up == ([VENDORS] if host == VENDORS else [])

@@ -7,11 +7,11 @@ import random
 from typing import Any
 
 import pytest
-from checks import check_message_stream
 
+from core.hub_events import CALL, TEXT, THINKING, answer, begun, ended, folded, said, text, typed
 from proxy.core.convert.messages_to_messages import MessagesToMessages, messages_to_messages, without_foreign_thoughts
 from proxy.core.invalid import InvalidRequest
-from proxy.core.messages import Fold, MessageStream
+from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 
 USER = {"role": "user", "content": "hi"}
@@ -156,129 +156,80 @@ def test_only_foreign_thoughts_are_left_out() -> None:
 # -- back
 
 
-def run(events: list[dict[str, Any]], **request: Any) -> list[dict[str, Any]]:
+def run(events: list[Event], **request: Any) -> list[Event]:
     reducer = MessagesToMessages(MessageStream("msg_1", "asked"), AnswerPolicy({"messages": [], **request}))
     return [out for event in events for out in reducer.feed(event)]
 
 
-def start(index: int, **block: Any) -> dict[str, Any]:
-    return {"type": "content_block_start", "index": index, "content_block": block}
+SPOKEN = [begun(TEXT), said(text("Hi")), ended()]
+HI = [{"type": "text", "text": "Hi"}]
 
 
-def delta(index: int, **members: Any) -> dict[str, Any]:
-    return {"type": "content_block_delta", "index": index, "delta": members}
-
-
-def stop(index: int) -> dict[str, Any]:
-    return {"type": "content_block_stop", "index": index}
-
-
-def whole(*blocks: dict[str, Any], reason: str = "end_turn", **usage: int) -> list[dict[str, Any]]:
-    return [
-        {"type": "message_start", "message": {"id": "up", "model": "other", "usage": {"input_tokens": 5}}},
-        *blocks,
-        {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 3, **usage}},
-        {"type": "message_stop"},
-    ]
-
-
-TEXT = [start(0, type="text", text=""), delta(0, type="text_delta", text="Hi"), stop(0)]
-CALL = [
-    start(1, type="tool_use", id="c", name="Bash", input={}),
-    delta(1, type="input_json_delta", partial_json='{"a":'),
-    delta(1, type="input_json_delta", partial_json="1}"),
-    stop(1),
-]
-
-
-def message(events: list[dict[str, Any]]) -> dict[str, Any]:
-    check_message_stream(events)
-    fold = Fold()
-    fold.add(events)
-    return fold.message
+def calling(index: int) -> list[Event]:
+    return [begun(CALL, index), said(typed('{"a":'), index), said(typed("1}"), index), ended(index)]
 
 
 def test_id_and_model_are_ours_and_the_rest_is_theirs() -> None:
-    found = message(run(whole(*TEXT, *CALL, reason="tool_use", cache_read_input_tokens=2)))
+    found = folded(run(answer(*SPOKEN, *calling(1), reason="tool_use", cache_read_input_tokens=2)))
     assert (found["id"], found["model"], found["stop_reason"]) == ("msg_1", "asked", "tool_use")
-    assert found["content"] == [
-        {"type": "text", "text": "Hi"},
-        {"type": "tool_use", "id": "c", "name": "Bash", "input": {"a": 1}},
-    ]
+    assert found["content"] == [*HI, {**CALL, "input": {"a": 1}}]
     usage = found["usage"]
     assert (usage["input_tokens"], usage["output_tokens"], usage["cache_read_input_tokens"]) == (5, 3, 2)
 
 
 def test_blocks_that_grow_together_come_one_after_another() -> None:
-    events = [TEXT[0], CALL[0], CALL[1], TEXT[1], CALL[2], TEXT[2], CALL[3]]
-    assert message(run(whole(*events))) == message(run(whole(*TEXT, *CALL)))
+    call = calling(1)
+    events = [SPOKEN[0], call[0], call[1], SPOKEN[1], call[2], SPOKEN[2], call[3]]
+    assert folded(run(answer(*events))) == folded(run(answer(*SPOKEN, *call)))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_any_order_between_blocks_is_made_legal(seed: int) -> None:
-    rows = [list(TEXT), list(CALL), [start(2, type="thinking", thinking="Hm", signature=""), stop(2)]]
+    rows = [list(SPOKEN), calling(1), [begun({**THINKING, "thinking": "Hm"}, 2), ended(2)]]
     chance, mixed = random.Random(seed), []
     while any(rows):
         row = chance.choice([row for row in rows if row])
         mixed.append(row.pop(0))
-    found = message(run(whole(*mixed)))
+    found = folded(run(answer(*mixed)))
     assert sorted(block["type"] for block in found["content"]) == ["text", "thinking", "tool_use"]
 
 
-def test_content_in_the_start_of_a_block_becomes_a_delta() -> None:
-    blocks = [
-        start(0, type="thinking", thinking="Hm", signature=""),
-        stop(0),
-        start(1, type="text", text="Hi"),
-        stop(1),
-        start(2, type="tool_use", id="c", name="Bash", input={"a": 1}),
-        stop(2),
-    ]
-    found = message(run(whole(*blocks)))
-    assert [found["content"][0]["thinking"], found["content"][1]["text"], found["content"][2]["input"]] == [
-        "Hm",
-        "Hi",
-        {"a": 1},
-    ]
-
-
 def test_ids_that_were_used_before_become_unique() -> None:
-    history = [{"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "Bash", "input": {}}]}]
-    found = message(run(whole(*CALL_FIRST), messages=history))
-    assert found["content"][0]["id"] != "c" and found["content"][0]["id"].startswith("c")
-
-
-CALL_FIRST = [{**event, "index": 0} for event in CALL]
+    history = [{"role": "assistant", "content": [CALL]}]
+    (call,) = folded(run(answer(*calling(0)), messages=history))["content"]
+    assert call["id"] != "c" and call["id"].startswith("c")
 
 
 def test_what_no_client_knows_is_left_out_or_translated() -> None:
-    strange = [{"type": "future"}, delta(7, type="future_delta"), delta(0, type="future_delta")]
-    found = message(run(whole(TEXT[0], *strange, *TEXT[1:], *strange, reason="length")))
-    assert found["stop_reason"] == "max_tokens" and found["content"] == [{"type": "text", "text": "Hi"}]
+    strange = [{"type": "future"}, said({"type": "future_delta"}, 7), said({"type": "future_delta"})]
+    found = folded(run(answer(SPOKEN[0], *strange, *SPOKEN[1:], *strange, reason="length")))
+    assert found["stop_reason"] == "max_tokens" and found["content"] == HI
 
 
 def test_nothing_follows_the_end() -> None:
-    events = run([*whole(*TEXT), {"type": "ping", "cost": "0"}, *CALL, {"type": "error", "error": {}}])
+    events = run([*answer(*SPOKEN), {"type": "ping", "cost": "0"}, *calling(1), {"type": "error", "error": {}}])
     assert events[-1]["type"] == "message_stop"
 
 
 @pytest.mark.parametrize(
     ("events", "words"),
     [
-        ([delta(0, type="text_delta", text="x")], "delta of no block"),
-        ([start(0, type="tool_use", id="c", name="", input={})], "without a name"),
-        ([start(0, kind="text")], "block of no kind"),
+        ([said(text("x"))], "delta of no block"),
+        ([begun({**CALL, "name": ""})], "without a name"),
+        ([begun({"kind": "text"})], "block of no kind"),
         ([{"type": "content_block_start"}], "out of order"),
-        ([stop(3)], "out of order"),
-        ([TEXT[0], TEXT[0]], "out of order"),
-        ([{**TEXT[0], "index": []}], "no kind"),
-        ([{**TEXT[1], "index": []}], "out of order"),
-        (whole(*CALL_FIRST[:2], CALL_FIRST[3]), "not a JSON object"),
-        (whole(TEXT[0]), "inside a block"),
-        ([CALL[0], delta(1, type="input_json_delta", partial_json="x" * 6_000_000)], "passed"),
+        ([ended(3)], "out of order"),
+        ([SPOKEN[0], SPOKEN[0]], "out of order"),
+        ([begun(TEXT, [])], "no kind"),
+        ([said(text("Hi"), [])], "out of order"),
+        ([SPOKEN[0], said(text(5))], "text_delta that is not a text"),
+        ([begun({**TEXT, "text": 5})], "text_delta that is not a text"),
+        (answer(*calling(0)[:2], ended()), "not a JSON object"),
+        (answer(SPOKEN[0]), "inside a block"),
+        ([begun(CALL), said(typed("x" * 6_000_000))], "passed"),
     ],
 )
-def test_a_stream_that_cannot_be_passed_on_is_an_error(events: list[dict[str, Any]], words: str) -> None:
+def test_a_stream_that_cannot_be_passed_on_is_an_error(events: list[Event], words: str) -> None:
     with pytest.raises(BadAnswer, match=words):
         run(events)
 

@@ -166,9 +166,9 @@ class TestQueries:
 
     @pytest.mark.parametrize("text", ["?" * 200_000, "&a=" * 70_000, "?" + "a" * 200_000, "://" * 70_000 + "@="])
     def test_time_grows_with_the_length_alone(self, text: str) -> None:
-        start = time.perf_counter()
+        start = time.process_time()
         redact_text(text)
-        assert time.perf_counter() - start < 1.0  # quadratic would be minutes
+        assert time.process_time() - start < 1.0  # quadratic would be minutes
 
 
 class TestDump:
@@ -187,14 +187,8 @@ class TestSafeName:
         ("part", "name"),
         [
             ("req_1-A.b", "req_1-A.b"),
-            *(
-                ("a/b", "a_b"),
-                ("..", "_.."),
-                (".", "_."),
-                ("", "unknown"),
-                ("../../etc", ".._.._etc"),
-                ("é\n\0", "___"),
-            ),
+            *((".", "_."), ("..", "_.."), ("../../etc", ".._.._etc"), ("a/b", "a_b"), ("é\n\0", "___")),
+            ("", "unknown"),
             ("x" * 200, "x" * 160),
             ("." * 200, "_" + "." * 159),
         ],

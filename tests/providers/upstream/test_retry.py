@@ -7,17 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.errors import KINDS, RequestError, SignInError, UpstreamError
-from proxy.providers.upstream.retry import (
-    CAP_S,
-    RETRY_BUDGETS,
-    GiveUp,
-    Retry,
-    Visibility,
-    backoff,
-    decide,
-    decide_empty,
-    parse_retry_after,
-)
+from proxy.providers.upstream import retry
+from proxy.providers.upstream.retry import GiveUp, Retry, Visibility, backoff, decide, decide_empty, parse_retry_after
 
 NOW = 1_800_000_000.0
 
@@ -49,7 +40,7 @@ def test_the_commit_rule(problem: str, shown: Visibility) -> None:
 
 
 def test_causes_are_removed_only_before_anything_was_shown() -> None:
-    assert [RETRY_BUDGETS[shown].recovery for shown in Visibility] == [True, False, False]
+    assert [retry.RETRY_BUDGETS[shown].recovery for shown in Visibility] == [True, False, False]
 
 
 @pytest.mark.parametrize("error", [RequestError("x"), SignInError("x")])
@@ -70,7 +61,7 @@ def test_a_named_wait_is_kept_or_left_to_the_client(retry_after: float, expected
 
 @given(st.integers(0, 50), st.floats(0, 1))
 def test_waits_grow_and_are_bounded(attempt: int, chance: float) -> None:
-    step = min(CAP_S, 2.0 * 2**attempt)
+    step = min(retry.CAP_S, 2.0 * 2**attempt)
     assert step / 2 <= backoff(attempt, chance) <= step
 
 

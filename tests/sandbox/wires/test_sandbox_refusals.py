@@ -35,8 +35,8 @@ PLAIN = {wire: next(case.sent for case in ACCEPTED if case.wire == wire) for wir
 PLAIN["responses"] = go_responses()
 
 
-class Asker:
-    """All clients, by the wire."""
+class Clients:
+    """A client for each wire."""
 
     def __init__(self, client: Client, kimi: P2Client, go: P4Client) -> None:
         self.clients = {"p1": client, "p2": kimi, "chat": go, "messages": go, "responses": go}
@@ -48,8 +48,8 @@ class Asker:
 
 
 @pytest.fixture
-def ask(client: Client, kimi: P2Client, go: P4Client) -> Asker:
-    return Asker(client, kimi, go)
+def ask(client: Client, kimi: P2Client, go: P4Client) -> Clients:
+    return Clients(client, kimi, go)
 
 
 def check_shape(reply: Reply, wire: str, body: Any) -> None:
@@ -66,7 +66,7 @@ def check_shape(reply: Reply, wire: str, body: Any) -> None:
 
 
 @pytest.mark.parametrize("case", HEADERS, ids=str)
-async def test_header_rules(ask: Asker, case: Case) -> None:
+async def test_header_rules(ask: Clients, case: Case) -> None:
     reply = await ask(case.wire, PLAIN[case.wire], case.sent)
     assert (reply.status, case.words in reply.data.decode()) == (case.status, True), reply.data
     if case.wire != "p2" or case.status != 400:
@@ -74,7 +74,7 @@ async def test_header_rules(ask: Asker, case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=str)
-async def test_body_rules(ask: Asker, case: Case) -> None:
+async def test_body_rules(ask: Clients, case: Case) -> None:
     on_lite = {LITE: "true"} if "contradicts" in case.words else None
     reply = await ask(case.wire, case.sent, on_lite)
     said = reply.data.decode() if case.wire == "p1" else reply.json["error"]["message"]
@@ -83,7 +83,7 @@ async def test_body_rules(ask: Asker, case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", ACCEPTED, ids=str)
-async def test_accepted(ask: Asker, case: Case) -> None:
+async def test_accepted(ask: Clients, case: Case) -> None:
     reply = await ask(case.wire, case.sent)
     assert reply.status == 200, reply.data
     assert case.wire != "p1" or reply.types[-1] == "response.completed"
@@ -92,7 +92,7 @@ async def test_accepted(ask: Asker, case: Case) -> None:
 
 @pytest.mark.parametrize("wire", ["p1", "p2", "chat"])
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"null"])
-async def test_bodies_that_are_no_object(ask: Asker, wire: str, data: bytes) -> None:
+async def test_bodies_that_are_no_object(ask: Clients, wire: str, data: bytes) -> None:
     assert (await ask(wire, data)).status == 400
 
 
@@ -169,7 +169,7 @@ def test_each_row_refuses_what_breaks_it(name: str, broken: dict[str, dict[int, 
     assert len(rows) > 4
 
 
-async def test_rows_over_http(ask: Asker, broken: dict[str, dict[int, Broken]]) -> None:
+async def test_rows_over_http(ask: Clients, broken: dict[str, dict[int, Broken]]) -> None:
     """The simulators say what the rows say, and P4 who says so."""
     ask.go.sandbox.p4.options.tidy_client = False
     for name in ("p1", "p2", "messages"):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from core.strategies import json_objects, json_values
-from harness import Live, Notes, ask, with_live
+from harness import Live, Notes, ask
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ from proxy.providers.p1_codex.account.rate_limits import (
     of_usage,
     utc_text,
 )
+from proxy.sandbox import Sandbox
 from proxy.server.state import STATE
 
 NOW = 1_800_000_000.0
@@ -35,6 +37,11 @@ def heads(limit: str, position: str, used: object, **members: object) -> dict[st
 FIVE_HOURS = heads("codex", "primary", "12.0", window_minutes=300, reset_at=1_800_000_600)
 WEEK = heads("codex", "secondary", 3, window_minutes=10_080, reset_after_seconds=900)
 CREDITS = {"x-codex-credits-has-credits": "True", "x-codex-credits-unlimited": "0", "x-codex-credits-balance": "4.2"}
+SOME = Credits(True, False, "4.2")
+
+
+def status(*windows: Window, limit: str = "codex") -> RateLimitStatus:
+    return RateLimitStatus({limit: windows})
 
 
 @pytest.mark.parametrize(
@@ -42,24 +49,14 @@ CREDITS = {"x-codex-credits-has-credits": "True", "x-codex-credits-unlimited": "
     [
         (
             {**FIVE_HOURS, **WEEK, **CREDITS},
-            RateLimitStatus(
-                {"codex": (Window(12, 300, NOW + 600), Window(3, 10_080, NOW + 900))}, Credits(True, False, "4.2")
-            ),
+            RateLimitStatus({"codex": (Window(12, 300, NOW + 600), Window(3, 10_080, NOW + 900))}, SOME),
         ),
-        (
-            {name.title(): value for name, value in WEEK.items()},
-            RateLimitStatus({"codex": (Window(3, 10_080, NOW + 900),)}),
-        ),
-        (
-            heads("codex-bengalfox", "primary", 100, window_minutes=300),
-            RateLimitStatus({"codex-bengalfox": (Window(100, 300),)}),
-        ),
-        ({"x-codex-active-limit": "codex_bengalfox"}, RateLimitStatus(active="codex-bengalfox")),
-        (heads("codex", "primary", "soon", window_minutes=300), RateLimitStatus({"codex": ()})),
-        (heads("codex", "primary", 5, window_minutes="nan", reset_at="1e99"), RateLimitStatus({"codex": (Window(5),)})),
-        (CREDITS, None),
-        ({"content-type": "text/event-stream"}, None),
-        ({}, None),
+        ({name.title(): value for name, value in WEEK.items()}, status(Window(3, 10_080, NOW + 900))),
+        (heads("codex-fox", "primary", 100, window_minutes=300), status(Window(100, 300), limit="codex-fox")),
+        ({"x-codex-active-limit": "codex_fox"}, RateLimitStatus(active="codex-fox")),
+        (heads("codex", "primary", "soon", window_minutes=300), status()),
+        (heads("codex", "primary", 5, window_minutes="nan", reset_at="1e99"), status(Window(5))),
+        *((headers, None) for headers in (CREDITS, {"content-type": "text/event-stream"}, {})),
     ],
 )
 def test_headers(headers: dict[str, str], expected: RateLimitStatus | None) -> None:
@@ -79,14 +76,14 @@ EVENT = {
 }
 
 
+FOX_EVENT = status(Window(1), limit="codex-fox")
+
+
 @pytest.mark.parametrize(
     ("event", "expected"),
     [
-        (EVENT, RateLimitStatus({"codex": (Window(16, 300, NOW + 600),)}, Credits(True, False, "4.2"), "plus")),
-        (
-            {"metered_limit_name": "codex_bengalfox", "rate_limits": {"primary": {"used_percent": 1}}},
-            RateLimitStatus({"codex-bengalfox": (Window(1),)}),
-        ),
+        (EVENT, RateLimitStatus({"codex": (Window(16, 300, NOW + 600),)}, SOME, "plus")),
+        ({"metered_limit_name": "codex_fox", "rate_limits": {"primary": {"used_percent": 1}}}, FOX_EVENT),
         ({"rate_limits": {"primary": {"used_percent": True}}, "credits": []}, RateLimitStatus()),
         ({}, RateLimitStatus()),
     ],
@@ -115,9 +112,8 @@ def test_the_usage_endpoint() -> None:
 def test_any_shape_is_survived(holder: dict[str, Any], limits: Any, window: Any) -> None:
     rate_limits = RateLimits(Notes(), lambda: NOW)
     for value in (limits, {"primary": window, "secondary": limits}):
-        rate_limits.observe_event(
-            "a", {**holder, "rate_limits": value, "credits": window, "metered_limit_name": limits}
-        )
+        event = {**holder, "rate_limits": value, "credits": window, "metered_limit_name": limits}
+        rate_limits.observe_event("a", event)
     of_usage({**holder, "rate_limit": {"primary_window": window}, "additional_rate_limits": limits}, NOW)
     of_usage({"additional_rate_limits": [window, {"limit_name": limits, "rate_limit": window}]}, NOW)
     rate_limits.observe_headers("a", {str(name): str(value) for name, value in holder.items()})
@@ -148,10 +144,9 @@ def test_the_newest_is_kept_account_by_account() -> None:
     rate_limits.observe_headers("a", heads("codex-x", "primary", 7))
     rate_limits.observe_event("a", {**EVENT, "credits": None})
     rate_limits.observe_headers(None, WEEK)
-    assert rate_limits.known.get("a") == RateLimitStatus(
-        {"codex-x": (Window(7),), "codex": (Window(16, 300, NOW + 600),)}, Credits(True, False, "4.2"), "plus"
-    )
-    assert rate_limits.known.get(None) == RateLimitStatus({"codex": (Window(3, 10_080, NOW + 900),)})
+    limits = {"codex-x": (Window(7),), "codex": (Window(16, 300, NOW + 600),)}
+    assert rate_limits.known.get("a") == RateLimitStatus(limits, SOME, "plus")
+    assert rate_limits.known.get(None) == status(Window(3, 10_080, NOW + 900))
     rate_limits.observe_headers("a", {"content-type": "x"})
     assert list(rate_limits.known) == ["a", None]
 
@@ -209,6 +204,8 @@ def test_a_spent_allowance_tells_when_it_is_really_back(
     rate_limits.observe_headers("a", headers)
     assert rate_limits.client_error("a", spent(retry_after)).retry_after == wait
     assert rate_limits.client_error("b", spent(retry_after)).retry_after == retry_after
+    slow = UpstreamError("slow", kind="rate_limit", retry_after=2, provider="p1")
+    assert rate_limits.client_error("a", slow).retry_after == 2  # other failures keep their time
 
 
 def test_a_limit_that_refused_an_earlier_request_is_not_blamed_for_this_one() -> None:
@@ -218,43 +215,65 @@ def test_a_limit_that_refused_an_earlier_request_is_not_blamed_for_this_one() ->
     assert rate_limits.client_error("a", spent(5)).retry_after == 5
 
 
-def test_other_failures_keep_their_time() -> None:
-    rate_limits, _ = kept()
-    rate_limits.observe_headers("a", FULL_WEEK)
-    slow = UpstreamError("slow", kind="rate_limit", retry_after=2, provider="p1")
-    assert rate_limits.client_error("a", slow).retry_after == 2
+# -- end to end, over both transports
+
+USED_UP = {"type": "usage_limit_reached", "message": "The usage limit has been reached"}
 
 
-# -- end to end
+def refusal(headers: dict[str, str], match: dict[str, str] | None = None, **error: Any) -> dict[str, Any]:
+    step = {"status": 429, "headers": headers, "body": {"error": {**USED_UP, **error}}}
+    return {**step, "match": match} if match else step
 
 
-over_sockets = with_live(p1_transport="websocket")
+IN_AN_EVENT = {
+    "events": [{"type": "error", "status": 429, "error": {**USED_UP, "resets_in_seconds": 60}, "headers": FULL_WEEK}]
+}
+
+#: transport, what the upstream does, seconds until the allowance is back, in words.
+SPENT: list[tuple[str, dict[str, Any], int, str]] = [
+    ("http", refusal({**FIVE_HOURS, **FULL_WEEK, "retry-after": "30"}, resets_in_seconds=3600), 300_000, "3 d 11 h"),
+    ("http", refusal({"retry-after": "30"}, resets_in_seconds=3600), 3600, "1 h 0 min"),
+    ("http", IN_AN_EVENT, 300_000, "3 d 11 h"),
+    ("websocket", refusal({**FIVE_HOURS, **FULL_WEEK}, {"wire": "upgrade"}), 300_000, "3 d 11 h"),
+    ("websocket", {"fault": "usage_limit", "seconds": 7200}, 7200, "2 h 0 min"),
+]
 
 
-def known_windows(live: Live) -> tuple[Window, ...]:
+def known_windows(live: Live) -> list[tuple[str, bool]]:
+    """Those of the account, and whether they are used up."""
     rate_limits: RateLimits = live.app[STATE].providers["p1"].rate_limits  # type: ignore[attr-defined]
     known = rate_limits.known.get("acct-sandbox")
-    return known.limits["codex"] if known is not None else ()
+    return [] if known is None else [(window.title, window.used >= 100) for window in known.limits["codex"]]
 
 
-def refusal(live: Live, headers: dict[str, str], **error: Any) -> None:
-    body = {"error": {"type": "usage_limit_reached", "message": "The usage limit has been reached", **error}}
-    live.sandbox.p1.script.extend([{"status": 429, "headers": headers, "body": body}])
-
-
+@pytest.mark.parametrize(("transport", "step", "wait_s", "words"), SPENT)
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_refusal_names_the_week_when_the_week_is_used_up(live: Live, stream: bool) -> None:
-    refusal(live, {**FIVE_HOURS, **FULL_WEEK, "retry-after": "30"}, resets_in_seconds=3600)
-    answer = await live.post(ask(stream=stream))
-    assert answer.status == 429 and answer.headers["x-should-retry"] == "false"
-    assert 299_990 <= int(answer.headers["Retry-After"]) <= 300_000
-    assert "p1 is available again in 3 d 11 h" in answer.error["message"]
-    assert live.upstream == 1 and not live.sleeps
+async def test_a_spent_allowance_is_final_and_names_its_end(
+    sandbox: Sandbox, tmp_path: Path, stream: bool, transport: str, step: Any, wait_s: int, words: str
+) -> None:
+    upgrade = "match" in step
+    async with Live(sandbox, tmp_path, p1_transport=transport) as live:
+        sandbox.p1.script.extend([step])
+        answer = await live.post(ask(stream=stream))
+        assert answer.status == 429 and answer.headers["x-should-retry"] == "false"
+        assert wait_s - 10 <= int(answer.headers["Retry-After"]) <= wait_s
+        assert f"(p1 is available again in {words})" in answer.error["message"]
+        assert live.upstream == (0 if upgrade else 1) and not live.sleeps
+        assert sandbox.p1.sockets.total == (1 if transport == "websocket" else 0)
+        assert not upgrade or known_windows(live) == [("5 hours", False), ("Weekly", True)]
 
 
-async def test_without_windows_the_body_is_believed_and_not_the_header(live: Live) -> None:
-    refusal(live, {"retry-after": "30"}, resets_in_seconds=3600)
-    assert (await live.post(ask())).headers["Retry-After"] == "3600"
+@pytest.mark.parametrize("transport", ["http", "websocket"])
+async def test_what_an_answer_or_an_upgrade_tells_on_the_side_is_known(
+    sandbox: Sandbox, tmp_path: Path, transport: str
+) -> None:
+    sandbox.p1.options.announced = transport == "http"  # without the events that say the same
+    async with Live(sandbox, tmp_path, p1_transport=transport) as live:
+        assert (await live.post(ask())).status == 200
+        assert known_windows(live) == [("5 hours", False), ("Weekly", False)]
+        sandbox.p1.script.extend([{"fault": "rate_limits"}])
+        assert (await live.stream(ask())).status == 200
+        assert known_windows(live)[0] == ("5 hours", True)  # and the request went on
 
 
 async def test_a_search_is_refused_with_the_same_time(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,53 +289,3 @@ async def test_a_search_is_refused_with_the_same_time(live: Live, monkeypatch: p
     choice = {"type": "tool", "name": "web_search"}
     answer = await live.post(ask("Perform a web search for the query: x", tools=[search], tool_choice=choice))
     assert answer.status == 429 and int(answer.headers["Retry-After"]) > 299_000
-
-
-async def test_what_the_backend_tells_on_the_side_is_known(live: Live) -> None:
-    await live.post(ask())
-    assert [window.title for window in known_windows(live)] == ["5 hours", "Weekly"]
-    live.sandbox.p1.script.extend([{"fault": "rate_limits"}])
-    assert (await live.stream(ask())).status == 200
-    assert known_windows(live)[0].used >= 100
-
-
-async def test_headers_inside_an_error_event_count(live: Live) -> None:
-    error = {"type": "usage_limit_reached", "message": "The usage limit has been reached", "resets_in_seconds": 60}
-    event = {"type": "error", "status": 429, "error": error, "headers": FULL_WEEK}
-    live.sandbox.p1.script.extend([{"events": [event]}])
-    answer = await live.stream(ask())
-    assert answer.status == 429 and int(answer.headers["Retry-After"]) > 299_000
-
-
-# -- over sockets
-
-
-@over_sockets
-async def test_what_an_upgrade_tells_on_the_side_is_known(live: Live) -> None:
-    """Without the events that say the same."""
-    live.sandbox.p1.options.announced = False
-    assert (await live.post(ask())).status == 200
-    assert [window.title for window in known_windows(live)] == ["5 hours", "Weekly"]
-
-
-@over_sockets
-async def test_what_a_refused_upgrade_tells_counts(live: Live) -> None:
-    body = {"error": {"type": "usage_limit_reached", "message": "The usage limit has been reached"}}
-    step = {"status": 429, "headers": {**FIVE_HOURS, **FULL_WEEK}, "body": body, "match": {"wire": "upgrade"}}
-    live.sandbox.p1.script.extend([step])
-    answer = await live.post(ask())
-    assert answer.status == 429 and answer.headers["x-should-retry"] == "false"
-    assert 299_990 <= int(answer.headers["Retry-After"]) <= 300_000
-    assert [window.title for window in known_windows(live)] == ["5 hours", "Weekly"]
-    assert live.sandbox.p1.sockets.total == 1 and not live.upstream and not live.sleeps
-
-
-@over_sockets
-@pytest.mark.parametrize("stream", [True, False])
-async def test_a_spent_allowance_over_a_socket_is_final_and_names_its_end(live: Live, stream: bool) -> None:
-    live.sandbox.p1.script.extend([{"fault": "usage_limit", "seconds": 7200}])
-    answer = await live.post(ask(stream=stream))
-    assert answer.status == 429 and answer.headers["x-should-retry"] == "false"
-    assert 7195 <= int(answer.headers["Retry-After"]) <= 7200
-    assert "(p1 is available again in 2 h 0 min)" in answer.error["message"]
-    assert live.upstream == live.sandbox.p1.sockets.total == 1 and not live.sleeps
