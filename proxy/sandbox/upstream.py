@@ -141,7 +141,7 @@ class Upstream:
         async with asyncio.timeout(timeout_s):
             await self._idle.wait()
 
-    async def serve(self, request: web.Request, prepare: Prepare) -> web.StreamResponse:
+    async def serve(self, prepare: Prepare, request: web.Request) -> web.StreamResponse:
         """One request for an answer: the checks, then the script's step for it or the model's normal answer."""
         with self.at_work():
             seen = await receive(request)

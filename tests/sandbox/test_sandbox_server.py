@@ -14,7 +14,7 @@ import pytest
 from p1_sandbox_client import Client, full, user
 
 import proxy.sandbox
-from proxy.sandbox import P1Options, Sandbox, ScriptError, run_alone
+from proxy.sandbox import SIMULATORS, P1Options, P2Options, Sandbox, ScriptError, run_alone
 
 
 def search(**changes: Any) -> dict[str, Any]:
@@ -166,6 +166,14 @@ async def test_the_clock_is_an_argument() -> None:
     assert sandbox.p1.tokens.accepts(record["access"])
     now = 1_010.0
     assert not sandbox.p1.tokens.accepts(record["access"])
+
+
+def test_options_belong_to_a_simulator() -> None:
+    sandbox = Sandbox(options=[P1Options(account_id="acct-9")], simulators=SIMULATORS[:1])
+    assert list(sandbox.upstreams) == ["p1"] and sandbox["p1"] is sandbox.p1
+    assert sandbox.p1.options.account_id == "acct-9"
+    with pytest.raises(ValueError, match="P2Options"):
+        Sandbox(options=[P2Options()], simulators=SIMULATORS[:1])
 
 
 async def test_run_alone(tmp_path: Path) -> None:

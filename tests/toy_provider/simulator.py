@@ -51,10 +51,6 @@ async def _token(toys: ToyUpstream, request: web.Request) -> web.Response:
     return await toys.issuer.serve_token(await form_fields(request), "toy-client", grants)
 
 
-async def _chat(toys: ToyUpstream, request: web.Request) -> web.StreamResponse:
-    return await toys.serve(request, partial(_prepare, toys))
-
-
 def _prepare(toys: ToyUpstream, request: web.Request, body: Any) -> Prepared:
     if not toys.tokens.accepts(request.headers.get("authorization", "").removeprefix("Bearer ")):
         raise invalid("Who are you?", status=401)
@@ -71,7 +67,7 @@ def _call_id(tool: str, number: int) -> str:
 def _routes(toys: ToyUpstream) -> list[web.RouteDef]:
     return [
         web.post(f"{PATH}/token", partial(_token, toys)),
-        web.post(f"{PATH}/chat/completions", partial(_chat, toys)),
+        web.post(f"{PATH}/chat/completions", partial(toys.serve, partial(_prepare, toys))),
     ]
 
 

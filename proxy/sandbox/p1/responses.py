@@ -28,12 +28,7 @@ _OVERFLOWS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-async def serve_responses(p1: P1, request: web.Request) -> web.StreamResponse:
-    """One request for an answer."""
-    return await p1.serve(request, lambda asked, body: _prepare(p1, asked, body))
-
-
-def _prepare(p1: P1, request: web.Request, body: Any) -> Prepared:
+def prepare_responses(p1: P1, request: web.Request, body: Any) -> Prepared:
     check_account(request.headers, p1.tokens)
     check_format(request.headers, "text/event-stream")
     if not isinstance(body, dict):

@@ -9,7 +9,7 @@ from aiohttp import web
 from proxy.sandbox.p1.catalog import EFFORTS, MODELS
 from proxy.sandbox.p1.headers import check_account
 from proxy.sandbox.p1.options import P1Options
-from proxy.sandbox.p1.responses import RESPONSES, serve_responses
+from proxy.sandbox.p1.responses import RESPONSES, prepare_responses
 from proxy.sandbox.p1.search import serve_search
 from proxy.sandbox.p1.socket.faults import SOCKET_WIRE
 from proxy.sandbox.p1.socket.upgrade import UPGRADE, serve_upgrade
@@ -45,7 +45,7 @@ async def _serve_models(p1: P1, request: web.Request) -> web.Response:
 
 def _routes(p1: P1) -> list[web.RouteDef]:
     return [
-        web.post(f"{CODEX_PATH}/responses", partial(serve_responses, p1)),
+        web.post(f"{CODEX_PATH}/responses", partial(p1.serve, partial(prepare_responses, p1))),
         web.get(f"{CODEX_PATH}/responses", partial(serve_upgrade, p1), allow_head=False),
         web.post(f"{CODEX_PATH}/alpha/search", partial(serve_search, p1)),
         web.get(f"{CODEX_PATH}/models", partial(_serve_models, p1)),

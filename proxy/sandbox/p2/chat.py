@@ -26,12 +26,7 @@ STREAM = ServedWire(Place("p2", "chat"), HTTP_FAULTS, CHAT_FAULTS)
 WHOLE = ServedWire(Place("p2", "chat", stream=False), HTTP_FAULTS, WHOLE_FAULTS)
 
 
-async def serve_chat(p2: P2, request: web.Request) -> web.StreamResponse:
-    """One request for an answer."""
-    return await p2.serve(request, lambda asked, body: _prepare(p2, asked, body))
-
-
-def _prepare(p2: P2, request: web.Request, body: Any) -> Prepared:
+def prepare_chat(p2: P2, request: web.Request, body: Any) -> Prepared:
     try:
         check_caller(request.headers, p2.tokens, p2.options.agents)
         if request.content_type != "application/json" or not isinstance(body, dict):

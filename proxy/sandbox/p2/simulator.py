@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from proxy.sandbox.p2.catalog import listed_models
-from proxy.sandbox.p2.chat import STREAM, WHOLE, serve_chat
+from proxy.sandbox.p2.chat import STREAM, WHOLE, prepare_chat
 from proxy.sandbox.p2.headers import check_caller
 from proxy.sandbox.p2.options import P2Options
 from proxy.sandbox.p2.state import API_PATH, P2
@@ -40,7 +40,7 @@ def _quota(used: int, resets: float) -> dict[str, Any]:
 
 def _routes(p2: P2) -> list[web.RouteDef]:
     return [
-        web.post(f"{API_PATH}/chat/completions", partial(serve_chat, p2)),
+        web.post(f"{API_PATH}/chat/completions", partial(p2.serve, partial(prepare_chat, p2))),
         web.get(f"{API_PATH}/models", partial(_serve_models, p2)),
         web.get(f"{API_PATH}/usages", partial(_serve_usages, p2)),
         *p2.issuer.routes(),

@@ -71,12 +71,7 @@ STREAMS = {
 WHOLES = {wire: ServedWire(Place("p4", wire, stream=False), HTTP_FAULTS, WHOLE_FAULTS) for wire in _STREAM_FAULTS}
 
 
-async def serve_wire(p4: P4, wire: str, request: web.Request) -> web.StreamResponse:
-    """One request for an answer."""
-    return await p4.serve(request, lambda asked, body: _prepare(p4, wire, asked, body))
-
-
-def _prepare(p4: P4, wire: str, request: web.Request, body: Any) -> Prepared:
+def prepare_answer(p4: P4, wire: str, request: web.Request, body: Any) -> Prepared:
     """The gateway's checks, then those of the provider behind it, whose words get its name in front."""
     options = p4.options
     check_key(request.headers, wire, options.api_key)

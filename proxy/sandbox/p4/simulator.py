@@ -9,7 +9,7 @@ from aiohttp import web
 
 from proxy.sandbox.p4.catalog import listed_models
 from proxy.sandbox.p4.gateway import check_account, check_key
-from proxy.sandbox.p4.inference import PATHS, STREAMS, WHOLES, serve_wire
+from proxy.sandbox.p4.inference import PATHS, STREAMS, WHOLES, prepare_answer
 from proxy.sandbox.p4.state import API_PATH, P4, P4Options
 from proxy.sandbox.recorder import receive
 from proxy.sandbox.upstream import Simulator
@@ -39,7 +39,10 @@ async def _serve_usage(p4: P4, request: web.Request) -> web.Response:
 
 def _routes(p4: P4) -> list[web.RouteDef]:
     return [
-        *(web.post(f"{API_PATH}/{path}", partial(serve_wire, p4, wire)) for path, wire in PATHS.items()),
+        *(
+            web.post(f"{API_PATH}/{path}", partial(p4.serve, partial(prepare_answer, p4, wire)))
+            for path, wire in PATHS.items()
+        ),
         web.get(f"{API_PATH}/usage", partial(_serve_usage, p4)),
         web.get(f"{API_PATH}/models", partial(_serve_models, p4)),
     ]

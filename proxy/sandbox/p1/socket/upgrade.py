@@ -38,7 +38,7 @@ async def serve_upgrade(p1: P1, request: web.Request) -> web.StreamResponse:
 
 
 def _decide(p1: P1, request: web.Request) -> Reply | list[Action] | None:
-    """None: come in. The edge comes first, and does not look at who knocks."""
+    """None: accepted. The edge decides first, and does not look at the credentials."""
     if p1.sockets.over(p1.options.limits):
         return LIMITED
     try:
@@ -70,7 +70,7 @@ async def _answer(p1: P1, request: web.Request, seen: Socket, reply: Reply) -> w
     headers = {name: value for name, value in {**good, **(reply.headers or {})}.items() if value}
     response = web.StreamResponse(status=reply.status, headers=headers)
     await response.prepare(request)
-    # who trusts such a socket waits for ever
+    # a client that trusts such a socket waits for ever
     await asyncio.Event().wait()
     return response
 
