@@ -45,14 +45,15 @@ async def test_a_forced_search_asks_the_search_service(live: Live) -> None:
 
 
 async def test_agents_of_a_session_search_under_ids_of_their_own(live: Live) -> None:
-    ids = set()
-    for agent in (None, "a", "b"):
+    ids = []
+    for agent in ("", "a", "b", "a"):
         headers = {"x-claude-code-session-id": "s1"} | ({"x-claude-code-agent-id": agent} if agent else {})
         await live.post(ask(PROMPT, **FORCED), headers=headers)
-        ids.add(live.sandbox.p1.searches[-1].body["id"])
+        ids.append(live.sandbox.p1.searches[-1].body["id"])
     await live.post(ask(PROMPT, **FORCED))
-    ids.add(live.sandbox.p1.searches[-1].body["id"])
-    assert len(ids) == 4 and "s1" in ids
+    seen = live.sandbox.p1.searches[-1]
+    assert ids[0] == "s1" and ids[1] == ids[3] and len({*ids, seen.body["id"]}) == 4
+    assert seen.body["id"] == seen.headers["session-id"] and seen.body["id"].startswith("search-")
 
 
 async def test_a_whole_answer_and_a_streamed_one_say_the_same(live: Live) -> None:

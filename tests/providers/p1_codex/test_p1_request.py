@@ -8,10 +8,9 @@ import pytest
 from harness import configured
 
 from proxy.config import Config
-from proxy.core.identity import Owner
 from proxy.errors import RequestError
 from proxy.providers.contract import Target
-from proxy.providers.p1_codex.request import effort_of, headers, resolve, search_headers, search_owner, search_url
+from proxy.providers.p1_codex.request import effort_of, headers, resolve, search_owner, search_url
 
 
 def resolved(
@@ -85,12 +84,3 @@ def test_a_session_that_is_no_header_is_not_sent(session: str) -> None:
 @pytest.mark.parametrize("end", ["responses", "responses/", ""])
 def test_the_search_stands_beside_the_responses(end: str) -> None:
     assert search_url(f"https://h.example/x/{end}") == "https://h.example/x/alpha/search"
-
-
-def test_agents_of_a_session_search_under_names_of_their_own() -> None:
-    first, second = (search_owner(Owner("s", agent), "s", "r") for agent in ("a", "b"))
-    assert first != second
-    assert first == search_owner(Owner("s", "a"), "s", "other")
-    assert search_owner(Owner("s"), "s", "r") == "s"
-    assert search_owner(None, None, "r") == "search-r"
-    assert search_headers(Config(), first)["session-id"] == first
