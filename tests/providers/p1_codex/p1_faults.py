@@ -6,7 +6,7 @@ from typing import Any
 
 import fault_rows
 import pytest
-from fault_rows import AGAIN, CALL, FINAL, Row
+from fault_rows import AGAIN, BUSY, CALL, FINAL, Row
 from harness import Answer, Live, ask, tool
 from outcomes import Broken, Good, Outcome, Refused, is_broken, is_good
 
@@ -19,15 +19,15 @@ SHARED: list[Row] = [
     *fault_rows.RESPONSES,
     ("usage_limit", {}, Refused(429, "rate_limit_error", headers={"Retry-After": "3600", **FINAL})),
     ("unauthorized", {}, Good(2)),
-    ("unauthorized", {"times": 9}, Refused(401, "authentication_error", 2, FINAL)),
+    ("unauthorized", {"times": 9}, Refused(401, "authentication_error", 2, FINAL, "model-proxy auth login p1")),
     ("context_http", {}, Refused(413, "request_too_large")),
     ("unsealable", {}, Refused(400, "invalid_request_error", headers=FINAL)),
     ("cut_thinking", {}, Good(2, blocks=("thinking", "text"), waits=(1.5,))),
     ("end_without_terminal", {}, Broken()),
     ("empty", {}, AGAIN),
     ("empty", {"message": True}, AGAIN),
-    ("empty", {"times": 9}, Refused(529, "overloaded_error", 3, {"Retry-After": "2"})),
-    ("failed", {"times": 9}, Refused(529, "overloaded_error", 4, {"Retry-After": "2"})),
+    ("empty", {"times": 9}, Refused(529, "overloaded_error", 3, BUSY, "without producing any output")),
+    ("failed", {"times": 9}, Refused(529, "overloaded_error", 4, BUSY)),
     ("failed", {"after": "thinking"}, Good(2, blocks=("thinking", "text"), waits=(1.5,))),
     ("failed", {"code": "context_length_exceeded"}, Refused(413, "request_too_large")),
     ("failed", {"code": "usage_not_included"}, Refused(403, "permission_error", headers=FINAL)),

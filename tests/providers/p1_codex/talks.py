@@ -39,15 +39,3 @@ class Talk:
     async def turns(self, *texts: str) -> None:
         for text in texts:
             await self.turn(text)
-
-    @property
-    def words(self) -> list[str]:
-        """All that was said, in order, by either side."""
-        return [word for message in self.messages for block in message["content"] for word in _words(block)]
-
-
-def _words(block: dict[str, Any]) -> list[str]:
-    for key in ("text", "content"):
-        if isinstance(block.get(key), str):
-            return [block[key]]
-    return [block["input"]["command"]] if block["type"] == "tool_use" else []

@@ -44,82 +44,59 @@ def test_a_field_beyond_the_list_is_refused_whatever_its_value(name: str) -> Non
     assert parse(**{name: None}).request["messages"]
 
 
-@pytest.mark.parametrize(
-    ("messages", "param", "code"),
-    [
-        (None, "messages", None),
-        ({}, "messages", None),
-        ([], "messages", None),
-        ([USER] * 8193, "messages", None),
-        (["x"], "messages[0]", None),
-        ([USER, {**USER, "tool_calls": []}], "messages[1].tool_calls", UNSUPPORTED),
-        ([{"content": "x"}], "messages[0].role", None),
-        ([{"role": 1, "content": "x"}], "messages[0].role", None),
-        ([{"role": "tool", "content": "x"}], "messages[0].role", BAD_VALUE),
-        ([{"role": "function", "content": "x"}], "messages[0].role", BAD_VALUE),
-        ([{"role": "user"}], "messages[0].content", None),
-        ([{"role": "user", "content": None}], "messages[0].content", None),
-        ([{"role": "user", "content": ""}], "messages[0].content", None),
-        ([{"role": "user", "content": []}], "messages[0].content", None),
-        ([{"role": "user", "content": 7}], "messages[0].content", None),
-        ([{"role": "user", "content": ["x"]}], "messages[0].content[0]", None),
-        ([{"role": "user", "content": [{"type": "image_url"}]}], "messages[0].content[0].type", BAD_VALUE),
-        ([{"role": "user", "content": [{"type": "input_audio"}]}], "messages[0].content[0].type", BAD_VALUE),
-        ([{"role": "user", "content": [{"type": "text"}]}], "messages[0].content[0].text", None),
-        ([{"role": "user", "content": [{"type": "text", "text": ""}]}], "messages[0].content[0].text", None),
-    ],
-)
-def test_messages(messages: Any, param: str, code: str | None) -> None:
-    assert refusal(messages=messages) == (param, code)
+def said(content: Any) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": content}]}
+
+
+def options(**members: Any) -> dict[str, Any]:
+    return {"stream_options": members}
+
+
+def schema(**members: Any) -> dict[str, Any]:
+    return {"response_format": {"type": "json_schema", "json_schema": members}}
 
 
 @pytest.mark.parametrize(
     ("members", "param", "code"),
     [
+        *(({"messages": messages}, "messages", None) for messages in (None, {}, [], [USER] * 8193)),
+        ({"messages": ["x"]}, "messages[0]", None),
+        ({"messages": [USER, {**USER, "tool_calls": []}]}, "messages[1].tool_calls", UNSUPPORTED),
+        ({"messages": [{"content": "x"}]}, "messages[0].role", None),
+        ({"messages": [{"role": 1, "content": "x"}]}, "messages[0].role", None),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role", BAD_VALUE),
+        ({"messages": [{"role": "function", "content": "x"}]}, "messages[0].role", BAD_VALUE),
+        ({"messages": [{"role": "user"}]}, "messages[0].content", None),
+        *((said(content), "messages[0].content", None) for content in (None, "", [], 7)),
+        (said(["x"]), "messages[0].content[0]", None),
+        (said([{"type": "image_url"}]), "messages[0].content[0].type", BAD_VALUE),
+        (said([{"type": "input_audio"}]), "messages[0].content[0].type", BAD_VALUE),
+        (said([{"type": "text"}]), "messages[0].content[0].text", None),
+        (said([{"type": "text", "text": ""}]), "messages[0].content[0].text", None),
         ({"stream": "yes"}, "stream", None),
         ({"stream_options": 1}, "stream_options", None),
-        (
-            {"stream": True, "stream_options": {"include_obfuscation": True}},
-            "stream_options.include_obfuscation",
-            UNSUPPORTED,
-        ),
-        ({"stream": True, "stream_options": {"include_usage": 1}}, "stream_options.include_usage", None),
-        ({"stream_options": {"include_usage": True}}, "stream_options", None),
+        ({"stream": True, **options(include_obfuscation=True)}, "stream_options.include_obfuscation", UNSUPPORTED),
+        ({"stream": True, **options(include_usage=1)}, "stream_options.include_usage", None),
+        (options(include_usage=True), "stream_options", None),
         ({"reasoning_effort": "minimal"}, "reasoning_effort", BAD_VALUE),
         ({"reasoning_effort": 3}, "reasoning_effort", None),
         ({"response_format": "json"}, "response_format", None),
         ({"response_format": {}}, "response_format.type", None),
         ({"response_format": {"type": "xml"}}, "response_format.type", BAD_VALUE),
         ({"response_format": {"type": "json_schema"}}, "response_format.json_schema", None),
-        (
-            {"response_format": {"type": "json_schema", "json_schema": {"schema": {}}}},
-            "response_format.json_schema.name",
-            None,
-        ),
-        (
-            {"response_format": {"type": "json_schema", "json_schema": {"name": "n"}}},
-            "response_format.json_schema.schema",
-            None,
-        ),
-        (
-            {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {}, "strict": 1}}},
-            "response_format.json_schema.strict",
-            None,
-        ),
-        ({"temperature": "hot"}, "temperature", None),
-        ({"temperature": True}, "temperature", None),
-        ({"temperature": float("inf")}, "temperature", None),
+        (schema(schema={}), "response_format.json_schema.name", None),
+        (schema(name="n"), "response_format.json_schema.schema", None),
+        (schema(name="n", schema={}, strict=1), "response_format.json_schema.strict", None),
+        *(({"temperature": value}, "temperature", None) for value in ("hot", True, float("inf"))),
         ({"temperature": 2.1}, "temperature", "invalid_value"),
         ({"top_p": -0.1}, "top_p", "invalid_value"),
         ({"top_p": 1.5}, "top_p", "invalid_value"),
         ({"temperature": 1, "lite": True}, "temperature", UNSUPPORTED),
         ({"top_p": 1, "lite": True}, "top_p", UNSUPPORTED),
-        ({"user": ""}, "user", None),
-        ({"user": 7}, "user", None),
-        ({"user": "ü" * 33}, "user", None),
+        *(({"user": user}, "user", None) for user in ("", 7, "ü" * 33)),
     ],
 )
-def test_members(members: dict[str, Any], param: str, code: str | None) -> None:
+def test_what_is_refused(members: dict[str, Any], param: str, code: str | None) -> None:
     assert refusal(**members) == (param, code)
 
 
@@ -176,31 +153,19 @@ def test_the_hub_request() -> None:
     }
 
 
+def form(kind: str = "json_schema", **members: Any) -> dict[str, Any]:
+    return {"effort": "medium", "format": {"type": kind, **members}}
+
+
 @pytest.mark.parametrize(
     ("members", "config"),
     [
         ({"reasoning_effort": "xhigh"}, {"effort": "xhigh"}),
         ({"reasoning_effort": "none"}, None),
         ({"response_format": {"type": "text"}}, {"effort": "medium"}),
-        ({"response_format": {"type": "json_object"}}, {"effort": "medium", "format": {"type": "json_object"}}),
-        (
-            {
-                "response_format": {
-                    "type": "json_schema",
-                    "json_schema": {"name": "n", "schema": {"a": 1}, "strict": True},
-                }
-            },
-            {"effort": "medium", "format": {"type": "json_schema", "name": "n", "schema": {"a": 1}, "strict": True}},
-        ),
-        (
-            {
-                "response_format": {
-                    "type": "json_schema",
-                    "json_schema": {"name": "n", "schema": {}, "description": "d"},
-                }
-            },
-            {"effort": "medium", "format": {"type": "json_schema", "name": "n", "schema": {}, "strict": None}},
-        ),
+        ({"response_format": {"type": "json_object"}}, form("json_object")),
+        (schema(name="n", schema={"a": 1}, strict=True), form(name="n", schema={"a": 1}, strict=True)),
+        (schema(name="n", schema={}, description="d"), form(name="n", schema={}, strict=None)),
     ],
 )
 def test_effort_and_format(members: dict[str, Any], config: dict[str, Any] | None) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 from checks import check_message_stream
-from harness import Live, ask, configured, kinds, texts, until
+from harness import Live, ask, configured, kinds, texts, tool, until
 
 from proxy.server.state import STATE
 
@@ -18,22 +21,13 @@ FORCED = {"tools": [SEARCH], "tool_choice": {"type": "tool", "name": "web_search
 PROMPT = "Perform a web search for the query: rust async book"
 
 
-def answer_searches(live: Live, *answers: Any) -> None:
-    """From now on searches get these answers instead of the sandbox's: a status or a JSON value each."""
-    left = list(answers)
-    provider = live.app[STATE].providers["p1"]
-    transport = provider._transport  # type: ignore[attr-defined]
-    whole = transport.json
+def answer_searches(live: Live, value: Any) -> None:
+    """From now on searches get this JSON value instead of the sandbox's."""
 
     async def asked(outgoing: Any) -> Any:
-        if not left:
-            return await whole(outgoing)
-        answer = left.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        return value
 
-    transport.json = asked
+    live.app[STATE].providers["p1"]._transport.json = asked  # type: ignore[attr-defined]
 
 
 async def test_a_forced_search_asks_the_search_service(live: Live) -> None:
@@ -51,14 +45,15 @@ async def test_a_forced_search_asks_the_search_service(live: Live) -> None:
 
 
 async def test_agents_of_a_session_search_under_ids_of_their_own(live: Live) -> None:
-    ids = set()
-    for agent in (None, "a", "b"):
+    ids = []
+    for agent in ("", "a", "b", "a"):
         headers = {"x-claude-code-session-id": "s1"} | ({"x-claude-code-agent-id": agent} if agent else {})
         await live.post(ask(PROMPT, **FORCED), headers=headers)
-        ids.add(live.sandbox.p1.searches[-1].body["id"])
+        ids.append(live.sandbox.p1.searches[-1].body["id"])
     await live.post(ask(PROMPT, **FORCED))
-    ids.add(live.sandbox.p1.searches[-1].body["id"])
-    assert len(ids) == 4 and "s1" in ids
+    seen = live.sandbox.p1.searches[-1]
+    assert ids[0] == "s1" and ids[1] == ids[3] and len({*ids, seen.body["id"]}) == 4
+    assert seen.body["id"] == seen.headers["session-id"] and seen.body["id"].startswith("search-")
 
 
 async def test_a_whole_answer_and_a_streamed_one_say_the_same(live: Live) -> None:
@@ -101,16 +96,17 @@ async def test_results_of_a_search_may_be_missing_or_odd(live: Live, results: An
     assert texts(answer.events) == "prose"
 
 
-async def other_search_service(live: Live, handler: Any) -> web.AppRunner:
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def other_search_service(live: Live, handler: Handler) -> AsyncIterator[None]:
     """Puts a server of the test's in the place of the search service."""
     app = web.Application()
     app.router.add_post("/alpha/search", handler)
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    url = f"http://127.0.0.1:{runner.addresses[0][1]}/responses"
-    live.config = configured(live.config, p1_base_url=url)
-    return runner
+    async with TestServer(app, handler_cancellation=True) as server:
+        live.config = configured(live.config, p1_base_url=str(server.make_url("/responses")))
+        yield
 
 
 async def test_a_search_is_repeated_when_that_may_help(live: Live) -> None:
@@ -119,11 +115,10 @@ async def test_a_search_is_repeated_when_that_may_help(live: Live) -> None:
     async def handler(request: web.Request) -> web.Response:
         return web.json_response({"output": "prose"}, status=statuses.pop(0), headers={"retry-after": "3"})
 
-    runner = await other_search_service(live, handler)
-    assert (await live.post(ask(PROMPT, **FORCED))).status == 200
+    async with other_search_service(live, handler):
+        assert (await live.post(ask(PROMPT, **FORCED))).status == 200
     assert live.sleeps == [3.0, 3.0]
     assert [event.attempt for event in live.watcher.last if type(event).__name__ == "UpstreamStarted"] == [1, 2, 3]
-    await runner.cleanup()
 
 
 @pytest.mark.parametrize("body", [b"no json", b"[]", b"", b"\xff"])
@@ -131,10 +126,8 @@ async def test_a_search_answer_that_is_no_object_is_a_bad_answer(live: Live, bod
     async def handler(request: web.Request) -> web.Response:
         return web.Response(body=body)
 
-    runner = await other_search_service(live, handler)
-    answer = await live.post(ask(PROMPT, **FORCED))
-    assert answer.status == 502
-    await runner.cleanup()
+    async with other_search_service(live, handler):
+        assert (await live.post(ask(PROMPT, **FORCED))).status == 502
 
 
 async def test_a_client_that_leaves_ends_its_search(live: Live) -> None:
@@ -148,14 +141,13 @@ async def test_a_client_that_leaves_ends_its_search(live: Live) -> None:
             gone.set()
         return web.Response()
 
-    runner = await other_search_service(live, handler)
-    task = asyncio.ensure_future(live.post(ask(PROMPT, **FORCED)))
-    await here.wait()
-    task.cancel()
-    async with asyncio.timeout(1):
-        await gone.wait()
-    await until(lambda: live.watcher.names[-1] == "Abandoned")
-    await runner.cleanup()
+    async with other_search_service(live, handler):
+        task = asyncio.ensure_future(live.post(ask(PROMPT, **FORCED)))
+        await here.wait()
+        task.cancel()
+        async with asyncio.timeout(1):
+            await gone.wait()
+        await until(lambda: live.watcher.names[-1] == "Abandoned")
 
 
 async def test_a_hosted_search_is_part_of_the_answer(live: Live) -> None:
@@ -193,10 +185,16 @@ async def test_texts_that_look_like_control_tokens_and_endless_blanks_are_counte
 @pytest.mark.parametrize(
     ("model", "settings", "sent"),
     [
+        ("gpt-5.5", {}, ("gpt-5.5", None)),
+        ("sonnet", {}, ("gpt-5.6-terra", None)),
+        ("claude-opus-5-5", {}, ("gpt-6-sol", None)),
         ("gpt-5.6-sol-fast", {}, ("gpt-5.6-sol", "priority")),
+        ("gpt-5.6-sol", {"p1_service_tier": "fast"}, ("gpt-5.6-sol", "priority")),
+        ("gpt-5.6-sol", {"p1_model": "gpt-5.4-fast"}, ("gpt-5.4", "priority")),
+        ("gpt-5.6-sol", {"p1_model": "opus"}, ("gpt-5.6-sol", None)),
         ("gpt-5.6-sol-fast", {"p1_service_tier": "flex"}, ("gpt-5.6-sol", "flex")),
         ("gpt-5.6-sol-fast", {"p1_model": "gpt-5.4"}, ("gpt-5.4", "priority")),
-        ("opus", {}, ("gpt-5.6-sol", None)),
+        ("claude-opus-5", {}, ("gpt-5.6-sol", None)),
         ("claude-haiku-4-5-20251001", {}, ("gpt-5.6-luna", None)),
     ],
 )
@@ -237,20 +235,14 @@ async def test_role_system_messages_reach_the_model(live: Live) -> None:
 
 
 async def test_three_calls_at_once_come_whole(live: Live) -> None:
-    tools = [{"name": "Bash", "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}]
-    answer = (await live.post(ask("use Bash: a and use Bash: b and use Bash: c", tools=tools))).json
+    answer = (await live.post(ask("use Bash: a and use Bash: b and use Bash: c", tools=[tool()]))).json
     calls = [block for block in answer["content"] if block["type"] == "tool_use"]
     assert [call["input"] for call in calls] == [{"command": "a"}, {"command": "b"}, {"command": "c"}]
     assert answer["stop_reason"] == "tool_use" and len({call["id"] for call in calls}) == 3
 
 
 async def test_structured_output_is_what_the_schema_says(live: Live) -> None:
-    schema = {
-        "type": "object",
-        "properties": {"title": {"type": "string"}},
-        "required": ["title"],
-        "additionalProperties": False,
-    }
+    schema = {**tool("x", "title")["input_schema"], "additionalProperties": False}
     for stream in (False, True):
         wanted = {"format": {"type": "json_schema", "schema": schema}}
         answer = await live.post(ask("name it", output_config=wanted, stream=stream))

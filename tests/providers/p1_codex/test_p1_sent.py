@@ -12,30 +12,27 @@ from p1_events import delta
 from p1_faults import TOOLS, play
 
 
-@pytest.mark.parametrize("stream", [True, False])
-async def test_reasoning_of_another_account_is_left_out_at_once(live: Live, stream: bool) -> None:
+async def thought_about(live: Live) -> list[dict[str, Any]]:
+    """A conversation with reasoning of this account in it."""
     thought = (await live.post(ask(output_config={"effort": "high"}))).json["content"][0]
     assert thought["type"] == "thinking" and thought["signature"]
+    said = [("user", "hello"), ("assistant", [thought, {"type": "text", "text": "Hi."}]), ("user", "go on")]
+    return [{"role": role, "content": content} for role, content in said]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_reasoning_of_another_account_is_left_out_at_once(live: Live, stream: bool) -> None:
+    history = await thought_about(live)
     live.sandbox.p1.options.account_id = live.sandbox.p1.tokens.account_id = "acct-other"
     live.sandbox.write_credentials(live.root)
-    history: list[dict[str, Any]] = [
-        {"role": "user", "content": "hello"},
-        {"role": "assistant", "content": [thought, {"type": "text", "text": "Hi."}]},
-        {"role": "user", "content": "go on"},
-    ]
-    answer = await live.post(ask(history, stream=stream))
-    assert answer.status == 200 and not live.sleeps
+    assert (await live.post(ask(history, stream=stream))).status == 200 and not live.sleeps
     bodies = [seen.body["input"] for seen in live.sandbox.p1.requests][-2:]
     assert [sum(item["type"] == "reasoning" for item in items) for items in bodies] == [1, 0]
 
 
 async def test_a_request_that_is_refused_for_its_reasoning_twice_is_told(live: Live) -> None:
-    thought = (await live.post(ask(output_config={"effort": "high"}))).json["content"][0]
+    history = await thought_about(live)
     play(live, {"fault": "unsealable", "times": None})
-    history: list[dict[str, Any]] = [
-        {"role": "assistant", "content": [thought, {"type": "text", "text": "Hi."}]},
-        {"role": "user", "content": "go on"},
-    ]
     assert (await live.post(ask(history))).status == 400
     assert live.upstream == 3
 
@@ -44,11 +41,8 @@ async def test_a_request_that_is_refused_for_its_reasoning_twice_is_told(live: L
 async def test_the_session_travels_in_headers_and_body(live: Live, model: str, name: str) -> None:
     await live.stream(ask(model=model), headers={"x-claude-code-session-id": "s1"})
     seen = live.sandbox.p1.requests[-1]
-    assert {key: seen.headers[key] for key in ("session-id", "x-client-request-id", "x-codex-window-id")} == {
-        "session-id": "s1",
-        "x-client-request-id": "s1",
-        "x-codex-window-id": "s1:0",
-    }
+    names = ("session-id", "x-client-request-id", "x-codex-window-id")
+    assert [seen.headers[key] for key in names] == ["s1", "s1", "s1:0"]
     assert seen.headers["originator"] == name and seen.body["prompt_cache_key"] == "s1"
     assert "session_id" not in seen.headers
 

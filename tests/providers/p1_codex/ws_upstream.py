@@ -228,8 +228,9 @@ class leaving_nothing:  # noqa: N801 - reads as a phrase
 
 
 def tasks() -> set[asyncio.Task[Any]]:
-    """All but those in which servers wait for the next request."""
-    return {task for task in asyncio.all_tasks() if "RequestHandler.start" not in repr(task.get_coro())}
+    """All but this one and those in which servers wait for the next request."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    return {task for task in others if "RequestHandler.start" not in repr(task.get_coro())}
 
 
 async def goes_well(live: Live, outcome: Good = Good()) -> None:  # noqa: B008 - it is frozen

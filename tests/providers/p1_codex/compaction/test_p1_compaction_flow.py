@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from checks import check_message_stream
 from harness import Answer, Fake, Live, ask, configured, kinds, parse_events, texts, until, use, watch_often, with_live
+from p1_events import call_events, completed, delta, done
 from p1_faults import play
 
 from proxy.core.compaction import TASK_MARKER, TEXT_ONLY_MARKER
@@ -40,24 +40,20 @@ AFTER = ask(
 )
 
 
-def done(item: dict[str, Any], index: int = 0) -> dict[str, Any]:
-    return {"type": "response.output_item.done", "output_index": index, "item": item}
-
-
-def completed(**response: Any) -> dict[str, Any]:
-    return {"type": "response.completed", "response": {"status": "completed", "output": [], **response}}
+def after(first: str) -> dict[str, Any]:
+    """The next request, but with another first message."""
+    return {**AFTER, "messages": [said("user", first), *AFTER["messages"][1:]]}
 
 
 def spoken(text: str, **response: Any) -> list[dict[str, Any]]:
-    return [{"type": "response.output_text.delta", "output_index": 0, "delta": text}, completed(**response)]
+    return [delta(text), completed(**response)]
 
 
 ITEM = {"id": "cmp_1", **COMPACTED}
 COMPACTS = {"match": TRIGGERED, "events": [{"type": "response.created"}, done(ITEM), completed()]}
-SUMMARISES = {
-    "match": {"contains": TASK_MARKER},
-    "events": spoken(f"<analysis>hm</analysis><summary>{SUMMARY}</summary>"),
-}
+FOR_SUMMARY = {"contains": TASK_MARKER}
+SUMMARISES = {"match": FOR_SUMMARY, "events": spoken(f"<analysis>hm</analysis><summary>{SUMMARY}</summary>")}
+TOO_LONG = {"incomplete_details": {"reason": "max_output_tokens"}}
 
 
 @pytest.fixture
@@ -107,9 +103,8 @@ async def test_a_summary_is_asked_for_in_both_ways_and_the_item_is_sent_later(li
         assert await follows(live)
         envelope, first, second, item, *rest = inputs(live)[-1]
         assert (envelope["role"], item) == ("developer", COMPACTED)
-        assert [message["content"][0]["text"] for message in (first, second, *rest)] == [
-            *("first", "second", "on it", "third")
-        ]
+        said = [message["content"][0]["text"] for message in (first, second, *rest)]
+        assert said == ["first", "second", "on it", "third"]
         assert SUMMARY not in str(inputs(live)[-1])
     assert not reasons(live) and not reasons(live, "dropped")
 
@@ -118,8 +113,7 @@ async def test_the_sandbox_plays_along_without_a_script(live: Live) -> None:
     """Its own model makes the item, checks it when it comes back, and writes the summary."""
     answer = (await live.post(BOUNDARY, headers=SESSION)).json["content"][-1]["text"]
     summary = answer.partition("<summary>")[2].partition("</summary>")[0].strip()
-    after = ask([said("user", f"Continued: {summary}"), said("assistant", "on it"), said("user", "third")], model=MODEL)
-    assert (await live.post(after, headers=SESSION)).status == 200
+    assert (await live.post(after(f"Continued: {summary}"), headers=SESSION)).status == 200
     assert [item["type"] for item in inputs(live)[-1]].count("compaction") == 1 and not reasons(live)
 
 
@@ -137,8 +131,7 @@ async def test_what_the_log_tells(live: Live) -> None:
 
 async def test_the_estimate_counts_the_history_and_not_the_summary(live: Live) -> None:
     await compacted(live)
-    long = said("user", f"Continued: {SUMMARY}" + " word" * 5000)
-    answer = await live.stream({**AFTER, "messages": [long, *AFTER["messages"][1:]]}, headers=SESSION)
+    answer = await live.stream(after(f"Continued: {SUMMARY}" + " word" * 5000), headers=SESSION)
     assert is_native(inputs(live)[-1]) and answer.events[0]["message"]["usage"]["input_tokens"] < 500
 
 
@@ -161,13 +154,12 @@ async def test_a_small_request_on_the_side_changes_nothing(live: Live) -> None:
     assert await follows(live)
 
 
-@with_live(p1_server_compaction=True, tuning=(watch_often(),))
+@with_live(p1_server_compaction=True, tuning=(watch_often(),), stream_grace_ms=10)
 @pytest.mark.parametrize("refused", [False, True])
 async def test_while_the_item_is_made_the_client_is_not_left_in_silence(
     live: Live, monkeypatch: pytest.MonkeyPatch, refused: bool
 ) -> None:
     """After the grace the stream begins as that of any slow answer, and what follows belongs to it: a failure too."""
-    live.config = replace(live.config, stream_grace_ms=10)
     made = asyncio.Event()
 
     async def ask_slowly(*_: Any) -> str:
@@ -175,7 +167,7 @@ async def test_while_the_item_is_made_the_client_is_not_left_in_silence(
         return ENCRYPTED
 
     monkeypatch.setattr(CompactionFlow, "_ask", ask_slowly)
-    play(live, {"match": {"contains": TASK_MARKER}, "fault": "forbidden"} if refused else SUMMARISES)
+    play(live, {"match": FOR_SUMMARY, "fault": "forbidden"} if refused else SUMMARISES)
     async with live.open({**BOUNDARY, "stream": True}, SESSION) as response:
         raw = b""
         while b"event: ping" not in raw:
@@ -199,15 +191,7 @@ async def test_while_the_item_is_made_the_client_is_not_left_in_silence(
         ({"events": [completed()]}, "no_item"),
         ({"events": [done(ITEM), done({**ITEM, "id": "cmp_2"}, 1), completed()]}, "several_items"),
         ({"events": [done(ITEM), {"type": "response.done", "response": {}}]}, "not_completed"),
-        (
-            {
-                "events": [
-                    done(ITEM),
-                    completed(status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
-                ]
-            },
-            "not_completed",
-        ),
+        ({"events": [done(ITEM), completed(status="incomplete", **TOO_LONG)]}, "not_completed"),
         ({"events": spoken("a summary in words")}, "no_item"),
         ({"events": [done({"type": "compaction"}), completed()]}, "no_item"),
         ({"events": [done({**ITEM, "encrypted_content": "x" * 4_200_000}), completed()]}, "too_large"),
@@ -246,26 +230,16 @@ async def test_no_sign_in_is_told_as_ever(live: Live) -> None:
     ("step", "status", "reason"),
     [
         ({"events": spoken("short")}, 200, "summary_too_short"),
-        ({"events": [*spoken(SUMMARY)[:1]], "then": "cut"}, 200, "summary_failed"),
+        ({"events": [delta(SUMMARY)], "then": "cut"}, 200, "summary_failed"),
         ({"fault": "forbidden"}, 403, "summary_failed"),
-        ({"events": spoken(SUMMARY, incomplete_details={"reason": "max_output_tokens"})}, 200, "summary_failed"),
-        (
-            {
-                "events": [
-                    spoken(SUMMARY)[0],
-                    done({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}, 1),
-                    completed(),
-                ]
-            },
-            200,
-            "summary_failed",
-        ),
+        ({"events": spoken(SUMMARY, **TOO_LONG)}, 200, "summary_failed"),
+        ({"events": [delta(SUMMARY), call_events("ls", "c", 1)[-1], completed()]}, 200, "summary_failed"),
     ],
 )
 async def test_without_a_whole_summary_nothing_is_kept(
     live: Live, step: dict[str, Any], status: int, reason: str
 ) -> None:
-    play(live, COMPACTS, {"match": {"contains": TASK_MARKER}, **step})
+    play(live, COMPACTS, {"match": FOR_SUMMARY, **step})
     answer = await live.stream(BOUNDARY, headers=SESSION)
     assert answer.status == status and reasons(live) == [reason]
     assert not await follows(live)
@@ -308,7 +282,7 @@ async def test_a_request_that_is_refused_either_way_is_told(live: Live) -> None:
 
 
 @pytest.mark.parametrize(
-    "step", [{"events": [spoken("Hel")[0]], "then": "cut"}, {"fault": "forbidden"}, {"fault": "incomplete"}]
+    "step", [{"events": [delta("Hel")], "then": "cut"}, {"fault": "forbidden"}, {"fault": "incomplete"}]
 )
 async def test_an_answer_that_fails_ends_the_state(live: Live, step: dict[str, Any]) -> None:
     await compacted(live)
@@ -321,23 +295,23 @@ async def test_an_answer_that_fails_ends_the_state(live: Live, step: dict[str, A
 
 
 @pytest.mark.parametrize(
-    ("changes", "reason"),
+    ("body", "reason"),
     [
-        ({"model": "gpt-5.5"}, "other_model"),
-        ({"messages": [said("user", f"{SUMMARY} {SUMMARY}"), *AFTER["messages"][1:]]}, "summary_repeated"),
-        ({"messages": [said("user", "else"), *AFTER["messages"][1:]]}, "summary_missing"),
+        ({**AFTER, "model": "gpt-5.5"}, "other_model"),
+        (after(f"{SUMMARY} {SUMMARY}"), "summary_repeated"),
+        (after("else"), "summary_missing"),
     ],
 )
-async def test_another_conversation_ends_the_state(live: Live, changes: dict[str, Any], reason: str) -> None:
+async def test_another_conversation_ends_the_state(live: Live, body: dict[str, Any], reason: str) -> None:
     await compacted(live)
-    assert not await follows(live, {**AFTER, **changes})
+    assert not await follows(live, body)
     assert reasons(live, "dropped") == [reason] and not await follows(live)
 
 
 async def test_agents_of_a_session_compact_for_themselves(live: Live) -> None:
     await compacted(live)
     assert not await follows(live, headers=AGENT)
-    assert not await follows(live, ask([said("user", "else"), *AFTER["messages"][1:]], model=MODEL), AGENT)
+    assert not await follows(live, after("else"), AGENT)
     assert await follows(live)
 
 
@@ -361,7 +335,7 @@ async def test_turned_off_nothing_is_asked_for_and_what_was_is_gone(live: Live) 
 async def test_counting_and_the_safety_classifier_touch_nothing(live: Live) -> None:
     await compacted(live)
     monitor = [{"type": "text", "text": "You are a security monitor for autonomous AI coding agents."}]
-    other = {**AFTER, "messages": [said("user", "else"), *AFTER["messages"][1:]]}
+    other = after("else")
     assert (await live.post({**other, "system": monitor}, headers=SESSION)).status == 200
     for body in (other, BOUNDARY):
         assert (await live.post(body, "/v1/messages/count_tokens", SESSION)).status == 200

@@ -91,20 +91,11 @@ def test_pictures_beside_the_instruction_stay() -> None:
 def test_what_is_recognised_is_also_taken_out(lite: bool, system: str | None) -> None:
     """Recognising looks at the client's request, taking out at the translated one."""
     asked = INSTRUCTION if system is None else f"{TASK_MARKER} this conversation."
-    request = {
-        "messages": [
-            {"role": "user", "content": "hello"},
-            {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "Bash", "input": {}}]},
-            {
-                "role": "user",
-                "content": [
-                    {"type": "tool_result", "tool_use_id": "t", "content": "ok"},
-                    {"type": "text", "text": asked},
-                ],
-            },
-        ],
-        "system": system or "Be brief.",
-    }
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
+    said = [("user", "hello"), ("assistant", [call]), ("user", [result, {"type": "text", "text": asked}])]
+    messages = [{"role": role, "content": content} for role, content in said]
+    request = {"messages": messages, "system": system or "Be brief."}
     assert is_compaction(request)
     translated = messages_to_responses(request, ResponsesOptions("gpt-5.6-sol", lite=lite))
     sent = compaction_body(translated)["input"]
@@ -112,15 +103,19 @@ def test_what_is_recognised_is_also_taken_out(lite: bool, system: str | None) ->
     assert native_history(translated, "E") == [text("user", "hello"), COMPACTED]
 
 
+def made(item: Any, event: str = "done") -> dict[str, Any]:
+    return {"type": f"response.output_item.{event}", "item": item}
+
+
 @pytest.mark.parametrize(
     ("event", "content"),
     [
-        ({"type": "response.output_item.done", "item": {"id": "c", **COMPACTED}}, "E"),
-        ({"type": "response.output_item.added", "item": COMPACTED}, None),
-        ({"type": "response.output_item.done", "item": {"type": "reasoning", "encrypted_content": "E"}}, None),
-        ({"type": "response.output_item.done", "item": {"type": "compaction", "encrypted_content": ""}}, None),
-        ({"type": "response.output_item.done", "item": {"type": "compaction", "encrypted_content": 7}}, None),
-        ({"type": "response.output_item.done", "item": None}, None),
+        (made({"id": "c", **COMPACTED}), "E"),
+        (made(COMPACTED, "added"), None),
+        (made({**COMPACTED, "type": "reasoning"}), None),
+        (made({**COMPACTED, "encrypted_content": ""}), None),
+        (made({**COMPACTED, "encrypted_content": 7}), None),
+        (made(None), None),
         ({}, None),
     ],
 )
@@ -148,20 +143,16 @@ def test_a_cut_keeps_the_pictures_and_never_half_a_character() -> None:
     assert native_history(body(both, full), "E")[0]["content"] == [{"type": "input_text", "text": "x"}, picture]
 
 
+IMAGE = {"type": "input_image", "image_url": "https://e.example/x.png"}
+
+
 @pytest.mark.parametrize(
-    ("message", "tokens"),
-    [
-        (text("user", ""), 1),
-        (text("user", "abcd"), 1),
-        (text("user", "abcde"), 2),
-        (text("user", "a", "b"), 2),
-        (text("user", "日本"), 2),
-        ({**U1, "content": []}, 1),
-        ({**U1, "content": [{"type": "input_image", "image_url": "x"}, {"type": "input_text", "text": "a"}]}, 2001),
-    ],
+    ("parts", "tokens"),
+    [([""], 1), (["abcd"], 1), (["abcde"], 2), (["a", "b"], 2), (["日本"], 2), ([], 1), ([IMAGE, "a"], 2001)],
 )
-def test_the_measure_of_a_message(message: Item, tokens: int) -> None:
-    assert message_tokens(message) == tokens
+def test_the_measure_of_a_message(parts: list[Any], tokens: int) -> None:
+    content = [part if isinstance(part, dict) else {"type": "input_text", "text": part} for part in parts]
+    assert message_tokens({**U1, "content": content}) == tokens
 
 
 messages = st.builds(
@@ -248,13 +239,8 @@ def test_a_summary_is_recognised_whatever_its_blank_lines() -> None:
         assert mismatch([text("user", shown)], summary) is None
 
 
-def test_the_history_takes_the_place_of_the_summary() -> None:
-    items = [AT, D, text("user", f"… {SUMMARY} …"), A1, U2]
-    history = [U1, COMPACTED]
-    assert replayed(items, history, SUMMARY) == [AT, D, U1, COMPACTED, A1, U2]
-
-
-def test_what_stands_beside_the_summary_is_not_lost() -> None:
-    first = text("user", "<system-reminder>", SUMMARY, "next prompt")
-    found = replayed([first, A1, U2], [U1, COMPACTED], SUMMARY)
-    assert found == [U1, COMPACTED, text("user", "<system-reminder>", "next prompt"), A1, U2]
+def test_the_history_takes_the_place_of_the_summary_and_of_nothing_beside_it() -> None:
+    for parts in ([], ["<system-reminder>", "next prompt"]):
+        first = text("user", *parts[:1], f"… {SUMMARY} …", *parts[1:])
+        found = replayed([AT, D, first, A1, U2], [U1, COMPACTED], SUMMARY)
+        assert found == [AT, D, U1, COMPACTED, *([text("user", *parts)] if parts else []), A1, U2]

@@ -29,15 +29,16 @@ async def live(request: pytest.FixtureRequest, sandbox: Sandbox, tmp_path: Path)
 
 
 def sent(live: Live) -> list[Sent]:
+    compacted = [any(item["type"] == "compaction" for item in seen.body["input"]) for seen in live.sandbox.p1.requests]
     return [
-        (
-            seen.socket,
-            "previous_response_id" in seen.body,
-            any(item["type"] == "compaction" for item in seen.body["input"]),
-            len(seen.body["input"]),
-        )
-        for seen in live.sandbox.p1.requests
+        (seen.socket, "previous_response_id" in seen.body, replays, len(seen.body["input"]))
+        for seen, replays in zip(live.sandbox.p1.requests, compacted, strict=True)
     ]
+
+
+@pytest.fixture
+def talk(live: Live) -> Talk:
+    return Talk(live)
 
 
 async def compact(talk: Talk) -> None:
@@ -49,13 +50,10 @@ async def compact(talk: Talk) -> None:
     await talk.turn(f"Continued: {summary}")
 
 
-async def test_turns_after_a_compaction_replay_the_item_once_and_go_on_from_there(live: Live) -> None:
-    talk = Talk(live)
-    for text in ("one", "two"):
-        await talk.turn(text)
+async def test_turns_after_a_compaction_replay_the_item_once_and_go_on_from_there(live: Live, talk: Talk) -> None:
+    await talk.turns("one", "two")
     await compact(talk)
-    for text in ("three", "use Bash: ls", "a file", "four"):
-        await talk.turn(text)
+    await talk.turns("three", "use Bash: ls", "a file", "four")
     assert sent(live) == [
         (1, False, False, 3),
         (1, True, False, 1),
@@ -73,23 +71,20 @@ async def test_turns_after_a_compaction_replay_the_item_once_and_go_on_from_ther
 @pytest.mark.parametrize(
     ("fault", "item"), [("previous_response_not_found", True), ("cut_at_once", True), ("unsealable", False)]
 )
-async def test_a_continuation_of_a_replay_that_fails_is_sent_whole(live: Live, fault: str, item: bool) -> None:
+async def test_a_continuation_of_a_replay_that_fails_is_sent_whole(
+    live: Live, talk: Talk, fault: str, item: bool
+) -> None:
     """With the item in its place; without it when it is the item that was refused."""
-    talk = Talk(live)
     await talk.turn("one")
     await compact(talk)
-    for text in ("two", "three"):
-        await talk.turn(text)
+    await talk.turns("two", "three")
     live.sandbox.p1.script.extend([{"fault": fault, "match": {"wire": "websocket"}}])
     assert (await talk.turn("four"))["stop_reason"] == "end_turn"
     (_, continued, _, _), (socket, whole, replays, _) = sent(live)[-2:]
     assert (continued, whole, replays) == (True, False, item)
     await talk.turn("five")
     await until(lambda: live.sandbox.p1.sockets.open == 1)
-    if item:
-        assert sent(live)[-1] == (socket, True, False, 1)
-    else:
-        assert sent(live)[-1][1:3] == (False, False)
+    assert sent(live)[-1] == (socket, True, False, 1) if item else sent(live)[-1][1:3] == (False, False)
     await talk.turn("six")
     assert sent(live)[-1][1:] == (True, False, 1)
 
@@ -107,9 +102,8 @@ async def test_an_agent_goes_on_while_the_main_conversation_is_compacted(live: L
     assert sent(live)[-1] == (2, True, False, 1)
 
 
-async def test_what_was_compacted_never_mixes_with_another_model(live: Live) -> None:
+async def test_what_was_compacted_never_mixes_with_another_model(live: Live, talk: Talk) -> None:
     """The state belongs to the model; a turn with another is sent whole and plain, and so is what follows."""
-    talk = Talk(live)
     await talk.turn("one")
     await compact(talk)
     await talk.turn("two")

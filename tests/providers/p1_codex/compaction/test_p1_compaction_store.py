@@ -28,6 +28,11 @@ HISTORY = [said("first"), {"type": "compaction", "encrypted_content": "E"}]
 AFTER = [said(f"Continued: {SUMMARY}"), {"type": "function_call"}, said("next")]
 
 
+@pytest.fixture
+def anchors() -> CompactionStore:
+    return CompactionStore()
+
+
 def anchored(anchors: CompactionStore, owner: Owner = MAIN, now: float = 0.0, history: list[Item] | None = None) -> int:
     attempt = anchors.begin(owner, MODEL, now)
     assert anchors.store(owner, attempt, history or HISTORY, now) is None
@@ -35,22 +40,18 @@ def anchored(anchors: CompactionStore, owner: Owner = MAIN, now: float = 0.0, hi
     return attempt
 
 
-def replay(
-    anchors: CompactionStore, owner: Owner = MAIN, now: float = 0.0, **changes: Any
-) -> Replayed | Dropped | None:
+def replay(anchors: CompactionStore, owner: Owner = MAIN, now: float = 0.0, **changes: Any) -> Any:
     return anchors.replay(owner, changes.get("model", MODEL), changes.get("items", AFTER), now)
 
 
-def test_the_whole_way() -> None:
-    anchors = CompactionStore()
+def test_the_whole_way(anchors: CompactionStore) -> None:
     attempt = anchored(anchors)
     assert replay(anchors) == Replayed(attempt, [*HISTORY, *AFTER[1:]])
     assert replay(anchors) == Replayed(attempt, [*HISTORY, *AFTER[1:]])
     assert anchors.abort(MAIN, attempt) and replay(anchors) is None and anchors.size == 0
 
 
-def test_nothing_is_replayed_before_the_summary_is_confirmed() -> None:
-    anchors = CompactionStore()
+def test_nothing_is_replayed_before_the_summary_is_confirmed(anchors: CompactionStore) -> None:
     assert replay(anchors) is None
     attempt = anchors.begin(MAIN, MODEL, 0)
     assert replay(anchors) is None
@@ -63,7 +64,6 @@ def test_nothing_is_replayed_before_the_summary_is_confirmed() -> None:
     ("changes", "reason"),
     [
         ({"model": "gpt-5.5"}, "other_model"),
-        ({"items": [said(f"{SUMMARY} {SUMMARY}"), *AFTER[1:]]}, "summary_repeated"),
         ({"items": [said("else"), *AFTER[1:]]}, "summary_missing"),
         ({"items": [AFTER[1], *AFTER]}, "no_message"),
         ({"items": [*AFTER, said("x" * 1000)]}, "too_large"),
@@ -86,15 +86,13 @@ def test_what_is_too_large_is_not_written_out_to_be_measured(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("items", [AFTER[:1], [said("Write a title")], []])
-def test_a_small_request_on_the_side_changes_nothing(items: list[Item]) -> None:
-    anchors = CompactionStore()
+def test_a_small_request_on_the_side_changes_nothing(anchors: CompactionStore, items: list[Item]) -> None:
     anchored(anchors)
     assert replay(anchors, items=items, model="gpt-5.6-luna") is None
     assert isinstance(replay(anchors), Replayed)
 
 
-def test_steps_out_of_order_are_ignored() -> None:
-    anchors = CompactionStore()
+def test_steps_out_of_order_are_ignored(anchors: CompactionStore) -> None:
     assert anchors.store(MAIN, 1, HISTORY, 0) == "superseded"
     assert anchors.confirm(MAIN, 1, SUMMARY, 0) == "superseded"
     attempt = anchors.begin(MAIN, MODEL, 0)
@@ -104,8 +102,7 @@ def test_steps_out_of_order_are_ignored() -> None:
     assert len(anchors) == 1
 
 
-def test_only_the_newest_of_overlapping_attempts_counts() -> None:
-    anchors = CompactionStore()
+def test_only_the_newest_of_overlapping_attempts_counts(anchors: CompactionStore) -> None:
     first = anchored(anchors)
     older, newer = anchors.begin(MAIN, MODEL, 0), anchors.begin(MAIN, MODEL, 0)
     assert first < older < newer and replay(anchors) is None
@@ -117,8 +114,7 @@ def test_only_the_newest_of_overlapping_attempts_counts() -> None:
     assert replay(anchors) == Replayed(newer, [*HISTORY, *AFTER[1:]])
 
 
-def test_an_agent_has_a_state_of_its_own() -> None:
-    anchors = CompactionStore()
+def test_an_agent_has_a_state_of_its_own(anchors: CompactionStore) -> None:
     anchored(anchors)
     assert replay(anchors, AGENT) is None
     anchored(anchors, AGENT)
@@ -126,16 +122,14 @@ def test_an_agent_has_a_state_of_its_own() -> None:
     assert isinstance(replay(anchors), Replayed)
 
 
-def test_half_an_hour_without_a_replay_ends_it() -> None:
-    anchors = CompactionStore()
+def test_half_an_hour_without_a_replay_ends_it(anchors: CompactionStore) -> None:
     anchored(anchors)
     assert isinstance(replay(anchors, now=1800), Replayed)
     assert isinstance(replay(anchors, now=3600), Replayed)
     assert replay(anchors, now=5400.1) is None and len(anchors) == 0
 
 
-def test_an_attempt_that_takes_too_long_is_too_late() -> None:
-    anchors = CompactionStore()
+def test_an_attempt_that_takes_too_long_is_too_late(anchors: CompactionStore) -> None:
     attempt = anchors.begin(MAIN, MODEL, 0)
     assert anchors.store(MAIN, attempt, HISTORY, 1801) == "superseded"
 

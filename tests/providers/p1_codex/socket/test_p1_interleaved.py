@@ -8,7 +8,6 @@ import random
 import re
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +22,11 @@ from proxy.sandbox.p1.socket.memory import Item, Memory
 TURNS = 200
 
 
-@asynccontextmanager
-async def continuing(sandbox: Sandbox, root: Path) -> AsyncIterator[Live]:
+@pytest.fixture
+async def live(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Live]:
     settings: dict[str, Any] = {"p1_transport": "websocket", "p1_previous_response_id": True}
-    async with leaving_nothing(sandbox.p1.sockets), Live(sandbox, root, **settings) as live:
-        yield live
+    async with leaving_nothing(sandbox.p1.sockets), Live(sandbox, tmp_path, **settings) as running:
+        yield running
 
 
 class Speaker:
@@ -87,49 +86,47 @@ def speakers_of(live: Live) -> list[Speaker]:
 
 
 async def test_two_agents_and_the_main_conversation_never_take_anothers_response(
-    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In random order, two at a time, with tool calls and thinking among them."""
-    async with continuing(sandbox, tmp_path) as live:
-        (responses, known), chance, speakers = remembered(monkeypatch), random.Random(5), speakers_of(live)
-        live.sandbox.p1.requests = deque()  # all are kept
-        for _ in range(TURNS // 2):
-            await asyncio.gather(*(speaker.turn() for speaker in chance.sample(speakers, k=2)))
-        frames: dict[str, list[Any]] = defaultdict(list)
-        for seen in live.sandbox.p1.requests:
-            frames[owner_of(seen.body["input"])].append(seen)
-        assert sum(map(len, frames.values())) == live.upstream == TURNS and set(frames) == {"main", "reader", "writer"}
-        for name, own in frames.items():
-            assert [seen.body.get("previous_response_id") for seen in own] == [None, *responses[name][:-1]]
-            assert len({seen.socket for seen in own}) == 1 and max(len(seen.body["input"]) for seen in own[1:]) == 1
-        for speaker in speakers:  # the upstream knows every turn of its own conversation
-            turns = {(speaker.name, number + 1) for number in range(speaker.turns)}
-            assert marks(known[speaker.name]) == turns and len(responses[speaker.name]) == speaker.turns
-        p1 = live.sandbox.p1
-        assert (p1.sockets.total, p1.sockets.open, p1.sockets.most_open) == (3, 3, 3) and not live.sleeps
-        assert len(provider_sockets(live).continuations) == len(provider_sockets(live).pool) == 3
+    (responses, known), chance, speakers = remembered(monkeypatch), random.Random(5), speakers_of(live)
+    live.sandbox.p1.requests = deque()  # all are kept
+    for _ in range(TURNS // 2):
+        await asyncio.gather(*(speaker.turn() for speaker in chance.sample(speakers, k=2)))
+    frames: dict[str, list[Any]] = defaultdict(list)
+    for seen in live.sandbox.p1.requests:
+        frames[owner_of(seen.body["input"])].append(seen)
+    assert sum(map(len, frames.values())) == live.upstream == TURNS and set(frames) == {"main", "reader", "writer"}
+    for name, own in frames.items():
+        assert [seen.body.get("previous_response_id") for seen in own] == [None, *responses[name][:-1]]
+        assert len({seen.socket for seen in own}) == 1 and max(len(seen.body["input"]) for seen in own[1:]) == 1
+    for speaker in speakers:  # the upstream knows every turn of its own conversation
+        turns = {(speaker.name, number + 1) for number in range(speaker.turns)}
+        assert marks(known[speaker.name]) == turns and len(responses[speaker.name]) == speaker.turns
+    p1 = live.sandbox.p1
+    assert (p1.sockets.total, p1.sockets.open, p1.sockets.most_open) == (3, 3, 3) and not live.sleeps
+    assert len(provider_sockets(live).continuations) == len(provider_sockets(live).pool) == 3
 
 
 async def test_an_agent_whose_client_leaves_takes_only_its_own_along(
-    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with continuing(sandbox, tmp_path) as live:
-        (responses, _), speakers = remembered(monkeypatch), speakers_of(live)
-        main, reader, writer = speakers
-        for speaker in speakers * 2:
-            await speaker.turn()
-        p1, known = live.sandbox.p1, provider_sockets(live)
-        p1.script.extend([{"match": {"contains": "<reader-3>"}, "fault": "silence_mid_text", "seconds": 60}])
-        leaving = asyncio.ensure_future(reader.turn())
-        await until(lambda: p1.active)
-        await asyncio.gather(main.turn(), writer.turn())
-        leaving.cancel()
-        await until(lambda: p1.sockets.open == 2)
-        await until(lambda: len(known.continuations) == len(known.pool) == 2)
-        reader.talk.messages.pop()
-        for speaker in (main, reader, writer):
-            await speaker.turn()
-        last = {owner_of(seen.body["input"]): seen for seen in list(p1.requests)[-3:]}
-        previous = {name: seen.body.get("previous_response_id") for name, seen in last.items()}
-        assert previous == {"main": responses["main"][-2], "reader": None, "writer": responses["writer"][-2]}
-        assert {name: seen.socket for name, seen in last.items()} == {"main": 1, "reader": 4, "writer": 3}
+    (responses, _), speakers = remembered(monkeypatch), speakers_of(live)
+    main, reader, writer = speakers
+    for speaker in speakers * 2:
+        await speaker.turn()
+    p1, known = live.sandbox.p1, provider_sockets(live)
+    p1.script.extend([{"match": {"contains": "<reader-3>"}, "fault": "silence_mid_text", "seconds": 60}])
+    leaving = asyncio.ensure_future(reader.turn())
+    await until(lambda: p1.active)
+    await asyncio.gather(main.turn(), writer.turn())
+    leaving.cancel()
+    await until(lambda: p1.sockets.open == 2)
+    await until(lambda: len(known.continuations) == len(known.pool) == 2)
+    reader.talk.messages.pop()
+    for speaker in (main, reader, writer):
+        await speaker.turn()
+    last = {owner_of(seen.body["input"]): seen for seen in list(p1.requests)[-3:]}
+    previous = {name: seen.body.get("previous_response_id") for name, seen in last.items()}
+    assert previous == {"main": responses["main"][-2], "reader": None, "writer": responses["writer"][-2]}
+    assert {name: seen.socket for name, seen in last.items()} == {"main": 1, "reader": 4, "writer": 3}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -92,12 +93,10 @@ async def started(count: int, floor: float = 0.0, *, refused: bool = False, pati
 
 
 async def test_upgrades_start_at_once_until_one_is_refused() -> None:
+    """One in a hurry does not wait long."""
     assert await started(8) == [0.0] * 8
     assert await started(3, 0.25) == [0.0, 0.25, 0.5]
     assert await started(3, refused=True) == [0.0, 1.0, 2.0]
-
-
-async def test_who_is_in_a_hurry_does_not_wait_long() -> None:
     assert await started(5, patience=0.0) == [0.0] * 5
     assert await started(5, refused=True, patience=2.0) == [0.0, 1.0, 2.0]
 
@@ -121,13 +120,11 @@ async def test_a_distance_that_grew_meanwhile_ends_the_wait() -> None:
 T = SocketTimers()
 
 
-def alive_until(
-    keepalive: Keepalive, end: float, *, every: float = 10.0, progress: bool = False
-) -> list[tuple[float, str]]:
-    """What is due while a frame comes every so many seconds."""
+def alive_until(keepalive: Keepalive, end: float, *, progress: bool = False) -> list[tuple[float, str]]:
+    """What is due while a frame comes every ten seconds."""
     due, now = [], 0.0
     while now <= end:
-        now += every
+        now += 10
         verdict = keepalive.due(now)
         if verdict is not None:
             due.append((now, verdict))
@@ -196,19 +193,14 @@ def test_every_fault_is_an_error_in_words(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "expected"),
+    ("kind", "expected"),
     [
-        ({"type": "response.created"}, True),
-        ({"type": "error"}, True),
-        ({"type": "codex.rate_limits"}, False),
-        ({"type": "codex.response.metadata"}, False),
-        ({"type": "keepalive"}, False),
-        ({"type": 7}, False),
-        ({}, False),
+        *(("response.created", True), ("error", True), ("keepalive", False), (7, False), (None, False)),
+        *(("codex.rate_limits", False), ("codex.response.metadata", False)),
     ],
 )
-def test_only_the_answer_is_progress(event: dict[str, Any], expected: bool) -> None:
-    assert frames.is_progress(event) == expected
+def test_only_the_answer_is_progress(kind: Any, expected: bool) -> None:
+    assert frames.is_progress({"type": kind} if kind else {}) == expected
 
 
 @pytest.mark.parametrize(
@@ -228,31 +220,23 @@ def test_only_one_end_is_complete(event: dict[str, Any], expected: bool) -> None
 
 
 @pytest.mark.parametrize(
-    ("message", "end"),
+    ("kind", "data", "end"),
     [
-        (WSMessage(WSMsgType.CLOSE, 1000, ""), CLOSED),
-        (WSMessage(WSMsgType.CLOSED, None, None), CLOSED),
-        (WSMessage(WSMsgType.BINARY, b"", None), "ws_binary"),
-        (WSMessage(WSMsgType.ERROR, WebSocketError(WSCloseCode.MESSAGE_TOO_BIG, "x"), None), "ws_too_large"),
-        (WSMessage(WSMsgType.ERROR, WebSocketError(WSCloseCode.PROTOCOL_ERROR, "x"), None), "ws_protocol"),
-        (WSMessage(WSMsgType.ERROR, OSError("x"), None), CLOSED),
+        (WSMsgType.CLOSE, 1000, CLOSED),
+        (WSMsgType.CLOSED, None, CLOSED),
+        (WSMsgType.BINARY, b"", "ws_binary"),
+        (WSMsgType.ERROR, WebSocketError(WSCloseCode.MESSAGE_TOO_BIG, "x"), "ws_too_large"),
+        (WSMsgType.ERROR, WebSocketError(WSCloseCode.PROTOCOL_ERROR, "x"), "ws_protocol"),
+        (WSMsgType.ERROR, OSError("x"), CLOSED),
     ],
 )
-def test_ends_have_names(message: WSMessage, end: str) -> None:
-    assert _end_of(message) == end
+def test_ends_have_names(kind: WSMsgType, data: Any, end: str) -> None:
+    assert _end_of(WSMessage(kind, data, None)) == end
 
 
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        ("https://h/x/responses", "wss://h/x/responses"),
-        ("http://127.0.0.1:1/x", "ws://127.0.0.1:1/x"),
-        ("wss://h/x", "wss://h/x"),
-        ("ws://h/x", "ws://h/x"),
-    ],
-)
-def test_the_upgrade_has_an_address_of_its_own(url: str, expected: str) -> None:
-    assert socket_url(url) == expected
+@pytest.mark.parametrize(("scheme", "expected"), [("https", "wss"), ("http", "ws"), ("wss", "wss"), ("ws", "ws")])
+def test_the_upgrade_has_an_address_of_its_own(scheme: str, expected: str) -> None:
+    assert socket_url(f"{scheme}://127.0.0.1:1/x") == f"{expected}://127.0.0.1:1/x"
 
 
 @pytest.mark.parametrize("url", ["ftp://h", "h/x", ""])
@@ -265,34 +249,35 @@ def test_other_addresses_have_no_socket(url: str) -> None:
 # -- the pool
 
 
+@dataclass(eq=False)
 class Thing:
-    closed = False
+    number: int
+    born: float = 0.0
+    closed: bool = False
 
-    def __init__(self, number: int, born: float = 0.0) -> None:
-        self.number, self.born = number, born
+
+@pytest.fixture
+def things() -> Pool[Thing]:
+    return Pool()
 
 
 ME = Owner("s")
 
 
-def test_a_socket_is_lent_to_one_at_a_time() -> None:
-    things: Pool[Thing] = Pool()
+def test_a_socket_is_lent_to_one_at_a_time(things: Pool[Thing]) -> None:
     thing = Thing(1)
     assert things.put(ME, thing, 0.0) and not things.put(ME, Thing(2), 0.0)
     assert things.take(Owner("s", "a")) is None
     assert things.take(ME) is thing and things.take(ME) is None
 
 
-def test_old_and_closed_sockets_are_not_kept() -> None:
-    things: Pool[Thing] = Pool()
-    closed = Thing(1)
-    closed.closed = True
+def test_old_and_closed_sockets_are_not_kept(things: Pool[Thing]) -> None:
+    closed = Thing(1, closed=True)
     assert not things.put(ME, closed, 0.0) and not things.put(ME, Thing(1), pool.MAX_AGE_S + 1)
     assert things.put(ME, Thing(1), pool.MAX_AGE_S)
 
 
-def test_what_waited_too_long_is_taken_out() -> None:
-    things: Pool[Thing] = Pool()
+def test_what_waited_too_long_is_taken_out(things: Pool[Thing]) -> None:
     idle, old, dead, good = Thing(1, 1700.0), Thing(2), Thing(3, 1700.0), Thing(4, 1700.0)
     for number, (thing, since) in enumerate([(idle, 1700.0), (old, 3200.0), (dead, 3400.0), (good, 3400.0)]):
         assert things.put(Owner(str(number)), thing, since)

@@ -45,7 +45,8 @@ async def test_what_is_left_of_the_answer_before_is_not_taken_for_the_next_one(
     await talk.turn("one")
     backend.plays.append(strays(late))
     await talk.turn("two")
-    assert talk.words == ["one", "fine", "two", "fine"] and talk.live.sleeps == [1.5]
+    said = [block["text"] for message in talk.messages for block in message["content"]]
+    assert said == ["one", "fine", "two", "fine"] and talk.live.sleeps == [1.5]
     await talk.turn("three")
     assert backend.history == [(1, None), (1, "resp_1"), (2, None), (2, "resp_2")]
 

@@ -12,8 +12,7 @@ import pytest
 from aiohttp import web
 from connect_proxy import Authority, ConnectProxy, TlsFront
 from harness import Live, ask, configured, until, with_live
-from outcomes import Good
-from p1_events import failure, said
+from p1_events import said
 from ws_upstream import Backend, Upgrade, goes_well, leaving_nothing, saying
 
 from proxy.core.outgoing_proxies import OutboundProxies
@@ -103,20 +102,6 @@ async def test_the_headers_of_an_upgrade_are_lists(
         assert backend.traffic[:2] == (1, not good)
 
 
-@pytest.mark.parametrize(
-    ("mode", "refusals", "status", "asked", "posts"),
-    [("websocket", 1, 200, 1, 0), ("websocket", 2, 401, 0, 0), ("auto", 1, 200, 1, 0), ("auto", 2, 200, 0, 1)],
-)
-async def test_a_refused_token_is_renewed_once_before_anything_else(
-    backend: Backend, mode: str, refusals: int, status: int, asked: int, posts: int
-) -> None:
-    backend.upgrades.extend([401] * refusals)
-    async with backend.proxy(mode) as live, leaving_nothing(backend):
-        assert ((await live.stream(ask())).status, backend.traffic) == (status, (2, posts, asked))
-        assert backend.sandbox.p1.refreshes == 1 and not live.sleeps
-        assert {name.lower(): value for name, value in backend.seen[0].items()}["authorization"]
-
-
 @with_live(mode="auto")
 async def test_upgrades_that_refuse_every_token_do_not_cost_one_a_turn(front: Live, backend: Backend) -> None:
     backend.upgrades.extend([401] * 100)
@@ -160,15 +145,7 @@ async def test_a_certificate_that_nobody_trusts_is_told_with_a_way_out(
 
 
 @with_live(mode="auto")
-@pytest.mark.parametrize("cut", [True, False])
-async def test_what_was_handed_to_a_socket_never_goes_over_http(front: Live, backend: Backend, cut: bool) -> None:
-    backend.plays.extend([saying() if cut else saying(failure("slow_down", 503), then="listen")] * 2)
-    await goes_well(front, Good(3))
-    assert backend.traffic[1:] == (0, 3)
-
-
-@with_live(mode="auto")
-async def test_not_even_when_no_second_socket_can_be_had(front: Live, backend: Backend) -> None:
+async def test_what_a_socket_took_is_never_posted_though_no_second_one_opens(front: Live, backend: Backend) -> None:
     backend.plays.append(saying())
     task = asyncio.ensure_future(front.post(ask()))
     await until(lambda: backend.asked)

@@ -204,6 +204,7 @@ async def test_a_fault_of_an_upgrade_comes_out_as_the_table_says(
         live.sandbox.p1.script.extend([{"fault": fault, **params}])
         answer = await live.post(asked_for(fault, params, stream=stream))
         comes_out(live, answer, way.outcome, stream=stream)
+        assert live.sandbox.p1.refreshes == (fault == "upgrade_unauthorized")
         good = isinstance(way.outcome, Good)
         assert (live.sandbox.p1.sockets.total, live.upstream, posts(live)) == (way.upgrades, good, way.post)
 
