@@ -77,25 +77,16 @@ def test_renewal_keeps_what_the_answer_lacks(
 RECORD = {"access": "ACCESS", "refresh": "REFRESH", "expires": NOW_MS + 90_007}
 FAR = 10**30
 NOBODY = ["Not authenticated"]
+NO_ACCOUNT, NO_USER = "Account: (none)", ("User: (none)", "Scope: (none)")
 
 #: account, members of the file (None: no file), seconds since it was written -> what `auth status` prints.
 SHOWN: list[tuple[OAuthAccount, Any, float, list[str]]] = [
     *((account, record, 0, NOBODY) for account in (P1, P2) for record in (None, [])),
     (P1, {"accountId": "acct-1"}, 0, ["Account: acct-1", "Expires: 2027-01-15T08:01:30.007Z (in 90s)", "Storage: {}"]),
-    (
-        P1,
-        {"expires": NOW_MS - 1},
-        60,
-        ["Account: (none)", "Expires: 2027-01-15T07:59:59.999Z (in -61s)", "Storage: {}"],
-    ),
-    (P1, {"expires": FAR}, 0, ["Account: (none)", f"Expires: {FAR} (in {(FAR - NOW_MS) // 1000}s)", "Storage: {}"]),
+    (P1, {"expires": NOW_MS - 1}, 60, [NO_ACCOUNT, "Expires: 2027-01-15T07:59:59.999Z (in -61s)", "Storage: {}"]),
+    (P1, {"expires": FAR}, 0, [NO_ACCOUNT, f"Expires: {FAR} (in {(FAR - NOW_MS) // 1000}s)", "Storage: {}"]),
     (P2, {"userId": "u_1", "scope": "s"}, 0, ["Storage: {}", "User: u_1", "Scope: s", "Expires in 90s"]),
-    (
-        P2,
-        {"scope": 5},
-        100,
-        ["Storage: {}", "User: (none)", "Scope: (none)", "Expires in -10s (renewed when it is needed)"],
-    ),
+    (P2, {"scope": 5}, 100, ["Storage: {}", *NO_USER, "Expires in -10s (renewed when it is needed)"]),
 ]
 
 
@@ -169,13 +160,9 @@ async def test_refused_while_another_process_stored(world: World, left_s: int, c
 
 
 REFUSALS: list[tuple[OAuthAccount, int, Any]] = [
-    (P1, 401, REUSED),
-    (P1, 400, GONE),
-    (P2, 401, {"error": "unauthorized"}),
-    (P2, 403, {"error": "forbidden"}),
-    (P2, 400, GONE),
-    (P2, 500, {"error": "invalid_grant"}),
-    (P2, 200, {"error": "invalid_grant"}),
+    *((P1, 401, REUSED), (P1, 400, GONE), (P2, 400, GONE)),
+    *((P2, 401, {"error": "unauthorized"}), (P2, 403, {"error": "forbidden"})),
+    *((P2, status, {"error": "invalid_grant"}) for status in (500, 200)),
 ]
 
 
@@ -240,9 +227,7 @@ async def test_lasting_failure_loses_nothing(world: World, account: OAuthAccount
 @pytest.mark.parametrize(
     ("status", "body"),
     [
-        (400, {"error": "invalid_request"}),
-        (404, "x"),
-        (200, {"scope": "s"}),
+        *((400, {"error": "invalid_request"}), (404, "x"), (200, {"scope": "s"})),
         (200, {"access_token": "x", "expires_in": 0}),
     ],
 )
@@ -331,13 +316,11 @@ def test_device_code_is_valid_for_15_minutes_at_most(expires_in: object, limit_s
 @pytest.mark.parametrize(
     "body",
     [
-        {"user_code": "\x1b[2J"},
-        {"user_code": ""},
-        {"device_code": None},
-        {"verification_uri_complete": "javascript:alert(1)"},
-        {"verification_uri_complete": "https://k/\x1b[2J"},
-        {"verification_uri_complete": "https://[bad"},
-        {"verification_uri_complete": ""},
+        *({"user_code": "\x1b[2J"}, {"user_code": ""}, {"device_code": None}),
+        *(
+            {"verification_uri_complete": bad}
+            for bad in ("javascript:alert(1)", "https://k/\x1b[2J", "https://[bad", "")
+        ),
     ],
 )
 def test_unusable_device_code(body: dict[str, Any]) -> None:
