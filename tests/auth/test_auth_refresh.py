@@ -46,13 +46,6 @@ async def test_every_request_sees_the_disk(tmp_path: Path) -> None:
         await world.credentials.get()
 
 
-async def test_two_objects_on_one_file_make_one_call(tmp_path: Path) -> None:
-    one, two = World(tmp_path, granted()), World(tmp_path)
-    got = await asyncio.gather(*(world.credentials.get() for world in (one, two)))
-    assert got == [NEW, NEW]
-    assert len(one.issuer.tokens + two.issuer.tokens) == 1
-
-
 # renew
 
 

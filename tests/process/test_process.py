@@ -134,9 +134,7 @@ async def test_a_broken_settings_file_warns_and_does_not_stop_the_start(tmp_path
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_client_that_leaves_releases_the_upstream_within_a_second(
-    sandbox: Sandbox, proxy: Proxy, stream: bool
-) -> None:
+async def test_a_client_that_leaves_releases_the_upstream(sandbox: Sandbox, proxy: Proxy, stream: bool) -> None:
     silent(sandbox, None)
     task = asyncio.ensure_future(send(proxy, ask(stream=stream)))
     await until(lambda: sandbox.p1.active, 5)

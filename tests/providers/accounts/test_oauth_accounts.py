@@ -22,19 +22,16 @@ from proxy.sandbox import Sandbox
 GRANT: dict[str, Any] = {"access_token": "new", "refresh_token": "r2", "expires_in": 3600}
 
 
-@each_account
-@pytest.mark.parametrize(
-    ("expires_in", "left_ms"), [(3600, 3_600_000), ("60", 60_000), (1.5, 1500), (1e308, MAX_EXPIRES_S * 1000)]
-)
-def test_expiry_counts_from_receipt(account: OAuthAccount, expires_in: object, left_ms: int) -> None:
-    assert account.parse({**GRANT, "expires_in": expires_in}).expires_ms == NOW_MS + left_ms
+#: `expires_in` of a token response -> seconds from its receipt; None: the usual time.
+EXPIRY = [(3600, 3600), ("60", 60), (1.5, 1.5), (1e308, MAX_EXPIRES_S), (None, None), ("absent", None)]
 
 
 @each_account
-@pytest.mark.parametrize("expiry", [{}, {"expires_in": None}], ids=str)
-def test_missing_expiry_means_the_usual_time(account: OAuthAccount, expiry: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("expires_in", "left_s"), EXPIRY)
+def test_expiry_counts_from_receipt(account: OAuthAccount, expires_in: object, left_s: float | None) -> None:
+    expiry = {"expires_in": expires_in} if expires_in != "absent" else {}
     got = account.parse({"access_token": "no-jwt", "refresh_token": "r", **expiry})
-    assert got.expires_ms == NOW_MS + account.lifetime_s * 1000
+    assert got.expires_ms == NOW_MS + (left_s or account.lifetime_s) * 1000
     assert (got.account_id, got.extra) == (None, {})
 
 
