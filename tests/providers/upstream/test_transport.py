@@ -64,15 +64,17 @@ def found_by(search: Callable[[ast.AST], Iterator[str]]) -> dict[Path, list[str]
     return {path: found for path, tree in trees.items() if (found := list(search(tree)))}
 
 
+def is_bytes(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and isinstance(value.value, bytes)
+
+
 def growing_bytes(tree: ast.AST) -> Iterator[str]:
     """Names that begin as `b""` and grow by `+=`, which copies all of it each time."""
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             nodes = list(ast.walk(function))
-            constants = [
-                node for node in nodes if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
-            ]
-            begun = [ast.unparse(node.targets) for node in constants if isinstance(node.value.value, bytes)]
+            assigned = [node for node in nodes if isinstance(node, ast.Assign) and is_bytes(node.value)]
+            begun = {ast.unparse(name) for node in assigned for name in node.targets}
             for node in nodes:
                 if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id in begun:
                     yield f"{function.name}: {node.target.id}"
