@@ -20,23 +20,20 @@ PATH = "/auth/callback"
     ("method", "target", "status", "code", "refused"),
     [
         ("GET", "/favicon.ico", 404, None, None),
-        ("GET", "/favicon.ico?state=S&code=C", 404, None, None),
-        ("GET", "/auth/callback/?state=S&code=C", 404, None, None),
-        ("HEAD", "/auth/callback?state=S&code=C", 405, None, None),
-        ("POST", "/auth/callback?state=S&code=C", 405, None, None),
+        *(("GET", f"{path}?state=S&code=C", 404, None, None) for path in ("/favicon.ico", "/auth/callback/")),
+        *((method, "/auth/callback?state=S&code=C", 405, None, None) for method in ("HEAD", "POST")),
         # The state is looked at before anything else.
         ("GET", "/auth/callback", 400, None, None),
-        ("GET", "/auth/callback?code=C", 400, None, None),
-        ("GET", "/auth/callback?state=&code=C", 400, None, None),
-        ("GET", "/auth/callback?state=T&code=C", 400, None, None),
-        ("GET", "/auth/callback?state=%C3%A9&code=C", 400, None, None),
+        *(
+            ("GET", f"/auth/callback?{state}code=C", 400, None, None)
+            for state in ("", "state=&", "state=T&", "state=%C3%A9&")
+        ),
         ("GET", "/auth/callback?state=T&error=access_denied", 400, None, None),
         # Then the error, even beside a code.
         ("GET", "/auth/callback?state=S&error=access_denied&code=C", 400, None, "access_denied"),
         ("GET", "/auth/callback?state=S&error=a&error_description=b%0Ac", 400, None, "a: b c"),
         ("GET", "/auth/callback?state=S&error=", 400, None, "no reason given"),
-        ("GET", "/auth/callback?state=S", 400, None, "the callback brought no code"),
-        ("GET", "/auth/callback?state=S&code=", 400, None, "the callback brought no code"),
+        *(("GET", f"{PATH}?state=S{code}", 400, None, "the callback brought no code") for code in ("", "&code=")),
         ("GET", "/auth/callback?state=S&code=C%2F1&scope=x", None, "C/1", None),
         ("GET", "/auth/callback?" + "a=1&" * 60, 400, None, None),
         ("GET", "http://[/auth/callback?state=S&code=C", 400, None, None),
@@ -87,15 +84,9 @@ async def begun(listener: CallbackListener, exchange: Callable[[str], Awaitable[
 async def test_stray_requests_do_not_end_the_wait() -> None:
     async with listening() as listener:
         task = await begun(listener)
-        strays: list[tuple[str | bytes, str]] = [
-            ("/favicon.ico", "404"),
-            (f"{PATH}?state=wrong&code=C", "400"),
-            (b"garbage\r\n\r\n", "400"),
-            (b"\x16\x03\x01 \x00\r\n\r\n", "400"),
-        ]
-        for request, status in strays:
+        for request in ("/favicon.ico", f"{PATH}?state=wrong&code=C", b"garbage\r\n\r\n", b"\x16\x03\x01 \x00\r\n\r\n"):
             line, headers, body = await ask(listener.port, request)
-            assert line.split()[1] == status
+            assert line.split()[1] == ("404" if request == "/favicon.ico" else "400")
             assert headers["Connection"] == "close"
             assert int(headers["Content-Length"]) == len(body.encode())
         with contextlib.suppress(ConnectionResetError):  # closed with half of it unread

@@ -6,24 +6,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from oauth_accounts import NOW_S, Clock
 
 from proxy.auth.device import Poll, poll
 from proxy.errors import SignInError, UpstreamError
 
-TROUBLE = UpstreamError("x", kind="unavailable")
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-        self.sleeps: list[float] = []
-
-    def monotonic(self) -> float:
-        return self.now
-
-    async def sleep(self, seconds: float) -> None:
-        self.sleeps.append(seconds)
-        self.now += seconds
+TROUBLE, BUSY, NO = UpstreamError("x", kind="unavailable"), UpstreamError("x", kind="rate_limit"), SignInError("no")
 
 
 def script(*answers: Any) -> Callable[[], Awaitable[Any]]:
@@ -41,7 +29,7 @@ def script(*answers: Any) -> Callable[[], Awaitable[Any]]:
 
 async def run(clock: Clock, ask: Callable[[], Awaitable[Any]], **options: Any) -> Any:
     options = {"interval_s": 8.0, "limit_s": 900.0, **options}
-    return await poll(ask, label="p1", monotonic=clock.monotonic, sleep=clock.sleep, **options)
+    return await poll(ask, label="p1", monotonic=clock, sleep=clock.sleep, **options)
 
 
 @pytest.mark.parametrize(
@@ -60,16 +48,14 @@ async def test_waits_between_polls(answers: list[Any], options: dict[str, Any], 
     assert clock.sleeps == sleeps
 
 
-NEVER = (Poll.PENDING, SignInError("not entered in time"), 900)
-BUSY = UpstreamError("x", kind="rate_limit")
+LATE = SignInError("not entered in time")
 
 
 @pytest.mark.parametrize(
-    ("answer", "raised", "now"),
-    [NEVER, *((one, one, 16 if one is TROUBLE else 0) for one in (TROUBLE, BUSY, SignInError("no")))],
+    ("answer", "raised", "after_s"), [(Poll.PENDING, LATE, 900), (TROUBLE, TROUBLE, 16), (BUSY, BUSY, 0), (NO, NO, 0)]
 )
-async def test_gives_up(answer: Any, raised: Exception, now: float) -> None:
+async def test_gives_up(answer: Any, raised: Exception, after_s: float) -> None:
     clock = Clock()
     with pytest.raises(type(raised), match=str(raised)):
         await run(clock, script(answer))
-    assert clock.now == 100 + now
+    assert clock.now == NOW_S + after_s

@@ -46,13 +46,6 @@ async def test_every_request_sees_the_disk(tmp_path: Path) -> None:
         await world.credentials.get()
 
 
-async def test_two_objects_on_one_file_make_one_call(tmp_path: Path) -> None:
-    one, two = World(tmp_path, granted()), World(tmp_path)
-    got = await asyncio.gather(*(world.credentials.get() for world in (one, two)))
-    assert got == [NEW, NEW]
-    assert len(one.issuer.tokens + two.issuer.tokens) == 1
-
-
 # renew
 
 
@@ -69,9 +62,8 @@ async def test_401_renews_a_fresh_token_once_for_all(tmp_path: Path) -> None:
     assert world.issuer.tokens == ["r1"]
 
 
-async def test_renew_is_not_satisfied_by_a_flight_that_found_nothing_due(tmp_path: Path) -> None:
+async def test_renew_is_not_satisfied_by_a_flight_that_found_nothing_due(world: World) -> None:
     """`get` waits for the lock; meanwhile a peer stores a fresh token, which the upstream then rejects."""
-    world = World(tmp_path, granted())
     async with world.other.locked():
         getting = asyncio.create_task(world.credentials.get())
         await asyncio.sleep(0)
@@ -202,8 +194,7 @@ def test_is_refused(answer: TokenResponse, final: bool) -> None:
 # Cancellation and the end
 
 
-async def test_leaving_client_does_not_lose_the_rotated_token(tmp_path: Path) -> None:
-    world = World(tmp_path, granted())
+async def test_leaving_client_does_not_lose_the_rotated_token(world: World) -> None:
     first = await begin(world)
     second = asyncio.create_task(world.credentials.get())
     await asyncio.sleep(0)
@@ -214,8 +205,7 @@ async def test_leaving_client_does_not_lose_the_rotated_token(tmp_path: Path) ->
     assert await second == NEW == world.stored
 
 
-async def test_flight_without_any_waiter_still_saves_and_close_waits_for_it(tmp_path: Path) -> None:
-    world = World(tmp_path, granted())
+async def test_flight_without_any_waiter_still_saves_and_close_waits_for_it(world: World) -> None:
     only = await begin(world)
     only.cancel()
     await asyncio.wait({only})
@@ -238,8 +228,7 @@ async def test_failure_without_any_waiter_is_silent(tmp_path: Path, caplog: pyte
     assert caplog.records == []  # no "exception was never retrieved"
 
 
-async def test_close_gives_up_on_a_hanging_issuer_and_costs_nothing(tmp_path: Path) -> None:
-    world = World(tmp_path, granted())
+async def test_close_gives_up_on_a_hanging_issuer_and_costs_nothing(world: World) -> None:
     waiting = await begin(world)
     await world.credentials.close(wait_s=0.01)
     with pytest.raises(UpstreamError, match="shutting down"):

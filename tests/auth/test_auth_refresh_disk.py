@@ -16,8 +16,7 @@ from proxy.errors import SignInError, UpstreamError
 # A save that fails
 
 
-async def test_unsaved_rotation_is_used_and_saved_later(tmp_path: Path) -> None:
-    world = World(tmp_path, granted())
+async def test_unsaved_rotation_is_used_and_saved_later(world: World) -> None:
     world.file.full["save"] = NO_SPACE
     assert await world.credentials.get() == NEW
     assert world.stored == OLD
@@ -47,8 +46,7 @@ async def test_no_second_rotation_before_the_first_is_saved(tmp_path: Path) -> N
     assert world.stored is not None and world.stored.refresh.reveal() == "r3"
 
 
-async def test_unsaved_rotation_gives_way_to_a_new_sign_in_and_to_a_sign_out(tmp_path: Path) -> None:
-    world = World(tmp_path, granted())
+async def test_unsaved_rotation_gives_way_to_a_new_sign_in_and_to_a_sign_out(world: World) -> None:
     world.file.full["save"] = NO_SPACE
     await world.credentials.get()
     await world.other.discard()
@@ -70,8 +68,7 @@ async def test_peer_does_not_send_a_token_whose_rotation_is_unsaved(tmp_path: Pa
     assert await peer.credentials.get() == NEW
 
 
-async def test_nothing_is_sent_from_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    world = World(tmp_path, granted())
+async def test_nothing_is_sent_from_a_folder_that_cannot_be_written(world: World) -> None:
     world.file.full["mark"] = OSError(errno.EROFS, "Read-only file system")
     error = await failing(world)
     assert isinstance(error, UpstreamError) and "Read-only file system" in error.message
@@ -81,8 +78,7 @@ async def test_nothing_is_sent_from_a_folder_that_cannot_be_written(tmp_path: Pa
 # A process that died
 
 
-async def test_marker_of_the_current_record_fails_closed(tmp_path: Path) -> None:
-    world = World(tmp_path, granted())
+async def test_marker_of_the_current_record_fails_closed(world: World) -> None:
     await world.other.mark_pending(OLD)
     for _ in range(2):
         error = await failing(world)
@@ -93,8 +89,7 @@ async def test_marker_of_the_current_record_fails_closed(tmp_path: Path) -> None
     assert world.issuer.tokens == ["r5"]
 
 
-async def test_marker_of_another_record_is_stale(tmp_path: Path) -> None:
-    world = World(tmp_path, granted())
+async def test_marker_of_another_record_is_stale(world: World) -> None:
     await world.other.mark_pending(NEW)
     assert await world.credentials.get() == NEW
     assert world.leftovers == {"auth.json"}

@@ -21,13 +21,17 @@ def credential(**changes: Any) -> Credential:
     return Credential(**{**values, **changes})
 
 
+@pytest.fixture
+def file(tmp_path: Path) -> CredentialFile:
+    return CredentialFile(tmp_path, "p1")
+
+
 def put_text(file: CredentialFile, text: str | bytes) -> None:
     file.path.parent.mkdir(parents=True, exist_ok=True)
     file.path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
 
-async def test_record_is_stored_and_read_back(tmp_path: Path) -> None:
-    file = CredentialFile(tmp_path, "p1")
+async def test_record_is_stored_and_read_back(tmp_path: Path, file: CredentialFile) -> None:
     await file.save(credential())
     assert file.path == tmp_path / "p1" / "auth.json"
     assert json.loads(file.path.read_text()) == {"access": "a", "refresh": "r", "expires": 1800003600000}
@@ -46,8 +50,7 @@ async def test_modes_are_private_and_nothing_is_left_behind(tmp_path: Path) -> N
     assert modes == {"model-proxy": 0o700, "p1": 0o700, "auth.json": 0o600, "auth.json.refresh.lock": 0o600}
 
 
-async def test_lax_folder_and_file_are_tightened(tmp_path: Path) -> None:
-    file = CredentialFile(tmp_path, "p1")
+async def test_lax_folder_and_file_are_tightened(file: CredentialFile) -> None:
     put_text(file, "{}")
     file.path.parent.chmod(0o755)
     file.path.chmod(0o644)
@@ -56,8 +59,7 @@ async def test_lax_folder_and_file_are_tightened(tmp_path: Path) -> None:
     assert file.path.parent.stat().st_mode & 0o777 == 0o700
 
 
-async def test_unknown_members_and_account_survive(tmp_path: Path) -> None:
-    file = CredentialFile(tmp_path, "p1")
+async def test_unknown_members_and_account_survive(file: CredentialFile) -> None:
     put_text(file, '{"access":"a","refresh":"r","expires":1,"account_id":"Z","scope":"x","n":[1]}')
     loaded = file.load()
     assert loaded == credential(expires_ms=1, account_id="Z", extra={"scope": "x", "n": [1]})
@@ -84,21 +86,18 @@ async def test_other_member_names(tmp_path: Path) -> None:
         '{"access":"' + "a" * store.MAX_FILE_BYTES + '","refresh":"r","expires":1}',
     ],
 )
-def test_malformed_is_no_credential(tmp_path: Path, text: str | bytes) -> None:
-    file = CredentialFile(tmp_path, "p1")
+def test_malformed_is_no_credential(file: CredentialFile, text: str | bytes) -> None:
     put_text(file, text)
     assert file.load() is None
 
 
-def test_absurd_numbers_are_numbers(tmp_path: Path) -> None:
-    file = CredentialFile(tmp_path, "p1")
+def test_absurd_numbers_are_numbers(file: CredentialFile) -> None:
     put_text(file, '{"access":"a","refresh":"r","expires":' + "9" * 400 + "}")
     loaded = file.load()
     assert loaded is not None and loaded.expires_ms == int("9" * 400)
 
 
-def test_nothing_and_a_folder_are_no_credential(tmp_path: Path) -> None:
-    file = CredentialFile(tmp_path, "p1")
+def test_nothing_and_a_folder_are_no_credential(file: CredentialFile) -> None:
     assert file.load() is None
     file.path.mkdir(parents=True)
     assert file.load() is None
@@ -116,8 +115,7 @@ async def test_load_sees_another_writer_but_parses_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-async def test_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
-    file = CredentialFile(tmp_path, "p1")
+async def test_failed_save_keeps_the_old_file(file: CredentialFile, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     await file.save(credential())
 
     def fail(*_args: object) -> None:
@@ -139,10 +137,9 @@ async def test_put_and_discard_report_trouble_with_the_folder(tmp_path: Path) ->
     await file.discard()  # nothing there to sign out of
 
 
-async def test_discard_removes_everything_but_the_lock_and_may_be_repeated(tmp_path: Path) -> None:
-    file = CredentialFile(tmp_path, "p1")
+async def test_discard_removes_everything_but_the_lock_and_may_be_repeated(file: CredentialFile) -> None:
     await file.discard()
-    assert list(tmp_path.iterdir()) == []
+    assert not file.path.parent.exists()
     await file.put(credential())
     await file.mark_pending(credential())
     await file.discard()
@@ -150,8 +147,7 @@ async def test_discard_removes_everything_but_the_lock_and_may_be_repeated(tmp_p
     assert [path.name for path in file.path.parent.iterdir()] == ["auth.json.refresh.lock"]
 
 
-async def test_pending_marker_belongs_to_one_generation(tmp_path: Path) -> None:
-    file = CredentialFile(tmp_path, "p1")
+async def test_pending_marker_belongs_to_one_generation(file: CredentialFile) -> None:
     assert not file.is_pending(credential())
     await file.mark_pending(credential())
     assert file.is_pending(credential())

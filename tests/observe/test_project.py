@@ -131,10 +131,3 @@ class TestProjectName:
             name = project_name(path)
         assert name == "x"
         assert touched == []
-
-
-def test_the_project_of_a_prompt() -> None:
-    request = {"system": [{"type": "text", "text": "# Environment\n - Primary working directory: /projects/example\n"}]}
-    path = find_working_directory(request)
-    assert path is not None
-    assert project_name(path) == "example"

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from harness import ask, parse_events, texts, until
-from processes import Finished, Proxy, environment, run
+from processes import Proxy, environment, run
 
 from proxy.sandbox import Sandbox
 
@@ -77,19 +77,27 @@ async def test_the_start_is_quick_and_small(tmp_path: Path) -> None:
         assert proxy.memory < 80 * 1024 * 1024
 
 
-async def failed_start(folder: Path, *arguments: str, **variables: str) -> Finished:
-    finished = await run("serve", "--port", "0", *arguments, env=environment(folder, **variables))
-    assert finished.status == 1 and "Traceback" not in finished.err
-    return finished
+WAYS_OUT = (
+    *("--allow-remote-unauthenticated", "PROXY_ALLOW_REMOTE_UNAUTHENTICATED", "PROXY_API_KEY"),
+    "server.allowRemoteUnauthenticated",
+)
+#: What stops the start: a variable, its value -> what is said about it. (A credential must not go in the clear.)
+UNUSABLE = [
+    *(("PROXY_BIND_ADDRESS", open, (f"refusing to listen on {open}", *WAYS_OUT)) for open in ("0.0.0.0", "::")),
+    ("PROXY_BIND_ADDRESS", "not-an-ip", ("invalid proxy bind address", "not-an-ip")),
+    ("PROXY_P1_BASE_URL", "http://example.com/responses", ("PROXY_P1_BASE_URL",)),
+]
 
 
-async def test_an_open_listener_must_be_acknowledged(tmp_path: Path) -> None:
-    for address in ("0.0.0.0", "::"):
-        finished = await failed_start(tmp_path, PROXY_BIND_ADDRESS=address)
-        assert f"refusing to listen on {address}" in finished.err
-        for way in ("--allow-remote-unauthenticated", "PROXY_ALLOW_REMOTE_UNAUTHENTICATED", "PROXY_API_KEY"):
-            assert way in finished.err
-        assert "server.allowRemoteUnauthenticated" in finished.err
+async def test_what_cannot_be_used_stops_the_start_and_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        taken = ("--port", port, (f"failed to bind proxy listener 127.0.0.1:{port}",))
+        for name, value, words in (*UNUSABLE, taken):
+            arguments, variables = (("--port", value), {}) if name == "--port" else (("--port", "0"), {name: value})
+            finished = await run(*arguments, env=environment(tmp_path, **variables))
+            assert finished.status == 1 and "Traceback" not in finished.err
+            assert not [word for word in words if word not in finished.err], finished.err
 
 
 async def test_an_acknowledged_open_listener_starts_with_a_warning(tmp_path: Path) -> None:
@@ -109,19 +117,6 @@ async def test_a_listener_with_a_key_needs_no_acknowledgement(tmp_path: Path) ->
     assert "k3y-nobody-sees" not in proxy.log and b"k3y-nobody-sees" not in proxy.out + proxy.err
 
 
-async def test_what_cannot_be_used_is_named(tmp_path: Path) -> None:
-    finished = await failed_start(tmp_path, PROXY_BIND_ADDRESS="not-an-ip")
-    assert "invalid proxy bind address" in finished.err and "not-an-ip" in finished.err
-    # The upstream would see the credential in the clear.
-    finished = await failed_start(tmp_path, PROXY_P1_BASE_URL="http://example.com/responses")
-    assert "PROXY_P1_BASE_URL" in finished.err
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        finished = await run("--port", str(port), env=environment(tmp_path))
-    assert finished.status == 1
-    assert f"failed to bind proxy listener 127.0.0.1:{port}" in finished.err and "Traceback" not in finished.err
-
-
 async def test_a_broken_settings_file_warns_and_does_not_stop_the_start(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "config.json").write_text('{"port": "secret-value"}')
@@ -134,9 +129,7 @@ async def test_a_broken_settings_file_warns_and_does_not_stop_the_start(tmp_path
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_client_that_leaves_releases_the_upstream_within_a_second(
-    sandbox: Sandbox, proxy: Proxy, stream: bool
-) -> None:
+async def test_a_client_that_leaves_releases_the_upstream(sandbox: Sandbox, proxy: Proxy, stream: bool) -> None:
     silent(sandbox, None)
     task = asyncio.ensure_future(send(proxy, ask(stream=stream)))
     await until(lambda: sandbox.p1.active, 5)
@@ -150,7 +143,7 @@ async def test_a_reader_that_stops_stops_the_upstream_and_costs_no_memory(sandbo
     delta = {"type": "response.output_text.delta", "output_index": 0, "delta": "x" * 1_000_000}
     step = {"events": [{"type": "response.created"}, *[delta] * 60], "events_per_write": 1}
     sandbox.p1.script.extend([step])
-    await send(proxy, ask())
+    await send(proxy, ask(), 502)
     await send(proxy, ask())  # loads what is loaded late
     sandbox.p1.script.extend([step])
     before = proxy.memory

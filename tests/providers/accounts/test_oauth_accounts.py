@@ -22,19 +22,16 @@ from proxy.sandbox import Sandbox
 GRANT: dict[str, Any] = {"access_token": "new", "refresh_token": "r2", "expires_in": 3600}
 
 
-@each_account
-@pytest.mark.parametrize(
-    ("expires_in", "left_ms"), [(3600, 3_600_000), ("60", 60_000), (1.5, 1500), (1e308, MAX_EXPIRES_S * 1000)]
-)
-def test_expiry_counts_from_receipt(account: OAuthAccount, expires_in: object, left_ms: int) -> None:
-    assert account.parse({**GRANT, "expires_in": expires_in}).expires_ms == NOW_MS + left_ms
+#: `expires_in` of a token response -> seconds from its receipt; None: the usual time.
+EXPIRY = [(3600, 3600), ("60", 60), (1.5, 1.5), (1e308, MAX_EXPIRES_S), (None, None), ("absent", None)]
 
 
 @each_account
-@pytest.mark.parametrize("expiry", [{}, {"expires_in": None}], ids=str)
-def test_missing_expiry_means_the_usual_time(account: OAuthAccount, expiry: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("expires_in", "left_s"), EXPIRY)
+def test_expiry_counts_from_receipt(account: OAuthAccount, expires_in: object, left_s: float | None) -> None:
+    expiry = {"expires_in": expires_in} if expires_in != "absent" else {}
     got = account.parse({"access_token": "no-jwt", "refresh_token": "r", **expiry})
-    assert got.expires_ms == NOW_MS + account.lifetime_s * 1000
+    assert got.expires_ms == NOW_MS + (left_s or account.lifetime_s) * 1000
     assert (got.account_id, got.extra) == (None, {})
 
 
@@ -77,25 +74,16 @@ def test_renewal_keeps_what_the_answer_lacks(
 RECORD = {"access": "ACCESS", "refresh": "REFRESH", "expires": NOW_MS + 90_007}
 FAR = 10**30
 NOBODY = ["Not authenticated"]
+NO_ACCOUNT, NO_USER = "Account: (none)", ("User: (none)", "Scope: (none)")
 
 #: account, members of the file (None: no file), seconds since it was written -> what `auth status` prints.
 SHOWN: list[tuple[OAuthAccount, Any, float, list[str]]] = [
     *((account, record, 0, NOBODY) for account in (P1, P2) for record in (None, [])),
     (P1, {"accountId": "acct-1"}, 0, ["Account: acct-1", "Expires: 2027-01-15T08:01:30.007Z (in 90s)", "Storage: {}"]),
-    (
-        P1,
-        {"expires": NOW_MS - 1},
-        60,
-        ["Account: (none)", "Expires: 2027-01-15T07:59:59.999Z (in -61s)", "Storage: {}"],
-    ),
-    (P1, {"expires": FAR}, 0, ["Account: (none)", f"Expires: {FAR} (in {(FAR - NOW_MS) // 1000}s)", "Storage: {}"]),
+    (P1, {"expires": NOW_MS - 1}, 60, [NO_ACCOUNT, "Expires: 2027-01-15T07:59:59.999Z (in -61s)", "Storage: {}"]),
+    (P1, {"expires": FAR}, 0, [NO_ACCOUNT, f"Expires: {FAR} (in {(FAR - NOW_MS) // 1000}s)", "Storage: {}"]),
     (P2, {"userId": "u_1", "scope": "s"}, 0, ["Storage: {}", "User: u_1", "Scope: s", "Expires in 90s"]),
-    (
-        P2,
-        {"scope": 5},
-        100,
-        ["Storage: {}", "User: (none)", "Scope: (none)", "Expires in -10s (renewed when it is needed)"],
-    ),
+    (P2, {"scope": 5}, 100, ["Storage: {}", *NO_USER, "Expires in -10s (renewed when it is needed)"]),
 ]
 
 
@@ -169,13 +157,9 @@ async def test_refused_while_another_process_stored(world: World, left_s: int, c
 
 
 REFUSALS: list[tuple[OAuthAccount, int, Any]] = [
-    (P1, 401, REUSED),
-    (P1, 400, GONE),
-    (P2, 401, {"error": "unauthorized"}),
-    (P2, 403, {"error": "forbidden"}),
-    (P2, 400, GONE),
-    (P2, 500, {"error": "invalid_grant"}),
-    (P2, 200, {"error": "invalid_grant"}),
+    *((P1, 401, REUSED), (P1, 400, GONE), (P2, 400, GONE)),
+    *((P2, 401, {"error": "unauthorized"}), (P2, 403, {"error": "forbidden"})),
+    *((P2, status, {"error": "invalid_grant"}) for status in (500, 200)),
 ]
 
 
@@ -240,9 +224,7 @@ async def test_lasting_failure_loses_nothing(world: World, account: OAuthAccount
 @pytest.mark.parametrize(
     ("status", "body"),
     [
-        (400, {"error": "invalid_request"}),
-        (404, "x"),
-        (200, {"scope": "s"}),
+        *((400, {"error": "invalid_request"}), (404, "x"), (200, {"scope": "s"})),
         (200, {"access_token": "x", "expires_in": 0}),
     ],
 )
@@ -331,13 +313,11 @@ def test_device_code_is_valid_for_15_minutes_at_most(expires_in: object, limit_s
 @pytest.mark.parametrize(
     "body",
     [
-        {"user_code": "\x1b[2J"},
-        {"user_code": ""},
-        {"device_code": None},
-        {"verification_uri_complete": "javascript:alert(1)"},
-        {"verification_uri_complete": "https://k/\x1b[2J"},
-        {"verification_uri_complete": "https://[bad"},
-        {"verification_uri_complete": ""},
+        *({"user_code": "\x1b[2J"}, {"user_code": ""}, {"device_code": None}),
+        *(
+            {"verification_uri_complete": bad}
+            for bad in ("javascript:alert(1)", "https://k/\x1b[2J", "https://[bad", "")
+        ),
     ],
 )
 def test_unusable_device_code(body: dict[str, Any]) -> None:

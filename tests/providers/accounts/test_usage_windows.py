@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,32 +51,41 @@ every_provider = pytest.mark.parametrize("label", SOURCES)
 signed_in = pytest.mark.parametrize("label", ["p1", "p2"])
 
 
-async def show(label: str, root: Path, sandbox: Sandbox, *, as_json: bool = False, **settings: Any) -> list[str]:
-    said: list[str] = []
-    config = configured(load(sandbox.settings())[0], **settings)
-    context = AccountContext(root, config, lambda _key: None, lambda *_urls: aiohttp.ClientSession())
-    await SOURCES[label].make(context).usage(as_json=as_json, say=said.append)
-    return said
+@dataclass
+class User:
+    """Asks what is used; signed in first, unless a test says otherwise."""
+
+    root: Path
+    sandbox: Sandbox
+    headers: dict[str, str] = field(default_factory=dict)
+
+    async def show(self, label: str, *, as_json: bool = False, signed_in: bool = True, **settings: Any) -> list[str]:
+        if signed_in and not (self.root / "p1").exists():
+            self.sandbox.write_credentials(self.root)
+        said: list[str] = []
+        config = configured(load(self.sandbox.settings())[0], **settings)
+        context = AccountContext(self.root, config, lambda _key: None, lambda *_urls: aiohttp.ClientSession())
+        await SOURCES[label].make(context).usage(as_json=as_json, say=said.append)
+        return said
+
+    async def answered(self, label: str, status: int, body: Any, *, as_json: bool = False) -> list[str]:
+        """What is printed for this answer; `headers` are those of the question."""
+
+        async def usage(request: web.Request) -> web.Response:
+            self.headers = {name.lower(): value for name, value in request.headers.items()}
+            text = body if isinstance(body, str) else json.dumps(body)
+            return web.Response(status=status, text=text, headers={"Location": "/elsewhere", "Retry-After": "17"})
+
+        app = web.Application()
+        app.router.add_get(SOURCES[label].path, usage)
+        async with TestServer(app) as server:
+            base_url: dict[str, Any] = {f"{label}_base_url": str(server.make_url(SOURCES[label].base))}
+            return await self.show(label, as_json=as_json, **base_url)
 
 
-async def answered(
-    label: str, root: Path, sandbox: Sandbox, status: int, body: Any, *, as_json: bool = False
-) -> tuple[list[str], Mapping[str, str]]:
-    """What is printed for this answer, and the headers of the question."""
-    sandbox.write_credentials(root)
-    headers: dict[str, str] = {}
-
-    async def usage(request: web.Request) -> web.Response:
-        headers.update((name.lower(), value) for name, value in request.headers.items())
-        text = body if isinstance(body, str) else json.dumps(body)
-        return web.Response(status=status, text=text, headers={"Location": "/elsewhere", "Retry-After": "17"})
-
-    source = SOURCES[label]
-    app = web.Application()
-    app.router.add_get(source.path, usage)
-    async with TestServer(app) as server:
-        base_url = {f"{label}_base_url": str(server.make_url(source.base))}
-        return await show(label, root, sandbox, as_json=as_json, **base_url), headers
+@pytest.fixture
+def user(tmp_path: Path, sandbox: Sandbox) -> User:
+    return User(tmp_path, sandbox)
 
 
 #: What the simulated accounts print; {} is a date.
@@ -96,9 +105,8 @@ TEXTS = {
 
 
 @every_provider
-async def test_text(tmp_path: Path, sandbox: Sandbox, label: str) -> None:
-    sandbox.write_credentials(tmp_path)
-    said = "\n".join(await show(label, tmp_path, sandbox))
+async def test_text(user: User, label: str) -> None:
+    said = "\n".join(await user.show(label))
     assert re.sub(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "{}", said) == TEXTS[label]
 
 
@@ -110,11 +118,8 @@ async def test_text(tmp_path: Path, sandbox: Sandbox, label: str) -> None:
         ("p4", {"usage"}, "usage rolling percent", 12.5),
     ],
 )
-async def test_json(
-    tmp_path: Path, sandbox: Sandbox, label: str, members: set[str] | None, path: str, value: Any
-) -> None:
-    sandbox.write_credentials(tmp_path)
-    (text,) = await show(label, tmp_path, sandbox, as_json=True)
+async def test_json(user: User, label: str, members: set[str] | None, path: str, value: Any) -> None:
+    (text,) = await user.show(label, as_json=True)
     found = json.loads(text)
     assert text == json.dumps(found, indent=2) and members in (None, set(found))
     for name in path.split():
@@ -123,11 +128,11 @@ async def test_json(
 
 
 @signed_in
-async def test_refused_token_is_renewed_once(tmp_path: Path, sandbox: Sandbox, label: str) -> None:
-    sandbox.write_credentials(tmp_path)
-    upstream = getattr(sandbox, label)
+async def test_refused_token_is_renewed_once(user: User, label: str) -> None:
+    user.sandbox.write_credentials(user.root)
+    upstream = getattr(user.sandbox, label)
     upstream.revoke_access()
-    assert len(await show(label, tmp_path, sandbox)) >= 3
+    assert len(await user.show(label)) >= 3
     assert upstream.refreshes == 1
 
 
@@ -141,19 +146,18 @@ async def test_refused_token_is_renewed_once(tmp_path: Path, sandbox: Sandbox, l
     ],
 )
 async def test_without_a_credential_nothing_is_asked(
-    tmp_path: Path, sandbox: Sandbox, label: str, settings: dict[str, Any], message: str
+    user: User, label: str, settings: dict[str, Any], message: str
 ) -> None:
     settings = {**settings, f"{label}_base_url": "http://127.0.0.1:9"}
     with pytest.raises(SignInError, match=message) as caught:
-        await show(label, tmp_path, sandbox, **settings)
+        await user.show(label, signed_in=False, **settings)
     assert caught.value.status == 401
 
 
 @every_provider
-async def test_unreachable(tmp_path: Path, sandbox: Sandbox, label: str) -> None:
-    sandbox.write_credentials(tmp_path)
+async def test_unreachable(user: User, label: str) -> None:
     with pytest.raises(ProxyError, match=f"{label} could not be reached") as caught:
-        await show(label, tmp_path, sandbox, **{f"{label}_base_url": "http://127.0.0.1:9/codex/responses"})
+        await user.show(label, **{f"{label}_base_url": "http://127.0.0.1:9/codex/responses"})
     assert caught.value.status == 502
 
 
@@ -162,33 +166,27 @@ async def test_unreachable(tmp_path: Path, sandbox: Sandbox, label: str) -> None
 INVALID = "usage response was invalid"
 SLOW = {"error": {"message": "slow", "type": "x"}}
 
-#: provider, answer -> kind of the error, what stands in its message.
+#: providers, answer -> kind of the error, what stands in its message.
 FAILURES: list[tuple[str, int, Any, str, str]] = [
-    *(
-        row
-        for label in ("p1", "p2")
-        for row in (
-            (label, 429, SLOW, "rate_limit", "429 x: slow"),
-            (label, 500, "oops", "transient", "500 oops"),
-            (label, 302, "", "upstream", "302"),
-            (label, 401, {"detail": "who?"}, "sign_in", f"who.*sign in again, run .*auth login {label}"),
-            (label, 200, "<html>", "bad_answer", INVALID),
-            (label, 200, '{"a": "' + "x" * MAX_ANSWER_BYTES + '"}', "transport", "longer than"),
-        )
-    ),
+    ("p1 p2", 429, SLOW, "rate_limit", "429 x: slow"),
+    ("p1 p2", 500, "oops", "transient", "500 oops"),
+    ("p1 p2", 302, "", "upstream", "302"),
+    ("p1 p2", 401, {"detail": "who?"}, "sign_in", "who.*sign in again, run .*auth login {}"),
+    ("p1 p2", 200, "<html>", "bad_answer", INVALID),
+    ("p1 p2", 200, '{"a": "' + "x" * MAX_ANSWER_BYTES + '"}', "transport", "longer than"),
     ("p1", 403, {"detail": "no"}, "permission", "Codex did not tell the usage: 403 no"),
     ("p1", 200, {"email": "a@b", "user_id": "u", "account_id": "x"}, "bad_answer", INVALID),
-    ("p2", 401, {"message": "who?"}, "sign_in", "who.*sign in again, run .*auth login p2"),
+    ("p2", 401, {"message": "who?"}, "sign_in", "who.*sign in again, run .*auth login {}"),
     ("p2", 200, {"user": {"userId": "u"}}, "bad_answer", INVALID),
 ]
 
 
-@pytest.mark.parametrize(("label", "status", "body", "kind", "message"), FAILURES)
-async def test_failures(
-    tmp_path: Path, sandbox: Sandbox, label: str, status: int, body: Any, kind: str, message: str
-) -> None:
-    with pytest.raises(ProxyError, match=message) as caught:
-        await answered(label, tmp_path, sandbox, status, body)
+@pytest.mark.parametrize(
+    ("label", "status", "body", "kind", "message"), [(one, *row) for labels, *row in FAILURES for one in labels.split()]
+)
+async def test_failures(user: User, label: str, status: int, body: Any, kind: str, message: str) -> None:
+    with pytest.raises(ProxyError, match=message.format(label)) as caught:
+        await user.answered(label, status, body)
     assert (caught.value.kind, caught.value.provider) == (kind, label)
 
 
@@ -217,10 +215,10 @@ GATEWAY: list[tuple[int, Any, int, str, str]] = [
 
 @pytest.mark.parametrize(("status", "body", "expected", "shape", "message"), GATEWAY)
 async def test_failures_of_the_gateway(
-    tmp_path: Path, sandbox: Sandbox, status: int, body: Any, expected: int, shape: str, message: str
+    user: User, status: int, body: Any, expected: int, shape: str, message: str
 ) -> None:
     with pytest.raises(ProxyError) as caught:
-        await answered("p4", tmp_path, sandbox, status, body)
+        await user.answered("p4", status, body)
     error = caught.value
     assert (error.status, error.row.messages, error.message) == (expected, shape, message)
     assert (error.retry_after, error.provider) == (17.0, "p4")
@@ -233,84 +231,76 @@ ROWS = {
     "monthly": {**ROW, "status": "rate-limited", "percent": 100.0},
 }
 ODD: list[dict[str, Any]] = [
-    {"status": "odd"},
-    {"percent": "34"},
-    {"percent": True},
-    {"percent": float("nan")},
-    {"status": ["ok"]},
-    {"resetsAt": 5},
+    *({"percent": value} for value in ("34", True, float("nan"))),
+    *({"status": "odd"}, {"status": ["ok"]}, {"resetsAt": 5}),
 ]
 
 
 @pytest.mark.parametrize(
     "usage", [None, [], {}, {**ROWS, "weekly": None}, *({**ROWS, "weekly": {**ROW, **odd}} for odd in ODD)]
 )
-async def test_answer_of_another_shape(tmp_path: Path, sandbox: Sandbox, usage: Any) -> None:
+async def test_answer_of_another_shape(user: User, usage: Any) -> None:
     with pytest.raises(ProxyError, match=INVALID) as caught:
-        await answered("p4", tmp_path, sandbox, 200, {"usage": usage})
+        await user.answered("p4", 200, {"usage": usage})
     assert caught.value.status == 502
 
 
 # Who asks, and what is not printed
 
 
-async def test_p1_names_the_account_and_does_not_print_it(tmp_path: Path, sandbox: Sandbox) -> None:
+async def test_p1_names_the_account_and_does_not_print_it(user: User) -> None:
     body = {"user_id": "u", "account_id": "a", "email": "a@b", "plan_type": "pro"}
-    (text,), headers = await answered("p1", tmp_path, sandbox, 200, body, as_json=True)
+    (text,) = await user.answered("p1", 200, body, as_json=True)
     assert json.loads(text) == {"plan_type": "pro"}
-    assert headers["chatgpt-account-id"] == "acct-sandbox" and headers["originator"]
+    assert user.headers["chatgpt-account-id"] == "acct-sandbox" and user.headers["originator"]
 
 
-async def test_p4_prints_no_ids(tmp_path: Path, sandbox: Sandbox) -> None:
+async def test_p4_prints_no_ids(user: User) -> None:
     usage = {**ROWS, "rolling": {**ROWS["rolling"], "userID": "usr_1"}, "userID": "usr_1"}
     body = {"workspaceID": "wrk_1", "userID": "usr_1", "usage": usage}
-    (text,), _ = await answered("p4", tmp_path, sandbox, 200, body, as_json=True)
+    (text,) = await user.answered("p4", 200, body, as_json=True)
     assert text == json.dumps({"usage": ROWS}, indent=2)
-    lines, headers = await answered("p4", tmp_path, sandbox, 200, body)
+    lines, headers = await user.answered("p4", 200, body), user.headers
     assert lines[3] == "  Monthly: 100% used, status rate-limited, resets 2026-10-05T00:00:00.000Z"
     assert headers["authorization"] == f"Bearer {KEY}" and headers["accept"] == "application/json"
     assert headers["user-agent"].startswith("model-proxy/") and "x-api-key" not in headers
 
 
-async def test_p4_accounts(tmp_path: Path, sandbox: Sandbox) -> None:
+async def test_p4_accounts(user: User) -> None:
     with pytest.raises(SignInError, match="Invalid API key"):
-        await show("p4", tmp_path, sandbox, p4_api_key=Secret("wrong"))
-    sandbox.p4.options.subscribed = False
+        await user.show("p4", p4_api_key=Secret("wrong"))
+    user.sandbox.p4.options.subscribed = False
     with pytest.raises(ProxyError, match="OpenCode Go subscription required") as caught:
-        await show("p4", tmp_path, sandbox)
+        await user.show("p4")
     assert (caught.value.status, caught.value.row.messages) == (403, "permission_error")
 
 
-async def test_p2_serves_coding_agents_only(tmp_path: Path, sandbox: Sandbox) -> None:
-    sandbox.write_credentials(tmp_path)
+async def test_p2_serves_coding_agents_only(user: User) -> None:
     with pytest.raises(ProxyError, match=r"403.*only available for Coding Agents") as caught:
-        await show("p2", tmp_path, sandbox, p2_user_agent="aiohttp/3")
-    assert caught.value.kind == "permission" and sandbox.p2.refreshes == 0
+        await user.show("p2", p2_user_agent="aiohttp/3")
+    assert caught.value.kind == "permission" and user.sandbox.p2.refreshes == 0
 
 
-async def test_p2_token_of_another_device(tmp_path: Path, sandbox: Sandbox) -> None:
+async def test_p2_token_of_another_device(user: User) -> None:
     """The renewal is refused as well, and the credential stays."""
-    sandbox.write_credentials(tmp_path)
-    (tmp_path / "p2" / "device_id").write_text("other")
+    user.sandbox.write_credentials(user.root)
+    (user.root / "p2" / "device_id").write_text("other")
     with pytest.raises(SignInError, match="auth login p2"):
-        await show("p2", tmp_path, sandbox)
-    assert (tmp_path / "p2" / "auth.json").exists()
+        await user.show("p2")
+    assert (user.root / "p2" / "auth.json").exists()
 
 
 # Forms of answers
 
 WINDOW = {"used_percent": 12.5, "limit_window_seconds": 18_000, "reset_after_seconds": 600}
 SHOWN = "5 hours: 12.5% used, resets 2027-01-15T08:10:00Z"
+SPARK = {"limit_name": "Spark", "rate_limit": {"primary_window": WINDOW}}
 p1_lines = partial(p1.lines, now=NOW)
 
 FORMS: list[tuple[Callable[[Any], list[str]], dict[str, Any], list[str]]] = [
     (p1_lines, {"rate_limit": {"primary_window": WINDOW}}, [SHOWN]),
     (p1_lines, {"rate_limit": {"secondary_window": {"used_percent": 1}}}, ["Window: 1% used"]),
-    (
-        p1_lines,
-        {"additional_rate_limits": [{"limit_name": "Spark", "rate_limit": {"primary_window": WINDOW}}]},
-        [f"Spark, {SHOWN}"],
-    ),
+    (p1_lines, {"additional_rate_limits": [SPARK]}, [f"Spark, {SHOWN}"]),
     (p1_lines, {"credits": {"has_credits": True, "balance": "4.2"}}, ["Credits: 4.2"]),
     (p1_lines, {"credits": {"has_credits": True}}, ["Credits: some"]),
     (p1_lines, {"credits": {"unlimited": True}}, ["Credits: unlimited"]),

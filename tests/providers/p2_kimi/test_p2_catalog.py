@@ -21,13 +21,9 @@ def test_names() -> None:
 @pytest.mark.parametrize(
     ("name", "requested", "sent"),
     [
-        ("kimi-for-coding", None, 32_000),
-        ("kimi-for-coding", 0, 32_000),
-        ("kimi-for-coding", 10, 10),
-        ("k2.6", 99_999, 32_000),
-        ("kimi-k3", None, 1_048_576),
-        ("k3", 500_000, 500_000),
-        ("k3", 0, 1_048_576),
+        *(("kimi-for-coding", asked, sent) for asked, sent in ((None, 32_000), (0, 32_000), (10, 10))),
+        *(("k2.6", 99_999, 32_000), ("kimi-k3", None, 1_048_576)),
+        *(("k3", asked, sent) for asked, sent in ((500_000, 500_000), (0, 1_048_576))),
     ],
 )
 def test_max_tokens(name: str, requested: int | None, sent: int) -> None:
@@ -37,12 +33,8 @@ def test_max_tokens(name: str, requested: int | None, sent: int) -> None:
 @pytest.mark.parametrize(
     ("asked", "coding", "k3"),
     [
-        (None, "medium", "high"),
-        ("low", "low", "low"),
-        ("medium", "medium", "high"),
-        ("high", "high", "high"),
-        ("xhigh", "high", "high"),
-        ("max", "high", "max"),
+        *((None, "medium", "high"), ("low", "low", "low"), ("medium", "medium", "high")),
+        *(("high", "high", "high"), ("xhigh", "high", "high"), ("max", "high", "max")),
     ],
 )
 def test_efforts(asked: str | None, coding: str, k3: str) -> None:

@@ -40,12 +40,8 @@ def test_reserved_names_belong_to_others(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("glm-5.2", "glm-5.2"),
-        ("opencode-go/glm-5.2", "glm-5.2"),
-        ("opencode-go/opencode-go/glm-5.2", None),
-        ("GLM-5.2", None),
-        ("opencode-go/", None),
-        ("glm", None),
+        *((name, "glm-5.2") for name in ("glm-5.2", "opencode-go/glm-5.2")),
+        *((name, None) for name in ("opencode-go/opencode-go/glm-5.2", "GLM-5.2", "opencode-go/", "glm")),
     ],
 )
 def test_lookup(name: str, found: str | None) -> None:

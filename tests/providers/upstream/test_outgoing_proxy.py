@@ -58,6 +58,18 @@ class Net:
         return self.proxy.targets + self.tls_proxy.targets
 
 
+@contextlib.asynccontextmanager
+async def listening(answer: Any) -> AsyncIterator[Any]:
+    """Where this handler answers."""
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield runner.addresses[0]
+    await runner.cleanup()
+
+
 @pytest.fixture
 async def net(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Net]:
     authority.trusted(monkeypatch)
@@ -74,13 +86,8 @@ async def net(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
             await socket.send_json({"said": message.data})
         return socket
 
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", answer)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    plain = runner.addresses[0]
     async with (
+        listening(answer) as plain,
         TlsFront(plain, authority.server("up.test", "ws.up.test", "localhost", "127.0.0.1")) as front,
         ConnectProxy(user=USER) as proxy,
         ConnectProxy(user=USER, tls=authority.server("127.0.0.1")) as tls_proxy,
@@ -88,22 +95,16 @@ async def net(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
         for one in (proxy, tls_proxy):
             one.routes = {f"up.test:{plain[1]}": plain, f"up.test:{front.port}": front.place}
         yield Net(plain, front, proxy, tls_proxy, names, authority, requests)
-    await runner.cleanup()
 
 
 async def said(session: aiohttp.ClientSession, url: str, text: str = "hello") -> str:
     """What the upstream heard: one question, over HTTP or a WebSocket by the URL."""
-    async with asyncio.timeout(5):
-        return await _said(session, url, text)
-
-
-async def _said(session: aiohttp.ClientSession, url: str, text: str) -> str:
     if url.startswith("ws"):
-        async with session.ws_connect(url) as socket:
+        async with asyncio.timeout(5), session.ws_connect(url) as socket:
             await socket.send_str(text)
             heard = await socket.receive_json()
     else:
-        async with session.post(url, data=text, allow_redirects=False) as response:
+        async with asyncio.timeout(5), session.post(url, data=text, allow_redirects=False) as response:
             heard = await response.json()
     return str(heard["said"])
 
@@ -152,12 +153,8 @@ async def test_a_proxy_without_user_info_gets_none(net: Net) -> None:
 @pytest.mark.parametrize(
     ("exempt", "host"),
     [
-        ("up.test", "up.test"),
-        ("up.test", "ws.up.test"),
-        (".UP.test", "ws.up.test"),
-        ("127.0.0.1", "127.0.0.1"),
-        ("10.0.0.0/8, 127.0.0.0/8", "127.0.0.1"),
-        ("*", "up.test"),
+        *(("up.test", "up.test"), ("*", "up.test"), ("up.test", "ws.up.test"), (".UP.test", "ws.up.test")),
+        *(("127.0.0.1", "127.0.0.1"), ("10.0.0.0/8, 127.0.0.0/8", "127.0.0.1")),
     ],
 )
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -190,50 +187,37 @@ async def test_variables_of_the_process_are_not_read(net: Net, monkeypatch: pyte
 # -- proxies that fail
 
 
-@dataclass(frozen=True)
-class Failing:
-    """What a proxy does to CONNECT, and what is said about it; `after` of a Retry-After."""
-
-    name: str
-    answer: bytes | None
-    words: str
-    after: float | None = None
-
-    def __str__(self) -> str:
-        return self.name
-
-
 HEAD = b"HTTP/1.1 200 Connection established\r\n"
-FAILING = (
-    Failing("refused", whole("403 Forbidden"), "refused the tunnel to up.test:443 (status 403)"),
-    Failing("busy", whole("503 Busy", "Retry-After: 17"), "(status 503)", 17.0),
-    Failing("date", whole("503 Busy", "Retry-After: Thu, 01 Jan 1970 00:02:00 GMT"), "(status 503)", 20.0),
-    Failing("no hint", whole("503 Busy", "Retry-After: soon"), "(status 503)"),
-    Failing("upgrade", b"HTTP/1.1 101 Switching\r\n\r\n", "(status 101)"),
-    Failing("redirect", whole("302 Found", "Location: http://up.test/"), "(status 302)"),
-    Failing("1xx first", b"HTTP/1.1 100 Continue\r\n\r\n" + whole("404 Nowhere"), "(status 404)"),
-    Failing("closed", b"", "opened no tunnel to up.test:443"),
-    Failing("half a head", HEAD, "opened no tunnel to up.test:443"),
-    Failing("no HTTP", b"220 ftp ready\r\n\r\n", "opened no tunnel to up.test:443"),
-    Failing("long line", HEAD + b"x: " + b"y" * 9000 + b"\r\n\r\n", "opened no tunnel to up.test:443"),
-    Failing("silent", None, "opened no connection within 50 ms"),
-)
+#: What a proxy does to CONNECT -> what is said about it, and after how long it asks to come again.
+FAILING: dict[str, tuple[bytes | None, str, float | None]] = {
+    "refused": (whole("403 Forbidden"), "refused the tunnel to up.test:443 (status 403)", None),
+    "busy": (whole("503 Busy", "Retry-After: 17"), "(status 503)", 17.0),
+    "date": (whole("503 Busy", "Retry-After: Thu, 01 Jan 1970 00:02:00 GMT"), "(status 503)", 20.0),
+    "no hint": (whole("503 Busy", "Retry-After: soon"), "(status 503)", None),
+    "upgrade": (b"HTTP/1.1 101 Switching\r\n\r\n", "(status 101)", None),
+    "redirect": (whole("302 Found", "Location: http://up.test/"), "(status 302)", None),
+    "1xx first": (b"HTTP/1.1 100 Continue\r\n\r\n" + whole("404 Nowhere"), "(status 404)", None),
+    "closed": (b"", "opened no tunnel to up.test:443", None),
+    "half a head": (HEAD, "opened no tunnel to up.test:443", None),
+    "no HTTP": (b"220 ftp ready\r\n\r\n", "opened no tunnel to up.test:443", None),
+    "long line": (HEAD + b"x: " + b"y" * 9000 + b"\r\n\r\n", "opened no tunnel to up.test:443", None),
+    "silent": (None, "opened no connection within 50 ms", None),
+}
 
 
-@pytest.mark.parametrize("failing", FAILING, ids=str)
+@pytest.mark.parametrize("failing", FAILING)
 @pytest.mark.parametrize("scheme", ["https", "wss"])
-async def test_a_tunnel_that_does_not_open(net: Net, scheme: str, failing: Failing) -> None:
-    net.proxy.answers = [failing.answer] * 9
+async def test_a_tunnel_that_does_not_open(net: Net, scheme: str, failing: str) -> None:
+    answer, words, after = FAILING[failing]
+    net.proxy.answers = [answer] * 9
     environment = {"HTTPS_PROXY": f"http://me:p%40ss@127.0.0.1:{net.proxy.port}"}
     proxies, timers = OutboundProxies.from_environment(environment), TunnelTimers(connect=0.05)
     async with client_session(proxies, clock=lambda: 100.0, timers=timers) as session:
         with pytest.raises(UpstreamError) as caught:
             await said(session, f"{scheme}://up.test/x")
     error = caught.value
-    assert failing.words in error.message and error.message.startswith(
-        f"The outgoing proxy 127.0.0.1:{net.proxy.port} "
-    )
-    assert (error.kind, error.status, error.retry_after) == ("outbound", 502, failing.after)
+    assert words in error.message and error.message.startswith(f"The outgoing proxy 127.0.0.1:{net.proxy.port} ")
+    assert (error.kind, error.status, error.retry_after) == ("outbound", 502, after)
     assert_final_and_silent(error)
     assert len(net.asked) == 1 and net.names.looked_up == [] and net.front.connections == 0
 
@@ -298,16 +282,14 @@ async def test_a_407_of_a_destination_behind_tls_is_its_own_answer(net: Net) -> 
     async def answer(_request: web.Request) -> web.Response:
         return web.Response(status=407)
 
-    app = web.Application()
-    app.router.add_post("/", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    async with TlsFront(runner.addresses[0], net.authority.server("odd.test")) as front, net.through() as session:
+    async with (
+        listening(answer) as place,
+        TlsFront(place, net.authority.server("odd.test")) as front,
+        net.through() as session,
+    ):
         net.proxy.routes["odd.test:443"] = front.place
         async with session.post("https://odd.test/") as response:
             assert response.status == 407
-    await runner.cleanup()
 
 
 # -- the calls of sign-in and usage

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -39,20 +38,13 @@ def tokenizer(tuned: Callable[..., Tokenizer]) -> Tokenizer:
 @pytest.mark.parametrize(
     ("text", "count"),
     [
-        ("", 0),
-        ("a" * 4096, 512),
+        *(("", 0), ("a" * 4096, 512), ("gpt-5.5", 6), ("gpt-5.6-sol", 7), ("gpt-5.6-luna", 8), ("<|endoftext|>", 7)),
         ("汉字测试上下文压缩" * 384, 2688),
-        (base64.b64encode(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ").decode()[:32] * 112, 2240),
+        ("QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo" * 112, 2240),
         ("function f(a){return a===0?1:a*f(a-1)};" * 96, 1632),
-        ("gpt-5.5", 6),
-        ("gpt-5.6-sol", 7),
-        ("gpt-5.6-luna", 8),
-        ("<|endoftext|>", 7),
     ],
 )
 async def test_texts_have_the_known_number_of_tokens(tokenizer: Tokenizer, text: str, count: int) -> None:
-    if text.startswith("QUJD"):
-        text = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo" * 112
     assert await tokenizer.run(lambda length: length(text)) == count
     assert await tokenizer.run(lambda length: length(text)) == count
 

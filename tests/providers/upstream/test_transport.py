@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -59,27 +59,30 @@ async def test_of_an_error_body_the_beginning_is_read(limit: int) -> None:
     assert (type(body), body) == (bytes, (b"ab" * 100)[:limit])
 
 
+def found_by(search: Callable[[ast.AST], Iterator[str]]) -> dict[Path, list[str]]:
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py") if "sandbox" not in path.parts}
+    return {path: found for path, tree in trees.items() if (found := list(search(tree)))}
+
+
+def is_bytes(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and isinstance(value.value, bytes)
+
+
 def growing_bytes(tree: ast.AST) -> Iterator[str]:
     """Names that begin as `b""` and grow by `+=`, which copies all of it each time."""
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            begun = {
-                target.id
-                for node in ast.walk(function)
-                if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
-                if isinstance(node.value.value, bytes)
-                for target in node.targets
-                if isinstance(target, ast.Name)
-            }
-            for node in ast.walk(function):
+            nodes = list(ast.walk(function))
+            assigned = [node for node in nodes if isinstance(node, ast.Assign) and is_bytes(node.value)]
+            begun = {ast.unparse(name) for node in assigned for name in node.targets}
+            for node in nodes:
                 if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id in begun:
                     yield f"{function.name}: {node.target.id}"
 
 
 def test_no_body_is_copied_for_every_piece_of_it() -> None:
     assert list(growing_bytes(ast.parse('def f():\n    body = b""\n    body += x'))) == ["f: body"]
-    trees = {path: ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py") if "sandbox" not in path.parts}
-    assert {path: found for path, tree in trees.items() if (found := list(growing_bytes(tree)))} == {}
+    assert found_by(growing_bytes) == {}
 
 
 #: What an error is called where it is caught or handed on, and members that nothing else has.
@@ -98,8 +101,7 @@ def changed_errors(tree: ast.AST) -> Iterator[str]:
 def test_no_error_is_changed_once_it_was_made() -> None:
     """Its text would stay what it was."""
     assert list(changed_errors(ast.parse("error.message += x"))) == ["error.message"]
-    trees = {path: ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py") if "sandbox" not in path.parts}
-    assert {path: found for path, tree in trees.items() if (found := list(changed_errors(tree)))} == {}
+    assert found_by(changed_errors) == {}
 
 
 @pytest.mark.parametrize(

@@ -213,16 +213,9 @@ async def log_in_device(root: Path, issuer: Issuer, said: list[str]) -> list[flo
     async def sleep(seconds: float) -> None:
         sleeps.append(seconds)
 
+    clocks: dict[str, Any] = {"clock": lambda: NOW_S, "monotonic": lambda: sum(sleeps), "sleep": sleep}
     try:
-        await signin.login_device(
-            root,
-            issuer.url,
-            say=said.append,
-            session=issuer.session,
-            clock=lambda: NOW_S,
-            monotonic=lambda: sum(sleeps),
-            sleep=sleep,
-        )
+        await signin.login_device(root, issuer.url, say=said.append, session=issuer.session, **clocks)
     except SignInError as error:
         said.append(error.message)
     return sleeps
@@ -262,13 +255,15 @@ async def test_device_code_not_entered_for_15_minutes(tmp_path: Path, issuer: Is
 @pytest.mark.parametrize(
     ("first", "polled", "message"),
     [
-        ((404, ""), None, "not enabled"),
-        ((500, "oops"), None, "gave no device code: 500 oops"),
-        ((200, {"user_code": "A"}), None, "unusable device code"),
-        ((200, {**DEVICE, "user_code": "\x1b[2J"}), None, "unusable device code"),
-        ((200, "<html>"), None, "unusable device code"),
-        ((200, DEVICE), (410, "gone"), "failed: 410 gone"),
-        ((200, DEVICE), (500, "oops"), "failed: 500 oops"),
+        *(((404, ""), None, "not enabled"), ((500, "oops"), None, "gave no device code: 500 oops")),
+        *(
+            ((200, bad), None, "unusable device code")
+            for bad in ({"user_code": "A"}, {**DEVICE, "user_code": "\x1b[2J"}, "<html>")
+        ),
+        *(
+            ((200, DEVICE), (status, text), f"failed: {status} {text}")
+            for status, text in ((410, "gone"), (500, "oops"))
+        ),
         ((200, DEVICE), (200, {"authorization_code": "x"}), "has no code"),
     ],
 )

@@ -10,15 +10,8 @@ import pytest
 from processes import Child
 
 from proxy.errors import ProxyError
-from proxy.providers.p2_kimi.account.device import (
-    client_of,
-    device_headers,
-    device_id,
-    device_model,
-    device_path,
-    header_text,
-    this_model,
-)
+from proxy.providers.p2_kimi.account import device
+from proxy.providers.p2_kimi.account.device import device_headers, device_id, device_path
 
 #: Prints the id.
 CHILD = """
@@ -74,7 +67,7 @@ async def test_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "X-Msh-Platform": "kimi_cli",
         "X-Msh-Version": "1.37.0",
         "X-Msh-Device-Name": "unknown",
-        "X-Msh-Device-Model": this_model(),
+        "X-Msh-Device-Model": device.this_model(),
         "X-Msh-Os-Version": "#1 SMP",
         "X-Msh-Device-Id": device_path(tmp_path).read_text(),
     }
@@ -87,12 +80,11 @@ async def test_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("KimiCLI/1.52.0", ("kimi_cli", "1.52.0")),
         ("kimi-code-cli/2.1.0 (linux)", ("kimi_code_cli", "2.1.0")),
-        ("claude-cli/2.0", ("kimi_cli", "1.37.0")),
-        ("", ("kimi_cli", "1.37.0")),
+        *((other, ("kimi_cli", "1.37.0")) for other in ("claude-cli/2.0", "")),
     ],
 )
 def test_version_goes_with_the_user_agent(user_agent: str, client: tuple[str, str]) -> None:
-    assert client_of(user_agent) == client
+    assert device.client_of(user_agent) == client
 
 
 @pytest.mark.parametrize(
@@ -106,10 +98,10 @@ def test_version_goes_with_the_user_agent(user_agent: str, client: tuple[str, st
     ],
 )
 def test_device_model(system: str, release: str, version: str, machine: str, model: str) -> None:
-    assert device_model(system, release, version, machine, mac="15.1.1") == model
-    assert platform.system() in this_model()
+    assert device.device_model(system, release, version, machine, mac="15.1.1") == model
+    assert platform.system() in device.this_model()
 
 
 @pytest.mark.parametrize(("text", "shown"), [("a\r\nb", "ab"), ("  ~ ", "~"), ("", "unknown"), ("é", "unknown")])
 def test_header_text(text: str, shown: str) -> None:
-    assert header_text(text) == shown
+    assert device.header_text(text) == shown

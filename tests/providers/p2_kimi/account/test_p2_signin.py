@@ -57,17 +57,10 @@ async def test_sign_in(world: World, p2: Any) -> None:
     assert p2.tokens.accepts(credential.access.reveal())
 
 
-async def test_pending_with_status_200(world: World, p2: Any) -> None:
-    p2.options.pending_status = 200
-    await sign_in(world)
-    assert world.clock.sleeps == [5.5]
-
-
 async def test_v20(world: World, p2: Any) -> None:
+    waiting = ((400, "authorization_pending"), (400, "slow_down"), (200, "authorization_pending"))
     answers = [
-        (400, {"error": "authorization_pending"}),
-        (400, {"error": "slow_down"}),
-        (200, {"error": "authorization_pending"}),
+        *((status, {"error": word}) for status, word in waiting),
         (200, {"access_token": JWT, "refresh_token": "r"}),
     ]
 
