@@ -12,22 +12,17 @@ from typing import Any
 from checks import IllegalStream, located, parsed, refuse
 
 #: item type -> events of an item in their order; a `*` may come any number of times
-ITEM_EVENTS: dict[str, tuple[str, ...]] = {
-    "message": (
-        "content_part.added",
-        "output_text.delta*",
-        "output_text.annotation.added*",
-        "output_text.done",
+ITEM_EVENTS = {
+    "message": [
+        *("content_part.added", "output_text.delta*", "output_text.annotation.added*", "output_text.done"),
         "content_part.done",
-    ),
-    "reasoning": (
-        "reasoning_summary_part.added",
-        "reasoning_summary_text.delta*",
-        "reasoning_summary_text.done",
+    ],
+    "reasoning": [
+        *("reasoning_summary_part.added", "reasoning_summary_text.delta*", "reasoning_summary_text.done"),
         "reasoning_summary_part.done",
-    ),
-    "function_call": ("function_call_arguments.delta*", "function_call_arguments.done"),
-    "web_search_call": ("web_search_call.in_progress", "web_search_call.searching", "web_search_call.completed"),
+    ],
+    "function_call": ["function_call_arguments.delta*", "function_call_arguments.done"],
+    "web_search_call": ["web_search_call.in_progress", "web_search_call.searching", "web_search_call.completed"],
 }
 #: What is the same when an item is added and when it is done.
 _IDENTITY = ("id", "type", "call_id", "name", "namespace", "role")
@@ -268,16 +263,9 @@ class _Chat:
         self._calls[index]["function"]["arguments"] += function["arguments"]
 
     def completion(self) -> dict[str, Any]:
-        message: dict[str, Any] = {
-            "role": "assistant",
-            "content": "".join(self._texts["content"]) or None,
-            "refusal": None,
-        }
-        extras = {
-            "reasoning_content": "".join(self._texts["reasoning_content"]),
-            "tool_calls": self._calls,
-            "annotations": self._annotations,
-        }
+        content, thoughts = ("".join(self._texts[name]) for name in ("content", "reasoning_content"))
+        extras = {"reasoning_content": thoughts, "tool_calls": self._calls, "annotations": self._annotations}
+        message: dict[str, Any] = {"role": "assistant", "content": content or None, "refusal": None}
         message |= {name: value for name, value in extras.items() if value}
         choice = {"index": 0, "message": message, "finish_reason": self.finish, "logprobs": None}
         folded = {**(self._head or {}), "object": "chat.completion", "choices": [choice]}

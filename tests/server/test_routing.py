@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from harness import Fake, Live, ask, tool, use, with_live
+from oauth_accounts import Clock
 from wires import WIRES, Wire
 
 from proxy.core.identity import Owner
@@ -16,13 +17,6 @@ from proxy.server.sessions import Sessions
 
 MARKER = "You are a security monitor for autonomous AI coding agents."
 REVIEW = [{"type": "text", "text": MARKER}]
-
-
-class Clock:
-    now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -163,14 +157,11 @@ async def test_the_table_of_sessions_is_bounded(clock: Clock) -> None:
     ("headers", "session", "owner"),
     [
         ([], None, None),
-        ([("x-claude-code-session-id", "a")], "a", Owner("a")),
         ([("X-Agent-Session-Id", "a"), ("x-agent-id", "b")], "a", Owner("a", "b")),
         ([("x-claude-code-session-id", "a"), ("x-claude-code-agent-id", "malformed agent")], "a", None),
-        ([("x-claude-code-session-id", "a"), ("x-claude-code-parent-agent-id", "p")], "a", None),
         ([("x-claude-code-session-id", "s"), ("x-claude-code-session-id", "t")], "s", None),
         ([("x-claude-code-session-id", "s" * 513)], "s" * 513, None),
         ([("x-claude-code-session-id", "s\xe9")], "s\xe9", None),
-        ([("x-claude-code-agent-id", "b")], None, None),
     ],
 )
 async def test_who_asks_is_told_by_headers(
