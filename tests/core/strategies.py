@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from checks import BLOCK_DELTAS
 from hypothesis import strategies as st
 
 texts = st.text(max_size=12)
@@ -63,17 +64,7 @@ leaf_blocks = members(
     tool_name=names,
 )
 blocks = leaf_blocks | members(
-    type=st.sampled_from(
-        [
-            "text",
-            "tool_use",
-            "tool_result",
-            "thinking",
-            "redacted_thinking",
-            "server_tool_use",
-            "web_search_tool_result",
-        ]
-    ),
+    type=st.sampled_from(["tool_result", *BLOCK_DELTAS]),
     text=texts,
     id=ids,
     tool_use_id=ids,
@@ -89,24 +80,11 @@ messages = st.lists(
     st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant", "system", "tool"]), "content": contents}),
     max_size=5,
 )
-KEYWORDS = (
-    "type",
-    "properties",
-    "required",
-    "items",
-    "anyOf",
-    "oneOf",
-    "allOf",
-    "enum",
-    "const",
-    "$ref",
-    "$defs",
-    "pattern",
-    "patternProperties",
-    "additionalProperties",
-    "not",
-    "default",
-)
+_KEYWORDS = """
+    type properties required items anyOf oneOf allOf enum const $ref $defs pattern patternProperties
+    additionalProperties not default
+"""
+KEYWORDS = tuple(_KEYWORDS.split())
 schemas = st.recursive(
     members(
         type=st.sampled_from(["object", "string", "array", "null"]) | st.lists(texts, max_size=2),
@@ -193,27 +171,13 @@ items = members(
         query=texts, queries=st.lists(texts, max_size=2), sources=st.lists(members(url=texts, title=texts), max_size=2)
     ),
 )
-EVENT_TYPES = (
-    "response.created",
-    "keepalive",
-    "codex.rate_limits",
-    "response.output_item.added",
-    "response.output_item.added",
-    "response.output_item.done",
-    "response.output_item.done",
-    "response.output_text.delta",
-    "response.output_text.done",
-    "response.output_text.annotation.added",
-    "response.refusal.delta",
-    "response.reasoning_summary_part.added",
-    "response.reasoning_summary_text.delta",
-    "response.function_call_arguments.delta",
-    "response.function_call_arguments.delta",
-    "response.function_call_arguments.done",
-    "response.content_part.added",
-    "response.failed",
-    "error",
-)
+#: Twice those that begin and end items, and the pieces of arguments.
+_EVENT_NAMES = """
+    created output_item.added output_item.added output_item.done output_item.done output_text.delta output_text.done
+    output_text.annotation.added refusal.delta reasoning_summary_part.added reasoning_summary_text.delta
+    function_call_arguments.delta function_call_arguments.delta function_call_arguments.done content_part.added failed
+"""
+EVENT_TYPES = ("keepalive", "codex.rate_limits", "error", *(f"response.{name}" for name in _EVENT_NAMES.split()))
 ENDS = ("response.completed", "response.done", "response.incomplete")
 events = st.fixed_dictionaries(
     {"type": st.sampled_from(EVENT_TYPES)},

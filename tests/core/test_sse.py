@@ -9,28 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.strategies import cut_places, pieces
-from proxy.core.sse import FrameTooLarge, SSEDecoder, dump_json, encode_events, encode_json, load_json
+from core.strategies import cut_places, json_objects, pieces
+from proxy.core.blocks import CITATIONS_DELTA, DELTAS
+from proxy.core.messages import block_delta
+from proxy.core.sse import FrameTooLarge, SSEDecoder, dump_json, encode_data, encode_events, encode_json, load_json
 
 Frames = list[tuple[bytes, bytes]]
 
-lines = st.sampled_from(
-    [
-        "data: a",
-        "data:b",
-        "data:  c",
-        "data",
-        "event: e",
-        "event:",
-        ": comment",
-        "id: 1",
-        "retry: 5",
-        "",
-        "",
-        "dat",
-        "x: y",
-    ]
-)
+LINES = ["data: a", "data:b", "data:  c", "data", "event: e", "event:", ": comment", "id: 1", "retry: 5", "dat", "x: y"]
+lines = st.sampled_from([*LINES, "", ""])
 line_ends = st.sampled_from(["\n", "\r\n", "\r"])
 bodies = st.lists(st.tuples(lines, line_ends), max_size=20).map(
     lambda parts: "".join(line + end for line, end in parts).encode()
@@ -79,28 +66,27 @@ def test_arbitrary_bytes_do_no_harm(body: bytes, cuts: list[int]) -> None:
     assert decoded(pieces(body, cuts)) == decoded([body])
 
 
-def test_line_ends_may_be_split_and_mixed() -> None:
-    first, second, third = (
-        b'data: {"type":"keepalive"}\r',
-        b'\n\r\ndata: {"ty',
-        b'pe":"response.completed","response":{"id":"r"}}\n\n: x',
-    )
+@pytest.mark.parametrize(
+    ("chunks", "expected"),
+    [
+        ([b"data: x\r", b"\n", b"\n"], [b"x"]),
+        ([b"\xef", b"\xbb", b"\xbfdata: x\n\n"], [b"x"]),
+        ([b"\xef", b"\xbb", b"x\ndata: y\n\n"], [b"y"]),
+        ([b'data: {"a":1}\r', b'\n\r\ndata: {"ty', b'pe":"b"}\n\n: x'], [b'{"a":1}', b'{"type":"b"}']),
+        ([b"data: x\n\n" * 1000], [b"x"] * 1000),
+    ],
+)
+def test_frames_may_be_split_anywhere(chunks: list[bytes], expected: list[bytes]) -> None:
+    assert decoded(chunks) == [(b"", data) for data in expected]
+
+
+def test_a_frame_comes_with_the_chunk_that_completes_it() -> None:
     decoder = SSEDecoder()
-    assert decoder.feed(first) == []
-    assert decoder.feed(second) == [(b"", b'{"type":"keepalive"}')]
-    assert decoder.feed(third) == [(b"", b'{"type":"response.completed","response":{"id":"r"}}')]
-
-
-def test_a_blank_line_after_a_split_crlf_is_seen() -> None:
-    assert decoded([b"data: x\r", b"\n", b"\n"]) == [(b"", b"x")]
-
-
-def test_a_byte_order_mark_may_be_split() -> None:
-    assert decoded([b"\xef", b"\xbb", b"\xbfdata: x\n\n"]) == [(b"", b"x")]
-
-
-def test_what_only_looks_like_a_byte_order_mark_is_kept() -> None:
-    assert decoded([b"\xef", b"\xbb", b"x\ndata: y\n\n"]) == [(b"", b"y")]
+    assert [decoder.feed(chunk) for chunk in (b"data: x\r", b"\n\r\nda", b"ta: y\n\n: x")] == [
+        [],
+        [(b"", b"x")],
+        [(b"", b"y")],
+    ]
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
@@ -117,43 +103,79 @@ def test_a_frame_may_not_pass_the_limit(size: int) -> None:
                     decoder.feed(chunk)
 
 
-def test_many_frames_may_pass_it_together() -> None:
-    assert len(decoded([b"data: x\n\n" * 1000])) == 1000
+# -- bytes out of events: by hand or not, they are those of plain JSON
+
+CHUNK = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": 'm"ö'}
+EVENT = {"sequence_number": 3, "item_id": "x_1", "output_index": 2}
 
 
-EVENTS: list[dict[str, Any]] = [
-    {"type": "ping"},
-    {"type": "content_block_delta", "index": 3, "delta": {"type": "text_delta", "text": 'a"\\\n\r\u2028é😀\x00\x7f'}},
-    {"type": "content_block_delta", "index": 3, "delta": {"type": "thinking_delta", "thinking": "x"}},
-    {"type": "content_block_delta", "index": 3, "delta": {"type": "input_json_delta", "partial_json": '{"a":'}},
-    {"type": "content_block_delta", "index": 3, "delta": {"type": "signature_delta", "signature": "s"}},
-    {"type": "content_block_delta", "index": 3, "delta": {"type": "citations_delta", "citation": {"a": [1]}}},
-    {"type": "message_stop"},
-]
+def chunk(delta: dict[str, Any], finish: str | None = None, **members: Any) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
+    return {**CHUNK, "choices": [choice], **members}
 
 
-def test_events_come_back_as_they_were() -> None:
-    frames = decoded([encode_events(EVENTS)])
-    assert [json.loads(data) for _, data in frames] == EVENTS
-    assert [name.decode() for name, _ in frames] == [event["type"] for event in EVENTS]
+def texts_of(text: str) -> tuple[list[Any], list[Any]]:
+    """All events and all chunks that are one piece of text."""
+    part = {"content_index": 0, "delta": text, "logprobs": []}
+    events = [
+        *(block_delta(3, delta.of(text)) for delta in DELTAS.values() if delta.is_text),
+        {"type": "response.output_text.delta", **EVENT, **part},
+        {"type": "response.reasoning_summary_text.delta", **EVENT, "summary_index": 0, "delta": text},
+        {"type": "response.function_call_arguments.delta", **EVENT, "delta": text},
+    ]
+    return events, [chunk({"content": text}), chunk({"reasoning_content": text}, usage=None)]
 
 
-@given(st.text())
+def check_plain(events: list[Any], chunks: list[Any]) -> None:
+    assert decoded([encode_events(events)]) == [(one["type"].encode(), dump_json(one).encode()) for one in events]
+    assert encode_data(chunks) == b"".join(b"data: %s\n\n" % dump_json(one).encode() for one in chunks)
+
+
+@given(st.text() | st.just('a"\\\n\r\u2028é😀\x00\x7f'))
 def test_every_text_comes_back(text: str) -> None:
-    event = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
-    [(_, data)] = decoded([encode_events([event])])
-    assert data == dump_json(event).encode()
-    assert json.loads(data) == event
+    check_plain(*texts_of(text))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"error": {"message": "m", "type": "t"}},
+        {"choices": []},
+        {**CHUNK, "choices": [], "usage": {"total_tokens": 1}},
+        chunk({}, "stop"),
+        chunk({"content": "a"}, "stop"),
+        chunk({"content": None}),
+        chunk({"role": "assistant", "content": ""}, usage=None),
+        chunk({"tool_calls": [{"index": 0, "function": {"arguments": '{"a'}}]}),
+        chunk({"annotations": []}),
+    ],
+)
+def test_a_chunk_of_any_shape_comes_back(value: dict[str, Any]) -> None:
+    check_plain([], [value])
+
+
+@pytest.mark.parametrize(
+    "event", [{"type": "ping"}, block_delta(3, CITATIONS_DELTA.of({"a": [1]})), {"type": "message_stop"}]
+)
+def test_an_event_of_any_shape_comes_back(event: dict[str, Any]) -> None:
+    check_plain([event], [])
+
+
+@given(st.lists(json_objects, max_size=3).map(lambda values: [{"x": value} for value in values]))
+def test_values_come_back_in_their_order(values: list[dict[str, Any]]) -> None:
+    frames = decoded([encode_data(values)])
+    assert [(name, json.loads(data)) for name, data in frames] == [(b"", value) for value in values]
 
 
 def test_half_a_surrogate_pair_is_escaped_and_the_halves_join_again() -> None:
-    halves = ["\ud83d", "\ude00"]
-    events = [
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": half}} for half in halves
-    ]
-    frames = decoded([encode_events([{"type": "ping"}, *events])])
-    assert "".join(json.loads(data)["delta"]["text"] for _, data in frames[1:]) == "\ud83d\ude00"
-    assert json.loads(encode_json({"text": "é" + "".join(halves)})) == {"text": "é😀"}
+    """Also in what stands beside it in one write."""
+    halves = ["é", "\ud83d", "\ude00"]
+    events = [event for half in halves for event in texts_of(half)[0]]
+    chunks = [chunk for half in halves for chunk in texts_of(half)[1]]
+    assert [json.loads(data) for _, data in decoded([encode_events(events)])] == events
+    assert [json.loads(data) for _, data in decoded([encode_data(chunks)])] == chunks
+    assert json.loads(encode_json({"text": "".join(halves)})) == {"text": "é😀"}
 
 
 @given(st.text(alphabet=st.characters(codec=None)))

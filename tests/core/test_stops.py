@@ -9,6 +9,8 @@ from checks import check_message_stream
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.hub_events import CALL, TEXT, THINKING, begun, ended, said, text, thought, typed
+from core.hub_events import answer as whole
 from core.strategies import cut_places, pieces
 from proxy.core.messages import Event, MessageStream
 from proxy.core.stops import MAX_LENGTH, MAX_STOPS, StopSequences, stops_of
@@ -21,9 +23,9 @@ stop_lists = st.lists(st.text(alphabet="ab<", min_size=1, max_size=4), min_size=
 def answer(blocks: list[list[str]]) -> list[Event]:
     stream = MessageStream("m", "m")
     for number, texts in enumerate(blocks):
-        stream.open(number, {"type": "text", "text": ""})
-        for text in texts:
-            stream.delta(number, {"type": "text_delta", "text": text})
+        stream.open(number, TEXT)
+        for piece in texts:
+            stream.delta(number, text(piece))
         stream.close(number)
     stream.finish("end_turn", usage_of(1, 1))
     return stream.take()
@@ -67,8 +69,8 @@ def test_the_cut_does_not_depend_on_the_pieces(text: str, stops: tuple[str, ...]
 def test_a_sequence_does_not_reach_over_blocks(blocks: list[str], stops: tuple[str, ...]) -> None:
     texts, found = cut(answer([list(text) for text in blocks]), stops)
     expected = []
-    for text in blocks:
-        kept, stopped = by_the_book(text, stops)
+    for block in blocks:
+        kept, stopped = by_the_book(block, stops)
         expected.append(kept)
         if stopped:
             break
@@ -78,28 +80,19 @@ def test_a_sequence_does_not_reach_over_blocks(blocks: list[str], stops: tuple[s
 
 def test_what_cannot_be_a_beginning_is_passed_on_at_once() -> None:
     cutter = StopSequences(("</block>",), input_tokens=1)
-    events = answer([["<block>no</bl"]])
-    out = cutter.feed(events[:3])
-    assert out[-1]["delta"]["text"] == "<block>no"
+    assert cutter.feed(answer([["<block>no</bl"]])[:3])[-1]["delta"]["text"] == "<block>no"
 
 
 def test_nothing_follows_the_cut() -> None:
     cutter = StopSequences(("b",), input_tokens=1)
     cutter.feed(answer([["abc"]]))
-    assert cutter.done
-    assert cutter.feed([{"type": "ping"}]) == []
+    assert cutter.done and cutter.feed([{"type": "ping"}]) == []
 
 
 def test_calls_and_thinking_are_not_searched() -> None:
-    stream = MessageStream("m", "m")
-    stream.open("t", {"type": "thinking", "thinking": "", "signature": ""})
-    stream.delta("t", {"type": "thinking_delta", "thinking": "stop"})
-    stream.close("t")
-    stream.open("c", {"type": "tool_use", "id": "c", "name": "Bash", "input": {}})
-    stream.delta("c", {"type": "input_json_delta", "partial_json": '{"a":"stop"}'})
-    stream.close("c")
-    stream.finish("tool_use", usage_of(1, 1))
-    events = stream.take()
+    blocks = [begun(THINKING), said(thought("stop")), ended()]
+    blocks += [begun(CALL, 1), said(typed('{"a":"stop"}'), 1), ended(1)]
+    events = whole(*blocks, reason="tool_use")
     assert StopSequences(("stop",), input_tokens=1).feed(events) == events
 
 

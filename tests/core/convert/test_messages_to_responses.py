@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from core.strategies import json_values, requests, schemas
+from core.strategies import schemas
 from proxy.config import Config
 from proxy.core.compaction import is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
@@ -23,7 +23,6 @@ from proxy.core.stops import stops_of
 from proxy.core.tokens.counting import rough_length
 from proxy.core.tokens.responses_count import count_responses
 from proxy.core.tools.read_tool import ReadOffsets
-from proxy.errors import RequestError
 from proxy.providers.contract import Call
 from proxy.providers.p1_codex.request import prepare, resolve
 
@@ -71,23 +70,6 @@ def check_pairs(items: list[dict[str, Any]]) -> None:
             kind = "output_text" if item["role"] == "assistant" else "input_"
             assert all(part["type"].startswith(kind) for part in item["content"])
     assert not waiting
-
-
-@settings(max_examples=300)
-@given(requests)
-def test_any_request_is_translated_or_refused(request: dict[str, Any]) -> None:
-    try:
-        everything(request)
-    except (InvalidRequest, RequestError):
-        pass
-
-
-@given(st.dictionaries(st.sampled_from(["model", "messages", "system", "tools", "tool_choice", "thread"]), json_values))
-def test_any_object_is_translated_or_refused(request: dict[str, Any]) -> None:
-    try:
-        everything(request)
-    except (InvalidRequest, RequestError):
-        pass
 
 
 @given(schemas, schemas)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from openai_sdk import read_chunks, read_response, read_response_events
 from openai_streams import check_chat_chunks, check_response_events
 
+from core.hub_events import CALL, SEARCH, TEXT, begun, cited, ended, said, signed, text, thought, typed
 from core.reply_cases import ID, answer, answers, batches, chat_reply, responses_reply, responses_result
 from core.strategies import cut_places, members, mostly, texts
 from proxy.core.convert.openai_replies import AnswerReader
@@ -102,7 +103,7 @@ CITED = {"annotations": [{"index": 0, "type": "url_citation", "url_citation": _P
 
 
 @pytest.mark.parametrize(
-    ("block", "said", "prefix", "item"),
+    ("block", "chunks", "prefix", "item"),
     [
         (("text", "a", CITATION, "b"), [{"content": "a"}, CITED, {"content": "b"}], "msg", message_item("ab")),
         (("text", CITATION), [CITED], "msg", message_item("")),
@@ -132,8 +133,8 @@ CITED = {"annotations": [{"index": 0, "type": "url_citation", "url_citation": _P
         (("search", None), [], "ws", search_item("")),
     ],
 )
-def test_what_a_block_becomes(block: tuple[Any, ...], said: list[Any], prefix: str, item: dict[str, Any]) -> None:
-    assert deltas(answer(block)) == said
+def test_what_a_block_becomes(block: tuple[Any, ...], chunks: list[Any], prefix: str, item: dict[str, Any]) -> None:
+    assert deltas(answer(block)) == chunks
     [_, found] = response_of(answer(("text", "first"), block), WITH_NAMESPACE)["output"]
     assert found == {"id": f"{prefix}_{ID}_1", "status": "completed", **item}
 
@@ -146,8 +147,8 @@ def test_what_stays_empty_or_hidden_is_not_shown(block: tuple[Any, ...]) -> None
 
 
 def test_calls_are_counted_and_blocks_are_not() -> None:
-    said = deltas(answer(("text", "a"), ("call", "c1", "f", "{}"), ("thinking", "b"), ("call", "c2", "g", "{}")))
-    assert [delta["tool_calls"][0]["index"] for delta in said if "tool_calls" in delta] == [0, 0, 1, 1]
+    found = deltas(answer(("text", "a"), ("call", "c1", "f", "{}"), ("thinking", "b"), ("call", "c2", "g", "{}")))
+    assert [delta["tool_calls"][0]["index"] for delta in found if "tool_calls" in delta] == [0, 0, 1, 1]
 
 
 def test_arguments_of_blanks_alone_are_an_object_too() -> None:
@@ -375,22 +376,8 @@ def test_any_answer_in_any_batches(events: list[Event], cuts: list[int], silent:
 # -- what is refused
 
 
-def begun(block: Any, index: Any = 0) -> Event:
-    return {"type": "content_block_start", "index": index, "content_block": block}
-
-
-def delta(index: Any = 0, **members: Any) -> Event:
-    return {"type": "content_block_delta", "index": index, "delta": members}
-
-
-def ended(index: Any = 0) -> Event:
-    return {"type": "content_block_stop", "index": index}
-
-
-TEXT = {"type": "text", "text": ""}
-CALL = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
-SEARCH = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
-A = delta(type="text_delta", text="a")
+A = said(text("a"))
+CUT: Event = {**END, "delta": {"stop_reason": "max_tokens"}}
 
 
 @pytest.mark.parametrize(
@@ -413,27 +400,27 @@ A = delta(type="text_delta", text="a")
         ([START, begun({**CALL, "id": ""})], "without an id or a name"),
         ([START, begun({**CALL, "name": None})], "without an id or a name"),
         ([START, A], "no open block"),
-        ([START, begun(TEXT), delta(1, type="text_delta", text="a")], "no open block"),
+        ([START, begun(TEXT), said(text("a"), 1)], "no open block"),
         ([START, begun(TEXT), ended(), A], "no open block"),
-        ([START, begun(TEXT), delta(type="thinking_delta", thinking="a")], "thinking_delta in a text block"),
-        ([START, begun(TEXT), delta(type="input_json_delta", partial_json="a")], "input_json_delta in a text block"),
-        ([START, begun(TEXT), delta(type="signature_delta", signature="a")], "signature_delta in a text block"),
-        ([START, begun(CALL), delta(type="citations_delta", citation={})], "citations_delta in a tool_use block"),
+        ([START, begun(TEXT), said(thought("a"))], "thinking_delta in a text block"),
+        ([START, begun(TEXT), said(typed("a"))], "input_json_delta in a text block"),
+        ([START, begun(TEXT), said(signed("a"))], "signature_delta in a text block"),
+        ([START, begun(CALL), said(cited({}))], "citations_delta in a tool_use block"),
         ([START, begun({"type": "redacted_thinking"}), A], "text_delta in a redacted_thinking block"),
         ([START, begun({"type": "x_search_tool_result"}), A], "text_delta in a x_search_tool_result block"),
         ([START, begun(TEXT), ended(1)], "not open"),
-        ([START, begun(CALL), delta(type="input_json_delta", partial_json="[1]"), ended()], "not a JSON object"),
-        ([START, begun(SEARCH), delta(type="input_json_delta", partial_json="{"), ended()], "not a JSON object"),
+        ([START, begun(CALL), said(typed("[1]")), ended()], "not a JSON object"),
+        ([START, begun(SEARCH), said(typed("{")), ended()], "not a JSON object"),
         ([START, begun(TEXT), END], "inside a block"),
         ([START, begun(CALL), END], "inside a block"),
-        ([START, begun(TEXT), {**END, "delta": {"stop_reason": "max_tokens"}}], "inside a block"),
-        ([START, begun(SEARCH), {**END, "delta": {"stop_reason": "max_tokens"}}], "inside a block"),
+        ([START, begun(TEXT), CUT], "inside a block"),
+        ([START, begun(SEARCH), CUT], "inside a block"),
         ([START, begun(CALL), {**END, "delta": {"stop_reason": None}}, STOP], "inside a block"),
         ([END], "before it began"),
         ([STOP], "before it began"),
         ([START, {"type": "message_delta"}], "out of order"),
-        ([START, begun(TEXT), delta()], "out of order"),
-        ([START, begun(TEXT), delta(type="text_delta", text=7)], "out of order"),
+        ([START, begun(TEXT), said({})], "out of order"),
+        ([START, begun(TEXT), said(text(7))], "out of order"),
     ],
 )
 def test_what_is_no_messages_stream_is_refused(events: list[Event], words: str) -> None:

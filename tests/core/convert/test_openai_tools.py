@@ -104,24 +104,14 @@ def test_a_bad_member_of_a_function_is_named(surface: str, name: str) -> None:
     assert refusal(surface, tools=twice) == (f"{path}.name", None)
 
 
-HOSTED = [
-    "file_search",
-    "code_interpreter",
-    "computer",
-    "computer_use_preview",
-    "image_generation",
-    "mcp",
-    "local_shell",
-    "shell",
-    "apply_patch",
-    "custom",
-    "tool_search",
-    "programmatic_tool_calling",
-]
+_HOSTED = """
+    file_search code_interpreter computer computer_use_preview image_generation mcp local_shell shell apply_patch custom
+    tool_search programmatic_tool_calling
+"""
 
 
 @pytest.mark.parametrize("rules", ["p2", "p3"])
-@pytest.mark.parametrize("kind", [*HOSTED, "", None, 5])
+@pytest.mark.parametrize("kind", [*_HOSTED.split(), "", None, 5])
 @pytest.mark.parametrize("surface", SURFACES)
 def test_other_kinds_of_tools_are_refused(surface: str, kind: Any, rules: str) -> None:
     tools = [function_tool(surface, "f"), {"type": kind, "name": "x"}]
