@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: The words of `output_config.effort` that every provider understands in some way.
-EFFORTS = ("low", "medium", "high", "xhigh", "max")
+from proxy.core.efforts import ASKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class IngressRules:
     tools           names of the only tools that can be bridged; None for any. Such tools need a stream and a session
     """
 
-    efforts: tuple[str, ...] = EFFORTS
+    efforts: tuple[str, ...] = ASKED
     search: bool = False
     image_urls: bool = True
     tools: frozenset[str] | None = None

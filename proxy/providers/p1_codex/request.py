@@ -9,8 +9,9 @@ from typing import Any
 
 from proxy.auth.store import Credential
 from proxy.config import Config
-from proxy.core.compaction import EFFORTS, capped_effort, is_compaction
+from proxy.core.compaction import capped_effort, is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
+from proxy.core.efforts import EFFORTS, asked_effort
 from proxy.core.identity import Owner
 from proxy.core.tools.calls import is_web_search, offered_tools
 from proxy.core.tools.read_tool import ReadOffsets
@@ -28,8 +29,6 @@ PRODUCT = "model-proxy"
 ACCOUNT_HEADER = "chatgpt-account-id"
 
 _TIERS = {"fast": "priority", "priority": "priority", "flex": "flex"}
-#: What clients ask for; one newer client has a level above max.
-_CLIENT_EFFORTS = {**{effort: effort for effort in EFFORTS if effort != "none"}, "ultra": "max"}
 
 
 def _bad(message: str) -> RequestError:
@@ -93,13 +92,7 @@ def _tier(request: Mapping[str, Any], config: Config, *, fast: bool) -> str | No
 
 def effort_of(request: Mapping[str, Any], config: Config) -> str | None:
     """The effort to ask for: the request's own, replaced by the forced one, capped for a compaction."""
-    wanted = request.get("output_config")
-    wanted = wanted.get("effort") if isinstance(wanted, Mapping) else None
-    effort: str | None = None
-    if isinstance(wanted, str):
-        if wanted not in _CLIENT_EFFORTS:
-            raise _bad(f"Invalid output_config.effort: {wanted}. Use one of {', '.join(EFFORTS[1:])}.")
-        effort = _CLIENT_EFFORTS[wanted]
+    effort = asked_effort(request)
     forced = config.section(CodexSettings).effort
     if forced is not None:
         if forced not in EFFORTS:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
+from proxy.core.efforts import asked_effort
 from proxy.core.routing import Catalog
-from proxy.errors import RequestError
 
 LABEL = "p2"
 
-#: asked for -> sent; None is "nobody asked". Other words are refused.
+#: asked for -> sent; None is "nobody asked".
 _CODING_EFFORTS: Mapping[str | None, str] = MappingProxyType(
     {None: "medium", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
 )
@@ -45,15 +45,9 @@ class KimiModel:
         wanted = requested if requested and requested > 0 else self.default_output
         return wanted if self.output_cap is None else min(wanted, self.output_cap)
 
-    def effort(self, output_config: object) -> str:
-        """The effort to send for a request's `output_config`; what is no text counts as absent. Raises RequestError."""
-        asked = output_config.get("effort") if isinstance(output_config, Mapping) else None
-        sent = self.efforts.get(asked if isinstance(asked, str) else None)
-        if sent is None:
-            known = ", ".join(word for word in self.efforts if word)
-            message = f"output_config.effort: {str(asked)[:40]!r} is not known to {LABEL}; use one of {known}"
-            raise RequestError(message, provider=LABEL, param="output_config.effort")
-        return sent
+    def effort(self, request: Mapping[str, Any]) -> str:
+        """The effort to send for a request."""
+        return self.efforts[asked_effort(request)]
 
 
 CODING = KimiModel("kimi-for-coding", "kimi", 262_144, 32_000, 32_000, _CODING_EFFORTS)

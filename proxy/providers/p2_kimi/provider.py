@@ -167,7 +167,7 @@ class KimiProvider:
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         row = model_for(model)
-        return Target(row.id, effort=row.effort(request.get("output_config")))
+        return Target(row.id, effort=row.effort(request))
 
     async def count_tokens(self, call: Call) -> int:
         return await heuristic_estimate(self._services, call)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from proxy.core.compaction import EFFORTS
 from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
 from proxy.core.convert.messages_to_messages import messages_to_messages
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
+from proxy.core.efforts import asked_effort
 from proxy.core.secret import Secret
 from proxy.core.tools.read_tool import ReadOffsets
-from proxy.errors import RequestError, SignInError
+from proxy.errors import SignInError
 from proxy.providers.contract import Call
 from proxy.providers.p4_opencode.catalog import LABEL, OpenCodeModel
 from proxy.version import __version__
@@ -34,18 +34,11 @@ _EFFORTS: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = (
 
 def effort_of(row: OpenCodeModel, request: Mapping[str, Any]) -> str | None:
     """The effort to send: one to one over Responses, by table over chat, None where the model has none."""
-    config = request.get("output_config")
-    asked = config.get("effort") if isinstance(config, Mapping) else None
-    if not isinstance(asked, str):
-        return None
-    asked = "max" if asked == "ultra" else asked
-    if asked not in EFFORTS[1:]:
-        message = f"output_config.effort: {asked[:40]!r} is not known; use one of {', '.join(EFFORTS[1:])}"
-        raise RequestError(message, provider=LABEL, param="output_config.effort")
+    asked = asked_effort(request)
     if row.wire != "chat":
         return asked
     table = next((table for parts, table in _EFFORTS if any(part in row.id for part in parts)), None)
-    return table[asked] if table is not None else None
+    return table[asked] if table is not None and asked is not None else None
 
 
 def dialect_of(row: OpenCodeModel) -> ChatDialect:
@@ -73,7 +66,7 @@ def chat_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
 def native_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
     """The body for a model that speaks Messages."""
     limit = _limit(call.request) or DEFAULT_MAX_TOKENS
-    body = messages_to_messages(call.request, model=row.id, max_tokens=limit)
+    body = messages_to_messages(call.request, model=row.id, max_tokens=limit, effort=call.target.effort)
     if row.id == "minimax-m3":  # thinks only when it is told to
         body.setdefault("thinking", {"type": "adaptive"})
     return body

@@ -13,7 +13,7 @@ from proxy.core.upstream_failures import failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody
-from proxy.providers.upstream.chat_wire import heuristic_estimate
+from proxy.providers.upstream.chat_wire import heuristic_estimate, note_format
 from proxy.providers.upstream.transport import UpstreamProfile
 
 
@@ -32,6 +32,7 @@ class MessagesWire:
         self._services = services
         self._profile = profile
         self.body = RequestBody(body)
+        note_format(call, services, profile)
 
     def reducer(self, stream: MessageStream) -> MessagesToMessages:
         return MessagesToMessages(stream, AnswerPolicy(self._call.request))

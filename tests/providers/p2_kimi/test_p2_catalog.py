@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from proxy.errors import RequestError
 from proxy.providers.p2_kimi.catalog import CATALOG, K3, model_for
 
 
@@ -35,20 +32,9 @@ def test_max_tokens(name: str, requested: int | None, sent: int) -> None:
     [
         *((None, "medium", "high"), ("low", "low", "low"), ("medium", "medium", "high")),
         *(("high", "high", "high"), ("xhigh", "high", "high"), ("max", "high", "max")),
+        *(("ultra", "high", "max"), ("purple", "medium", "high"), ("", "medium", "high")),
     ],
 )
 def test_efforts(asked: str | None, coding: str, k3: str) -> None:
-    config = {"effort": asked} if asked else {}
-    assert (model_for("k2.6").effort(config), K3.effort(config)) == (coding, k3)
-
-
-@pytest.mark.parametrize("config", [None, "high", 5, [], {}, {"effort": 5}, {"effort": None}, {"effort": ["x"]}])
-def test_what_is_no_text_is_absent(config: Any) -> None:
-    assert K3.effort(config) == "high"
-
-
-@pytest.mark.parametrize("word", ["extreme", "", "none", "ultra"])
-def test_other_words_are_refused_by_name(word: str) -> None:
-    with pytest.raises(RequestError, match=f"'{word}'") as caught:
-        K3.effort({"effort": word})
-    assert caught.value.status == 400
+    request = {"output_config": {"effort": asked}} if asked else {}
+    assert (model_for("k2.6").effort(request), K3.effort(request)) == (coding, k3)
