@@ -139,7 +139,7 @@ class Config:
         "PROXY_ALIAS_PROVIDER",
         "p1",
         provider,
-        "Who serves names like `sonnet` or `claude-opus-5`.",
+        "Who serves names like `sonnet` or `claude-opus-5`, in any version.",
         fixed=True,
     )
     auto_review_model: str | None = row(
