@@ -29,6 +29,7 @@ _EFFORTS: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = (
     ),
     (("deepseek-v4",), {"low": "low", "medium": "medium", "high": "high", "xhigh": "max", "max": "max"}),
     (("mimo",), {"low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}),
+    (("qwen3.8",), {"low": "low", "medium": "medium", "high": "xhigh", "xhigh": "xhigh", "max": "xhigh"}),
 )
 
 
@@ -74,6 +75,7 @@ def native_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
     """The body for a model that speaks Messages."""
     limit = _limit(call.request) or DEFAULT_MAX_TOKENS
     body = messages_to_messages(call.request, model=row.id, max_tokens=limit)
+    body.pop("metadata", None)  # names the client's user
     if row.id == "minimax-m3":  # thinks only when it is told to
         body.setdefault("thinking", {"type": "adaptive"})
     return body

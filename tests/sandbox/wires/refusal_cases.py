@@ -73,6 +73,7 @@ GO_HEADERS: list[Row] = [
     ("no user agent", {"user-agent": None}, "HTTP library"),
     ("not JSON", {"content-type": "text/plain"}, "content-type"),
     ("accepts JSON", {"accept": "application/json"}, "accept"),
+    ("accepts nothing", {"accept": ""}, "accept"),
 ]
 
 
@@ -234,7 +235,8 @@ P2_REFUSED: list[Row] = [
     ("anyOf", chat(**with_property({"anyOf": [{"type": "string"}, {}]})), "'properties.mode.anyOf.1'"),
     ("more properties", chat(**with_property(OPEN_PROPERTY)), "'properties.mode.additionalProperties'"),
     ("schema", chat(**with_property({"enum": 1})), "Invalid schema for function 'set': In context"),
-    ("system on k3", chat(p2.system("S"), p2.user("a"), **K3), "messages[0]: role 'system' is not supported"),
+    ("developer on k3", chat({**p2.system("S"), "role": "developer"}, p2.user("a"), **K3), "role 'developer' is not"),
+    ("keep", chat(thinking={"type": "enabled", "keep": 1}), "'thinking.keep'"),
     ("part without type", chat(p2.user([{"text": "a"}])), "invalid content part at messages[0].content[0]"),
     ("empty part", chat(p2.user([EMPTY_PART, p2.IMAGE])), "text content is empty"),
     ("empty part of a result", chat(*HISTORY[:2], p2.answer("c", [EMPTY_PART])), "text content is empty"),
@@ -262,7 +264,7 @@ STORED_VIDEO = {"type": "video_url", "video_url": {"url": "ms://f1"}}
 
 P2_ACCEPTED: list[Row] = [
     ("plain", chat(p2.system("S"), p2.user("a"))),
-    ("k3", chat(p2.user("S\n\na"), **K3)),
+    ("k3", chat(p2.system("S"), p2.user("a"), p2.system("b"), **K3)),
     ("system in the middle", chat(p2.system("S"), p2.user("a"), p2.system("b"), *HISTORY, p2.system("c"))),
     ("history", chat(*HISTORY, p2.user("b"), tools=[p2.BASH], parallel_tool_calls=False)),
     ("no content", chat(p2.user("a"), p2.called(p2.call("B")), p2.answer("B", [p2.TEXT, p2.IMAGE]))),
@@ -274,12 +276,12 @@ P2_ACCEPTED: list[Row] = [
     ("required on k3", chat(**K3, **REQUIRED)),
     ("no choice", chat(tools=[p2.BASH], tool_choice="none")),
     ("one temperature", chat(temperature=1)),
-    ("effort inside", chat(thinking={"type": "enabled", "effort": "low", "keep": 1}, reasoning_effort=None)),
+    ("effort inside", chat(thinking={"type": "enabled", "effort": "low"})),
     ("film", chat(p2.user([p2.TEXT, p2.VIDEO, STORED_VIDEO]))),
     ("builtin", chat(tools=[{"type": "builtin_function", "function": {"name": "$web_search"}}])),
     ("schemas", chat(tools=[p2.with_property(schema) for schema in TYPED])),
     ("parameters empty", chat(tools=[{"type": "function", "function": {"name": "a", "parameters": {}}}])),
-    ("newer limit", chat(max_tokens=None, max_completion_tokens=5)),
+    ("as the older client", chat(max_completion_tokens=None, max_tokens=5, reasoning_effort="low", thinking=None)),
     ("structured", chat(response_format={"type": "json_object"})),
 ]
 
@@ -291,7 +293,9 @@ GO_TURN = (p2.user("a"), {**BARE_CALL, "content": ""}, p2.answer("c"))
 BOTH = {"thinking": {"type": "enabled"}, "reasoning_effort": "high"}
 
 CHAT_REFUSED: list[Row] = [
-    ("temperature", go_chat(temperature=0.2), f"temperature: {EXTRA}"),
+    ("stop", go_chat(stop=["x"]), f"stop: {EXTRA}"),
+    ("temperature of k3", go_chat(model="kimi-k3", temperature=0.5), TEMPERATURE.format(1)),
+    ("effort of qwen", go_chat(model="qwen3.8-max", reasoning_effort="high"), "one of low, medium, xhigh"),
     ("thinking", go_chat(thinking={"type": "enabled"}), f"thinking: {EXTRA}"),
     ("cache", go_chat({**p2.user("a"), "cache_control": {}}), f"messages[0].cache_control: {EXTRA}"),
     ("system behind", go_chat(p2.user("b"), p2.system("c")), "messages[1]: a system message must be the first"),
@@ -318,6 +322,8 @@ CHAT_ACCEPTED: list[Row] = [
     ("k3 required", go_chat(model="kimi-k3", **REQUIRED)),
     ("deepseek", go_chat(p2.user("a"), THOUGHT_OF_NOTHING, p2.user("c"), **DEEPSEEK)),
     ("effort of others", go_chat(model="hy3", reasoning_effort="low")),
+    ("as opencode names a session", go_chat(**KIMI, temperature=0.5, top_p=0.95)),
+    ("qwen", go_chat(model="qwen3.8-max", temperature=0.5, reasoning_effort="low")),
 ]
 
 
