@@ -14,6 +14,7 @@ Nobody chooses a wire shape anywhere else: `messages_body`, `messages_event`, `o
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
