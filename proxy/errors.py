@@ -130,6 +130,7 @@ class ProxyError(Exception):
     retry_after  seconds, when known
     provider     label of the provider concerned (p1 …), None when the proxy itself answers
     param, code  members of the OpenAI shape
+    details      a member of the Messages shape that programs read: {"error_code": …}
     upstream_id  the upstream's request id, for the log
     """
 
@@ -145,6 +146,7 @@ class ProxyError(Exception):
         provider: str | None = None,
         param: str | None = None,
         code: str | None = None,
+        details: Mapping[str, Any] | None = None,
         upstream_id: str | None = None,
     ) -> None:
         super().__init__(message)
@@ -156,6 +158,7 @@ class ProxyError(Exception):
         self.provider = provider
         self.param = param
         self.code = code
+        self.details = details
         self.upstream_id = upstream_id
 
     @property
@@ -225,11 +228,10 @@ def _shape(error: ProxyError, **members: Any) -> dict[str, Any]:
 
 def messages_body(error: ProxyError, request_id: str) -> dict[str, Any]:
     """The Messages envelope, for an answer with a status."""
-    return {
-        "type": "error",
-        "error": _shape(error, type=error.row.messages, message=error.message),
-        "request_id": request_id,
-    }
+    shape = _shape(error, type=error.row.messages, message=error.message)
+    if error.details is not None:
+        shape["details"] = error.details
+    return {"type": "error", "error": shape, "request_id": request_id}
 
 
 def messages_event(error: ProxyError) -> dict[str, Any]:

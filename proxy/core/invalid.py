@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import reprlib
+from collections.abc import Mapping
 from typing import Any
 
 #: What of a caller's own text (names of members and tools, ids, values) an error repeats, in characters. A name may
@@ -36,12 +37,21 @@ def shown(value: Any) -> str:
 class InvalidRequest(ValueError):
     """The request is wrong. The edge turns it into a 400 in the caller's own format.
 
-    param  the offending member, as OpenAI names it: `messages[0].content`
-    code   a machine-readable word of the OpenAI family, e.g. unsupported_parameter
+    param    the offending member, as OpenAI names it: `messages[0].content`
+    code     a machine-readable word of the OpenAI family, e.g. unsupported_parameter
+    details  what the Messages family adds for programs, e.g. {"error_code": "thread_unsupported_request"}
     """
 
-    def __init__(self, message: str, *, param: str | None = None, code: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.param = param
         self.code = code
+        self.details = details

@@ -86,6 +86,10 @@ def _check_surrogates(body: Any) -> None:
         ) from None
 
 
+#: The words by which the SDKs know that a server has no message threads.
+_NO_THREADS = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+
+
 def check_request(body: Mapping[str, Any]) -> None:
     """The shape that every Messages request must have; unknown members are kept. Raises InvalidRequest.
 
@@ -122,10 +126,13 @@ def _check_member(body: Mapping[str, Any], name: str, accepts: Any, what: str) -
 
 
 def _check_thread(thread: Any) -> None:
-    """Clients with message threads send only the newest message and expect us to know the rest. Refused in these words,
-    they repeat the request with the full history."""
-    if isinstance(thread, Mapping) and thread.get("type") == "continue":
-        raise InvalidRequest("capability_rejected: beta_header:message-threads-2026-08-12", param="thread")
+    """Clients with message threads (the tool runners of the SDKs) send only the newest message of a thread that was
+    created, and expect us to know the rest. Refused with these details, also at the creation, they repeat the request
+    with the full history and go on so."""
+    if thread is not None:
+        raise InvalidRequest(
+            "capability_rejected: beta_header:message-threads-2026-08-12", param="thread", details=_NO_THREADS
+        )
 
 
 @dataclass(slots=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 #: Names that Claude Code uses on its own account (background requests, subagents, the /model picker). They belong to
 #: no catalogue: `aliasProvider`, or the provider a session already works with, serves them. Exact, case-sensitive.
+#: These are listed; every other version of a family is served too.
 ALIASES = frozenset(
     {
         "haiku",
@@ -25,6 +28,12 @@ ALIASES = frozenset(
         "claude-fable-5",
     }
 )
+
+#: `claude-haiku-5-5`, and the older order, `claude-3-5-haiku-20241022`. Each release of the client brings new versions.
+_VERSION = re.compile(r"claude-(?:[0-9][0-9.-]*-)?(haiku|sonnet|opus|fable)(?:-[\w.@:-]+)?", re.ASCII)
+
+#: How many names an error proposes.
+MAX_PROPOSED = 3
 
 #: Claude Code's auto mode asks a second model whether an action is safe. This is how its prompt begins.
 AUTO_REVIEW_MARKER = "You are a security monitor for autonomous AI coding agents."
@@ -63,22 +72,36 @@ def normalise_model(model: str) -> str:
     return model[:-4] if model[-4:].lower() == "[1m]" else model
 
 
+def family_of(model: str) -> str | None:
+    """The alias of the family of Claude models that a name is a version of.
+
+    >>> family_of("claude-opus-9"), family_of("claude-3-5-haiku-20241022"), family_of("claude-foo-1"), family_of("opus")
+    ('opus', 'haiku', None, None)
+    """
+    found = _VERSION.fullmatch(model)
+    return found[1] if found else None
+
+
 def route(model: str, catalogs: Sequence[Catalog], *, alias_provider: str, affinity: str | None = None) -> Route | None:
     """The provider of a normalised name; None when nobody knows it.
 
     An alias follows the provider that its session already works with, else `alias_provider`. Prefix forms are looked at
-    before the lists, and the lists in order of label: so `grok-4.5` is P3's and `opencode-go/grok-4.5` P4's.
+    before the lists, and the lists in order of label: so `grok-4.5` is P3's and `opencode-go/grok-4.5` P4's. What is in
+    no list may still be a version of a known family, which is an alias.
     """
     if model in ALIASES:
-        label = affinity or alias_provider
-        return Route(label, True) if any(catalog.label == label for catalog in catalogs) else None
+        return _alias(affinity or alias_provider, catalogs)
     for catalog in catalogs:
         if any(model.startswith(prefix) and model != prefix for prefix in catalog.prefixes):
             return Route(catalog.label, False)
     for catalog in sorted(catalogs, key=lambda catalog: catalog.label):
         if model in catalog.models:
             return Route(catalog.label, False)
-    return None
+    return _alias(affinity or alias_provider, catalogs) if family_of(model) else None
+
+
+def _alias(label: str, catalogs: Sequence[Catalog]) -> Route | None:
+    return Route(label, True) if any(catalog.label == label for catalog in catalogs) else None
 
 
 def listing(catalogs: Sequence[Catalog], alias_provider: str) -> list[tuple[str, str]]:
@@ -88,6 +111,20 @@ def listing(catalogs: Sequence[Catalog], alias_provider: str) -> list[tuple[str,
         ids = set(catalog.models) | (ALIASES if catalog.label == alias_provider else frozenset())
         pairs += [(model, catalog.label) for model in sorted(ids)]
     return pairs
+
+
+def proposal(model: str, catalogs: Sequence[Catalog], alias_provider: str) -> str:
+    """A question with the names that are most like an unknown one, nearest first; "" when none is.
+
+    >>> proposal("GPT5.5", [Catalog("p1", "codex", ("gpt-5.5", "gpt-5.4", "other"))], "p1")
+    'Did you mean gpt-5.5 or gpt-5.4? '
+    """
+    known = {name.lower(): name for name, _ in listing(catalogs, alias_provider)}
+    near = [known[name] for name in difflib.get_close_matches(model.lower(), known, MAX_PROPOSED)]
+    if not near:
+        return ""
+    *others, last = near
+    return f"Did you mean {', '.join(others) + ' or ' if others else ''}{last}? "
 
 
 def catalog_text(catalogs: Sequence[Catalog], alias_provider: str) -> str:

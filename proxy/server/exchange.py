@@ -144,7 +144,7 @@ def as_proxy_error(error: Exception) -> ProxyError | None:
     if isinstance(error, ProxyError):
         return error
     if isinstance(error, InvalidRequest):
-        return RequestError(error.message, param=error.param, code=error.code)
+        return RequestError(error.message, param=error.param, code=error.code, details=error.details)
     if isinstance(error, BadAnswer):
         return ProxyError(str(error), kind="bad_answer")
     return None

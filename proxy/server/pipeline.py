@@ -15,7 +15,7 @@ from aiohttp import web
 from proxy.config import Config
 from proxy.core.ingress import Ingress
 from proxy.core.invalid import cut
-from proxy.core.routing import Route, catalog_text, normalise_model, route
+from proxy.core.routing import Route, catalog_text, normalise_model, proposal, route
 from proxy.errors import RequestError
 from proxy.observe.lifecycle import ModelResolved, ProjectResolved, ProviderSelected, Sequenced
 from proxy.observe.project import find_working_directory, project_name
@@ -141,7 +141,8 @@ def choose(
     exchange.model = model
     if found is None:
         exchange.log("warn", "unknown model")
-        raise unknown_model(exchange, config, f'Unknown model "{cut(model)}".')
+        near = proposal(cut(model), exchange.state.served, config.alias_provider)
+        raise unknown_model(exchange, config, f'Unknown model "{cut(model)}". {near}'.rstrip())
     exchange.provider = found.label
     if found.label not in state.providers:
         raise unknown_model(exchange, config, f'Model "{model}" belongs to {found.label}, which is not available yet.')

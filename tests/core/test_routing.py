@@ -13,10 +13,12 @@ from proxy.core.routing import (
     ALIASES,
     AUTO_REVIEW_MARKER,
     Catalog,
+    Route,
     catalog_text,
     is_auto_review,
     listing,
     normalise_model,
+    proposal,
     route,
 )
 from proxy.providers.p1_codex.catalog import ALIAS_TARGETS, CATALOG, MODELS
@@ -48,8 +50,21 @@ def label(model: str, *, alias_provider: str = "p1", affinity: str | None = None
         ("gpt-5.6-sol-fast-fast", None),
         ("GPT-5.5", None),
         ("claude-opus-5", "p1"),
-        ("claude-opus-9", None),
-        ("claude-opus-4-6", None),
+        ("claude-opus-9", "p1"),
+        ("claude-opus-4-6", "p1"),
+        ("claude-haiku-5-5", "p1"),
+        ("claude-sonnet-5-5[1m]", "p1"),
+        ("claude-fable-5-2", "p1"),
+        ("claude-sonnet-latest", "p1"),
+        ("claude-3-5-haiku-20241022", "p1"),
+        ("claude-sonnet-4@20250514", "p1"),
+        ("claude-foo-1", None),
+        ("claude-opus-", None),
+        ("claude-opusplan", None),
+        ("claude-", None),
+        ("Claude-Opus-9", None),
+        ("claude-opus-9 ", None),
+        ("anthropic/claude-opus-9", None),
         ("opus-fast", None),
         ("opencode-go/grok-4.5", "p4"),
         ("grok-4.5", "p3"),
@@ -71,6 +86,29 @@ def test_an_alias_follows_the_setting_and_before_that_the_session() -> None:
     assert label("haiku", affinity="p2") == "p2"
     assert label("haiku", affinity="p1", alias_provider="p2") == "p1"
     assert label("haiku", alias_provider="p9") is None
+    assert label("claude-haiku-9", alias_provider="p2") == label("claude-haiku-9", affinity="p2") == "p2"
+    assert label("claude-haiku-9", alias_provider="p9") is None
+
+
+def test_a_version_that_a_catalogue_lists_is_no_alias() -> None:
+    own = Catalog("p5", "cursor", ("claude-opus-4.6",))
+    assert route("claude-opus-4.6", [*CATALOGS, own], alias_provider="p1") == Route("p5", False)
+
+
+@pytest.mark.parametrize(
+    ("model", "proposed"),
+    [
+        ("gpt-5.6-soll", "Did you mean gpt-5.6-sol"),
+        ("GPT-5.5", "Did you mean gpt-5.5"),
+        ("kimi-k3.0", "Did you mean kimi-k3"),
+        ("claude-opas-5", "Did you mean claude-opus-5"),
+        ("", ""),
+        ("ü" * 200, ""),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest_ones(model: str, proposed: str) -> None:
+    text = proposal(model, CATALOGS, "p1")
+    assert text.startswith(proposed) and bool(text) is bool(proposed)
 
 
 def test_an_explicit_name_ignores_setting_and_session() -> None:
@@ -78,7 +116,7 @@ def test_an_explicit_name_ignores_setting_and_session() -> None:
 
 
 def test_a_route_says_whether_the_name_was_an_alias() -> None:
-    for model, alias in (("opus", True), ("gpt-5.5", False), ("cursor:x", False)):
+    for model, alias in (("opus", True), ("claude-opus-9", True), ("gpt-5.5", False), ("cursor:x", False)):
         found = route(model, CATALOGS, alias_provider="p1")
         assert found is not None and found.alias is alias
 

@@ -155,3 +155,29 @@ async def test_the_sdk_does_not_repeat_what_no_retry_cures(live: Live) -> None:
         with pytest.raises(anthropic.RateLimitError, match="available again in 1 h 0 min"):
             await told(sdk, False, model="gpt-5.5")
     assert live.upstream == 1
+
+
+@every_wire
+@streamed
+async def test_the_tool_runner_goes_on_without_threads(
+    sdk: anthropic.AsyncAnthropic, live: Live, wire: Wire, stream: bool
+) -> None:
+    """It asks for a message thread; refused in the words it knows, it sends the whole history of every turn."""
+
+    @anthropic.beta_async_tool
+    async def Bash(command: str) -> str:  # noqa: N802 - the tool that the simulated model knows
+        """Runs a command.
+
+        Args:
+            command: the command
+        """
+        return f"ran {command}"
+
+    begin: Any = {"role": "user", "content": "use Bash: ls -la"}
+    asked: dict[str, Any] = {"model": wire.model, "max_tokens": 1000, "tools": [Bash], "messages": [begin]}
+    if stream:
+        replies = [await turn.get_final_message() async for turn in sdk.beta.messages.tool_runner(stream=True, **asked)]
+    else:
+        replies = [turn async for turn in sdk.beta.messages.tool_runner(**asked)]
+    assert [reply.stop_reason for reply in replies] == ["tool_use", "end_turn"]
+    assert 'The tool Bash returned: "ran ls -la"' in replies[-1].content[-1].text

@@ -61,7 +61,7 @@ NAMES = {
     ),
     "p5": ("cursor:gpt-5.5", "cursor-plan:x", "composer-2.5-fast"),
     "400": (
-        *("gpt-5.6-luna[1m][1m]", "[1m]", "", "gpt-5.6-luna ", "GPT-5.6-luna", "gpt-5.6", "claude-opus-9", "cursor:"),
+        *("gpt-5.6-luna[1m][1m]", "[1m]", "", "gpt-5.6-luna ", "GPT-5.6-luna", "gpt-5.6", "claude-foo-1", "cursor:"),
         "opencode-go/nobody",
     ),
 }
@@ -88,9 +88,35 @@ async def test_the_list_has_qualified_and_bare_names(live: Live) -> None:
     assert "p4" not in names.get("grok-4.5", "") and "p4" not in names["kimi-k3"]
 
 
+@pytest.mark.parametrize(
+    ("model", "upstream"),
+    [
+        ("claude-haiku-5-5", "gpt-5.6-luna"),
+        ("claude-sonnet-5-5[1m]", "gpt-5.6-terra"),
+        ("claude-fable-5-2", "gpt-5.6-sol"),
+        ("claude-opus-9", "gpt-5.6-sol"),
+        ("claude-opus-5-5", "gpt-6-sol"),
+        ("claude-3-5-haiku-20241022", "gpt-5.6-luna"),
+    ],
+)
+async def test_any_version_of_a_family_of_claude_models_is_its_alias(live: Live, model: str, upstream: str) -> None:
+    assert await served_by(live, model) == "p1"
+    assert live.sandbox.p1.requests[-1].body["model"] == upstream
+    assert (await live.post(ask(model=model), "/v1/messages/count_tokens")).status == 200
+    await served_by(live, "kimi-k2.6", "session")
+    assert await served_by(live, model, "session") == "p2"
+
+
+async def test_an_unknown_name_is_answered_with_the_nearest_first(live: Live) -> None:
+    answer = await live.post(ask(model="kimi-k2.7"))
+    assert answer.error["message"].startswith('Unknown model "kimi-k2.7". Did you mean kimi-k2.6')
+    assert "? Supported: p1: " in answer.error["message"]
+    assert 'Unknown model "zzzzzzzzzz". Supported: p1: ' in (await live.post(ask(model="zzzzzzzzzz"))).error["message"]
+
+
 @with_live(alias_provider="p2")
 async def test_aliases_go_where_they_are_configured(live: Live) -> None:
-    assert [await served_by(live, alias) for alias in ("haiku", "claude-opus-5", "opus")] == ["p2"] * 3
+    assert [await served_by(live, alias) for alias in ("haiku", "claude-opus-9", "opus")] == ["p2"] * 3
     assert live.sandbox.p2.requests[-1].body["model"] == "kimi-for-coding"
     assert await served_by(live, "gpt-5.5") == "p1"
     ids = {model["id"]: model["display_name"] for model in (await live.get("/v1/models")).json["data"]}

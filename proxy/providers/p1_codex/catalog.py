@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from proxy.core.routing import Catalog
+from proxy.core.routing import Catalog, family_of
 
 LABEL = "p1"
 FAST = "-fast"
@@ -48,6 +48,12 @@ ALIAS_TARGETS: dict[str, str] = {
     **dict.fromkeys(("fable", "claude-fable-5"), "gpt-5.6-sol"),
     "claude-opus-5-5": "gpt-6-sol",
 }
+
+
+def behind_alias(name: str) -> str:
+    """The upstream model of an alias, or of its family for a version without a row; any other name as it is."""
+    return ALIAS_TARGETS.get(name) or ALIAS_TARGETS.get(family_of(name) or "", name)
+
 
 CATALOG = Catalog(
     LABEL,

@@ -16,7 +16,7 @@ from proxy.core.tools.calls import is_web_search, offered_tools
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import RequestError
 from proxy.providers.contract import Call, Target
-from proxy.providers.p1_codex.catalog import ALIAS_TARGETS, FAST, LABEL, MODELS
+from proxy.providers.p1_codex.catalog import FAST, LABEL, MODELS, behind_alias
 from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.upstream.transport import UpstreamRequest
 from proxy.version import __version__
@@ -52,10 +52,10 @@ def final_model(model: str, config: Config, *, forced: bool = True) -> tuple[str
 
     forced  whether a model of the settings replaces the requested one
     """
-    final, fast = _strip_fast(ALIAS_TARGETS.get(model, model))
+    final, fast = _strip_fast(behind_alias(model))
     replacement = config.section(CodexSettings).model
     if replacement and forced:
-        final, forced_fast = _strip_fast(ALIAS_TARGETS.get(replacement, replacement))
+        final, forced_fast = _strip_fast(behind_alias(replacement))
         fast = fast or forced_fast
     if final not in MODELS:
         raise _not_served(model, final)
@@ -67,7 +67,7 @@ def native_target(model: str, body: Mapping[str, Any]) -> Target:
     is known to be refused."""
     if body.get("store") is True:
         raise RequestError("`store` must be false: this backend keeps nothing", provider=LABEL, param="store")
-    final, fast = _strip_fast(ALIAS_TARGETS.get(model, model))
+    final, fast = _strip_fast(behind_alias(model))
     if final not in MODELS:
         raise _not_served(model, final)
     reasoning = body.get("reasoning")

@@ -13,7 +13,7 @@ from e2e.npm import install as npm_install
 from e2e.process import run
 
 #: The newest version that was tried, and an older one that behaves differently in many places (docs/clients).
-VERSIONS = ("2.1.329", "2.1.197")
+VERSIONS = ("2.1.330", "2.1.197")
 
 _MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 
