@@ -34,8 +34,8 @@ def chat_body(call: Call) -> dict[str, Any]:
     """The upstream body of a call, with the members that the vendor's own client sends. Raises InvalidRequest."""
     row = model_for(call.model)
     extra: dict[str, Any] = {"thinking": row.thinking(call.target.effort)}
-    if call.session:
-        extra["prompt_cache_key"] = call.session
+    if call.cache_key:
+        extra["prompt_cache_key"] = call.cache_key
     # the few tokens that the classifier asks for would go into reasoning where that cannot be switched off
     limit = row.max_tokens(None if is_auto_review(call.request) else call.request.get("max_tokens"))
     return messages_to_chat(call.request, ChatOptions(row.id, DIALECT, limit, extra))

@@ -94,6 +94,10 @@ def schema_format(schema: Any, **members: Any) -> dict[str, Any]:
     return {"text": {"format": {"type": "json_schema", "name": "r", "schema": schema, "strict": True, **members}}}
 
 
+def strict_format(value: Any) -> dict[str, Any]:
+    return schema_format({**FINE_OBJECT, "properties": {"a": value}})
+
+
 def message(role: str, *parts: dict[str, Any]) -> dict[str, Any]:
     return {"type": "message", "role": role, "content": list(parts)}
 
@@ -101,6 +105,10 @@ def message(role: str, *parts: dict[str, Any]) -> dict[str, Any]:
 def bash(**members: Any) -> dict[str, Any]:
     """A body that offers one tool with these members."""
     return full(tools=[{**p1.BASH, **members}])
+
+
+def parameter(schema: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"a": schema}}
 
 
 def allowed(mode: str, kind: str = "web_search") -> dict[str, Any]:
@@ -114,13 +122,33 @@ NO_P1_MEMBERS = [
 ]
 
 OPEN_OBJECT = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
-LOOSE_OBJECT = {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a"], "additionalProperties": False}
+LOOSE_OBJECT = {
+    "type": "object",
+    "properties": {"a": {"type": "null"}, "b": {"type": "null"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
 FINE_OBJECT = {"type": "object", "properties": {"a": OPEN_OBJECT}, "required": ["a"], "additionalProperties": False}
 PATTERN = {"properties": {"a": {"pattern": r"^\p{L}+$"}}}
 BAD_PATTERN = r"Invalid schema for function 'Bash': '^\\p{L}+$' is not a 'regex'."
 LONG = "string too long. Expected a string with maximum length 64, but got a string with length 65 instead."
+NO_PARAMETERS = {"type": "object", "properties": {}}
+PARAMETER = "In context=('properties', 'a')"
+NO_ITEMS = "array schema missing items."
+AT_TOP = ("oneOf", "anyOf", "allOf", "enum", "not")
+NOT_AT_TOP = "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
 ASSISTANT_PARTS = "Invalid value: 'input_text'. Supported values are: 'output_text' and 'refusal'."
 NO_FUNCTION = "Tool choice 'function' not found in 'tools' parameter."
+
+NOT_STRICT = (
+    ({"type": "string", "default": "a"}, "'default' is not permitted."),
+    ({"type": "array", "prefixItems": [{"type": "null"}]}, "'prefixItems' is not permitted."),
+    ({}, "schema must have a 'type' key."),
+    ({"enum": ["a"]}, "context=('properties', 'a'), schema must have a 'type' key."),
+    ({"type": "array"}, NO_ITEMS),
+    ({"type": "string", "format": "uri"}, "'uri' is not a valid format."),
+    ({"$ref": "#/$defs/x", "title": "t"}, "$ref cannot have keywords {'title'}."),
+)
 
 P1_REFUSED: list[Row] = [
     *((name, full(**{name: 1}), f"Unsupported parameter: {name}") for name in NO_P1_MEMBERS),
@@ -139,6 +167,8 @@ P1_REFUSED: list[Row] = [
     ("open object", full(**schema_format(OPEN_OBJECT)), "'additionalProperties' is required"),
     ("open object inside", full(**schema_format(FINE_OBJECT)), "context=('properties', 'a')"),
     ("optional property", full(**schema_format(LOOSE_OBJECT)), "Missing 'b'"),
+    *((f"strict {words}", full(**strict_format(value)), words) for value, words in NOT_STRICT),
+    ("strict root", full(**schema_format({**FINE_OBJECT, "anyOf": [{}]})), "root schema must not have 'anyOf'."),
     ("list", full(**schema_format({"type": "array"})), "Invalid schema for response_format 'r'"),
     ("tool member", bash(defer_loading=True), "Unknown parameter: 'tools.defer_loading'."),
     ("tool type", full(tools=[{"type": "bash_20250124", "name": "bash"}]), "tool type: bash_2025"),
@@ -147,6 +177,13 @@ P1_REFUSED: list[Row] = [
     ("tool schema", bash(parameters={"type": "string"}), "Invalid schema for function 'Bash': schema must"),
     ("strict tool", bash(strict=True), "'additionalProperties' is required"),
     ("regex", bash(parameters=PATTERN), BAD_PATTERN),
+    ("parameters without type", bash(parameters={}), "'type: \\\"object\\\"', got 'type: \\\"None\\\"'."),
+    ("parameters without properties", bash(parameters={"type": "object"}), "object schema missing properties."),
+    ("array without items", bash(parameters=parameter({"type": "array"})), f"{PARAMETER}, {NO_ITEMS}"),
+    ("array in an array", bash(parameters=parameter({"type": "array", "items": {"type": "array"}})), NO_ITEMS),
+    ("tuple of an older draft", bash(parameters=parameter({"items": [{}]})), f"{PARAMETER}, 'items' is not a schema."),
+    *((f"top-level {word}", bash(parameters={**NO_PARAMETERS, word: [{}]}), NOT_AT_TOP) for word in AT_TOP),
+    ("long cache key", full(prompt_cache_key="k" * 65), f"Invalid 'prompt_cache_key': {LONG}"),
     ("required without tools", full(tool_choice="required"), "must be specified with 'tools'"),
     ("choice of none such", full(tool_choice={"type": "function", "name": "Read"}), NO_FUNCTION),
     ("search choice", full(tool_choice={"type": "web_search"}), "Bad Gateway", 502),
@@ -185,8 +222,11 @@ P1_ACCEPTED: list[Row] = [
     ("namespace", lite(tools=[NAMESPACE])),
     ("custom", full(tools=[{"type": "custom", "name": "apply_patch", "format": {"type": "text"}}])),
     ("grammar", full(PATCH, PATCHED, tools=[{"type": "custom", "name": "apply_patch", "format": GRAMMAR}])),
-    ("a property named pattern", bash(parameters={"properties": {"pattern": {"default": "("}}})),
-    ("empty parameters", bash(parameters={})),
+    ("a property named pattern", bash(parameters={**NO_PARAMETERS, "properties": {"pattern": {"default": "("}}})),
+    ("no parameters", bash(parameters=NO_PARAMETERS)),
+    ("parameters null", bash(parameters=None)),
+    ("free object inside", bash(parameters=parameter({"type": "object"}))),
+    ("array", bash(parameters=parameter({"type": "array", "items": {}}))),
     ("strict", full(**schema_format(NULLABLE))),
     ("loose schema", full(**schema_format(OPEN_OBJECT, strict=False))),
     ("format text", full(text={"format": {"type": "text"}}, include=["reasoning.encrypted_content"])),
@@ -229,6 +269,7 @@ P2_REFUSED: list[Row] = [
     ("forced", chat(**FORCED), NO_CHOICE.format("specified")),
     ("required", chat(**REQUIRED), NO_CHOICE.format("required")),
     ("forced on k3", chat(**K3, **FORCED), NO_CHOICE.format("specified")),
+    ("parameters empty", chat(tools=[{"type": "function", "function": {"name": "a", "parameters": {}}}]), "At path ''"),
     ("property", chat(**with_property({})), "At path 'properties.mode': type is not defined"),
     ("enum only", chat(**with_property({"enum": ["a"]})), "At path 'properties.mode'"),
     ("items", chat(**with_property({"type": "array", "items": {}})), "'properties.mode.items'"),
@@ -280,7 +321,7 @@ P2_ACCEPTED: list[Row] = [
     ("film", chat(p2.user([p2.TEXT, p2.VIDEO, STORED_VIDEO]))),
     ("builtin", chat(tools=[{"type": "builtin_function", "function": {"name": "$web_search"}}])),
     ("schemas", chat(tools=[p2.with_property(schema) for schema in TYPED])),
-    ("parameters empty", chat(tools=[{"type": "function", "function": {"name": "a", "parameters": {}}}])),
+    ("no parameters", chat(tools=[{"type": "function", "function": {"name": "a"}}])),
     ("as the older client", chat(max_completion_tokens=None, max_tokens=5, reasoning_effort="low", thinking=None)),
     ("structured", chat(response_format={"type": "json_object"})),
 ]
