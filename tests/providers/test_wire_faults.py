@@ -17,7 +17,7 @@ MIB = 1024 * 1024
 
 THOUGHT_AGAIN = Good(2, waits=(1.5,))
 OVERFLOW = Refused(413, "request_too_large", words="context window")
-NO_OBJECT = "not a JSON object"
+NO_JSON = "not JSON"
 BILLING = Refused(402, "billing_error", headers=FINAL)
 INVALID = Refused(400, "invalid_request_error", headers=FINAL)
 FORBIDDEN = Refused(403, "permission_error", headers=FINAL)
@@ -58,7 +58,8 @@ CONVERTED: list[Row] = [
     *rows(OVERFLOW, "error_event", {"message": "prompt is too long"}),
     *rows(CALLS, "interleaved"),
     *rows(CALL, "no_arguments whole_arguments"),
-    *rows(Broken(open="tool_use", words=NO_OBJECT), "bad_arguments", {"arguments": '{"a":'}),
+    *rows(Broken(open="tool_use", words=NO_JSON), "bad_arguments", {"arguments": '{"a":'}),
+    *rows(CALL, "bad_arguments", {}, {"arguments": '"x"'}, {"arguments": "7"}, {"arguments": "null"}),
     *rows(CallCut(), "truncated_arguments"),
     *rows(Good(stop="max_tokens"), "incomplete"),
     *rows(CallCut(), "incomplete", {"after": "call"}),
@@ -73,7 +74,6 @@ CHAT: list[Row] = [
     *rows(CALL, "whole_arguments", {"as_object": True}),
     *rows(CALLS, "index_restarts"),
     *rows(Broken(words="without a name"), "missing_names"),
-    *rows(Broken(words=NO_OBJECT), "bad_arguments"),
     *rows(Good(stop="tool_use", blocks=("text", "tool_use", "text", "tool_use", "text")), "text_between"),
     *rows(Good(), "late_thought no_finish no_done finish_reason several_choices second_choice explicit_nulls"),
     *rows(Good(), "usage", *({"where": where} for where in ("missing", "own", "finish", "choice"))),
@@ -116,7 +116,6 @@ P4: list[Row] = [
 
 MESSAGES: list[Row] = [
     *CONVERTED,
-    *rows(Broken(open="tool_use", words=NO_OBJECT), "bad_arguments"),
     *rows(Good(stop="refusal"), "incomplete", {"reason": "refusal"}),
     *rows(Good(stop="max_tokens"), "incomplete", {"reason": "length"}),
     *rows(Good(), "incomplete", {"reason": "eos_token"}),
@@ -174,7 +173,7 @@ async def test_a_fault_comes_out_as_the_table_says(
         elif isinstance(outcome, Refused):
             is_refused(answer, outcome)
         elif isinstance(outcome, CallCut):
-            is_call_cut(answer, outcome, stream)
+            is_call_cut(answer, stream)
         else:
             is_broken(answer, outcome, stream)
         assert upstream.total_requests - before == outcome.attempts

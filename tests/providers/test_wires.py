@@ -259,7 +259,7 @@ async def test_thoughts_of_other_services_are_left_out_where_they_are_refused(li
     sealed = (await told(live, ask(**HIGH)))["content"][0]
     assert foreign["type"] == sealed["type"] == "thinking"
     history = talk("hello", [foreign, sealed, {"type": "text", "text": "Hi."}], "go on")
-    assert shown(await told(live, ask(history, model="qwen3.8-max")))
+    assert shown(await told(live, ask(history, model="qwen3.8-flash")))
     assert live.sandbox.p4.total_requests == 2 and not live.sleeps
     bodies = [[block["type"] for block in seen.body["messages"][1]["content"]] for seen in live.sandbox.p4.requests]
     assert bodies == [["thinking", "thinking", "text"], ["text"]]
@@ -269,7 +269,7 @@ async def test_a_signature_that_nobody_can_mend_is_told(live: Live) -> None:
     live.sandbox.p4.options.check_signatures = True
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "other"}
     history = talk("a", [thought, {"type": "text", "text": "Hi."}], "go on")
-    answer = await live.stream(ask(history, model="qwen3.8-max"))
+    answer = await live.stream(ask(history, model="qwen3.8-flash"))
     assert answer.status == 400 and "signature" in answer.error["message"]
     assert live.sandbox.p4.total_requests == 1
 

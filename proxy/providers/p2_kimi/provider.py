@@ -55,8 +55,8 @@ def chat_body(call: Call) -> dict[str, Any]:
     """The upstream body of a call. Raises InvalidRequest."""
     row = model_for(call.model)
     extra: dict[str, Any] = {"reasoning_effort": call.target.effort, "thinking": {"type": "enabled"}}
-    if call.session:
-        extra["prompt_cache_key"] = call.session
+    if call.cache_key:
+        extra["prompt_cache_key"] = call.cache_key
     limit = row.max_tokens(call.request.get("max_tokens"))
     return messages_to_chat(call.request, ChatOptions(row.id, DIALECTS[row.dialect], limit, extra))
 

@@ -29,6 +29,7 @@ _EFFORTS: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = (
     ),
     (("deepseek-v4",), {"low": "low", "medium": "medium", "high": "high", "xhigh": "max", "max": "max"}),
     (("mimo",), {"low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}),
+    (("qwen3.8",), {"low": "low", "medium": "medium", "high": "xhigh", "xhigh": "xhigh", "max": "xhigh"}),
 )
 
 
@@ -74,6 +75,7 @@ def native_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
     """The body for a model that speaks Messages."""
     limit = _limit(call.request) or DEFAULT_MAX_TOKENS
     body = messages_to_messages(call.request, model=row.id, max_tokens=limit)
+    body.pop("metadata", None)  # names the client's user
     if row.id == "minimax-m3":  # thinks only when it is told to
         body.setdefault("thinking", {"type": "adaptive"})
     return body
@@ -81,7 +83,7 @@ def native_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
 
 def responses_body(call: Call, row: OpenCodeModel, offsets: ReadOffsets) -> dict[str, Any]:
     """The body for a model that speaks Responses. Raises InvalidRequest."""
-    options = ResponsesOptions(model=row.id, effort=call.target.effort, cache_key=call.session, offsets=offsets)
+    options = ResponsesOptions(model=row.id, effort=call.target.effort, cache_key=call.cache_key, offsets=offsets)
     body = messages_to_responses(call.request, options)
     limit = _limit(call.request)
     return body | ({"max_output_tokens": limit} if limit else {})
@@ -102,8 +104,8 @@ def headers(row: OpenCodeModel, key: Secret, session: str) -> dict[str, str]:
 
 
 def session_of(call: Call, fallback: str) -> str:
-    """The client's session when it fits a header, else one for this request."""
-    session = call.session
+    """The client's session, or its cache key, when it fits a header; else one for this request."""
+    session = call.cache_key
     return session if session and session.isascii() and session.isprintable() and " " not in session else fallback
 
 
