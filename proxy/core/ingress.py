@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proxy.core.efforts import ASKED
+from proxy.core.effort import EFFORTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class IngressRules:
     tools           names of the only tools that can be bridged; None for any. Such tools need a stream and a session
     """
 
-    efforts: tuple[str, ...] = ASKED
+    efforts: tuple[str, ...] = EFFORTS
     search: bool = False
     image_urls: bool = True
     tools: frozenset[str] | None = None

@@ -36,7 +36,6 @@ _WHEN = {
     "outbound": "the outgoing proxy could not be reached or refused the tunnel; never repeated here, never replaced by a direct connection",
     "outbound_auth": "the outgoing proxy wants a user and password, or others; the message names the variable",
     "bad_answer": "the upstream's answer could not be understood or passed on honestly",
-    "call_cut": "the token limit cut a tool call that the client had begun to see; where the API can say so, the answer is incomplete instead",
     "unavailable": "something needed is out of order for now (sign-in service, token counting)",
     "upstream_timeout": "the upstream took too long",
     "overloaded": "the upstream is overloaded",

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.core.compaction import SYSTEM_MARKER, TASK_MARKER, TEXT_ONLY_MARKER, capped_effort, is_compaction
-from proxy.core.efforts import EFFORTS
+from proxy.core.compaction import EFFORTS, SYSTEM_MARKER, TASK_MARKER, TEXT_ONLY_MARKER, capped_effort, is_compaction
 
 BOTH = f"{TEXT_ONLY_MARKER}\n{TASK_MARKER} the conversation so far"
 

@@ -252,8 +252,10 @@ async def test_tokens_are_counted_without_asking_anybody(live: Live, wire: Wire)
     assert wire.sandbox(live).total_requests == 0
 
 
-@pytest.mark.parametrize("wire", WIRES, ids=str)
-@pytest.mark.parametrize(("asked", "nearest"), [("ultra", "max"), ("X-High", "xhigh"), ("purple", None)])
+@pytest.mark.parametrize("wire", (Wire("p1", "responses", "gpt-5.5"), *WIRES), ids=str)
+@pytest.mark.parametrize(
+    ("asked", "nearest"), [("ultra", "max"), ("X-High", "xhigh"), ("minimal", "low"), ("purple", None), ("", None)]
+)
 async def test_an_effort_that_nobody_knows_becomes_the_nearest_or_none(
     live: Live, wire: Wire, asked: str, nearest: str | None
 ) -> None:

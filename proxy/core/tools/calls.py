@@ -291,12 +291,24 @@ def _key(head: str) -> str | None:
     return key if isinstance(key, str) else None
 
 
+def are_readable(text: str) -> bool:
+    """Whether a client can make something of the arguments: JSON of whatever kind, or nothing at all. It answers a
+    value that is no object with a result that tells the model so."""
+    if not text.strip():
+        return True
+    try:
+        load_json(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def parse_arguments(text: str) -> dict[str, Any] | None:
-    """The arguments as an object; {} for empty text, None when they are not a JSON object."""
+    """The arguments as an object; {} for empty text and for null, None when they are not a JSON object."""
     if not text.strip():
         return {}
     try:
         value = load_json(text)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return {} if value is None else value if isinstance(value, dict) else None

@@ -9,9 +9,9 @@ from typing import Any
 
 from proxy.auth.store import Credential
 from proxy.config import Config
-from proxy.core.compaction import capped_effort, is_compaction
+from proxy.core.compaction import EFFORTS, capped_effort, is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
-from proxy.core.efforts import EFFORTS, asked_effort
+from proxy.core.effort import effort_asked
 from proxy.core.identity import Owner
 from proxy.core.tools.calls import is_web_search, offered_tools
 from proxy.core.tools.read_tool import ReadOffsets
@@ -92,7 +92,7 @@ def _tier(request: Mapping[str, Any], config: Config, *, fast: bool) -> str | No
 
 def effort_of(request: Mapping[str, Any], config: Config) -> str | None:
     """The effort to ask for: the request's own, replaced by the forced one, capped for a compaction."""
-    effort = asked_effort(request)
+    effort = effort_asked(request)
     forced = config.section(CodexSettings).effort
     if forced is not None:
         if forced not in EFFORTS:

@@ -8,7 +8,8 @@ from typing import Any
 from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
 from proxy.core.convert.messages_to_messages import messages_to_messages
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
-from proxy.core.efforts import asked_effort
+from proxy.core.effort import effort_asked
+from proxy.core.routing import is_auto_review
 from proxy.core.secret import Secret
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import SignInError
@@ -29,16 +30,27 @@ _EFFORTS: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = (
     ),
     (("deepseek-v4",), {"low": "low", "medium": "medium", "high": "high", "xhigh": "max", "max": "max"}),
     (("mimo",), {"low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}),
+    (("qwen3.8",), {"low": "low", "medium": "medium", "high": "xhigh", "xhigh": "xhigh", "max": "xhigh"}),
+)
+
+
+#: part of the id -> the least effort that a model offers, for the safety classifier; it is not to think. Others of the
+#: chat and Messages wires have none, or that of the table above.
+_LEAST_EFFORTS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("gpt-", "hy3", "hy4"), "none"),
+    (("muse-",), "minimal"),
+    (("grok-4.6", "longcat", "glm-5.3", "qwen3.8"), "low"),
 )
 
 
 def effort_of(row: OpenCodeModel, request: Mapping[str, Any]) -> str | None:
-    """The effort to send: one to one over Responses, by table over chat, None where the model has none."""
-    asked = asked_effort(request)
-    if row.wire != "chat":
-        return asked
-    table = next((table for parts, table in _EFFORTS if any(part in row.id for part in parts)), None)
-    return table[asked] if table is not None and asked is not None else None
+    """The effort to send: by table over chat, None where the model has none; one to one over the other wires."""
+    table = next((table for parts, table in _EFFORTS if any(part in row.id for part in parts)), {})
+    if is_auto_review(request):
+        least = next((effort for parts, effort in _LEAST_EFFORTS if any(part in row.id for part in parts)), None)
+        return least or table.get("low")
+    asked = effort_asked(request)
+    return table.get(asked or "") if row.wire == "chat" else asked
 
 
 def dialect_of(row: OpenCodeModel) -> ChatDialect:
@@ -52,8 +64,9 @@ def dialect_of(row: OpenCodeModel) -> ChatDialect:
 
 
 def _limit(request: Mapping[str, Any]) -> int | None:
+    """How long the answer may be. The few tokens that the safety classifier asks for would go into reasoning."""
     limit = request.get("max_tokens")
-    return limit if isinstance(limit, int) and limit > 0 else None
+    return limit if isinstance(limit, int) and limit > 0 and not is_auto_review(request) else None
 
 
 def chat_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
@@ -67,7 +80,10 @@ def native_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
     """The body for a model that speaks Messages."""
     limit = _limit(call.request) or DEFAULT_MAX_TOKENS
     body = messages_to_messages(call.request, model=row.id, max_tokens=limit, effort=call.target.effort)
-    if row.id == "minimax-m3":  # thinks only when it is told to
+    body.pop("metadata", None)  # names the client's user
+    if is_auto_review(call.request):
+        body["thinking"] = {"type": "disabled"}
+    elif row.id == "minimax-m3":  # thinks only when it is told to
         body.setdefault("thinking", {"type": "adaptive"})
     return body
 

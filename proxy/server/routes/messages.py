@@ -10,7 +10,7 @@ from aiohttp import web
 
 from proxy.config import Config
 from proxy.core.compaction import is_compaction
-from proxy.core.efforts import MAX_WORD, unknown_effort
+from proxy.core.effort import unknown_effort
 from proxy.core.identity import owner_of, session_of
 from proxy.core.ingress import Ingress
 from proxy.core.messages import check_request
@@ -98,7 +98,7 @@ def _note_effort(exchange: Exchange, body: Mapping[str, Any], target: Target) ->
     """A word for the effort that nobody knows is no error; the log says what became of it."""
     word = unknown_effort(body)
     if word is not None:
-        exchange.log("info", "effort_replaced", asked=word[:MAX_WORD], sent=target.effort or "unset")
+        exchange.log("info", "effort_replaced", asked=word, sent=target.effort or "unset")
 
 
 def _tell_others(state: AppState, call: Call, provider: Provider) -> None:

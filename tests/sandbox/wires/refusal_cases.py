@@ -49,6 +49,10 @@ P1_HEADERS: list[Row] = [
     ("no originator", {"originator": None}, "originator"),
     ("underscore session", {"session_id": "s"}, "session_id"),
     ("socket beta", {"openai-beta": "responses_websockets=2026-02-06"}, "upgrade"),
+    ("empty thread", {"thread-id": " "}, "thread-id"),
+    ("turn metadata no JSON", {"x-codex-turn-metadata": "turn"}, "x-codex-turn-metadata"),
+    ("routing hint of nothing", {"x-codex-routing-hint": "sol"}, "x-codex-routing-hint"),
+    ("turn state of nobody", {"x-codex-turn-state": "1"}, "x-codex-turn-state"),
     ("odd lite header", {LITE: "1"}, LITE),
 ]
 
@@ -73,6 +77,7 @@ GO_HEADERS: list[Row] = [
     ("no user agent", {"user-agent": None}, "HTTP library"),
     ("not JSON", {"content-type": "text/plain"}, "content-type"),
     ("accepts JSON", {"accept": "application/json"}, "accept"),
+    ("accepts nothing", {"accept": ""}, "accept"),
 ]
 
 
@@ -203,6 +208,8 @@ P1_REFUSED: list[Row] = [
     ("full lane", full({"type": "additional_tools", "role": "developer", "tools": [p1.BASH]}), "Lite lane."),
 ]
 
+NOTES = {"internal_chat_message_metadata_passthrough": {"turn_id": "t", "content_item_kinds": ["user.text"]}}
+EFFORT_FROM_HERE = {"type": "configuration_update", "reasoning": {"effort": "high"}}
 NAMESPACE = {"type": "namespace", "name": "functions", "description": "", "tools": [p1.BASH]}
 NULLABLE = {**FINE_OBJECT, "properties": {"a": {"type": ["string", "null"]}}}
 FILTERED = {**WEB, "filters": {"allowed_domains": ["a.example"], "blocked_domains": ["b.example"]}}
@@ -233,6 +240,11 @@ P1_ACCEPTED: list[Row] = [
     ("tier", full(service_tier="priority", prompt_cache_key="k")),
     ("tool search", full(tools=[{"type": "tool_search"}, p1.BASH], tool_choice="required")),
     ("searched", full({"type": "web_search_call", "id": "ws_1"}, {"type": "compaction_trigger"})),
+    (
+        "notes of Codex",
+        full({**p1.user("x"), **NOTES}, *({**item, **NOTES} for item in (p1.call("c"), p1.output("c")))),
+    ),
+    ("another effort", full(p1.user("x"), {**EFFORT_FROM_HERE, **NOTES})),
     ("compacted", full(COMPACTED, message("user", {"type": "input_file", "file_id": "f"}))),
 ]
 
@@ -275,7 +287,8 @@ P2_REFUSED: list[Row] = [
     ("anyOf", chat(**with_property({"anyOf": [{"type": "string"}, {}]})), "'properties.mode.anyOf.1'"),
     ("more properties", chat(**with_property(OPEN_PROPERTY)), "'properties.mode.additionalProperties'"),
     ("schema", chat(**with_property({"enum": 1})), "Invalid schema for function 'set': In context"),
-    ("system on k3", chat(p2.system("S"), p2.user("a"), **K3), "messages[0]: role 'system' is not supported"),
+    ("developer on k3", chat({**p2.system("S"), "role": "developer"}, p2.user("a"), **K3), "role 'developer' is not"),
+    ("keep", chat(thinking={"type": "enabled", "keep": 1}), "'thinking.keep'"),
     ("part without type", chat(p2.user([{"text": "a"}])), "invalid content part at messages[0].content[0]"),
     ("empty part", chat(p2.user([EMPTY_PART, p2.IMAGE])), "text content is empty"),
     ("empty part of a result", chat(*HISTORY[:2], p2.answer("c", [EMPTY_PART])), "text content is empty"),
@@ -303,7 +316,7 @@ STORED_VIDEO = {"type": "video_url", "video_url": {"url": "ms://f1"}}
 
 P2_ACCEPTED: list[Row] = [
     ("plain", chat(p2.system("S"), p2.user("a"))),
-    ("k3", chat(p2.user("S\n\na"), **K3)),
+    ("k3", chat(p2.system("S"), p2.user("a"), p2.system("b"), **K3)),
     ("system in the middle", chat(p2.system("S"), p2.user("a"), p2.system("b"), *HISTORY, p2.system("c"))),
     ("history", chat(*HISTORY, p2.user("b"), tools=[p2.BASH], parallel_tool_calls=False)),
     ("no content", chat(p2.user("a"), p2.called(p2.call("B")), p2.answer("B", [p2.TEXT, p2.IMAGE]))),
@@ -315,12 +328,12 @@ P2_ACCEPTED: list[Row] = [
     ("required on k3", chat(**K3, **REQUIRED)),
     ("no choice", chat(tools=[p2.BASH], tool_choice="none")),
     ("one temperature", chat(temperature=1)),
-    ("effort inside", chat(thinking={"type": "enabled", "effort": "low", "keep": 1}, reasoning_effort=None)),
+    ("effort inside", chat(thinking={"type": "enabled", "effort": "low"})),
     ("film", chat(p2.user([p2.TEXT, p2.VIDEO, STORED_VIDEO]))),
     ("builtin", chat(tools=[{"type": "builtin_function", "function": {"name": "$web_search"}}])),
     ("schemas", chat(tools=[p2.with_property(schema) for schema in TYPED])),
     ("no parameters", chat(tools=[{"type": "function", "function": {"name": "a"}}])),
-    ("newer limit", chat(max_tokens=None, max_completion_tokens=5)),
+    ("as the older client", chat(max_completion_tokens=None, max_tokens=5, reasoning_effort="low", thinking=None)),
     ("structured", chat(response_format={"type": "json_object"})),
 ]
 
@@ -332,7 +345,9 @@ GO_TURN = (p2.user("a"), {**BARE_CALL, "content": ""}, p2.answer("c"))
 BOTH = {"thinking": {"type": "enabled"}, "reasoning_effort": "high"}
 
 CHAT_REFUSED: list[Row] = [
-    ("temperature", go_chat(temperature=0.2), f"temperature: {EXTRA}"),
+    ("stop", go_chat(stop=["x"]), f"stop: {EXTRA}"),
+    ("temperature of k3", go_chat(model="kimi-k3", temperature=0.5), TEMPERATURE.format(1)),
+    ("effort of qwen", go_chat(model="qwen3.8-max", reasoning_effort="high"), "one of low, medium, xhigh"),
     ("thinking", go_chat(thinking={"type": "enabled"}), f"thinking: {EXTRA}"),
     ("cache", go_chat({**p2.user("a"), "cache_control": {}}), f"messages[0].cache_control: {EXTRA}"),
     ("system behind", go_chat(p2.user("b"), p2.system("c")), "messages[1]: a system message must be the first"),
@@ -359,6 +374,8 @@ CHAT_ACCEPTED: list[Row] = [
     ("k3 required", go_chat(model="kimi-k3", **REQUIRED)),
     ("deepseek", go_chat(p2.user("a"), THOUGHT_OF_NOTHING, p2.user("c"), **DEEPSEEK)),
     ("effort of others", go_chat(model="hy3", reasoning_effort="low")),
+    ("as opencode names a session", go_chat(**KIMI, temperature=0.5, top_p=0.95)),
+    ("qwen", go_chat(model="qwen3.8-max", temperature=0.5, reasoning_effort="low")),
 ]
 
 
@@ -429,6 +446,8 @@ RESPONSES_REFUSED: list[Row] = [
     ("effort", go_responses(reasoning={"effort": "ultra"}), "'ultra'"),
     ("sealed elsewhere", go_responses(ELSEWHERE), "encrypted content"),
     ("orphan result", go_responses(p1.output("c")), "No tool call"),
+    ("notes of Codex", go_responses({**p1.user("x"), **NOTES}), "Unknown parameter: 'input[0].internal_chat_"),
+    ("item of Codex", go_responses(EFFORT_FROM_HERE), "Invalid value: 'configuration_update'."),
 ]
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from proxy.core.efforts import ASKED, asked_effort, unknown_effort
+from proxy.core.effort import EFFORTS, MAX_WORD, effort_asked, unknown_effort
 
 
 @pytest.mark.parametrize(
     ("word", "effort"),
     [
-        *((word, word) for word in ASKED),
+        *((word, word) for word in EFFORTS),
         *(("HIGH", "high"), (" high ", "high"), ("x-high", "xhigh"), ("extra_high", "xhigh"), ("Very High", "xhigh")),
         *(("ultra", "max"), ("maximum", "max"), ("minimal", "low"), ("none", "low"), ("med", "medium")),
         *(("auto", None), ("", None), ("purple", None), ("high" * 1000, None)),
@@ -20,11 +20,11 @@ from proxy.core.efforts import ASKED, asked_effort, unknown_effort
 )
 def test_words(word: str, effort: str | None) -> None:
     request = {"output_config": {"effort": word}}
-    assert asked_effort(request) == effort
-    assert unknown_effort(request) == (None if word in ASKED else word)
+    assert effort_asked(request) == effort
+    assert unknown_effort(request) == (None if word in EFFORTS else word[:MAX_WORD])
 
 
 @pytest.mark.parametrize("config", [None, "high", 5, [], {}, {"effort": 5}, {"effort": None}, {"effort": ["high"]}])
 def test_what_is_no_text_asks_for_nothing(config: Any) -> None:
     request = {"output_config": config}
-    assert asked_effort(request) is None and unknown_effort(request) is None
+    assert effort_asked(request) is None and unknown_effort(request) is None

@@ -1,4 +1,4 @@
-"""How hard a model is asked to think: the words that clients use, and which of them upstreams know."""
+"""The effort that a Messages request asks for. No word is refused: a client chooses from a menu of its own."""
 
 from __future__ import annotations
 
@@ -7,29 +7,25 @@ from collections.abc import Mapping
 from typing import Any
 
 #: from little to much
-EFFORTS = ("none", "low", "medium", "high", "xhigh", "max")
-#: What a Messages request may ask for.
-ASKED = EFFORTS[1:]
+EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
-#: Words beside those, without case, blanks and hyphens -> the nearest that is known. Any other asks for nothing.
+#: Words beside those, without case, blanks and hyphens -> the nearest of EFFORTS. Any other asks for nothing.
 _NEAREST: Mapping[str, str] = {
-    **{effort: effort for effort in ASKED},
+    **{effort: effort for effort in EFFORTS},
     **dict.fromkeys(("none", "off", "minimal", "minimum", "min", "lowest"), "low"),
     **dict.fromkeys(("med", "mid", "moderate"), "medium"),
     **dict.fromkeys(("extrahigh", "veryhigh"), "xhigh"),
     **dict.fromkeys(("ultra", "ultrahigh", "ultrathink", "maximum", "highest"), "max"),
 }
+_BETWEEN = re.compile(r"[\s_-]+")
 #: What is looked at of a word, and what a log has of it.
 MAX_WORD = 40
-_BETWEEN = re.compile(r"[\s_-]+")
 
 
-def asked_effort(request: Mapping[str, Any]) -> str | None:
-    """The effort that a Messages request asks for, as one of `ASKED`; None when it asks for none that is known.
+def effort_asked(request: Mapping[str, Any]) -> str | None:
+    """The effort that a request asks for, the nearest of EFFORTS; None when it asks for none that is known.
 
-    Menus of clients get new words before anybody else knows them, and a refusal would end every turn.
-
-    >>> asked_effort({"output_config": {"effort": "ultra"}}), asked_effort({"output_config": {"effort": "purple"}})
+    >>> effort_asked({"output_config": {"effort": "ultra"}}), effort_asked({"output_config": {"effort": "purple"}})
     ('max', None)
     """
     word = _word(request)
@@ -37,9 +33,9 @@ def asked_effort(request: Mapping[str, Any]) -> str | None:
 
 
 def unknown_effort(request: Mapping[str, Any]) -> str | None:
-    """The word that a request asks by, when it is none of `ASKED`."""
+    """The word that a request asks by, or its beginning, when it is none of EFFORTS."""
     word = _word(request)
-    return None if word in ASKED else word
+    return None if word is None or word in EFFORTS else word[:MAX_WORD]
 
 
 def _word(request: Mapping[str, Any]) -> str | None:
