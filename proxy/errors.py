@@ -85,6 +85,8 @@ KINDS: dict[str, Kind] = {
     # A proxy between us and the upstream; that it wants a password is cured by nobody but the user.
     "outbound": Kind(502, "api_error", "api_error"),
     "outbound_auth": Kind(502, "api_error", "api_error", final=True),
+    # TLS is fine and its certificate is not: the user must name an authority, or somebody sits in between.
+    "certificate": Kind(502, "api_error", "api_error", final=True),
     "bad_answer": Kind(502, "api_error", "api_error", code=PROTOCOL_ERROR),
     # The token limit cut a tool call. Closing the call would make the client run it; where the API has a word for an
     # answer that is not complete, the answer ends there and this is no error.
