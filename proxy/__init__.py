@@ -9,7 +9,8 @@ For a program that embeds the proxy:
 
 from proxy.config import Config
 from proxy.core.outgoing_proxies import OutboundProxies
+from proxy.core.secret import Secret
 from proxy.server.app import create_app
 from proxy.version import __version__
 
-__all__ = ["Config", "OutboundProxies", "__version__", "create_app"]
+__all__ = ["Config", "OutboundProxies", "Secret", "__version__", "create_app"]

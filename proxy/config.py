@@ -48,7 +48,7 @@ class Config:
 
     # listener
     bind_address: str = row(
-        "bindAddress", "PROXY_BIND_ADDRESS", "127.0.0.1", address, "Address to listen on.", fatal=True, fixed=True
+        "bindAddress", "PROXY_BIND_ADDRESS", "127.0.0.1", address, "Address to listen on.", fixed=True
     )
     port: int = row(
         "port", "PROXY_PORT PORT", 18765, integer(0, 65535), "Port to listen on; 0 picks a free one.", fixed=True

@@ -4,7 +4,6 @@
     ├── RequestError    the caller's fault: the request is wrong, too large, or asks for something unknown
     ├── SignInError     no usable credential: missing, refused, expired for good
     ├── UpstreamError   the model service (or the way to it) failed
-    │   └── CallCutError    the token limit cut a tool call
     └── BusyError       a limit of this process was reached; trying again helps
 
 An error carries a *kind*: a row of `KINDS`. The row gives the status and the type words of both API families.
@@ -88,9 +87,6 @@ KINDS: dict[str, Kind] = {
     # TLS is fine and its certificate is not: the user must name an authority, or somebody sits in between.
     "certificate": Kind(502, "api_error", "api_error", final=True),
     "bad_answer": Kind(502, "api_error", "api_error", code=PROTOCOL_ERROR),
-    # The token limit cut a tool call. Closing the call would make the client run it; where the API has a word for an
-    # answer that is not complete, the answer ends there and this is no error.
-    "call_cut": Kind(502, "api_error", "api_error", code=PROTOCOL_ERROR),
     "unavailable": Kind(503, "api_error", "api_error"),
     "upstream_timeout": Kind(504, "timeout_error", "api_error"),
     "overloaded": Kind(529, "overloaded_error", "api_error", openai_status=503),
@@ -203,16 +199,6 @@ class UpstreamError(ProxyError):
     def __init__(self, message: str, *, repeatable: bool = True, **details: Any) -> None:
         super().__init__(message, **details)
         self.repeatable = repeatable
-
-
-class CallCutError(UpstreamError):
-    """The token limit cut a tool call. `usage`: the Messages counters of the answer."""
-
-    default_kind = "call_cut"
-
-    def __init__(self, message: str, *, usage: Mapping[str, Any], **details: Any) -> None:
-        super().__init__(message, **details)
-        self.usage = usage
 
 
 class BusyError(ProxyError):

@@ -5,6 +5,7 @@ What is read comes as arguments: an environment mapping and the content of the f
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from proxy.config import Config, ConfigError
+from proxy.core.invalid import cut
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
 from proxy.settings import Setting, UnfitValue, hosts, label_of, present, provider, rows_of
@@ -38,30 +40,23 @@ def load(
     environment: Mapping[str, str],
     file: Mapping[str, Any] | None = None,
     settings: Sequence[Setting] = SETTINGS,
+    *,
+    place: str = "config.json",
 ) -> tuple[Config, list[str]]:
     """`(config, warnings)` of an environment mapping and the content of `config.json`.
 
-    Variables win over the file, the file over defaults. A key of the wrong type makes the whole file void, with a
-    warning; a wrong variable falls back to the default without looking at the file, except for lenient settings. Raises
-    ConfigError for settings with which nothing should start (addresses, URLs).
+    Variables win over the file, the file over defaults. Raises ConfigError, with the place and what is expected there,
+    for every value that cannot be right, also for one of the file that a variable replaces: a proxy that starts without
+    some of its settings may be one without its key. Unknown keys are warnings.
+
+    place  how errors call the file
     """
-    values, warnings = _from_file(file or {}, settings)
+    values = _from_file(file or {}, settings, place)
     for setting in settings:
         variable = _variable(setting, environment)
-        if variable is None:
-            continue
-        in_file = values.pop(setting, None)
-        try:
-            values[setting] = setting.parse(environment[variable])
-        except UnfitValue as error:
-            if setting.fatal:
-                raise ConfigError(f"{variable}: {error}") from None
-            if setting.lenient and in_file is not None:
-                values[setting] = in_file
-                warnings.append(f"{variable} is ignored: {error}; using config.json")
-            else:
-                warnings.append(f"{variable} is ignored: {error}; using {_shown(setting)}")
-    return _with(Config(), values), warnings
+        if variable is not None:
+            values[setting] = _parsed(setting, environment[variable], variable)
+    return _with(Config(), values), unknown_keys(file or {}, settings, place)
 
 
 def kept(fresh: Config, running: Config, settings: Iterable[Setting] = SETTINGS) -> Config:
@@ -81,9 +76,11 @@ def _with(config: Config, values: Mapping[Setting, Any]) -> Config:
     return config
 
 
-def _shown(setting: Setting) -> str:
-    default = setting.default
-    return "the default" if default is None else str(default).lower() if isinstance(default, bool) else str(default)
+def _parsed(setting: Setting, value: Any, place: str) -> Any:
+    try:
+        return setting.parse(value)
+    except UnfitValue as error:
+        raise ConfigError(f"{place}: {error}") from None
 
 
 def _variable(setting: Setting, environment: Mapping[str, str]) -> str | None:
@@ -96,22 +93,17 @@ def _is_set(setting: Setting, environment: Mapping[str, str], name: str) -> bool
     return name in environment and (setting.parse is present or environment[name].strip() != "")
 
 
-def _from_file(file: Mapping[str, Any], settings: Iterable[Setting]) -> tuple[dict[Setting, Any], list[str]]:
+def _from_file(file: Mapping[str, Any], settings: Iterable[Setting], place: str) -> dict[Setting, Any]:
     values: dict[Setting, Any] = {}
-    warnings: list[str] = []
     for setting in settings:
         found = _lookup(file, setting.key) if setting.key else None
         if found is None:
             continue
+        where = f"{place}: {setting.key}"
         if not isinstance(found, _file_types(setting)) or isinstance(found, bool) != isinstance(setting.default, bool):
-            return {}, [f"config.json is ignored as a whole: {setting.key} has the wrong type"]
-        try:
-            values[setting] = setting.parse(found)
-        except UnfitValue as error:
-            if setting.fatal:
-                raise ConfigError(f"{setting.key} in config.json: {error}") from None
-            warnings.append(f"{setting.key} in config.json is ignored: {error}; using {_shown(setting)}")
-    return values, warnings
+            raise ConfigError(f"{where}: expected {setting.kind}")
+        values[setting] = _parsed(setting, found, where)
+    return values
 
 
 def _file_types(setting: Setting) -> type | tuple[type, ...]:
@@ -132,17 +124,40 @@ def _lookup(file: Mapping[str, Any], key: str) -> Any:
     return node
 
 
-def read_file(path: Path) -> tuple[dict[str, Any], list[str]]:
-    """The content of `config.json`; {} when there is none, {} and a warning when it cannot be used."""
+def unknown_keys(file: Mapping[str, Any], settings: Iterable[Setting], place: str) -> list[str]:
+    """A warning for each key that no setting has, with the one it is most like. Raises ConfigError for a plain value
+    where the keys of a group belong."""
+    known = {setting.key for setting in settings if setting.key}
+    groups = {key.rpartition(".")[0] for key in known} - {""}
+    found = [key for key in file if key not in groups]
+    for group in groups & file.keys():
+        members = file[group]
+        if isinstance(members, Mapping):
+            found += [f"{group}.{name}" for name in members]
+        elif members is not None:
+            raise ConfigError(f'{place}: {group}: expected an object such as {{"{group}": {{…}}}}')
+    return [f"{place}: unknown key {cut(key)}{_like(key, known)}" for key in found if key not in known]
+
+
+def _like(key: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(cut(key), known, 1)
+    return f"; did you mean {near[0]}?" if near else " is ignored"
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The content of `config.json`; {} when there is none. Raises ConfigError for one that cannot be used."""
     try:
-        content = json.loads(path.read_text("utf-8"))
+        content = json.loads(path.read_text("utf-8-sig"))
     except FileNotFoundError:
-        return {}, []
+        return {}
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}: line {error.lineno}, column {error.colno}: no JSON ({error.msg})") from None
     except (OSError, ValueError, RecursionError) as error:
-        return {}, [f"{path} is ignored: {type(error).__name__}"]
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise ConfigError(f"{path} cannot be read: {reason or type(error).__name__}") from None
     if not isinstance(content, dict):
-        return {}, [f"{path} is ignored: expected a JSON object"]
-    return content, []
+        raise ConfigError(f'{path}: expected a JSON object, such as {{"port": 19000}}')
+    return content
 
 
 def source_of(
@@ -157,14 +172,12 @@ def source_of(
 def overrides(
     environment: Mapping[str, str], file: Mapping[str, Any], settings: Iterable[Setting] = SETTINGS
 ) -> list[str]:
-    """What differs from the defaults, for the banner: `p1.effort (env)`, `port: 19000`; never a secret or free text,
-    nor what is ignored."""
+    """What differs from the defaults, for the banner: `p1.effort (env)`, `port: 19000`; never a secret or free text."""
     lines = []
-    used, _ = _from_file(file, settings)
     for setting in settings:
         if _variable(setting, environment):
             lines.append(f"{setting.name} (env)")
-        elif setting in used:
+        elif setting.key and _lookup(file, setting.key) is not None:
             hidden = setting.secret or setting.free_text
             lines.append(f"{setting.name} (config)" if hidden else f"{setting.name}: {_lookup(file, setting.name)}")
     return lines

@@ -27,8 +27,6 @@ class Setting:
     """One row.
 
     section    the dataclass that has the field
-    fatal      a wrong value stops the start; others fall back with a warning, to their default
-    lenient    a wrong variable falls back to what the file says
     fixed      stays as it was at the start when the file changes
     secret, free_text  the value is not shown
     """
@@ -40,8 +38,6 @@ class Setting:
     default: Any
     parse: Parse
     help: str
-    fatal: bool = False
-    lenient: bool = False
     fixed: bool = False
     secret: bool = False
     free_text: bool = False
@@ -106,7 +102,9 @@ def text(value: Any) -> str:
 
 def secret(value: Any) -> Secret:
     """secret text."""
-    return Secret(text(value))
+    if not text(value).strip():
+        raise UnfitValue("expected a secret that is not empty")
+    return Secret(value)
 
 
 def integer(low: int, high: int) -> Callable[[Any], int]:

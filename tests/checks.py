@@ -28,18 +28,20 @@ class IllegalStream(AssertionError):
     """The events are not a Messages stream; the message says which event and why."""
 
 
-def check_message_stream(events: Iterable[Mapping[str, Any]], *, cut: bool = False) -> None:
+def check_message_stream(events: Iterable[Mapping[str, Any]], *, cut: bool = False, hub: bool = False) -> None:
     """The order of a Messages event stream. Raises IllegalStream.
 
     `message_start` first and once; indexes 0, 1, 2 … without a gap, one open block at a time, each with deltas of its
     own kind between its start and its stop, a thinking block with one signature at most, the arguments of a stopped
-    tool block a JSON object or nothing; then `message_delta` with a reason, then `message_stop`. An `error` may end the
-    stream instead, and of the blocks only a tool call may then be open. `ping` stands anywhere, and a `message_delta`
-    without a reason where a keepalive may stand. Nothing follows the end.
+    tool block JSON or nothing, or for the last one the beginning of it, when the token limit is the reason; then
+    `message_delta` with a reason, then `message_stop`. An `error` may end the stream instead, and of the blocks only a
+    tool call may then be open. `ping` stands anywhere, and a `message_delta` without a reason where a keepalive may
+    stand. Nothing follows the end.
 
     cut  the stream may stop anywhere a reader of a broken stream could see: no end is asked for
+    hub  a call that the token limit cut is still open at the end: the Messages route stops it
     """
-    checker = _Checker()
+    checker = _Checker(hub=hub)
     for number, event in enumerate(events):
         located(number, event, checker.look)
     if not cut and not checker.ended:
@@ -54,7 +56,8 @@ def located(number: int, value: Mapping[str, Any], look: Callable[[Mapping[str, 
 
 
 class _Checker:
-    def __init__(self) -> None:
+    def __init__(self, *, hub: bool) -> None:
+        self._hub = hub
         self.ended = False
         self._started = False
         self._reason: str | None = None
@@ -62,6 +65,7 @@ class _Checker:
         self._open: Mapping[str, Any] | None = None
         self._arguments = ""
         self._signed = False
+        self._cut = False
 
     def look(self, event: Mapping[str, Any]) -> None:
         kind = event.get("type")
@@ -81,6 +85,7 @@ class _Checker:
         for member in ("type", "message"):
             refuse(not isinstance(error.get(member), str) or not error[member], f"an error without {member}")
         refuse(self._open is not None and self._open["type"] != "tool_use", "an error inside an open block")
+        refuse(self._cut, "an error behind a closed call with half of its arguments")
         self.ended = True
 
     def _message_start(self, event: Mapping[str, Any]) -> None:
@@ -96,6 +101,7 @@ class _Checker:
 
     def _content_block_start(self, event: Mapping[str, Any]) -> None:
         refuse(self._open is not None, "a block inside a block")
+        refuse(self._cut, "a block behind a call with half of its arguments")
         refuse(event.get("index") != self._next or isinstance(event.get("index"), bool), "a wrong index")
         block = event["content_block"]
         refuse(block.get("type") not in BLOCK_DELTAS, "an unknown block type")
@@ -119,8 +125,7 @@ class _Checker:
 
     def _content_block_stop(self, event: Mapping[str, Any]) -> None:
         refuse(self._open is None or event.get("index") != self._next, "a stop outside of its block")
-        if self._arguments:
-            refuse(not isinstance(parsed(self._arguments), dict), "arguments that are not a JSON object")
+        self._cut = bool(self._arguments.strip()) and not is_json(self._arguments)
         self._open = None
         self._next += 1
 
@@ -129,7 +134,9 @@ class _Checker:
         if reason is None:
             return
         refuse(reason not in _STOP_REASONS, "an unknown stop reason")
-        refuse(self._open is not None, "a stop reason inside an open block")
+        may_be_open = self._hub and reason == "max_tokens" and self._open is not None
+        refuse(self._open is not None and not (may_be_open and self._open["type"] == "tool_use"), "in an open block")
+        refuse(self._cut and reason != "max_tokens", "arguments that are not JSON")
         refuse((reason == "stop_sequence") != (event["delta"].get("stop_sequence") is not None), "a wrong sequence")
         _check_usage(event.get("usage"))
         self._reason = reason
@@ -144,12 +151,12 @@ def refuse(wrong: bool, why: str) -> None:
         raise IllegalStream(why)
 
 
-def parsed(text: str) -> Any:
-    """None for what is no JSON."""
+def is_json(text: str) -> bool:
     try:
-        return json.loads(text)
+        json.loads(text)
     except ValueError:
-        return None
+        return False
+    return True
 
 
 def _check_usage(usage: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from checks import IllegalStream, located, parsed, refuse
+from checks import IllegalStream, is_json, located, refuse
 
 #: item type -> events of an item in their order; a `*` may come any number of times
 ITEM_EVENTS = {
@@ -176,7 +176,7 @@ class _Responses:
         if item.kind == "function_call":
             refuse(done["arguments"] != item.text, "other arguments than before")
             whole = done["status"] == "completed"
-            refuse(whole and not isinstance(parsed(done["arguments"]), dict), "arguments that are no JSON object")
+            refuse(whole and not is_json(done["arguments"]), "arguments that are no JSON")
         self._done[event["output_index"]] = done
 
     def _end(self, status: str, response: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from checks import check_message_stream
+from checks import check_message_stream, is_json
 from harness import Answer, kinds
 from wires import message_of
 
@@ -43,10 +43,9 @@ class Broken:
 
 @dataclass(frozen=True)
 class CallCut:
-    """A tool call that the token limit cut: an error event behind the open call; without a stream the answer without
-    it, which says so itself."""
+    """A tool call that the token limit cut: stopped with a part of its arguments; without a stream the answer without
+    it. Both say so."""
 
-    words: str = "(max_tokens) inside the arguments"
     attempts: int = 1
 
 
@@ -77,13 +76,16 @@ def is_refused(answer: Answer, outcome: Refused) -> None:
     assert outcome.words in answer.error["message"] and "<" not in answer.error["message"]
 
 
-def is_call_cut(answer: Answer, outcome: CallCut, stream: bool) -> None:
+def is_call_cut(answer: Answer, stream: bool) -> None:
+    assert answer.status == 200
     if stream:
-        is_broken(answer, Broken(open="tool_use", words=outcome.words), stream)
-        return
+        check_message_stream(answer.events)
+        arguments = [event["delta"].get("partial_json", "") for event in answer.events if "delta" in event]
+        assert "".join(arguments) and not is_json("".join(arguments))
+        assert kinds(answer.events)[-3:] == ["content_block_stop", "message_delta", "message_stop"]
     message = message_of(answer)
-    assert answer.status == 200 and message["stop_reason"] == "max_tokens"
-    assert not [block for block in message["content"] if block["type"] == "tool_use"]
+    assert message["stop_reason"] == "max_tokens"
+    assert [block["type"] for block in message["content"]].count("tool_use") == (1 if stream else 0)
 
 
 def is_broken(answer: Answer, outcome: Broken, stream: bool) -> None:

@@ -58,82 +58,111 @@ def test_a_section_is_given_by_its_class_and_a_changed_one_leaves_the_others() -
     assert changed.changed(Config, port=2).port == 2
 
 
-#: variable, its value, what the file says, what counts, number of warnings
-VALUES: list[tuple[str, str | None, Any, Any, int]] = [
-    *(("PROXY_PORT", None, 19000, 19000, 0), ("PORT", "19001", 19000, 19001, 0), ("PORT", "", None, 18765, 0)),
-    *(("PORT", value, 19000, 18765, 1) for value in ("abc", "-1", "65536", "1.5", "٣", "²", "9" * 30)),
-    *(("PROXY_P1_EFFORT", "low", "high", "low", 0), ("PROXY_P1_EFFORT", None, "high", "high", 0)),
-    *(("PROXY_P1_MODEL", "", "gpt-5.4", "gpt-5.4", 0), ("PROXY_API_KEY", " ", None, None, 0)),
-    *(("PROXY_LOG_STDERR", value, None, True, 0) for value in ("", "0", "false", "1")),
-    *(("PROXY_LOG_VERBOSE", value, None, True, 0) for value in ("", "0", "false", "1")),
-    *(("PROXY_LOG_STDERR", None, value, value, 0) for value in (True, False)),
-    *(("PROXY_P1_PDF_INPUT", word, False, True, 0) for word in ("1", "TRUE", " yes ", "on")),
-    *(("PROXY_P1_PDF_INPUT", word, True, False, int(word == "maybe")) for word in ("0", "off", "maybe")),
-    *(("PROXY_P1_SERVER_COMPACTION", "YES", stored, True, 0) for stored in (True, False, None)),
-    *(("PROXY_P1_SERVER_COMPACTION", "0", stored, False, 0) for stored in (True, False, None)),
-    *(("PROXY_P1_SERVER_COMPACTION", "maybe", stored, bool(stored), 1) for stored in (True, False, None)),
-    *(("PROXY_P1_SERVER_COMPACTION", "2", stored, bool(stored), 1) for stored in (True, False, None)),
-    *(("PROXY_BIND_ADDRESS", "::1", None, "::1", 0), ("PROXY_BIND_ADDRESS", "[::]", None, "::", 0)),
-    ("PROXY_BIND_ADDRESS", " 0.0.0.0 ", None, "0.0.0.0", 0),
-    *(("PROXY_ALIAS_PROVIDER", word, None, "p2", 0) for word in ("p2", "kimi")),
-    *(("PROXY_ALIAS_PROVIDER", word, None, "p1", 0) for word in ("p1", "codex")),
-    *(("PROXY_ALIAS_PROVIDER", word, "p2", "p1", 1) for word in ("p3", "P2", "x")),
-    ("PROXY_ALLOWED_HOSTS", "A.example, b.example,,", None, ("a.example", "b.example"), 0),
-    ("PROXY_ALLOWED_HOSTS", None, ["A.example"], ("a.example",), 0),
-    *(("PROXY_P1_TRANSPORT", word, "http", word.strip().lower(), 0) for word in ("http", " WebSocket ")),
-    ("PROXY_P1_TRANSPORT", "carrier pigeon", "http", "auto", 1),
+#: variable, its value, what the file says, what counts
+VALUES: list[tuple[str, str | None, Any, Any]] = [
+    *(("PROXY_PORT", None, 19000, 19000), ("PORT", "19001", 19000, 19001), ("PORT", "", None, 18765)),
+    *(("PROXY_P1_EFFORT", "low", "high", "low"), ("PROXY_P1_EFFORT", None, "high", "high")),
+    *(("PROXY_P1_MODEL", "", "gpt-5.4", "gpt-5.4"), ("PROXY_API_KEY", " ", None, None)),
+    *(("PROXY_LOG_STDERR", value, None, True) for value in ("", "0", "false", "1")),
+    *(("PROXY_LOG_VERBOSE", value, None, True) for value in ("", "0", "false", "1")),
+    *(("PROXY_LOG_STDERR", None, value, value) for value in (True, False)),
+    *(("PROXY_P1_PDF_INPUT", word, False, True) for word in ("1", "TRUE", " yes ", "on")),
+    *(("PROXY_P1_PDF_INPUT", word, True, False) for word in ("0", "off")),
+    *(("PROXY_P1_SERVER_COMPACTION", "YES", stored, True) for stored in (True, False, None)),
+    *(("PROXY_P1_SERVER_COMPACTION", "0", stored, False) for stored in (True, False, None)),
+    *(("PROXY_BIND_ADDRESS", "::1", None, "::1"), ("PROXY_BIND_ADDRESS", "[::]", None, "::")),
+    ("PROXY_BIND_ADDRESS", " 0.0.0.0 ", None, "0.0.0.0"),
+    *(("PROXY_ALIAS_PROVIDER", word, None, "p2") for word in ("p2", "kimi")),
+    *(("PROXY_ALIAS_PROVIDER", word, None, "p1") for word in ("p1", "codex")),
+    ("PROXY_ALLOWED_HOSTS", "A.example, b.example,,", None, ("a.example", "b.example")),
+    ("PROXY_ALLOWED_HOSTS", None, ["A.example"], ("a.example",)),
+    *(("PROXY_P1_TRANSPORT", word, "http", word.strip().lower()) for word in ("http", " WebSocket ")),
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "stored", "found", "warned"), VALUES)
+@pytest.mark.parametrize(("name", "value", "stored", "found"), VALUES)
 def test_a_variable_wins_over_the_file_and_the_file_over_the_default(
-    name: str, value: str | None, stored: Any, found: Any, warned: int
+    name: str, value: str | None, stored: Any, found: Any
 ) -> None:
-    """Of what a variable should not say the default remains, except where an unknown word leaves it to the file."""
     setting = next(setting for setting in SETTINGS if name in setting.variables)
     file = {} if stored is None else {setting.key: stored}
     config, warnings = load({} if value is None else {name: value}, file)
-    assert getattr(config.section(setting.section), setting.field) == found and len(warnings) == warned
-    assert all(warning.startswith(f"{name} is ignored: ") for warning in warnings)
-    left_to_the_file = name == "PROXY_P1_SERVER_COMPACTION" and stored is not None
-    assert all(("using config.json" in warning) is left_to_the_file for warning in warnings)
+    assert getattr(config.section(setting.section), setting.field) == found and not warnings
+
+
+#: variable, a value that cannot be right, what is expected
+WRONG_VARIABLES = [
+    *(("PORT", value, "whole number from 0 to 65535") for value in ("abc", "-1", "65536", "1.5", "٣", "²", "9" * 30)),
+    *(("PROXY_ALIAS_PROVIDER", word, "p1 or p2") for word in ("p9", "P2", "x")),
+    *(("PROXY_P1_SERVER_COMPACTION", word, "true or false") for word in ("maybe", "2")),
+    ("PROXY_P1_TRANSPORT", "carrier pigeon", "auto, websocket or http"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "expected"), WRONG_VARIABLES)
+def test_a_variable_that_cannot_be_right_stops_the_start(name: str, value: str, expected: str) -> None:
+    """Whatever the file says: nobody meant the value that would be used instead."""
+    with pytest.raises(ConfigError, match=f"^{name}: expected .*{expected}"):
+        load({name: value}, {"port": 19000})
 
 
 def test_the_own_name_of_a_variable_wins_over_a_usual_one() -> None:
     assert load({"PORT": "19001", "PROXY_PORT": "19002"})[0].port == 19002
 
 
-def test_keys_may_be_nested_or_written_out_and_unknown_ones_are_ignored() -> None:
-    for file in ({"p1": {"model": "gpt-5.4", "new": {}}}, {"p1.model": "gpt-5.4", "unknown": 1, "p9": 7}):
+def test_keys_may_be_nested_or_written_out() -> None:
+    for file in ({"p1": {"model": "gpt-5.4"}}, {"p1.model": "gpt-5.4"}, {"p1.model": "gpt-5.4", "p1": None}):
         config, warnings = load(NOTHING, {**file, "port": 19000})
         assert (codex(config).model, config.port, warnings) == ("gpt-5.4", 19000, [])
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        *(("port", value) for value in ("x", True, 1.5)),
-        *(("p1", {"pdfInput": "yes"}), ("p1.model", 7), ("server", {"allowedHosts": {"a": 1}})),
-    ],
-)
+def test_unknown_keys_are_warnings_with_the_nearest_name() -> None:
+    file = {"unknown-to-all": 1, "p1": {"modle": "x", "model": "gpt-5.4"}, "prot": 5, "p1.x.y": {}, "x" * 1000: 1}
+    config, warnings = load(NOTHING, file, place="/c.json")
+    assert codex(config).model == "gpt-5.4" and config.port == 18765
+    assert warnings[:2] == [
+        "/c.json: unknown key unknown-to-all is ignored",
+        "/c.json: unknown key prot; did you mean port?",
+    ]
+    assert warnings[-1] == "/c.json: unknown key p1.modle; did you mean p1.model?"
+    assert len(warnings) == 5 and all(len(warning) < 300 for warning in warnings)
+
+
+#: a key, a value that cannot be right, what is expected
+WRONG_KEYS: list[tuple[str, Any, str]] = [
+    *(("port", value, "whole number, 0 to 65535") for value in ("x", "19000", True, 1.5, [], {})),
+    *(("port", value, "whole number from 0 to 65535") for value in (70000, -1)),
+    *(("apiKey", value, "secret text") for value in (7, True, {"k": "k"})),
+    *(("apiKey", value, "a secret that is not empty") for value in ("", " ")),
+    *(("p1.pdfInput", value, "true or false") for value in ("yes", 1)),
+    *(
+        ("p1.model", 7, "text"),
+        ("server.allowedHosts", {"a": 1}, "host names"),
+        ("server.allowedHosts", [1], "host names"),
+    ),
+    *(("aliasProvider", "p9", "p1 or p2"), ("p1.transport", "x", "websocket"), ("p1.baseUrl", "http://x", "https URL")),
+    *(("p1", value, 'object such as {"p1"') for value in ("x", 7, [], True)),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "expected"), WRONG_KEYS)
 @pytest.mark.parametrize("first", [True, False])
-def test_a_key_of_the_wrong_type_makes_the_whole_file_void(key: str, value: Any, first: bool) -> None:
-    wrong, right = {key: value}, {"bindAddress": "192.0.2.1"}
-    config, warnings = load(NOTHING, {**wrong, **right} if first else {**right, **wrong})
-    assert config == Config() and len(warnings) == 1
-    assert warnings[0].startswith("config.json is ignored as a whole: ") and "192.0.2.1" not in warnings[0]
-
-
-def test_a_number_of_the_file_out_of_range_costs_itself_only() -> None:
-    config, warnings = load(NOTHING, {"port": 70000, "p1": {"model": "gpt-5.4"}})
-    assert (config.port, codex(config).model) == (18765, "gpt-5.4") and len(warnings) == 1
+def test_a_key_that_cannot_be_right_stops_the_start(key: str, value: Any, expected: str, first: bool) -> None:
+    """A proxy that went on without its file would be one without its key."""
+    wrong, right = {key: value}, {"apiKey": "hunter2"} if key != "apiKey" else {"bindAddress": "192.0.2.1"}
+    group, dot, name = key.partition(".")
+    for written in (wrong, {group: {name: value}} if dot else wrong):
+        with pytest.raises(ConfigError) as raised:
+            load({"PORT": "1"}, {**written, **right} if first else {**right, **written}, place="/c.json")
+        assert raised.value.message.startswith(f"/c.json: {key}: ") and expected in raised.value.message
+        assert "hunter" not in raised.value.message
 
 
 @pytest.mark.parametrize("value", ["not-an-ip", "localhost", "127.0.0.1:80", "256.1.1.1", "[::1]:80"])
 def test_an_address_that_is_none_stops_the_start(value: str) -> None:
     with pytest.raises(ConfigError, match=f"invalid proxy bind address.*{re.escape(value)}"):
         load({"PROXY_BIND_ADDRESS": value})
-    with pytest.raises(ConfigError, match="in config"):
+    with pytest.raises(ConfigError, match=r"config\.json: bindAddress: "):
         load(NOTHING, {"bindAddress": value})
 
 
@@ -169,13 +198,37 @@ def test_a_key_is_never_shown() -> None:
     assert lines == ["port: 19000", "apiKey (config)", "autoReviewModel (config)"]
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "7", "\xff", "[" * 100_000, '{"port": NaN'])
-def test_a_file_that_cannot_be_read_is_ignored_with_its_name(tmp_path: Path, content: str) -> None:
+UNREADABLE = {
+    "{": "line 1, column 2: no JSON",
+    '{"port": 1,\n"apiKey" "hunter2"}': "line 2, column 10: no JSON",
+    '{"port": NaN': "no JSON",
+    "": "no JSON",
+    "[]": "expected a JSON object",
+    "7": "expected a JSON object",
+    "\xff": "cannot be read: UnicodeDecodeError",
+    "[" * 100_000: "cannot be read: RecursionError",
+}
+
+
+@pytest.mark.parametrize("content", UNREADABLE)
+def test_a_file_that_cannot_be_read_stops_the_start(tmp_path: Path, content: str) -> None:
     path = tmp_path / "config.json"
     path.write_bytes(content.encode("latin-1"))
-    found, warnings = read_file(path)
-    assert found == {} and len(warnings) == 1 and str(path) in warnings[0]
-    assert read_file(tmp_path / "none.json") == ({}, [])
+    with pytest.raises(ConfigError) as raised:
+        read_file(path)
+    assert str(path) in raised.value.message and UNREADABLE[content] in raised.value.message
+    assert "hunter" not in raised.value.message
+
+
+def test_a_folder_is_no_file_and_no_file_is_no_setting(tmp_path: Path) -> None:
+    assert read_file(tmp_path / "none.json") == {}
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        read_file(tmp_path)
+
+
+def test_a_file_of_an_editor_that_marks_its_encoding_is_read(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"port": 1}', "utf-8-sig")
+    assert read_file(tmp_path / "config.json") == {"port": 1}
 
 
 # -- the file as it changes
@@ -212,14 +265,14 @@ def test_a_changed_file_counts_at_once_except_for_what_is_fixed(tmp_path: Path) 
     assert codex(watched.file.current()).model is None
 
 
-def test_a_file_that_breaks_while_running_is_reported_and_stops_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("broken", ["{", '{"bindAddress": "nonsense"}', '{"p1": {"model": 7}}'])
+def test_a_file_that_breaks_while_running_leaves_the_last_good_settings(tmp_path: Path, broken: str) -> None:
     watched = Watched(tmp_path, p1={"model": "gpt-5.4"})
-    assert codex(watched.write('{"bindAddress": "nonsense"}')).model == "gpt-5.4"
-    assert len(watched.warnings) == 1 and "invalid proxy bind address" in watched.warnings[0]
-    assert codex(watched.write("{")).model is None
-    assert watched.warnings[1] == f"{watched.path} is ignored: JSONDecodeError"
-    watched.file.current()
-    assert len(watched.warnings) == 2
+    assert codex(watched.write(broken)).model == codex(watched.file.current()).model == "gpt-5.4"
+    assert len(watched.warnings) == 1
+    assert watched.warnings[0].startswith(f"the settings stay as they were: {watched.path}: ")
+    assert codex(watched.write('{"p1": {"model": "gpt-5.5"}, "prot": 1}')).model == "gpt-5.5"
+    assert watched.warnings[1:] == [f"{watched.path}: unknown key prot; did you mean port?"]
 
 
 def test_flags_outlive_a_change_of_the_file(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from proxy.errors import (
     KINDS,
     STATUS_KINDS,
     BusyError,
-    CallCutError,
     ProxyError,
     RequestError,
     SignInError,
@@ -91,9 +90,9 @@ def test_each_child_has_its_kind_and_an_upstream_keeps_its_status() -> None:
 
 
 def test_a_replaced_error_is_a_new_one_of_its_class() -> None:
-    old = CallCutError("cut", usage={"output_tokens": 3}, provider="p1", repeatable=False, code="c", retry_after=2.0)
+    old = UpstreamError("cut", provider="p1", repeatable=False, code="c", retry_after=2.0)
     new = old.replaced(message="cut (try again)", retry_after=5.0)
-    assert type(new) is CallCutError and str(new) == "cut (try again)" and new.args == ("cut (try again)",)
+    assert type(new) is UpstreamError and str(new) == "cut (try again)" and new.args == ("cut (try again)",)
     assert vars(new) == vars(old) | {"message": "cut (try again)", "retry_after": 5.0}
     assert (str(old), old.message, old.retry_after) == ("cut", "cut", 2.0)
 

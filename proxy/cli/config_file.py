@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from proxy.cli.command import Context
 from proxy.cli.paths import config_root
@@ -15,7 +16,8 @@ RELOAD_S = 1.0
 
 
 class ConfigFile:
-    """The settings as they are now: the file is read again when it has changed. What was fixed at start stays.
+    """The settings as they are now: the file is read again when it has changed. What was fixed at start stays, and so
+    does everything when the change is not usable. Raises ConfigError when made with a file or variables that are not.
 
     warn  is told what is wrong with a file that changed
     """
@@ -28,9 +30,7 @@ class ConfigFile:
         self._settings = settings_of(context.providers)
         self._reload_s = reload_s
         self._stamp = self._stat()
-        self._content, file_warnings = read_file(self.path)
-        self.config, warnings = load(self._environment, self._content, self._settings)
-        self.warnings = file_warnings + warnings
+        self._content, self.config, self.warnings = self._read()
         self._looked = time.monotonic()
 
     def current(self) -> Config:
@@ -55,14 +55,17 @@ class ConfigFile:
         """What differs from the defaults, see `overrides`."""
         return overrides(environment, self._content, self._settings)
 
+    def _read(self) -> tuple[Mapping[str, Any], Config, list[str]]:
+        content = read_file(self.path)
+        return content, *load(self._environment, content, self._settings, place=str(self.path))
+
     def _reload(self) -> None:
-        content, warnings = read_file(self.path)
         try:
-            fresh, more = load(self._environment, content, self._settings)
+            content, fresh, warnings = self._read()
         except ConfigError as error:  # a broken file must not stop a running proxy
-            self.warn(f"{self.path} is not read again: {error.message}")
+            self.warn(f"the settings stay as they were: {error.message}")
             return
-        for warning in warnings + more:
+        for warning in warnings:
             self.warn(warning)
         self._content = content
         self.config = kept(fresh, self.config, self._settings)

@@ -267,7 +267,8 @@ class MessageStream:
             self._next_index += 1
 
     def finish(self, stop_reason: str, usage: Usage, *, stop_sequence: str | None = None) -> None:
-        """The end of a complete answer. All blocks must be closed."""
+        """The end of an answer. All blocks must be closed, but for a call that the token limit cut: it is never closed
+        in the hub, and what is behind it never comes out."""
         self.start()
         self.finished = True
         delta = {"stop_reason": stop_reason, "stop_sequence": stop_sequence}
@@ -357,9 +358,13 @@ class Fold:
 
 
 def _parsed(start: Any, values: list[str]) -> Any:
-    """Without any text the input is the one of the start. A text that is no JSON object becomes an empty one."""
+    """Without any text the input is the one of the start. A text that is no JSON object becomes one with the text in
+    it: clients want an object, and no tool takes this one."""
     text = "".join(values)
-    return parse_arguments(text) or {} if text else start
+    if not text:
+        return start
+    arguments = parse_arguments(text)
+    return {"_raw": text} if arguments is None else arguments
 
 
 #: how deltas fill a member -> the member, from its value at the start of the block and those of the deltas

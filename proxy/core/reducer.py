@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from proxy.core.token_usage import Usage
 from proxy.core.tools.calls import call_ids, long_names, offered_tools, optional_properties
 from proxy.core.tools.read_tool import ReadOffsets
 
@@ -18,15 +17,6 @@ class BadAnswer(ValueError):
 
 class CutAnswer(BadAnswer):
     """The answer stopped before its end: as long as nothing was shown it can be asked for again."""
-
-
-class CallCut(BadAnswer):
-    """The token limit cut a tool call that was begun. It cannot be closed, since clients run what is closed; but who
-    can say "incomplete" may end the answer there. `usage` holds the Messages counters as far as known."""
-
-    def __init__(self, name: str, usage: Usage) -> None:
-        super().__init__(f"the answer ended (max_tokens) inside the arguments of tool {name}")
-        self.usage = usage
 
 
 @dataclass

@@ -3,6 +3,10 @@
 The danger is a web page in the user's browser. It can send requests to loopback without seeing the answer, and with a
 rebound host name see it too. So the Host must be one of ours, an Origin must be our own, and bodies must say that
 they are JSON, which no page can do without asking first (and there is no CORS to allow it).
+
+The other danger is a listener that is wider than its owner thinks: a program that embeds the application decides what
+it listens on. Without a key or an acknowledgement only connections to loopback, or to the configured address, are
+served.
 """
 
 from __future__ import annotations
@@ -55,6 +59,7 @@ def check(request: web.BaseRequest, config: Config, key_places: Sequence[KeyPlac
     for name in _SINGLE:
         if len(request.headers.getall(name, ())) > 1:
             raise RequestError(f"the header {name} occurs more than once")
+    _check_listener(request, config)
     host = request.headers.get("Host")
     if host is not None and not _host_is_ours(host, config):
         raise ProxyError(
@@ -62,6 +67,26 @@ def check(request: web.BaseRequest, config: Config, key_places: Sequence[KeyPlac
         )
     _check_browser(request, host)
     _check_key(request, config, key_places)
+
+
+def _check_listener(request: web.BaseRequest, config: Config) -> None:
+    local = request.transport.get_extra_info("sockname") if request.transport is not None else None
+    if isinstance(local, tuple) and not _is_meant(local[0], config):  # other sockets have no address
+        raise ProxyError(
+            f"this proxy is meant for {config.bind_address} and was reached at {local[0]};"
+            f" listen on {config.bind_address}, or set `bind_address` and an `api_key`",
+            kind="permission",
+        )
+
+
+def _is_meant(host: str, config: Config) -> bool:
+    """Whether an IP address is one to be reached at: with a key, or where an open listener was acknowledged, all are.
+    Raises ValueError for anything else than an address."""
+    address = ipaddress.ip_address(host.partition("%")[0])
+    if config.api_key is not None or config.allow_remote_unauthenticated or host == config.bind_address:
+        return True
+    mapped = getattr(address, "ipv4_mapped", None)  # an IPv6 socket that takes IPv4 too
+    return (mapped or address).is_loopback
 
 
 def _shown(value: str) -> str:
@@ -83,10 +108,9 @@ def _host_is_ours(host: str, config: Config) -> bool:
     if name == "localhost" or name.endswith(".localhost") or name in _CONTAINER_HOSTS or name == config.bind_address:
         return True
     try:
-        ipaddress.ip_address(name)
+        return _is_meant(name, config)
     except ValueError:
         return False
-    return True
 
 
 def _check_browser(request: web.BaseRequest, host: str | None) -> None:

@@ -40,12 +40,7 @@ class RenderContext:
 
 
 class Renderer(Protocol):
-    """One answer in the format of a client API. Use once, for a stream or for a whole reply.
-
-    has_incomplete  whether the API can say that a tool call is not complete, so that an answer may end inside one
-    """
-
-    has_incomplete: bool
+    """One answer in the format of a client API. Use once, for a stream or for a whole reply."""
 
     def encode(self, events: list[Event], now: float) -> bytes:
         """A batch as bytes; b"" when this API has nothing for it. Raises BadAnswer."""
@@ -69,9 +64,9 @@ class Renderer(Protocol):
 
 
 class MessagesRenderer:
-    """The Messages API: the hub's own format."""
-
-    has_incomplete = False
+    """The Messages API: the hub's own format, but for a tool call that the token limit cut. It is stopped there with
+    the arguments so far, as the original API does it: clients tell their model that it was cut. In a whole reply, where
+    a client cannot see that, it is left out."""
 
     def __init__(self, context: RenderContext) -> None:
         self._no_pings_s = context.no_pings_s
@@ -86,9 +81,17 @@ class MessagesRenderer:
                 self._open = (event["index"], block) if block in KEEPALIVES else None
             elif event["type"] == "content_block_stop":
                 self._open = None
+            elif event["type"] == "message_delta" and self._open is not None:
+                events = self._with_stop(events, self._open)
         if self._active_at is None or events[-1]["type"] != "ping":
             self._active_at = now
         return encode_events(events)
+
+    def _with_stop(self, events: list[Event], open_block: tuple[int, str]) -> list[Event]:
+        """A batch with the end of an answer, in which the open block is stopped."""
+        self._open = None
+        place = next(place for place, event in enumerate(events) if event["type"] == "message_delta")
+        return [*events[:place], {"type": "content_block_stop", "index": open_block[0]}, *events[place:]]
 
     def keepalive(self, now: float) -> bytes:
         """An empty delta of the open block, which every client counts as activity; otherwise a ping, and once in a
@@ -116,8 +119,6 @@ class MessagesRenderer:
 
 class ChatRenderer:
     """`chat.completion`, or its chunks up to `[DONE]`."""
-
-    has_incomplete = True
 
     def __init__(self, context: RenderContext) -> None:
         self._reply = ChatReply(
@@ -147,8 +148,6 @@ class ChatRenderer:
 class ResponsesRenderer:
     """A response object, or the events that build it. Codex CLI counts only data events as activity, so the keepalive
     is one."""
-
-    has_incomplete = True
 
     def __init__(self, context: RenderContext) -> None:
         self._reply = ResponsesReply(

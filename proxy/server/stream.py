@@ -15,7 +15,7 @@ from typing import Any
 from aiohttp import web
 
 from proxy.core.messages import PING, Event
-from proxy.errors import CallCutError, ProxyError
+from proxy.errors import ProxyError
 from proxy.observe.lifecycle import GenerationStarted, Progress, UsageUpdated
 from proxy.server.exchange import Exchange, as_proxy_error, is_loss, unforeseen
 from proxy.server.renderers import Renderer
@@ -207,8 +207,6 @@ async def send_stream(
 ) -> web.StreamResponse:
     """Streams an answer. Raises ProxyError as long as nothing was written; afterwards errors are events."""
     writer = EventWriter(exchange, renderer)
-    if renderer.has_incomplete:
-        batches = _with_cut_calls(batches)
     try:
         async with watched(exchange, writer), aclosing(batches):
             async for batch in batches:
@@ -234,7 +232,6 @@ async def fold_stream(
 ) -> dict[str, Any]:
     """The same answer as one object. Raises ProxyError."""
     observer = AnswerObserver(exchange)
-    batches = _with_cut_calls(batches)
     async with watched(exchange), aclosing(batches):
         async for batch in batches:
             try:
@@ -246,14 +243,3 @@ async def fold_stream(
     if reply is None:
         raise ProxyError("the provider ended its answer without an end", kind="bad_answer")
     return reply
-
-
-async def _with_cut_calls(batches: AsyncGenerator[list[Event], None]) -> AsyncGenerator[list[Event], None]:
-    """An answer that may end inside a tool call when the token limit cut it: the block stays open."""
-    async with aclosing(batches):
-        try:
-            async for batch in batches:
-                yield batch
-        except CallCutError as error:
-            end = {"stop_reason": "max_tokens", "stop_sequence": None}
-            yield [{"type": "message_delta", "delta": end, "usage": error.usage}, {"type": "message_stop"}]

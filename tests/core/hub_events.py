@@ -66,7 +66,7 @@ def answer(*blocks: Event, reason: Any = "end_turn", **usage: int) -> list[Event
 def folded(events: Iterable[Event]) -> Block:
     """The reply that a legal stream of ours adds up to."""
     events = list(events)
-    check_message_stream(events)
+    check_message_stream(events, hub=True)
     fold = Fold()
     for event in events:
         fold.add([event])

@@ -117,12 +117,27 @@ async def test_a_listener_with_a_key_needs_no_acknowledgement(tmp_path: Path) ->
     assert "k3y-nobody-sees" not in proxy.log and b"k3y-nobody-sees" not in proxy.out + proxy.err
 
 
-async def test_a_broken_settings_file_warns_and_does_not_stop_the_start(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"apiKey": "k3y-nobody-sees", "port": "secret-value"}', "port: expected whole number, 0 to 65535"),
+        ('{"apiKey": "k3y-nobody-sees",}', "line 1, column"),
+    ],
+)
+async def test_a_broken_settings_file_stops_the_start(tmp_path: Path, content: str, said: str) -> None:
+    """It would run without its key otherwise."""
     (tmp_path / "config").mkdir()
-    (tmp_path / "config" / "config.json").write_text('{"port": "secret-value"}')
+    (tmp_path / "config" / "config.json").write_text(content)
+    finished = await run(env=environment(tmp_path))
+    assert finished.status == 1 and f"config.json: {said}" in finished.err
+    assert not [word for word in ("Traceback", "secret-value", "k3y") if word in finished.err + finished.out]
+
+
+async def test_an_unknown_setting_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.json").write_text('{"prot": 19000}')
     async with Proxy(tmp_path) as proxy:
-        assert b"warning: config.json is ignored as a whole: port has the wrong type" in proxy.out
-    assert b"secret-value" not in proxy.out + proxy.err and "secret-value" not in proxy.log
+        assert b"unknown key prot; did you mean port?" in proxy.out
 
 
 # -- clients that leave, readers that are slow

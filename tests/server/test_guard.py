@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+from typing import Any
+from unittest import mock
+
 import pytest
+from aiohttp.test_utils import make_mocked_request
 from harness import Live, ask, raw_request, with_live
 
+from proxy.config import Config
 from proxy.core.secret import Secret
+from proxy.errors import ProxyError
+from proxy.server.guard import API_KEY, check
 from proxy.server.routes.table import ROUTES
 
 OURS = [
     *("127.0.0.1:18765", "127.0.0.1", "localhost:1", "LocalHost", "localhost.", "proxy.localhost:80", "[::1]:18765"),
-    *("192.0.2.7", "host.docker.internal:18765", "host.containers.internal"),
+    *("[::ffff:127.0.0.1]:1", "127.9.9.9", "host.docker.internal:18765", "host.containers.internal"),
 ]
 FOREIGN = [
     *("evil.example", "evil.example:18765", "127.0.0.1.evil.example", "localhost.evil.example", "evillocalhost"),
-    *("127.0.0.1@evil.example", "evil.example@127.0.0.1"),
+    *("127.0.0.1@evil.example", "evil.example@127.0.0.1", "192.0.2.7", "192.0.2.7:18765", "[2001:db8::1]:1", "0.0.0.0"),
 ]
 ASKED = [
     *(("Host", host, True) for host in OURS),
@@ -48,10 +56,39 @@ async def checked(live: Live, served: bool, **headers: str) -> None:
         ({"allowed_hosts": ("mine.example",)}, "Mine.Example:80", True),
         ({"allowed_hosts": ("mine.example",)}, "x.mine.example", False),
         ({"allowed_hosts": ("*",)}, "evil.example", True),
+        ({"allowed_hosts": ("192.0.2.7",)}, "192.0.2.7:80", True),
+        ({"bind_address": "192.0.2.7"}, "192.0.2.7:80", True),
+        ({"bind_address": "192.0.2.7"}, "192.0.2.8:80", False),
+        ({"bind_address": "0.0.0.0", "allow_remote_unauthenticated": True}, "192.0.2.7", True),
+        ({"bind_address": "0.0.0.0", "allow_remote_unauthenticated": True}, "evil.example", False),
     ],
 )
 async def test_further_hosts_can_be_allowed(live: Live, host: str, served: bool) -> None:
     await checked(live, served, Host=host)
+
+
+@pytest.mark.parametrize(
+    ("local", "settings", "served"),
+    [
+        *(
+            (local, {}, True)
+            for local in (("127.0.0.1", 1), ("::1", 1, 0, 0), ("::ffff:127.0.0.1", 1, 0, 0), "", b"", None)
+        ),
+        *((local, {}, False) for local in (("192.0.2.7", 1), ("2001:db8::1", 1, 0, 0), ("fe80::1%eth0", 1, 0, 2))),
+        *(
+            (("192.0.2.7", 1), {"bind_address": bind}, bind == "192.0.2.7")
+            for bind in ("192.0.2.7", "0.0.0.0", "192.0.2.8")
+        ),
+        (("192.0.2.7", 1), {"allow_remote_unauthenticated": True}, True),
+        (("192.0.2.7", 1), {"api_key": Secret("k3y")}, True),
+    ],
+)
+def test_a_listener_that_is_wider_than_meant_serves_nobody(local: Any, settings: dict[str, Any], served: bool) -> None:
+    """A program that embeds the application chooses its listener; tests listen on loopback, so the socket is told."""
+    transport = mock.Mock(**{"get_extra_info.side_effect": {"sockname": local}.get})
+    request = make_mocked_request("GET", "/v1/models", {"x-api-key": "k3y"}, transport=transport)
+    with contextlib.nullcontext() if served else pytest.raises(ProxyError, match=r"meant for .* and was reached at"):
+        check(request, Config(**settings), [API_KEY])
 
 
 async def test_a_request_without_host_is_served(live: Live) -> None:

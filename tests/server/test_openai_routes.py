@@ -13,7 +13,7 @@ from harness import Answer, Fake, Live, configured, kinds, played, use, watch_of
 from openai_live import BOTH, CHAT, P1, P2, RESPONSES, ask_both, body_for, chunks_of, error_of, function
 from openai_streams import check_chat_chunks, check_response_events
 
-from proxy.errors import KINDS, CallCutError, UpstreamError
+from proxy.errors import KINDS, UpstreamError
 from proxy.observe.lifecycle import Completed, Failed, ProviderSelected, Sequenced, Started
 
 both = pytest.mark.parametrize("path", BOTH)
@@ -183,7 +183,7 @@ async def test_choice_parallel_setting_and_effort_reach_the_upstream(
     members = {"tools": [function(path)], "tool_choice": choice, "parallel_tool_calls": parallel, **effort}
     assert (await ask_both(live, path, **members)).status == 200
     body = live.sandbox.p2.requests[0].body  # this model bears no forced choice; it is asked again without
-    assert (body["tool_choice"], body["reasoning_effort"]) == (choice, "high")
+    assert (body["tool_choice"], body["thinking"]["effort"]) == (choice, "high")
     assert body.get("parallel_tool_calls") == parallel
 
 
@@ -275,8 +275,10 @@ async def test_an_answer_without_an_end_is_never_a_whole_one(live: Live, path: s
 @both
 @streamed
 async def test_a_call_that_the_token_limit_cut_is_an_incomplete_answer(live: Live, path: str, stream: bool) -> None:
+    end = {"stop_reason": "max_tokens", "stop_sequence": None}
     usage = {"input_tokens": 3, "output_tokens": 9}
-    use(live, Fake("p2", played(CALL, CallCutError("cut", usage=usage))))
+    last = [{"type": "message_delta", "delta": end, "usage": usage}, {"type": "message_stop"}]
+    use(live, Fake("p2", played(CALL, last)))
     answer = await ask_both(live, path, stream=stream)
     assert answer.status == 200 and live.watcher.last[-1] == Completed(200)
     whole = whole_of(path, answer, cut=True) if stream else answer.json

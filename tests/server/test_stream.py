@@ -109,6 +109,19 @@ async def test_after_the_grace_a_failure_is_an_event(live: Live) -> None:
     assert isinstance(live.watcher.last[-1], Failed) and live.watcher.last[-1].status == 200
 
 
+async def test_a_call_that_the_token_limit_cut_is_stopped_or_left_out(live: Live) -> None:
+    """What a client runs is a call that is whole; told that one is not, its model tries again."""
+    call = [opened("tool_use", 1), delta('{"command":"l', "input_json_delta", 1)]
+    begun = [START, opened(), delta("so"), closed(), *call]
+    last = [{**REASON, "delta": {"stop_reason": "max_tokens", "stop_sequence": None}}, STOP]
+    serve(live, begun, last)
+    events = (await live.stream(ask())).events
+    check_message_stream(events)
+    assert events[-2:] == last and events[-3] == closed(1)
+    whole = (await live.post(ask())).json
+    assert (whole["stop_reason"], [block["type"] for block in whole["content"]]) == ("max_tokens", ["text"])
+
+
 # -- silence
 
 

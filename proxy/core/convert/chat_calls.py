@@ -13,13 +13,15 @@ from typing import Any
 from proxy.core.messages import MAX_HELD_BYTES
 from proxy.core.reducer import BadAnswer
 from proxy.core.sse import dump_json
-from proxy.core.tools.calls import ArgumentStream, offered_tools, parse_arguments
+from proxy.core.tools.calls import ArgumentStream, are_readable, offered_tools, short_name
 from proxy.core.tools.read_tool import MAX_ARGUMENTS
 
 #: More calls in one answer are a runaway model.
 MAX_CALLS = 256
 #: Names and ids come in pieces, but not for ever.
 MAX_LABEL = 1024
+#: How a JSON value that can be told to be complete begins -> how it ends.
+_CLOSING = {"{": "}", "[": "]", '"': '"'}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,11 @@ class ToolCall:
 
     @property
     def whole(self) -> bool:
-        """Whether the arguments are a complete object; nothing can then follow."""
+        """Whether the arguments are a complete object, or a list or a text instead; nothing can then follow."""
         if self.looked != self.size:
             self.looked = self.size
             ends = next((piece.rstrip() for piece in reversed(self.text) if piece.strip()), "")
-            self.is_whole = ends[-1:] == "}" and parse_arguments("".join(self.text)) is not None
+            self.is_whole = ends[-1:] == _CLOSING.get(self._begins_with) and are_readable("".join(self.text))
         return self.is_whole
 
     def repeated(self, fragment: ToolCallFragment) -> bool:
@@ -92,8 +94,11 @@ class ToolCall:
 
     @property
     def object_begun(self) -> bool:
-        head = next((piece.lstrip() for piece in self.text if piece.strip()), "")
-        return head[:1] == "{"
+        return self._begins_with == "{"
+
+    @property
+    def _begins_with(self) -> str:
+        return next((piece.lstrip()[0] for piece in self.text if piece.strip()), "")
 
     def label(self, fragment: ToolCallFragment) -> None:
         """Takes the name and the id of a fragment: they come in pieces, or whole in every fragment."""
@@ -117,8 +122,8 @@ class ToolCalls:
 
     @cached_property
     def _tools(self) -> frozenset[str]:
-        """Names of the tools that the request offers; most answers have no call."""
-        return frozenset(tool["name"] for tool in offered_tools(self._request))
+        """Names of the tools that the request offers, as the upstream knows them; most answers have no call."""
+        return frozenset(short_name(tool["name"]) for tool in offered_tools(self._request))
 
     def __iter__(self) -> Iterator[ToolCall]:
         return iter(self._calls)

@@ -13,9 +13,9 @@ from typing import Any
 from proxy.core.blocks import INPUT_DELTA, SIGNATURE_DELTA, TEXT, TEXT_DELTA, THINKING, TOOL_USE, BlockType
 from proxy.core.convert.chat_calls import ToolCall, ToolCallFragment, ToolCalls, fragments_of
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
-from proxy.core.reducer import AnswerPolicy, BadAnswer, CallCut, CutAnswer
+from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
 from proxy.core.token_usage import Usage, count, usage_of
-from proxy.core.tools.calls import ArgumentStream, unique_id
+from proxy.core.tools.calls import ArgumentStream, are_readable, unique_id
 
 #: upstream word -> stop reason; a word that is not here counts as `stop`
 STOP_REASONS = {
@@ -232,8 +232,8 @@ class ChatToMessages:
     def _close(self, call: ToolCall) -> None:
         if not call.name:
             raise BadAnswer("the upstream sent a tool call without a name")
-        if not call.whole and not call.blank:
-            raise BadAnswer(f"the upstream sent arguments of tool {call.name} that are not a JSON object")
+        if not call.whole and not call.blank and not are_readable("".join(call.text)):
+            raise BadAnswer(f"the upstream sent arguments of tool {call.name} that are not JSON")
         self._pass(call)
         if call.filter is not None:
             self._send(call, call.filter.end())
@@ -263,11 +263,9 @@ class ChatToMessages:
         return not call.name or not (call.whole or (call.blank and not self._calls.is_newest(call)))
 
     def _leave_out(self, call: ToolCall, reason: str) -> None:
-        """A call that was cut. When nobody has seen it the client can go on without it; one that the client sees must
-        not be closed, since that would run it."""
-        if call.filter is not None:
-            if reason == "max_tokens":
-                raise CallCut(call.name, chat_usage(self._usage))
+        """A call that was cut. When nobody has seen it the client can go on without it; one that the client sees stays
+        open behind the token limit, and is a broken answer behind anything else."""
+        if call.filter is not None and reason != "max_tokens":
             raise BadAnswer(f"the answer ended ({reason}) inside the arguments of tool {call.name}")
         call.done = True
 

@@ -24,10 +24,10 @@ from proxy.core.blocks import (
 from proxy.core.content import BILLING_PREFIX, blocks_of, texts_of
 from proxy.core.convert.chat_to_messages import STOP_REASONS
 from proxy.core.messages import Event, MessageStream
-from proxy.core.reducer import AnswerPolicy, BadAnswer, CallCut
+from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import dump_json
 from proxy.core.token_usage import count, usage_of
-from proxy.core.tools.calls import NO_RESULT, client_tools, parse_arguments, unique_id, upstream_id
+from proxy.core.tools.calls import NO_RESULT, are_readable, client_tools, unique_id, upstream_id
 from proxy.core.tools.read_tool import MAX_ARGUMENTS
 
 #: Members that are valid only beside a beta header, which is not sent.
@@ -201,7 +201,7 @@ class MessagesToMessages:
         self._policy = policy
         self._open: dict[int, _OpenBlock] = {}
         self._arguments_size = 0
-        self._broken: str | None = None  # the first call whose arguments are no JSON object
+        self._broken = False  # whether there is a call whose arguments are no JSON
         self._counts = usage_of(0, 0)
         self._stop: tuple[str, str | None] = ("end_turn", None)
         self.produced = False
@@ -310,8 +310,8 @@ class MessagesToMessages:
         for delta, value in list(opened.given.items()):
             self._pass(index, delta.of(value))
         del self._open[index]
-        if opened.row is TOOL_USE and parse_arguments("".join(opened.arguments)) is None:
-            self._broken = self._broken or opened.name  # the last event tells why
+        if opened.row is TOOL_USE and not are_readable("".join(opened.arguments)):
+            self._broken = True  # the last event tells why
             return
         self.produced = True
         self._stream.close(index)
@@ -326,15 +326,16 @@ class MessagesToMessages:
             self._stop = (reason, sequence if isinstance(sequence, str) else None)
 
     def _finish(self, _event: Mapping[str, Any]) -> None:
-        if self._open:
+        limited = self._stop[0] == "max_tokens"
+        if any(not limited or opened.row is not TOOL_USE for opened in self._open.values()):
             raise BadAnswer("the upstream ended its answer inside a block")
-        usage = {**self._counts}
-        if self._broken:
-            if self._stop[0] == "max_tokens":
-                raise CallCut(self._broken, usage)
-            raise BadAnswer("the upstream sent tool arguments that are not a JSON object")
+        if self._broken and not limited:
+            raise BadAnswer("the upstream sent tool arguments that are not JSON")
+        for index, opened in list(self._open.items()):  # a call that the limit cut: it stays open
+            if not any(map(str.strip, opened.arguments)):
+                self._pass(index, INPUT_DELTA.of("{"))  # nothing would be a call without arguments
         self.finished = True
-        self._stream.finish(self._stop[0], usage, stop_sequence=self._stop[1])
+        self._stream.finish(self._stop[0], {**self._counts}, stop_sequence=self._stop[1])
 
     _HANDLERS = {  # noqa: RUF012 - a table, never changed
         "message_start": _start,

@@ -15,7 +15,7 @@ from proxy.core.blocks import BLOCKS, CITATIONS_DELTA, DELTAS, INPUT_DELTA, TOOL
 from proxy.core.messages import MAX_REPLY_CHARS, Event
 from proxy.core.reducer import BadAnswer
 from proxy.core.sse import dump_json
-from proxy.core.tools.calls import parse_arguments, unique_id
+from proxy.core.tools.calls import are_readable, unique_id
 
 #: What a block or a citation weighs beside its text, in characters, so that empty ones are bounded as well.
 WEIGHT = 256
@@ -230,8 +230,8 @@ class AnswerReader(ABC):
         if block.kind == TOOL_USE.name and not any(map(str.strip, block.pieces)):
             self._say(block, "{}")  # no arguments are an empty object; clients parse what they got
         self._close(block)
-        if INPUT_DELTA.name in block.texts and parse_arguments(block.text) is None:
-            raise BadAnswer("the provider sent tool arguments that are not a JSON object")
+        if INPUT_DELTA.name in block.texts and not are_readable(block.text):
+            raise BadAnswer("the provider sent tool arguments that are not JSON")
         self._show_end(block)
 
     def _close(self, block: ReplyBlock) -> None:

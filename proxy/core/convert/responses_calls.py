@@ -14,7 +14,7 @@ from proxy.core.blocks import INPUT_DELTA, TOOL_USE
 from proxy.core.messages import MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import dump_json
-from proxy.core.tools.calls import ArgumentStream, parse_arguments, unique_id
+from proxy.core.tools.calls import ArgumentStream, are_readable, parse_arguments, unique_id
 from proxy.core.tools.read_tool import MAX_ARGUMENTS, STALL_BLANKS, repair_arguments, stalled_arguments
 from proxy.core.tools.read_tool import NAME as READ
 
@@ -175,13 +175,23 @@ class FunctionCalls:
         for index, call in list(self._open.items()):
             self._complete(index, call, "".join(call.text))
 
+    def end_cut(self) -> None:
+        """The token limit ended the answer: calls that are whole are closed, the others stay open, with all that is
+        known of their arguments. That is never nothing, which would be taken for a call without arguments."""
+        for index, call in list(self._open.items()):
+            text = "".join(call.text)
+            if parse_arguments(text) is not None and text.strip():
+                call.cut = False
+                self._complete(index, call, text)
+            elif not call.sent:
+                self._send(call, text if text.strip() else "{")
+
     def _complete(self, index: int, call: FunctionCall, text: str) -> None:
-        """Closes a call whose arguments have all arrived. What is not a JSON object must not reach the client's
-        tool."""
+        """Closes a call whose arguments have all arrived. What is not JSON must not reach the client's tool."""
         if call.cut:
             raise BadAnswer(f"the answer ended before the arguments of tool {call.name}")
-        if parse_arguments(text) is None:
-            raise BadAnswer(f"the upstream sent arguments of tool {call.name} that are not a JSON object")
+        if not are_readable(text):
+            raise BadAnswer(f"the upstream sent arguments of tool {call.name} that are not JSON")
         if call.buffered and self._policy.offsets is not None:
             text = repair_arguments(text, call.call_id, self._policy.offsets)
         if call.sent:

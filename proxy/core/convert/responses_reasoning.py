@@ -51,6 +51,8 @@ class ReasoningItems:
     def done(self, index: int, item: Mapping[str, Any]) -> bool:
         """The item is complete. One without a summary becomes a block only for its signature."""
         self.merge(index, item)
+        if item.get("status") == "incomplete":
+            self._known.pop(index)  # what was not thought to its end is not taken back
         was_open = self._open == index
         self.close()
         if was_open or self._signature(index, keep=True) is None:

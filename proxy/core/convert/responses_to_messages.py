@@ -17,7 +17,7 @@ from proxy.core.convert.hosted_search import HostedSearches
 from proxy.core.convert.responses_calls import FunctionCalls
 from proxy.core.convert.responses_reasoning import ReasoningItems
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
-from proxy.core.reducer import AnswerPolicy, BadAnswer, CallCut, CutAnswer
+from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
 from proxy.core.responses_events import INCOMPLETE_STOPS, incomplete_reason, responses_usage
 
 
@@ -254,18 +254,22 @@ class ResponsesToMessages:
         reason = incomplete_reason(event)
         stop = INCOMPLETE_STOPS.get(reason) if reason else None
         call = self._calls.under_way
-        if reason and call is not None:
-            if stop == "max_tokens":
-                raise CallCut(call.name, responses_usage(usage, searches=self._searches.count))
+        if stop == "max_tokens":
+            self._calls.end_cut()
+        elif reason and call is not None:
             raise BadAnswer(f"the answer ended ({reason}) inside the arguments of tool {call.name}")
         self.incomplete = reason is not None
         self._end(stop, usage)
 
     def _end(self, stop_reason: str | None, usage: Any) -> None:
-        self._reasoning.close()
+        if self.incomplete:
+            self._reasoning.interrupt()
+        else:
+            self._reasoning.close()
         for index in list(self._texts):
             self._close_text(index)
-        self._calls.complete()
+        if not self.incomplete:
+            self._calls.complete()
         self._searches.fill()
         if stop_reason is None:
             stop_reason = "refusal" if self._refused else "tool_use" if self._calls.begun else "end_turn"

@@ -17,11 +17,8 @@ class CodexSettings:
         "https://chatgpt.com/backend-api/codex/responses",
         url,
         "The Responses endpoint of p1, whole.",
-        fatal=True,
     )
-    issuer: str = row(
-        "p1.issuer", "PROXY_P1_ISSUER", "https://auth.openai.com", url, "Where p1 signs in.", fatal=True, fixed=True
-    )
+    issuer: str = row("p1.issuer", "PROXY_P1_ISSUER", "https://auth.openai.com", url, "Where p1 signs in.", fixed=True)
     model: str | None = row(
         "p1.model", "PROXY_P1_MODEL", None, text, "Model for every p1 request, whatever was asked for."
     )
@@ -101,5 +98,4 @@ class CodexSettings:
         False,
         boolean,
         "Let p1 compact a conversation in its own way as well when the client asks for a summary.",
-        lenient=True,
     )

@@ -11,12 +11,8 @@ from proxy.settings import row, text, url
 class KimiSettings:
     """Read from the settings as they are now: `config.section(KimiSettings)`."""
 
-    base_url: str = row(
-        "p2.baseUrl", "PROXY_P2_BASE_URL", "https://api.kimi.com/coding/v1", url, "The API of p2.", fatal=True
-    )
-    oauth_host: str = row(
-        "p2.oauthHost", "PROXY_P2_OAUTH_HOST", "https://auth.kimi.com", url, "Where p2 signs in.", fatal=True
-    )
+    base_url: str = row("p2.baseUrl", "PROXY_P2_BASE_URL", "https://api.kimi.com/coding/v1", url, "The API of p2.")
+    oauth_host: str = row("p2.oauthHost", "PROXY_P2_OAUTH_HOST", "https://auth.kimi.com", url, "Where p2 signs in.")
     user_agent: str | None = row(
         "p2.userAgent", "PROXY_P2_USER_AGENT", None, text, "User agent of p2; the service takes coding agents only."
     )

@@ -15,6 +15,4 @@ class OpenCodeSettings:
     api_key: Secret | None = row(
         "p4.apiKey", "PROXY_P4_API_KEY OPENCODE_API_KEY", None, secret, "API key of p4.", secret=True
     )
-    base_url: str = row(
-        "p4.baseUrl", "PROXY_P4_BASE_URL", "https://opencode.ai/zen/go/v1", url, "The API of p4.", fatal=True
-    )
+    base_url: str = row("p4.baseUrl", "PROXY_P4_BASE_URL", "https://opencode.ai/zen/go/v1", url, "The API of p4.")

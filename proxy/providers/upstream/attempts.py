@@ -13,9 +13,9 @@ from contextlib import aclosing
 from typing import Any
 
 from proxy.core.messages import Event, MessageStream
-from proxy.core.reducer import BadAnswer, CallCut, CutAnswer
+from proxy.core.reducer import BadAnswer, CutAnswer
 from proxy.core.stops import StopSequences, stops_of
-from proxy.errors import PROTOCOL_ERROR, BusyError, CallCutError, UpstreamError
+from proxy.errors import PROTOCOL_ERROR, BusyError, UpstreamError
 from proxy.observe.lifecycle import UpstreamStarted
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import AnswerReducer, UpstreamAdapter
@@ -172,9 +172,6 @@ class AttemptRunner:
     def _as_upstream(self, error: BadAnswer | UpstreamError) -> UpstreamError:
         if isinstance(error, UpstreamError):
             return error
-        if isinstance(error, CallCut):
-            label = self._profile.label
-            return CallCutError(f"{label}: {error}", provider=label, usage=error.usage)
         kind = "transport" if isinstance(error, CutAnswer) else "bad_answer"
         return self._profile.error(str(error), kind=kind, code=PROTOCOL_ERROR)
 

@@ -124,7 +124,7 @@ def test_any_chunks_give_a_legal_stream_or_a_complaint(
 ) -> None:
     machine = reducer(**policy)
     out, complaint = ran(stream, machine, done=done)
-    check_message_stream(out, cut=complaint is not None)
+    check_message_stream(out, hub=True, cut=complaint is not None)
     assert machine.finished == (complaint is None)
     encode_events(out)
     if complaint is not None:
@@ -141,7 +141,7 @@ def test_any_chunks_give_a_legal_stream_or_a_complaint(
 )
 def test_any_fragments_give_complete_calls_or_a_complaint(stream: list[dict[str, Any]], finish: str) -> None:
     out, complaint = ran([*stream, said(finish)])
-    check_message_stream(out, cut=complaint is not None)
+    check_message_stream(out, hub=True, cut=complaint is not None)
     if complaint is None:
         assert all(isinstance(block["input"], dict) for block in folded(out))
 
@@ -249,7 +249,7 @@ def test_an_answer_that_stops_is_told_from_a_bad_one() -> None:
         reducer().end(done=False)
     machine = reducer()
     machine.feed(call(0, "{", "a", "Search"))
-    machine.feed(said("length"))
+    machine.feed(said("content_filter"))
     with pytest.raises(BadAnswer) as caught:
         machine.end(done=False)
     assert not isinstance(caught.value, CutAnswer)

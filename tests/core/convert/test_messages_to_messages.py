@@ -224,7 +224,7 @@ def test_nothing_follows_the_end() -> None:
         ([said(text("Hi"), [])], "out of order"),
         ([SPOKEN[0], said(text(5))], "text_delta that is not a text"),
         ([begun({**TEXT, "text": 5})], "text_delta that is not a text"),
-        (answer(*calling(0)[:2], ended()), "not a JSON object"),
+        (answer(*calling(0)[:2], ended()), "not JSON"),
         (answer(SPOKEN[0]), "inside a block"),
         ([begun(CALL), said(typed("x" * 6_000_000))], "passed"),
     ],

@@ -89,7 +89,7 @@ def folded(events: list[Event]) -> list[dict[str, Any]]:
 def test_any_events_give_a_legal_stream_or_a_complaint(events: list[dict[str, Any]], policy: dict[str, Any]) -> None:
     machine = reducer(**policy)
     out, complaint = ran(events, machine)
-    check_message_stream(out, cut=not machine.finished)
+    check_message_stream(out, hub=True, cut=not machine.finished)
     encode_events(out)
     if complaint is not None:
         error = {"type": "error", "error": {"type": "api_error", "message": complaint}}
@@ -211,12 +211,9 @@ NEVER_ENDED = "the upstream never ended the call of tool Bash"
         ([call(0, "a"), call(0, "b")], NEVER_ENDED),
         ([call(0, "a"), done(0, type="function_call", call_id="b", name="Bash", arguments="{}")], NEVER_ENDED),
         ([added(0, type="function_call", call_id="c")], "the upstream sent a tool call without a name"),
-        *(
-            (
-                [call(0), done(0, type="function_call", arguments=value)],
-                "the upstream sent arguments of tool Bash that are not a JSON object",
-            )
-            for value in (5, ["a"], True, "[]", '"x"', '{"a":1}{}')
+        (
+            [call(0), done(0, type="function_call", arguments='{"a":1}{}')],
+            "the upstream sent arguments of tool Bash that are not JSON",
         ),
         ([call(0), *[arguments(0, "x" * 1_000_000)] * 6], "the arguments of tool Bash passed 5000000 bytes"),
         (
@@ -326,7 +323,7 @@ def test_a_cut_does_no_harm_behind_calls_that_are_over(events: list[dict[str, An
     out = [event for given in events for event in machine.feed(given)]
     if over:
         out += machine.cut()
-        check_message_stream(out)
+        check_message_stream(out, hub=True)
         assert machine.finished and out[-2]["delta"]["stop_reason"] == "tool_use"
         assert out[-2]["usage"]["input_tokens"] == out[0]["message"]["usage"]["input_tokens"]
         assert machine.cut() == []

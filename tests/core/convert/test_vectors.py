@@ -54,7 +54,7 @@ def test_answer(family: str, case: str) -> None:
     expected = ANSWERS[family].files(case)
     assert expected == {path: path.read_text("utf-8") for path in expected}
     result = ANSWERS[family].result(case)
-    check_message_stream(events_of(result), cut="outcome" in (result or [{}])[-1])
+    check_message_stream(events_of(result), cut="outcome" in (result or [{}])[-1], hub=True)
 
 
 @pytest.mark.parametrize(("family", "case"), EACH_ANSWER)
