@@ -57,6 +57,7 @@ class Call:
     session      session id for caches and affinity, None when the client named none
     owner        key of conversation state, None for a request that must leave none behind
     auto_review  the safety classifier, sent to a model of our choice
+    folded       the answer is sent whole: nobody sees anything of it before its end
     """
 
     request: Mapping[str, Any]
@@ -66,6 +67,7 @@ class Call:
     session: str | None = None
     owner: Owner | None = None
     auto_review: bool = False
+    folded: bool = False
     recorder: Recorder = field(default_factory=NullRecorder)
 
     def record(self, event: LifecycleEvent) -> None:
