@@ -61,7 +61,7 @@ class CodexAdapter:
             PROFILE,
             prepared.body,
             offsets=prepared.options.offsets,
-            signatures=prepared.options.reasoning,
+            signatures=prepared.signs,
             plain=prepared.plain,
             encode=shared_json,
             observe=self._observe,
@@ -102,7 +102,11 @@ class CodexAdapter:
 
     def _frame(self) -> bytes:
         plan, body = self._continuation.plan, self.wire.body
-        return delta_frame(body.members, plan.previous, plan.start) if plan.continues else full_frame(body.payload)
+        return (
+            delta_frame(body.members, plan.previous, plan.start)
+            if plan.continues
+            else full_frame(body.payload, body.members)
+        )
 
     def _observe(self, event: Mapping[str, Any]) -> None:
         """Takes note of what an event tells on the side: rate limits, and whether the answer has begun."""

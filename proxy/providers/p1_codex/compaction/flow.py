@@ -19,7 +19,6 @@ from proxy.core.compaction import is_compaction
 from proxy.core.identity import Owner
 from proxy.core.messages import Event
 from proxy.core.responses_events import incomplete_reason, responses_failure
-from proxy.core.sse import encode_json
 from proxy.errors import ProxyError
 from proxy.providers.contract import Call, Services
 from proxy.providers.p1_codex import request as p1_request
@@ -29,6 +28,7 @@ from proxy.providers.p1_codex.compaction.store import CompactionStore, Dropped
 from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.request import Prepared
 from proxy.providers.p1_codex.settings import CodexSettings
+from proxy.providers.p1_codex.socket.frames import http_body, shared_json
 from proxy.providers.p1_codex.turn import CodexTurn
 from proxy.providers.p1_codex.unary import UnaryCalls
 from proxy.providers.upstream.transport import Transport, UpstreamRequest
@@ -162,7 +162,7 @@ class CompactionFlow:
         items = len(body["input"])
         self._log("info", "server_compaction_triggered", call.request_id, model=body["model"], items=items)
         try:
-            content = await self._ask(call, prepared, encode_json(body), self._services.config())
+            content = await self._ask(call, prepared, http_body(shared_json(body)), self._services.config())
             history = native_history(prepared.body, content)
             reason = self._store.store(plan.owner, plan.attempt, history, self._services.clock())
         except _Unusable as error:
