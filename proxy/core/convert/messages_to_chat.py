@@ -40,7 +40,7 @@ NO_REASONING = "."
 class ChatDialect:
     """How an upstream wants a conversation.
 
-    system        where system text goes: one message in `front`, `in_place`, or inside the next `user` message
+    system        where system text goes: one message in `front`, or `in_place`
     tool_images   a tool message may hold images `inside`, or is one text and they go into a user message `after` all
                   results
     reasoning     reasoning of assistant messages: as `found`, with a placeholder on `calls` that have none, or `always`
@@ -50,10 +50,11 @@ class ChatDialect:
     strict_input  tools and a tool choice that make no sense are the caller's error, not ignored
     typed         every property schema needs a `type`
     images        whether the model takes images at all
+    limit         the member that says how long the answer may be
     omitted       the words for a block of a tool result that cannot be passed on; {} is its type
     """
 
-    system: Literal["front", "in_place", "user"] = "front"
+    system: Literal["front", "in_place"] = "front"
     tool_images: Literal["inside", "after"] = "after"
     reasoning: Literal["found", "calls", "always"] = "found"
     bare_calls: bool = False
@@ -61,6 +62,7 @@ class ChatDialect:
     strict_input: bool = True
     typed: bool = False
     images: bool = True
+    limit: str = "max_tokens"
     omitted: str = "[unsupported content block omitted: {}]"
 
 
@@ -78,11 +80,14 @@ def messages_to_chat(request: Mapping[str, Any], options: ChatOptions) -> dict[s
     """The upstream body; always streamed, always with usage. Raises InvalidRequest."""
     dialect = options.dialect
     tools = [_tool(tool, dialect) for tool in _functions(request, dialect)]
-    body: dict[str, Any] = {"model": options.model, "messages": _ChatHistory(request, dialect).build()}
+    messages = _ChatHistory(request, dialect).build()
+    if not messages:
+        raise InvalidRequest("`messages`: none of them has any content for this model", param="messages")
+    body: dict[str, Any] = {"model": options.model, "messages": messages}
     if tools:
         body["tools"] = tools
     body |= _choice(request, dialect, has_tools=bool(tools))
-    body |= {"stream": True, "stream_options": {"include_usage": True}, "max_tokens": options.max_tokens}
+    body |= {"stream": True, "stream_options": {"include_usage": True}, dialect.limit: options.max_tokens}
     return body | dict(options.extra)
 
 
@@ -201,7 +206,7 @@ class _ChatHistory:
     def build(self) -> list[Message]:
         if self._dialect.system == "front":
             self._system += [text for message in self._messages if (text := _system_of(message))]
-        if self._dialect.system != "user" and self._system:
+        if self._system:
             self._out.append({"role": "system", "content": "\n\n".join(self._system)})
         for message in _joined(self._messages):
             role = message["role"]
@@ -215,8 +220,6 @@ class _ChatHistory:
             else:
                 raise InvalidRequest(f"`messages` has the unknown role {shown(role)}", param="messages")
         self._end_turn()
-        if self._dialect.system == "user" and self._system:
-            self._out.append({"role": "user", "content": "\n\n".join(self._system)})
         return self._out
 
     def _end_turn(self) -> None:
@@ -226,11 +229,7 @@ class _ChatHistory:
         self._unanswered, self._sent, self._behind = {}, set(), []
 
     def _instruct(self, text: str) -> None:
-        if not text or self._dialect.system == "front":
-            return
-        if self._dialect.system == "user":
-            self._system.append(text)
-        else:
+        if text and self._dialect.system == "in_place":
             self._behind.append({"role": "system", "content": text})
 
     # user side
@@ -244,10 +243,6 @@ class _ChatHistory:
                 parts += self._result(block)
             else:
                 parts += self._part(block)
-        if self._dialect.system == "user" and self._system:
-            prefix, self._system = "\n\n".join(self._system), []
-            alone = not parts or any(part["type"] != "text" for part in parts)
-            parts = [{"type": "text", "text": prefix if alone else prefix + "\n\n"}, *parts]
         if parts:
             self._behind.append({"role": "user", "content": _content(parts)})
 

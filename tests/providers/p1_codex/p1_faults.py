@@ -59,6 +59,7 @@ SHARED: list[Row] = [
 #: What only HTTP has, or takes differently.
 HTTP: list[Row] = [
     *fault_rows.OVER_HTTP,
+    *fault_rows.NOT_FOUND,
     *fault_rows.MALFORMED,
     ("huge_frame", {}, Broken()),
     ("huge_frame", {"after": "nothing"}, Refused(502, "api_error")),
