@@ -252,7 +252,7 @@ class MessagesToMessages:
         self._arguments_size = 0
         self._broken = False  # whether there is a call whose arguments are no JSON
         self._counts = usage_of(0, 0)
-        self._stop: tuple[str, str | None] = ("end_turn", None)
+        self._stop: tuple[str, str | None] | None = None
         self.produced = False
         self.only_thinking = True
         self.finished = False
@@ -269,6 +269,16 @@ class MessagesToMessages:
             except (KeyError, TypeError, ValueError, OverflowError) as error:
                 raise BadAnswer(f"the upstream's stream is out of order ({type(error).__name__})") from None
         return self._stream.take()
+
+    def end(self) -> list[Event]:
+        """The end of the stream before its last event: it does no harm behind a stop reason, when no block is under
+        way."""
+        whole = self._limited or not self._open
+        return self.feed({"type": "message_stop"}) if self._stop is not None and whole else []
+
+    @property
+    def _limited(self) -> bool:
+        return self._stop is not None and self._stop[0] == "max_tokens"
 
     def interrupt(self) -> list[Event]:
         """What can be said before an error."""
@@ -376,16 +386,16 @@ class MessagesToMessages:
             self._stop = (reason, sequence if isinstance(sequence, str) else None)
 
     def _finish(self, _event: Mapping[str, Any]) -> None:
-        limited = self._stop[0] == "max_tokens"
-        if any(not limited or opened.row is not TOOL_USE for opened in self._open.values()):
+        if any(not self._limited or opened.row is not TOOL_USE for opened in self._open.values()):
             raise BadAnswer("the upstream ended its answer inside a block")
-        if self._broken and not limited:
+        if self._broken and not self._limited:
             raise BadAnswer("the upstream sent tool arguments that are not JSON")
         for index, opened in list(self._open.items()):  # a call that the limit cut: it stays open
             if not any(map(str.strip, opened.arguments)):
                 self._pass(index, INPUT_DELTA.of("{"))  # nothing would be a call without arguments
         self.finished = True
-        self._stream.finish(self._stop[0], {**self._counts}, stop_sequence=self._stop[1])
+        reason, sequence = self._stop or ("end_turn", None)
+        self._stream.finish(reason, {**self._counts}, stop_sequence=sequence)
 
     _HANDLERS = {  # noqa: RUF012 - a table, never changed
         "message_start": _start,

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
 from typing import Any
 
+from proxy.core.convert.whole_answers import response_events
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
 from proxy.core.responses_events import is_last
@@ -20,7 +21,7 @@ from proxy.providers.p4_opencode.settings import OpenCodeSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, heuristic_estimate
-from proxy.providers.upstream.messages_wire import MessagesWire, is_last_message_event
+from proxy.providers.upstream.messages_wire import MessagesWire, messages_profile
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.transport import (
     HEADER_TIMEOUT_S,
@@ -38,8 +39,8 @@ client_error = partial(failures.client_error, LABEL, sign_in_hint="check the API
 
 PROFILES: dict[str, UpstreamProfile] = {
     "chat": chat_profile(LABEL, SERVICE, upstream_error),
-    "messages": UpstreamProfile(LABEL, SERVICE, is_last_message_event, upstream_error),
-    "responses": UpstreamProfile(LABEL, SERVICE, is_last, upstream_error),
+    "messages": messages_profile(LABEL, SERVICE, upstream_error),
+    "responses": UpstreamProfile(LABEL, SERVICE, is_last, upstream_error, whole=response_events),
 }
 
 #: Some models take no forced choice while they think.

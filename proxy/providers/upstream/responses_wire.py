@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -48,7 +47,7 @@ class ResponsesWire:
 
     plain           the body to go back to when the first one is refused; None when there is none
     fell_back       whether that happened
-    unnamed_status  status of a failure inside a stream that is of no known kind; None leaves it as it is
+    unnamed_status  status of a failure inside a stream that is of no known kind
     encode          writes the body
     observe         is told every event before it is judged
     """
@@ -63,7 +62,7 @@ class ResponsesWire:
         offsets: ReadOffsets | None,
         signatures: bool = True,
         plain: dict[str, Any] | None = None,
-        unnamed_status: int | None = None,
+        unnamed_status: int = 500,
         encode: Callable[[Mapping[str, Any]], bytes] = encoded,
         observe: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
@@ -104,14 +103,11 @@ class ResponsesWire:
         if self._observe is not None:
             self._observe(event)
         kind = event.get("type")
-        if not isinstance(kind, str) or kind in _DELTAS:
+        if isinstance(kind, str) and kind in _DELTAS:
             return
-        failure = responses_failure(event, now=self._services.clock())
-        if failure is None:
-            return
-        if failure.kind == "upstream" and self._unnamed_status:
-            failure = replace(failure, status=self._unnamed_status)
-        raise self._profile.refusal(failure, None)
+        failure = responses_failure(event, now=self._services.clock(), unknown_status=self._unnamed_status)
+        if failure is not None:
+            raise self._profile.refusal(failure, None)
 
     def recover(self, error: UpstreamError) -> bool:
         """The plain body; no reasoning where that of another account is refused."""

@@ -67,7 +67,7 @@ def test_a_configured_originator_is_sent_on_the_full_lane_only() -> None:
     config = configured(Config(), p1_originator="foo")
     assert headers(config, lite=False, session=None)["originator"] == "foo"
     sent = headers(config, lite=True, session=None)
-    assert sent["originator"] == sent["user-agent"] == "codex_cli_rs"
+    assert sent["originator"] == "codex_cli_rs" and sent["user-agent"].startswith("codex_cli_rs/")
     assert headers(Config(), lite=False, session=None)["user-agent"].startswith("model-proxy/")
 
 
