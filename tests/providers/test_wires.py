@@ -313,7 +313,7 @@ async def test_no_effort_is_refused_and_an_unknown_one_stands_in_the_log(live: L
     assert [note["asked"] for note in live.notes.all("effort_unknown")] == [effort] * 2
 
 
-@pytest.mark.parametrize("wire", WIRES[:2], ids=str)
+@pytest.mark.parametrize("wire", WIRES[:3], ids=str)
 @pytest.mark.parametrize("content", ["", [], [{"type": "text", "text": ""}]], ids=str)
 async def test_a_conversation_without_content_is_refused_before_anybody_is_asked(
     live: Live, wire: Wire, content: Any

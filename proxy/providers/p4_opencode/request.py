@@ -83,7 +83,7 @@ def chat_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
 def native_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
     """The body for a model that speaks Messages."""
     limit = _limit(call.request) or DEFAULT_MAX_TOKENS
-    body = messages_to_messages(call.request, model=row.id, max_tokens=limit)
+    body = messages_to_messages(call.request, model=row.id, max_tokens=limit, images=row.sees)
     body.pop("metadata", None)  # names the client's user
     if is_auto_review(call.request):
         body["thinking"] = {"type": "disabled"}
