@@ -49,6 +49,10 @@ P1_HEADERS: list[Row] = [
     ("no originator", {"originator": None}, "originator"),
     ("underscore session", {"session_id": "s"}, "session_id"),
     ("socket beta", {"openai-beta": "responses_websockets=2026-02-06"}, "upgrade"),
+    ("empty thread", {"thread-id": " "}, "thread-id"),
+    ("turn metadata no JSON", {"x-codex-turn-metadata": "turn"}, "x-codex-turn-metadata"),
+    ("routing hint of nothing", {"x-codex-routing-hint": "sol"}, "x-codex-routing-hint"),
+    ("turn state of nobody", {"x-codex-turn-state": "1"}, "x-codex-turn-state"),
     ("odd lite header", {LITE: "1"}, LITE),
 ]
 
@@ -204,6 +208,8 @@ P1_REFUSED: list[Row] = [
     ("full lane", full({"type": "additional_tools", "role": "developer", "tools": [p1.BASH]}), "Lite lane."),
 ]
 
+NOTES = {"internal_chat_message_metadata_passthrough": {"turn_id": "t", "content_item_kinds": ["user.text"]}}
+EFFORT_FROM_HERE = {"type": "configuration_update", "reasoning": {"effort": "high"}}
 NAMESPACE = {"type": "namespace", "name": "functions", "description": "", "tools": [p1.BASH]}
 NULLABLE = {**FINE_OBJECT, "properties": {"a": {"type": ["string", "null"]}}}
 FILTERED = {**WEB, "filters": {"allowed_domains": ["a.example"], "blocked_domains": ["b.example"]}}
@@ -234,6 +240,11 @@ P1_ACCEPTED: list[Row] = [
     ("tier", full(service_tier="priority", prompt_cache_key="k")),
     ("tool search", full(tools=[{"type": "tool_search"}, p1.BASH], tool_choice="required")),
     ("searched", full({"type": "web_search_call", "id": "ws_1"}, {"type": "compaction_trigger"})),
+    (
+        "notes of Codex",
+        full({**p1.user("x"), **NOTES}, *({**item, **NOTES} for item in (p1.call("c"), p1.output("c")))),
+    ),
+    ("another effort", full(p1.user("x"), {**EFFORT_FROM_HERE, **NOTES})),
     ("compacted", full(COMPACTED, message("user", {"type": "input_file", "file_id": "f"}))),
 ]
 
@@ -445,6 +456,8 @@ RESPONSES_REFUSED: list[Row] = [
     ("effort", go_responses(reasoning={"effort": "ultra"}), "'ultra'"),
     ("sealed elsewhere", go_responses(ELSEWHERE), "encrypted content"),
     ("orphan result", go_responses(p1.output("c")), "No tool call"),
+    ("notes of Codex", go_responses({**p1.user("x"), **NOTES}), "Unknown parameter: 'input[0].internal_chat_"),
+    ("item of Codex", go_responses(EFFORT_FROM_HERE), "Invalid value: 'configuration_update'."),
 ]
 
 

@@ -28,11 +28,13 @@ from proxy.sandbox.wires.schema_checks import malformed, strict_fault
 
 @dataclass(frozen=True, slots=True)
 class ResponsesRules:
-    """What a backend demands beside the tables: the efforts of the model, whose encrypted content, and the lane."""
+    """What a backend demands beside the tables: the efforts of the model, whose encrypted content, the lane, and
+    whether it is the one behind Codex, which knows what that client adds to items."""
 
     efforts: tuple[str, ...]
     account_id: str
     lite: bool = False
+    codex: bool = False
 
 
 _INCLUDABLE = (
