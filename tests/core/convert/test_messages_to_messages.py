@@ -158,8 +158,6 @@ def test_members_are_what_everybody_knows(members: dict[str, Any], expected: dic
 
 
 OWN = {"name": "B", "description": "d", "input_schema": {"type": "object", "properties": {}}}
-LONG = "mcp__" + "x" * 80
-SHORT = short_name(LONG)
 
 
 def test_tools_have_what_everybody_knows() -> None:
