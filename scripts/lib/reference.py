@@ -40,7 +40,7 @@ _WHEN = {
     "unavailable": "something needed is out of order for now (sign-in service, token counting)",
     "upstream_timeout": "the upstream took too long",
     "overloaded": "the upstream is overloaded",
-    "transient": "the upstream failed in a way that usually passes, also after the retries here",
+    "transient": "the upstream failed in a way that usually passes, also after the retries here; its own 500, 502 or 503 is kept",
     "upstream": "any other answer of the upstream, with its own status",
 }
 

@@ -117,8 +117,8 @@ async def test_a_fault_comes_out_as_the_table_says(
 ) -> None:
     backend.plays.append(play)
     async with backend.proxy(timers=QUICK if play is deaf else {}) as live, leaving_nothing(backend):
-        comes_out(live, await live.post(ask(tools=TOOLS, stream=stream)), outcome, stream=stream)
-        assert backend.history == [(number + 1, None) for number in range(outcome.attempts)] and not backend.posts
+        expected = comes_out(live, await live.post(ask(tools=TOOLS, stream=stream)), outcome, stream=stream)
+        assert backend.history == [(number + 1, None) for number in range(expected.attempts)] and not backend.posts
 
 
 # -- somebody leaves

@@ -218,14 +218,17 @@ def test_a_request_that_goes_out_in_pieces_is_not_late() -> None:
 
 
 BODY = {"model": "gpt-5.5", "stream": True, "store": False, "input": ["I1", "I2"], "instructions": '"stream":true,'}
+MARKED = {**BODY, "client_metadata": {"lane": "lite"}}
 
 
-def test_both_transports_say_the_same() -> None:
-    shared = frames.shared_json(BODY)
+@pytest.mark.parametrize("body", [BODY, MARKED])
+def test_both_transports_say_the_same(body: dict[str, Any]) -> None:
+    """But the lane, which HTTP tells in a header."""
+    shared = frames.shared_json(body)
     assert json.loads(frames.http_body(shared)) == BODY
-    frame = json.loads(frames.full_frame(shared))
-    assert frame == {"type": "response.create", **{key: BODY[key] for key in BODY if key != "stream"}}
-    delta = json.loads(frames.delta_frame(BODY, "resp_1", 1))
+    frame = json.loads(frames.full_frame(shared, body))
+    assert frame == {"type": "response.create", **{key: body[key] for key in body if key != "stream"}}
+    delta = json.loads(frames.delta_frame(body, "resp_1", 1))
     assert delta == {**frame, "previous_response_id": "resp_1", "input": ["I2"]}
     assert BODY["input"] == ["I1", "I2"]
 
