@@ -53,13 +53,15 @@ ANSWER: list[Row] = [
 OVER_HTTP: list[Row] = [
     *rows(AGAIN, "html_error"),
     *rows(Refused(502, "api_error", 4, BUSY, "no explanation; try again later"), "html_error", {"times": 9}),
-    *rows(Refused(404, "not_found_error", headers=FINAL), "html_error", {"status": 404}),
     *rows(Refused(502, "api_error"), "redirect"),
     *rows(Broken(), "invalid_utf8"),
     *rows(AGAIN, "invalid_utf8", {"after": "nothing"}),
     *rows(Good(), "comments done_sentinel crlf"),
     *rows(Good(), "comments_only", {"every_s": 0.005}),
 ]
+
+#: An address that is not there, where the status is passed on.
+NOT_FOUND: list[Row] = rows(Refused(404, "not_found_error", headers=FINAL), "html_error", {"status": 404})
 
 #: JSON that is none, where a wire does not skip it.
 MALFORMED: list[Row] = [

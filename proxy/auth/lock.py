@@ -19,8 +19,9 @@ from proxy.errors import UpstreamError
 #: Between two tries.
 LOCK_POLL_S = 0.025
 
-#: A holder needs one call to the issuer (30 s at most, and its connect may be tried twice) and one save.
-LOCK_WAIT_S = 60.0
+#: A holder needs one call to the issuer, which answers within a second or two, and one save. Whoever waits longer is
+#: told so: the holder hangs, and a request cannot wait for it.
+LOCK_WAIT_S = 5.0
 
 #: "Another process holds it", from flock and from Windows' locking.
 _HELD = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK}

@@ -9,8 +9,9 @@ Refresh tokens are single-use, which decides the shape of this file:
    current credential means that a process died between sending and saving: then the token is not tried again.
 
 A failure that passes (network, 429, 5xx, a disk that is full) never costs the credential; only a refusal by the issuer
-does. A call that broke off in a living process counts as one: if the token was used up after all, the issuer says so at
-the next call, and nothing is lost by asking.
+does. Nor does it cost a request as long as the old token lives: a renewal begins some minutes before its end. A call
+that broke off in a living process counts as one: if the token was used up after all, the issuer says so at the next
+call, and nothing is lost by asking.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from proxy.auth.http import TokenResponse
 from proxy.auth.store import Credential, CredentialFile
 from proxy.auth.text import printable
 from proxy.core.secret import Secret
-from proxy.errors import SignInError, UpstreamError
+from proxy.errors import ProxyError, SignInError, UpstreamError
 from proxy.observe.lifecycle import Log, NullLog
 
 #: `Credential` too, so that those who only use credentials import from one place.
@@ -35,6 +36,15 @@ __all__ = ["Credential", "Credentials", "Renewal", "is_refused", "sign_in_hint"]
 #: A token with this much left or less is renewed before use: an answer may stream for minutes. The vendors' own
 #: clients use the same margin.
 MARGIN_MS = 5 * 60 * 1000
+
+#: A token with this much left or less is no longer sent.
+END_MS = 5 * 1000
+
+#: How long a request whose token still lives waits for the renewal of it. An issuer answers within a second or two.
+PATIENCE_S = 5.0
+
+#: After a renewal that failed, requests whose token still lives use it for this long before another one is tried.
+PAUSE_S = 10.0
 
 #: How long `close` waits for a renewal under way: an issuer answers within a second or two.
 CLOSE_WAIT_S = 5.0
@@ -104,6 +114,8 @@ def sign_in_hint(label: str) -> str:
 class Credentials:
     """The credential of one provider, ready for use. One object an application; `close` it at the end.
 
+    patience_s  see PATIENCE_S
+
     `get` and `renew` raise SignInError (sign in again) or UpstreamError (the credential is fine): `unavailable` when
     trying later helps, or what the session raised about an outgoing proxy.
     """
@@ -116,24 +128,30 @@ class Credentials:
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         log: Log | None = None,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         self._file = file
         self._renewal = renewal
         self._clock = clock
         self._sleep = sleep
         self._log = log or NullLog()
+        self._patience_s = patience_s
+        self._paused_until = -math.inf
         self._flight: asyncio.Task[Credential] | None = None
         self._unsaved: _Unsaved | None = None
         self._refused: _Refusal | None = None
         self._closed = False
 
     async def get(self) -> Credential:
-        """The stored credential, renewed first when it is about to end."""
+        """The stored credential, renewed first when it is about to end. While it lives, a renewal that fails or takes
+        long is not waited for."""
         record = self._current(self._file.load())
         if record is None:
             raise self._missing()
-        if not self._is_fresh(record):
+        if not self._lives_on(record, END_MS):
             return await self._outcome(self._running() or self._start(None))
+        if not self._is_fresh(record):
+            return await self._renewed_or(record)
         if self._unsaved is not None and self._running() is None and not self._closed:
             self._start(None)  # tries to save again; this request need not wait for it
         return record
@@ -171,6 +189,24 @@ class Credentials:
         self._flight = asyncio.get_running_loop().create_task(self._renewed(rejected))
         self._flight.add_done_callback(_retrieve)
         return self._flight
+
+    async def _renewed_or(self, old: Credential) -> Credential:
+        """A new credential, or the old one where there is none yet. Raises SignInError for one that was refused."""
+        if self._closed or self._clock() < self._paused_until:
+            return old
+        flight = self._running() or self._start(None)
+        await asyncio.wait({flight}, timeout=self._patience_s)
+        if not flight.done() or flight.cancelled():
+            return old
+        error = flight.exception()
+        if error is None:
+            return flight.result()
+        if not isinstance(error, ProxyError) or (self._refused is not None and self._refused.token == old.refresh):
+            raise error
+        if self._clock() >= self._paused_until:  # of all who waited, the first
+            self._paused_until = self._clock() + PAUSE_S
+            self._log.write("warn", "auth", "sign-in not renewed", provider=self._renewal.label, error=error.message)
+        return old
 
     async def _outcome(self, flight: asyncio.Task[Credential]) -> Credential:
         """What the flight brings. `wait` leaves it alone when the waiting request is cancelled."""
@@ -290,7 +326,10 @@ class Credentials:
         return stored
 
     def _is_fresh(self, record: Credential) -> bool:
-        return record.expires_ms > self._clock() * 1000 + self._renewal.margin_ms
+        return self._lives_on(record, self._renewal.margin_ms)
+
+    def _lives_on(self, record: Credential, for_ms: int) -> bool:
+        return record.expires_ms > self._clock() * 1000 + for_ms
 
     def _message(self, what: str) -> str:
         return f"The {self._renewal.label} sign-in {what}; {sign_in_hint(self._renewal.label)}."

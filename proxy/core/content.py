@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from proxy.core.tools.calls import short_name
+
 #: Claude Code puts this line into its first system block. Its version suffix changes between the requests of one
 #: session, so passing it on would spoil every prompt cache.
 BILLING_PREFIX = "x-anthropic-billing-header:"
 
 #: What vision models of all our upstreams take.
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+#: Other names of them.
+_SAME_TYPES = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png"}
 
 _BASE64_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _WHITESPACE = b" \t\r\n\f\v"
@@ -65,34 +69,76 @@ def clean_base64(data: Any) -> str | None:
     return (bare + b"=" * (-len(bare) % 4)).decode("ascii")
 
 
+def media_type_of(value: str) -> str:
+    """A media type by its one name.
+
+    >>> media_type_of("IMAGE/PNG"), media_type_of("image/jpg; charset=binary")
+    ('image/png', 'image/jpeg')
+    """
+    bare = value.partition(";")[0].strip().lower()
+    return _SAME_TYPES.get(bare, bare)
+
+
 def image_data_url(source: Any, *, default_type: str | None = None) -> str | None:
     """A base64 image source as a data URL, or None when it is not a valid one.
 
     `source`: `{"type": "base64", "media_type": "image/png", "data": "iVBOR…"}`.
     """
-    if not isinstance(source, Mapping) or source.get("type") != "base64":
+    if not isinstance(source, Mapping) or source.get("type", "base64") != "base64":
         return None
     media_type = source.get("media_type") or default_type
+    media_type = media_type_of(media_type) if isinstance(media_type, str) else None
     data = clean_base64(source.get("data"))
-    if not isinstance(media_type, str) or media_type not in IMAGE_TYPES or data is None:
+    return f"data:{media_type};base64,{data}" if media_type in IMAGE_TYPES and data is not None else None
+
+
+def image_url(source: Any, *, default_type: str | None = None) -> str | None:
+    """The same, or the address of an image on the web; None for what no upstream could fetch."""
+    if not isinstance(source, Mapping) or source.get("type") != "url":
+        return image_data_url(source, default_type=default_type)
+    url = source.get("url")
+    if not isinstance(url, str):
         return None
-    return f"data:{media_type};base64,{data}"
+    scheme, _, rest = url.partition(":")
+    if scheme.lower() == "data":
+        kind, _, data = rest.partition(",")
+        return image_data_url({"media_type": kind, "data": data}) if kind.endswith(";base64") else None
+    return url if scheme.lower() in ("http", "https") and rest.startswith("//") else None
 
 
-def document_text(block: Mapping[str, Any]) -> str | None:
-    """The text of a `document` or `search_result` block that has one: title and context first. None otherwise."""
+def document_blocks(block: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The texts and images that a `document` or `search_result` block consists of, title and context first; [] when
+    nothing of it can be read. Neighbouring texts are one."""
     source = block.get("source")
+    head = [value for key in ("title", "context") if isinstance(value := block.get(key), str) and value]
     if block.get("type") == "search_result":
-        parts = list(texts_of(block.get("content")))
-        head = [source] if isinstance(source, str) else []
+        parts, head = blocks_of(block.get("content")), head + ([source] if isinstance(source, str) else [])
     elif isinstance(source, Mapping) and source.get("type") == "text" and isinstance(source.get("data"), str):
-        parts, head = [source["data"]], []
+        parts = blocks_of(source["data"])
     elif isinstance(source, Mapping) and source.get("type") == "content":
-        parts, head = list(texts_of(source.get("content"))), []
+        parts = blocks_of(source.get("content"))
     else:
-        return None
-    head = [value for key in ("title", "context") if isinstance(value := block.get(key), str) and value] + head
-    return "\n".join(head + parts) or None
+        return []
+    found: list[dict[str, Any]] = []
+    texts = head
+    for part in parts:
+        if isinstance(part, dict) and part.get("type") == "image":
+            found += [*_one_text(texts), part]
+            texts = []
+        else:
+            texts += texts_of([part])
+    return found + _one_text(texts)
+
+
+def _one_text(texts: list[str]) -> list[dict[str, Any]]:
+    text = "\n".join(texts)
+    return [{"type": "text", "text": text}] if text else []
+
+
+def reference_text(block: Mapping[str, Any]) -> str:
+    """A `tool_reference` block in words: clients load tools with it, under the names that they are offered by."""
+    name = block.get("tool_name")
+    return f"[tool reference: {short_name(name)}]" if isinstance(name, str) and name else omitted(block)
 
 
 def pdf_data(block: Mapping[str, Any]) -> str | None:

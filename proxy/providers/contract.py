@@ -57,6 +57,7 @@ class Call:
     session      session id for caches and affinity, None when the client named none
     owner        key of conversation state, None for a request that must leave none behind
     auto_review  the safety classifier, sent to a model of our choice
+    cache_hint   the caller's own prompt cache key, for a request without a session
     folded       the answer is sent whole: nobody sees anything of it before its end
     """
 
@@ -67,8 +68,14 @@ class Call:
     session: str | None = None
     owner: Owner | None = None
     auto_review: bool = False
+    cache_hint: str | None = None
     folded: bool = False
     recorder: Recorder = field(default_factory=NullRecorder)
+
+    @property
+    def cache_key(self) -> str | None:
+        """What the upstream may keep prompts by."""
+        return self.session or self.cache_hint
 
     def record(self, event: LifecycleEvent) -> None:
         """Tells whoever watches what became of this request."""

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from proxy.auth.http import TokenResponse
-from proxy.auth.refresh import Credentials, Renewal
+from proxy.auth.refresh import PATIENCE_S, Credentials, Renewal
 from proxy.auth.store import Credential, CredentialFile, Fields, render_record, write_private
 from proxy.core.secret import Secret
 from proxy.errors import SignInError, UpstreamError
+from proxy.observe.lifecycle import NullLog
 
 NOW_S = 1_800_000_000
 NOW_MS = NOW_S * 1000
@@ -91,10 +92,27 @@ class Disk(CredentialFile):
 NO_SPACE = OSError(errno.ENOSPC, "No space left on device")
 
 
+class Notes(NullLog):
+    """What was logged: the messages."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    def write(self, level: str, service: str, msg: str, **fields: Any) -> None:
+        self.messages.append(msg)
+
+
 class World:
     """A stored credential, an issuer, and the object under test."""
 
-    def __init__(self, root: Path, *answers: Any, stored: Credential | None = OLD, **rules: Any) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *answers: Any,
+        stored: Credential | None = OLD,
+        patience_s: float = PATIENCE_S,
+        **rules: Any,
+    ) -> None:
         self.root = root
         self.now_s = float(NOW_S)
         self.issuer = Issuer(*answers)
@@ -103,7 +121,10 @@ class World:
         if stored is not None:
             self.write(stored)
         renewal = Renewal("p1", self.issuer.send, parse, **rules)
-        self.credentials = Credentials(self.file, renewal, clock=lambda: self.now_s)
+        self.notes = Notes()
+        self.credentials = Credentials(
+            self.file, renewal, clock=lambda: self.now_s, log=self.notes, patience_s=patience_s
+        )
 
     def write(self, credential: Credential) -> None:
         write_private(self.file.path, render_record(credential, Fields()))

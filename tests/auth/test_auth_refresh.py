@@ -8,10 +8,10 @@ import gc
 from pathlib import Path
 
 import pytest
-from refresh_world import NEW, OLD, World, begin, failing, granted, record, refused, settled
+from refresh_world import NEW, NO_SPACE, OLD, World, begin, failing, granted, record, refused, settled
 
 from proxy.auth.http import IssuerFailure, TokenResponse
-from proxy.auth.refresh import MARGIN_MS, is_refused
+from proxy.auth.refresh import END_MS, MARGIN_MS, PAUSE_S, is_refused
 from proxy.core.secret import Secret
 from proxy.errors import SignInError, UpstreamError
 
@@ -108,6 +108,59 @@ async def test_passing_failure_is_shared_by_all_who_wait(tmp_path: Path) -> None
     world = World(tmp_path, TokenResponse(503, "", {}))
     got = await asyncio.gather(*(world.credentials.get() for _ in range(20)), return_exceptions=True)
     assert {type(one) for one in got} == {UpstreamError} and len(world.issuer.tokens) == 1
+
+
+#: What is left of a token that is due for renewal and still lives.
+DYING_MS = MARGIN_MS - 60_000
+
+
+@pytest.mark.parametrize("failure", PASSING, ids=str)
+async def test_while_the_old_token_lives_a_passing_failure_costs_no_request(
+    tmp_path: Path, failure: TokenResponse | Exception
+) -> None:
+    """A bad minute of the issuer: the old token is used, and the issuer is asked again after a pause."""
+    world = World(tmp_path, failure, granted(), stored=record("old", "r1", DYING_MS))
+    got = await asyncio.gather(*(world.credentials.get() for _ in range(20)))
+    assert {one.access.reveal() for one in got} == {"old"} and world.issuer.tokens == ["r1"]
+    assert world.notes.messages == ["sign-in not renewed"]
+    world.now_s += PAUSE_S - 1
+    assert (await world.credentials.get()).access.reveal() == "old" and world.issuer.tokens == ["r1"]
+    world.now_s += 2
+    assert (await world.credentials.get()).access.reveal() == "new" and world.issuer.tokens == ["r1", "r1"]
+
+
+async def test_a_token_at_its_end_is_not_sent(tmp_path: Path) -> None:
+    world = World(tmp_path, TokenResponse(503, "", {}), stored=record("old", "r1", END_MS))
+    assert isinstance(await failing(world), UpstreamError)
+
+
+async def test_a_full_disk_and_a_missing_refresh_token_cost_no_request_either(tmp_path: Path) -> None:
+    world = World(tmp_path, stored=record("old", "r1", DYING_MS))
+    world.file.full["mark"] = NO_SPACE
+    assert (await world.credentials.get()).access.reveal() == "old" and world.issuer.tokens == []
+    bare = World(tmp_path, stored=record("old", "", DYING_MS))
+    assert (await bare.credentials.get()).access.reveal() == "old"
+
+
+async def test_a_refusal_counts_at_once(tmp_path: Path) -> None:
+    world = World(tmp_path, refused(), stored=record("old", "r1", DYING_MS))
+    assert isinstance(await failing(world), SignInError) and world.stored is None
+
+
+async def test_an_issuer_that_hangs_is_not_waited_for_while_the_old_token_lives(tmp_path: Path) -> None:
+    world = World(tmp_path, granted(), stored=record("old", "r1", DYING_MS), patience_s=0.01)
+    world.issuer.hold.clear()
+    got = await asyncio.gather(*(world.credentials.get() for _ in range(20)))
+    assert {one.access.reveal() for one in got} == {"old"} and world.issuer.tokens == ["r1"]
+    world.issuer.hold.set()
+    await settled(world)
+    assert await world.credentials.get() == world.stored != got[0]
+
+
+async def test_a_401_for_a_token_that_should_live_is_not_answered_with_it(tmp_path: Path) -> None:
+    world = World(tmp_path, TokenResponse(503, "", {}), stored=record("old", "r1", DYING_MS))
+    with pytest.raises(UpstreamError):
+        await world.credentials.renew(Secret("old"))
 
 
 async def test_tokens_never_show_in_the_message(tmp_path: Path) -> None:

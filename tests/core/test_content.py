@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from core.strategies import json_values, leaf_blocks
 from proxy.core.content import (
     clean_base64,
-    document_text,
+    document_blocks,
     image_data_url,
+    image_url,
     omitted,
     pdf_data,
+    reference_text,
     system_text,
     texts_of,
 )
@@ -54,13 +56,15 @@ def test_any_value_is_survived(value: Any) -> None:
     list(texts_of(value))
     system_text(value)
     omitted(value)
+    reference_text({"type": "tool_reference", "tool_name": value})
+    image_url({"type": "url", "url": value})
     image_data_url({"type": "base64", "media_type": value, "data": "aGk="})
     image_data_url({"type": "base64", "media_type": "image/png", "data": value})
 
 
 @given(leaf_blocks)
 def test_any_document_is_survived(block: dict[str, Any]) -> None:
-    assert document_text(block) != ""
+    assert all(part["type"] == "image" or part["text"] for part in document_blocks(block))
     pdf_data(block)
     assert omitted(block).startswith("[")
 
@@ -87,6 +91,10 @@ def test_the_system_prompt_is_one_text(system: Any, expected: str) -> None:
     ("source", "expected"),
     [
         ({"type": "base64", "media_type": "image/png", "data": "aGk"}, "data:image/png;base64,aGk="),
+        ({"type": "base64", "media_type": "IMAGE/PNG", "data": "aGk="}, "data:image/png;base64,aGk="),
+        ({"type": "base64", "media_type": "image/jpg", "data": "aGk="}, "data:image/jpeg;base64,aGk="),
+        ({"type": "base64", "media_type": " Image/JPG; q=1", "data": "aGk="}, "data:image/jpeg;base64,aGk="),
+        ({"media_type": "image/webp", "data": "aGk="}, "data:image/webp;base64,aGk="),
         ({"type": "base64", "data": "aGk="}, None),
         ({"type": "base64", "media_type": "image/svg+xml", "data": "aGk="}, None),
         ({"type": "base64", "media_type": ["image/png"], "data": "aGk="}, None),
@@ -105,17 +113,44 @@ def test_a_missing_type_may_have_a_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("block", "expected"),
+    ("url", "expected"),
     [
-        ({"type": "document", "source": {"type": "text", "data": "words"}}, "words"),
-        ({"type": "document", "title": "T", "context": "C", "source": {"type": "text", "data": "w"}}, "T\nC\nw"),
-        ({"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "a"}]}}, "a"),
-        ({"type": "document", "source": {"type": "content", "content": "a"}}, "a"),
-        ({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}}, None),
-        ({"type": "document"}, None),
-        ({"type": "search_result", "source": "s", "title": "T", "content": [{"type": "text", "text": "a"}]}, "T\ns\na"),
-        ({"type": "search_result"}, None),
+        ("https://e.example/a", "https://e.example/a"),
+        ("HTTP://e.example/a", "HTTP://e.example/a"),
+        ("data:image/jpg;base64,aGk", "data:image/jpeg;base64,aGk="),
+        ("data:image/png,aGk=", None),
+        ("data:text/plain;base64,aGk=", None),
+        ("file:///etc/passwd", None),
+        ("https:", None),
+        ("", None),
+        (None, None),
     ],
 )
-def test_the_text_of_a_document(block: dict[str, Any], expected: str | None) -> None:
-    assert document_text(block) == expected
+def test_only_addresses_that_can_be_fetched_are_sent(url: Any, expected: str | None) -> None:
+    assert image_url({"type": "url", "url": url}) == expected
+
+
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+A = {"type": "text", "text": "a"}
+
+
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        ({"type": "document", "source": {"type": "text", "data": "words"}}, ["words"]),
+        ({"type": "document", "title": "T", "context": "C", "source": {"type": "text", "data": "w"}}, ["T\nC\nw"]),
+        ({"type": "document", "source": {"type": "content", "content": [A, {"type": "x"}, A]}}, ["a\na"]),
+        ({"type": "document", "source": {"type": "content", "content": "a"}}, ["a"]),
+        (
+            {"type": "document", "title": "T", "source": {"type": "content", "content": [IMAGE, A, IMAGE]}},
+            ["T", "image", "a", "image"],
+        ),
+        ({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}}, []),
+        ({"type": "document", "source": {"type": "text", "data": ""}}, []),
+        ({"type": "document"}, []),
+        ({"type": "search_result", "source": "s", "title": "T", "content": [A]}, ["T\ns\na"]),
+        ({"type": "search_result"}, []),
+    ],
+)
+def test_what_a_document_consists_of(block: dict[str, Any], expected: list[str]) -> None:
+    assert [part.get("text", part["type"]) for part in document_blocks(block)] == expected

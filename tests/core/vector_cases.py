@@ -50,7 +50,7 @@ from proxy.core.tools.schema import has_optional, restore_text
 from proxy.errors import ProxyError
 from proxy.providers.contract import Call
 from proxy.providers.p1_codex.request import prepare, resolve
-from proxy.providers.p2_kimi.provider import DIALECTS as P2_DIALECTS
+from proxy.providers.p2_kimi.request import DIALECT as P2_DIALECT
 from proxy.providers.p4_opencode.catalog import MODELS
 from proxy.providers.p4_opencode.request import dialect_of
 from proxy.providers.upstream.tokenizer import Tokenizer
@@ -59,8 +59,7 @@ VECTORS = Path(__file__).parent.parent / "vectors"
 
 #: The forms that chat upstreams want today, as the providers ask for them.
 DIALECTS = {
-    "p2": P2_DIALECTS["kimi"],
-    "p2-k3": P2_DIALECTS["k3"],
+    "p2": P2_DIALECT,
     "p4": replace(dialect_of(MODELS["hy3"]), images=True),
     "p4-deepseek": replace(dialect_of(MODELS["deepseek-v4-pro"]), images=True),
     "p4-kimi": dialect_of(MODELS["kimi-k2.6"]),

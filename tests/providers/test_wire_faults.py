@@ -130,11 +130,13 @@ P2: list[Row] = [
     *rows(limited(), "usage_limit"),
     *rows(Good(2, waits=(1.0,)), "rate_limit", {"wrapped": True}),
     *rows(limited(4, {"Retry-After": "5"}), "rate_limit", {"seconds": None, "times": 9}),
-    *rows(Good(2), "unauthorized bad_request"),
+    *rows(Good(2), "unauthorized"),
+    *rows(INVALID, "html_error", {"status": 404}),  # clients hide the text of a 404 and ask again
     *rows(unsigned("model-proxy auth login p2", 2), "unauthorized", {"times": 9}),
     *rows(Good(2), AS_FIRST, {"kind": "authentication_error"}),
     *rows(limited(4, {"Retry-After": "5"}), AS_FIRST, {"kind": "rate_limit_error", "times": 9}),
-    *rows(Refused(400, "invalid_request_error", 2, FINAL), "bad_request", {"times": 2}),
+    *rows(INVALID, "bad_request"),
+    *rows(INVALID, AS_FIRST, {"kind": "not_found_error"}),
     *rows(Refused(400, "invalid_request_error", headers=FINAL, words="no"), "bad_request", {"message": "no"}),
 ]
 
@@ -142,6 +144,7 @@ IN_AN_HOUR = limited(1, {"Retry-After": "3600", **FINAL}, "available again in 1 
 
 P4: list[Row] = [
     *fault_rows.MALFORMED,
+    *fault_rows.NOT_FOUND,
     *rows(IN_AN_HOUR, "usage_limit"),
     *rows(unsigned("PROXY_P4_API_KEY"), "unauthorized"),
     *rows(unsigned("PROXY_P4_API_KEY"), AS_FIRST, {"kind": "authentication_error"}),

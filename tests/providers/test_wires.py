@@ -250,6 +250,79 @@ async def test_a_refused_renewal_names_the_cure_and_keeps_the_credential(live: L
     assert live.sandbox.p2.total_requests == 1
 
 
+# -- what is sent
+
+
+async def test_p2_gets_what_its_own_client_sends(live: Live) -> None:
+    system = {"role": "system", "content": "S"}
+    for model in ("kimi-k2.6", "k3"):
+        body = ask([{"role": "user", "content": "hello"}, system], model=model, max_tokens=5, system="S", **HIGH)
+        await told(live, body, **SESSION)
+    coding, k3 = (seen.body for seen in live.sandbox.p2.requests)
+    assert k3 == {**coding, "model": "k3"}
+    assert coding == {
+        "model": "kimi-for-coding",
+        "messages": [system, {"role": "user", "content": "hello"}, system],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "max_completion_tokens": 5,
+        "thinking": {"type": "enabled", "effort": "high", "keep": "all"},
+        "prompt_cache_key": "session-1",
+    }
+    assert live.sandbox.p2.requests[-1].headers["accept"] == "application/json"
+    assert not live.sandbox.p2.older_members
+
+
+#: Model -> what is not sent to it of a request for a judgement, and what of thinking is.
+REVIEWERS: list[tuple[str, dict[str, Any]]] = [
+    ("kimi-for-coding", {"thinking": {"type": "disabled"}, "max_completion_tokens": 32_000}),
+    ("k3", {"thinking": {"type": "enabled", "effort": "low", "keep": "all"}, "max_completion_tokens": 1_048_576}),
+    ("opencode-go/kimi-k2.6", {"max_tokens": 32_000, "reasoning_effort": None}),
+    ("hy3", {"max_tokens": 32_000, "reasoning_effort": "none"}),
+    ("glm-5.2", {"max_tokens": 32_000, "reasoning_effort": "high"}),
+    ("deepseek-v4-flash", {"max_tokens": 32_000, "reasoning_effort": "low"}),
+    ("qwen3.8-max", {"max_tokens": 32_000, "reasoning_effort": "low"}),
+    ("qwen3.8-flash", {"max_tokens": 32_000, "thinking": {"type": "disabled"}, "output_config": {"effort": "low"}}),
+    ("minimax-m3", {"max_tokens": 32_000, "thinking": {"type": "disabled"}, "output_config": None}),
+    ("opencode-go/gpt-5.6-luna", {"max_output_tokens": None, "reasoning": {"effort": "none"}}),
+    ("opencode-go/grok-4.6", {"max_output_tokens": None, "reasoning": {"effort": "low", "summary": "auto"}}),
+]
+MONITOR = [{"type": "text", "text": "You are a security monitor for autonomous AI coding agents. Judge."}]
+
+
+@pytest.mark.parametrize(("model", "sent"), REVIEWERS, ids=[model for model, _ in REVIEWERS])
+@pytest.mark.parametrize(
+    "asked", [{"max_tokens": 64, "thinking": {"type": "disabled"}}, {"max_tokens": 2112}], ids=["64", "2112"]
+)
+async def test_the_safety_classifier_has_room_and_does_not_think(
+    live: Live, model: str, sent: dict[str, Any], asked: dict[str, Any]
+) -> None:
+    """Its few tokens would go into reasoning, and an empty answer denies the action."""
+    message = await told(live, ask("ls", model=model, system=MONITOR, stop_sequences=["</block>"], **asked))
+    assert (shown(message)[0]["text"], message["stop_sequence"]) == ("<block>no", "</block>")
+    [seen] = [*live.sandbox.p2.requests, *live.sandbox.p4.requests]
+    assert {name: seen.body.get(name) for name in sent} == sent
+
+
+@every_wire
+@pytest.mark.parametrize("effort", ["ultra", "extreme", "minimal", ""])
+async def test_no_effort_is_refused_and_an_unknown_one_stands_in_the_log(live: Live, wire: Wire, effort: str) -> None:
+    await told(live, ask(model=wire.model, output_config={"effort": effort}))
+    count = await live.post(ask(model=wire.model, output_config={"effort": effort}), "/v1/messages/count_tokens")
+    assert count.status == 200
+    assert [note["asked"] for note in live.notes.all("effort_unknown")] == [effort] * 2
+
+
+@pytest.mark.parametrize("wire", WIRES[:2], ids=str)
+@pytest.mark.parametrize("content", ["", [], [{"type": "text", "text": ""}]], ids=str)
+async def test_a_conversation_without_content_is_refused_before_anybody_is_asked(
+    live: Live, wire: Wire, content: Any
+) -> None:
+    answer = await live.post(ask(talk(content), model=wire.model))
+    assert (answer.status, answer.error["type"]) == (400, "invalid_request_error")
+    assert "content" in answer.error["message"] and wire.sandbox(live).total_requests == 0
+
+
 # -- P4 Messages
 
 
@@ -259,7 +332,7 @@ async def test_thoughts_of_other_services_are_left_out_where_they_are_refused(li
     sealed = (await told(live, ask(**HIGH)))["content"][0]
     assert foreign["type"] == sealed["type"] == "thinking"
     history = talk("hello", [foreign, sealed, {"type": "text", "text": "Hi."}], "go on")
-    assert shown(await told(live, ask(history, model="qwen3.8-max")))
+    assert shown(await told(live, ask(history, model="qwen3.8-flash")))
     assert live.sandbox.p4.total_requests == 2 and not live.sleeps
     bodies = [[block["type"] for block in seen.body["messages"][1]["content"]] for seen in live.sandbox.p4.requests]
     assert bodies == [["thinking", "thinking", "text"], ["text"]]
@@ -269,7 +342,7 @@ async def test_a_signature_that_nobody_can_mend_is_told(live: Live) -> None:
     live.sandbox.p4.options.check_signatures = True
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "other"}
     history = talk("a", [thought, {"type": "text", "text": "Hi."}], "go on")
-    answer = await live.stream(ask(history, model="qwen3.8-max"))
+    answer = await live.stream(ask(history, model="qwen3.8-flash"))
     assert answer.status == 400 and "signature" in answer.error["message"]
     assert live.sandbox.p4.total_requests == 1
 

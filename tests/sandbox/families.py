@@ -118,9 +118,9 @@ P2 = Family(
     p2.user,
     _chat_turn,
     lambda text: {"messages": [p2.system(text), p2.user("run")]},
-    plain={"thinking": {"type": "disabled"}, "reasoning_effort": None},
-    thinks={"thinking": {"type": "enabled"}, "reasoning_effort": "high"},
-    required={"model": "k3", "tool_choice": "required", "thinking": {"type": "enabled"}, "reasoning_effort": "high"},
+    plain={"thinking": {"type": "disabled"}},
+    thinks={"thinking": {"type": "enabled", "effort": "high"}},
+    required={"model": "k3", "tool_choice": "required", "thinking": {"type": "enabled", "effort": "high"}},
 )
 P4_CHAT = Family("p4", "chat", p4.go_chat, p2.tool, p2.user, _chat_turn, P2.system, thinks={"reasoning_effort": "high"})
 P4_MESSAGES = Family(

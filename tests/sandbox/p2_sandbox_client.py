@@ -11,11 +11,11 @@ from raw_client import RawClient, Reply
 from proxy.sandbox import Sandbox
 
 DEVICE = {
-    "x-msh-platform": "kimi_cli",
-    "x-msh-version": "1.37.0",
+    "x-msh-platform": "kimi_code_cli",
+    "x-msh-version": "2.1.0",
     "x-msh-device-name": "host",
-    "x-msh-device-model": "Linux 6.8.0 x86_64",
-    "x-msh-os-version": "#1 SMP",
+    "x-msh-device-model": "Linux 6.8.0 x64",
+    "x-msh-os-version": "6.8.0",
 }
 
 
@@ -65,9 +65,8 @@ def chat(*messages: dict[str, Any], **members: Any) -> dict[str, Any]:
         "messages": list(messages) or [user("hello")],
         "stream": True,
         "stream_options": {"include_usage": True},
-        "max_tokens": 32_000,
-        "reasoning_effort": "high",
-        "thinking": {"type": "enabled"},
+        "max_completion_tokens": 32_000,
+        "thinking": {"type": "enabled", "effort": "high", "keep": "all"},
         "prompt_cache_key": "s1",
         **members,
     }
@@ -95,7 +94,7 @@ class P2Client(RawClient):
         return f"{self.url}/chat/completions"
 
     def device(self) -> dict[str, str]:
-        return {**DEVICE, "x-msh-device-id": self.sandbox.p2.options.device_id, "user-agent": "KimiCLI/1.37.0"}
+        return {**DEVICE, "x-msh-device-id": self.sandbox.p2.options.device_id, "user-agent": "kimi-code-cli/2.1.0"}
 
     def headers(self, body: Any = None) -> dict[str, str]:
         return {

@@ -80,8 +80,7 @@ class P4Client(RawClient):
             return self.wire or "chat"
         if "input" in body:
             return "responses"
-        models = ("minimax", "qwen")
-        return "messages" if str(body.get("model")).startswith(models) else "chat"
+        return "messages" if str(body.get("model")).startswith("minimax") else "chat"
 
     def headers(self, body: Any = None) -> dict[str, str]:
         headers = {

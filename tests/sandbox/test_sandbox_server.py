@@ -94,10 +94,18 @@ async def test_account_routes(client: Client) -> None:
     assert usage["rate_limit"]["primary_window"]["limit_window_seconds"] == 18_000
     models = f"{client.sandbox.origin}/backend-api/codex/models"
     async with client.session.get(f"{models}?client_version=1", headers=headers) as response:
-        assert "gpt-5.6-luna" in [model["slug"] for model in (await response.json())["models"]]
+        listed = {model["slug"]: model for model in (await response.json())["models"]}
+    efforts = listed["gpt-5.6-luna"]["supported_reasoning_levels"]
+    assert [level["effort"] for level in efforts if level["description"]] == ["low", "medium", "high", "xhigh", "max"]
     async with client.session.get(models, headers=headers) as response:
         assert response.status == 400
     async with client.session.get(f"{models}?client_version=1") as response:
+        assert response.status == 401
+    workspaces = f"{client.sandbox.origin}/backend-api/wham/accounts/check"
+    async with client.session.get(workspaces, headers=headers) as response:
+        [workspace] = (await response.json())["accounts"]
+    assert (workspace["id"], workspace["workspace_backend_origin"]) == ("acct-sandbox", "NO_CONSTRAINT")
+    async with client.session.get(workspaces) as response:
         assert response.status == 401
 
 

@@ -18,6 +18,9 @@ from proxy.server.state import StreamTimers
 
 LITE = "x-openai-internal-codex-responses-lite"
 USER = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
+TOOL = function(RESPONSES)
+CUSTOM = {"type": "custom", "name": "patch"}
+SPACE = {"type": "namespace", "name": "more", "description": "", "tools": [{**TOOL, "name": "Read"}]}
 
 
 @pytest.fixture
@@ -71,18 +74,57 @@ async def test_everything_else_is_passed_on_as_it_is(live: Live) -> None:
         ({"model": "haiku"}, "gpt-5.6-luna", None, True),
         ({"model": "gpt-5.6-luna-fast", "tools": [{"type": "web_search"}]}, "gpt-5.6-sol", "priority", False),
         ({"model": "gpt-6-luna", "tools": [{"type": "web_search_preview"}]}, "gpt-6-sol", None, False),
-        ({"model": "gpt-5.6-luna", "instructions": "x"}, "gpt-5.6-sol", None, False),
-        ({"model": "gpt-5.6-terra", "tools": [function(RESPONSES)]}, "gpt-5.6-terra", None, False),
-        ({"model": "gpt-5.6-terra", "parallel_tool_calls": True}, "gpt-5.6-terra", None, False),
+        ({"model": "gpt-5.6-luna", "instructions": "x", "tools": [TOOL]}, "gpt-5.6-luna", None, True),
+        ({"model": "gpt-5.6-luna", "instructions": "", "tools": None}, "gpt-5.6-luna", None, True),
+        ({"model": "gpt-5.6-terra", "tools": [TOOL, CUSTOM, SPACE]}, "gpt-5.6-terra", None, True),
+        ({"model": "gpt-5.6-terra", "tools": [TOOL, {"type": "web_search"}]}, "gpt-5.6-terra", None, False),
+        ({"model": "gpt-5.6-terra", "tools": [{"type": "image_generation"}]}, "gpt-5.6-terra", None, False),
+        ({"model": "gpt-5.6-terra", "tools": [TOOL], "parallel_tool_calls": True}, "gpt-5.6-terra", None, False),
         ({"model": "gpt-5.6-terra", "parallel_tool_calls": False, "tools": []}, "gpt-5.6-terra", None, True),
     ],
 )
 async def test_model_tier_and_lane(live: Live, asked: dict[str, Any], model: str, tier: str | None, lite: bool) -> None:
-    await live.post({"input": [USER], **asked}, RESPONSES)
+    answer = await live.post({"input": [USER], **asked}, RESPONSES)
+    assert answer.status == 200, answer.raw
     body = sent(live).body
     assert (body["model"], body.get("service_tier")) == (model, tier)
     assert (sent(live).headers.get(LITE) == "true") is lite
     assert ("instructions" in body) is not lite
+    swapped = "luna" in asked["model"] and not lite
+    assert answer.headers.get("x-model-proxy-served") == (model if swapped else None)
+    assert bool(live.notes.all("model_stood_in")) is swapped
+
+
+async def test_a_body_is_fitted_into_the_lite_lane(live: Live) -> None:
+    """As the Messages route does it. What the caller put into the input stays behind it, in its order."""
+    asked = {"model": "gpt-5.6-luna", "instructions": "Be brief.", "tools": [TOOL], "tool_choice": "auto"}
+    answer = await live.post({**asked, "input": "hello"}, RESPONSES)
+    assert answer.status == 200, answer.raw
+    developer = {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "Be brief."}]}
+    assert sent(live).body == {
+        "model": "gpt-5.6-luna",
+        "input": [{"type": "additional_tools", "role": "developer", "tools": [TOOL]}, developer, USER],
+        "tool_choice": "auto",
+        "parallel_tool_calls": False,
+        "stream": True,
+        "store": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("members", "param"),
+    [
+        ({"parallel_tool_calls": True}, "requires `parallel_tool_calls` to be false"),
+        ({"tools": [{"type": "image_generation"}]}, "Unsupported tool type: image_generation"),
+        ({"instructions": ["x"]}, "does not support `instructions`"),
+        ({"input": None, "instructions": "x"}, "Input must be a list"),
+    ],
+)
+async def test_what_does_not_fit_is_for_the_backend_to_refuse(live: Live, members: Any, param: str) -> None:
+    """Nothing that was said is changed: the model that has the lite lane alone stays, with the words of the backend."""
+    answer = await live.post({"model": "gpt-5.6-luna", "input": [USER], **members}, RESPONSES)
+    assert answer.status == 400 and param in error_of(answer)["message"], answer.raw
+    assert sent(live).body["model"] == "gpt-5.6-luna"
 
 
 @with_live(openai_routes=True, p1_model="gpt-5.4", p1_effort="high", p1_service_tier="fast")
@@ -154,17 +196,95 @@ async def test_items_come_from_the_stream_when_the_last_event_has_none(
     assert [item["id"] for item in answer.json["output"]] == ids
 
 
+STANDARD = {"message": "Unknown parameter: 'x'.", "type": "invalid_request_error", "param": "x", "code": None}
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 async def test_an_error_of_the_upstream_is_passed_on_as_it_is(live: Live, stream: bool) -> None:
     headers = {"x-request-id": "up", "retry-after": "31", "x-ratelimit-left": "0"}
     dropped = {"set-cookie": "a=b", "x-codex-x": "y"}
-    step = {"status": 429, "headers": headers | dropped, "body": {"detail": "Unsupported parameter: user"}}
+    step = {"status": 400, "headers": headers | dropped, "body": json.dumps({"error": STANDARD}, indent=1)}
     answer = await answered(live, step, stream=stream)
-    assert answer.status == 429 and answer.json == {"detail": "Unsupported parameter: user"}
+    assert answer.status == 400 and answer.raw.decode() == step["body"]
     assert headers.items() <= {name.lower(): value for name, value in answer.headers.items()}.items()
     assert answer.headers["request-id"] and not dropped.keys() & {name.lower() for name in answer.headers}
     assert live.sandbox.p1.total_requests == 1
-    assert isinstance(live.watcher.last[-1], Failed) and live.watcher.last[-1].status == 429
+    assert isinstance(live.watcher.last[-1], Failed) and live.watcher.last[-1].status == 400
+
+
+#: Status and body of the upstream -> type, param, code, and words of the error.
+INVALID = "invalid_request_error"
+BODIES: list[tuple[int, Any, str, str | None, str | None, str]] = [
+    (400, {"detail": "Unsupported parameter: user"}, INVALID, "user", "unsupported_parameter", "Unsupported parameter"),
+    (400, {"detail": "Store must be set to false"}, INVALID, "store", None, "Store must be"),
+    (
+        400,
+        {"detail": "The 'gpt-9' model is not supported when using Codex"},
+        INVALID,
+        "model",
+        "model_not_found",
+        "gpt-9",
+    ),
+    (404, {"detail": "Model not found gpt-5.6-luna"}, INVALID, "model", "model_not_found", "gpt-5.6-luna"),
+    (
+        400,
+        {"message": "Missing required parameter: 'input[0].role'."},
+        INVALID,
+        "input[0].role",
+        "missing_required_parameter",
+        "role",
+    ),
+    (403, {"detail": "Access denied"}, "permission_error", None, None, "Access denied"),
+    (413, {"detail": "too much"}, INVALID, None, "context_length_exceeded", "context window"),
+    (502, "<html><h1>Bad Gateway</h1></html>", "api_error", None, None, "502"),
+    (400, "", INVALID, None, None, "400"),
+    (400, {"error": {"message": " ", "code": "x"}}, INVALID, None, "x", "rror"),
+    (400, [], INVALID, None, None, "400"),
+]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(("status", "body", "kind", "param", "code", "words"), BODIES)
+async def test_any_other_error_is_put_into_the_standard_form(
+    live: Live, status: int, body: Any, kind: str, param: str | None, code: str | None, words: str, stream: bool
+) -> None:
+    """The OpenAI SDK prints nothing of any other. The status is the upstream's."""
+    answer = await answered(live, {"status": status, "body": body, "headers": {"retry-after": "7"}}, stream=stream)
+    error = error_of(answer)
+    assert (answer.status, error["type"], error["param"], error["code"]) == (status, kind, param, code), answer.raw
+    assert words in error["message"] and "<html" not in error["message"]
+    assert answer.headers["content-type"].startswith("application/json") and answer.headers["retry-after"] == "7"
+    assert live.sandbox.p1.total_requests == 1
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+async def test_a_rate_limit_is_waited_for(live: Live, stream: bool) -> None:
+    """Before any byte. A wait that is too long is left to the client, and so is a limit that stays."""
+    answer = await answered(live, {"fault": "rate_limit", "seconds": 2}, stream=stream)
+    assert (answer.status, live.sandbox.p1.total_requests) == (200, 2)
+    assert live.sleeps == [2]
+    answer = await answered(live, {"fault": "rate_limit", "seconds": 31}, stream=stream)
+    assert (answer.status, answer.headers["retry-after"], live.sandbox.p1.total_requests) == (429, "31", 3)
+    answer = await answered(live, {"fault": "usage_limit"}, stream=stream)
+    assert (answer.status, answer.headers["x-should-retry"], live.sandbox.p1.total_requests) == (429, "false", 4)
+
+
+async def test_a_rate_limit_that_stays_is_told(live: Live) -> None:
+    answer = await answered(live, {"status": 429, "times": None, "body": {"detail": "Slow down"}})
+    error = error_of(answer)
+    assert (answer.status, error["type"], error["message"]) == (429, "rate_limit_error", "Slow down")
+    assert live.sandbox.p1.total_requests == 4
+
+
+async def test_a_rate_limit_inside_an_answer_that_nobody_has_seen(live: Live) -> None:
+    failed = {"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded", "message": "Slow"}}}
+    assert (await answered(live, plays(failed))).status == 200
+    assert live.sandbox.p1.total_requests == 2
+
+
+async def test_a_redirect_is_not_followed(live: Live) -> None:
+    answer = await answered(live, {"status": 307, "headers": {"location": "http://127.0.0.1:9"}, "body": ""})
+    assert (answer.status, error_of(answer)["type"]) == (502, "api_error")
 
 
 async def test_a_refused_token_is_renewed_once(live: Live) -> None:

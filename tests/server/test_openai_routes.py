@@ -183,7 +183,7 @@ async def test_choice_parallel_setting_and_effort_reach_the_upstream(
     members = {"tools": [function(path)], "tool_choice": choice, "parallel_tool_calls": parallel, **effort}
     assert (await ask_both(live, path, **members)).status == 200
     body = live.sandbox.p2.requests[0].body  # this model bears no forced choice; it is asked again without
-    assert (body["tool_choice"], body["reasoning_effort"]) == (choice, "high")
+    assert (body["tool_choice"], body["thinking"]["effort"]) == (choice, "high")
     assert body.get("parallel_tool_calls") == parallel
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from proxy.core.messages import MAX_HELD_BYTES
 from proxy.core.reducer import BadAnswer
 from proxy.core.sse import dump_json
-from proxy.core.tools.calls import ArgumentStream, are_readable, offered_tools
+from proxy.core.tools.calls import ArgumentStream, are_readable, offered_tools, short_name
 from proxy.core.tools.read_tool import MAX_ARGUMENTS
 
 #: More calls in one answer are a runaway model.
@@ -122,8 +122,8 @@ class ToolCalls:
 
     @cached_property
     def _tools(self) -> frozenset[str]:
-        """Names of the tools that the request offers; most answers have no call."""
-        return frozenset(tool["name"] for tool in offered_tools(self._request))
+        """Names of the tools that the request offers, as the upstream knows them; most answers have no call."""
+        return frozenset(short_name(tool["name"]) for tool in offered_tools(self._request))
 
     def __iter__(self) -> Iterator[ToolCall]:
         return iter(self._calls)

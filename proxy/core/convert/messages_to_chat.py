@@ -13,10 +13,20 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Literal
 
-from proxy.core.content import BILLING_PREFIX, blocks_of, document_text, omitted, system_text, texts_of
+from proxy.core.content import (
+    BILLING_PREFIX,
+    blocks_of,
+    clean_base64,
+    document_blocks,
+    media_type_of,
+    omitted,
+    reference_text,
+    system_text,
+    texts_of,
+)
 from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.sse import dump_json
-from proxy.core.tools.calls import NO_RESULT, client_tools, unique_id, upstream_id
+from proxy.core.tools.calls import NO_RESULT, client_tools, function_of, short_name, unique_id, upstream_id
 from proxy.core.tools.typed_schema import typed_schema
 
 Message = dict[str, Any]
@@ -30,7 +40,7 @@ NO_REASONING = "."
 class ChatDialect:
     """How an upstream wants a conversation.
 
-    system        where system text goes: one message in `front`, `in_place`, or inside the next `user` message
+    system        where system text goes: one message in `front`, or `in_place`
     tool_images   a tool message may hold images `inside`, or is one text and they go into a user message `after` all
                   results
     reasoning     reasoning of assistant messages: as `found`, with a placeholder on `calls` that have none, or `always`
@@ -40,10 +50,11 @@ class ChatDialect:
     strict_input  tools and a tool choice that make no sense are the caller's error, not ignored
     typed         every property schema needs a `type`
     images        whether the model takes images at all
+    limit         the member that says how long the answer may be
     omitted       the words for a block of a tool result that cannot be passed on; {} is its type
     """
 
-    system: Literal["front", "in_place", "user"] = "front"
+    system: Literal["front", "in_place"] = "front"
     tool_images: Literal["inside", "after"] = "after"
     reasoning: Literal["found", "calls", "always"] = "found"
     bare_calls: bool = False
@@ -51,6 +62,7 @@ class ChatDialect:
     strict_input: bool = True
     typed: bool = False
     images: bool = True
+    limit: str = "max_tokens"
     omitted: str = "[unsupported content block omitted: {}]"
 
 
@@ -68,11 +80,14 @@ def messages_to_chat(request: Mapping[str, Any], options: ChatOptions) -> dict[s
     """The upstream body; always streamed, always with usage. Raises InvalidRequest."""
     dialect = options.dialect
     tools = [_tool(tool, dialect) for tool in _functions(request, dialect)]
-    body: dict[str, Any] = {"model": options.model, "messages": _ChatHistory(request, dialect).build()}
+    messages = _ChatHistory(request, dialect).build()
+    if not messages:
+        raise InvalidRequest("`messages`: none of them has any content for this model", param="messages")
+    body: dict[str, Any] = {"model": options.model, "messages": messages}
     if tools:
         body["tools"] = tools
     body |= _choice(request, dialect, has_tools=bool(tools))
-    body |= {"stream": True, "stream_options": {"include_usage": True}, "max_tokens": options.max_tokens}
+    body |= {"stream": True, "stream_options": {"include_usage": True}, dialect.limit: options.max_tokens}
     return body | dict(options.extra)
 
 
@@ -96,12 +111,9 @@ def _check_tools(tools: Any) -> None:
 
 
 def _tool(tool: Mapping[str, Any], dialect: ChatDialect) -> Message:
-    function: Message = {"name": tool["name"]}
-    if isinstance(tool.get("description"), str):
-        function["description"] = tool["description"]
-    schema = tool.get("input_schema")
-    schema = schema if isinstance(schema, dict) else {}
-    function["parameters"] = typed_schema(schema) if dialect.typed else schema
+    function = function_of(tool)
+    if dialect.typed:
+        function["parameters"] = typed_schema(function["parameters"])
     return {"type": "function", "function": function}
 
 
@@ -152,7 +164,7 @@ def _loose_choice(choice: Any) -> Any:
 
 
 def _named(name: str) -> Any:
-    return {"type": "function", "function": {"name": name}}
+    return {"type": "function", "function": {"name": short_name(name)}}
 
 
 # -- conversation
@@ -194,7 +206,7 @@ class _ChatHistory:
     def build(self) -> list[Message]:
         if self._dialect.system == "front":
             self._system += [text for message in self._messages if (text := _system_of(message))]
-        if self._dialect.system != "user" and self._system:
+        if self._system:
             self._out.append({"role": "system", "content": "\n\n".join(self._system)})
         for message in _joined(self._messages):
             role = message["role"]
@@ -208,8 +220,6 @@ class _ChatHistory:
             else:
                 raise InvalidRequest(f"`messages` has the unknown role {shown(role)}", param="messages")
         self._end_turn()
-        if self._dialect.system == "user" and self._system:
-            self._out.append({"role": "user", "content": "\n\n".join(self._system)})
         return self._out
 
     def _end_turn(self) -> None:
@@ -219,11 +229,7 @@ class _ChatHistory:
         self._unanswered, self._sent, self._behind = {}, set(), []
 
     def _instruct(self, text: str) -> None:
-        if not text or self._dialect.system == "front":
-            return
-        if self._dialect.system == "user":
-            self._system.append(text)
-        else:
+        if text and self._dialect.system == "in_place":
             self._behind.append({"role": "system", "content": text})
 
     # user side
@@ -237,10 +243,6 @@ class _ChatHistory:
                 parts += self._result(block)
             else:
                 parts += self._part(block)
-        if self._dialect.system == "user" and self._system:
-            prefix, self._system = "\n\n".join(self._system), []
-            alone = not parts or any(part["type"] != "text" for part in parts)
-            parts = [{"type": "text", "text": prefix if alone else prefix + "\n\n"}, *parts]
         if parts:
             self._behind.append({"role": "user", "content": _content(parts)})
 
@@ -248,12 +250,20 @@ class _ChatHistory:
         kind = block.get("type")
         if kind == "text":
             text = block.get("text")
-            return [{"type": "text", "text": text}] if isinstance(text, str) and text else []
+            return [_text(text)] if isinstance(text, str) and text else []
         if kind in ("image", "video"):
-            return self._media(block)
+            return self._media(block) or [_text(omitted(block))]
         if kind in ("document", "search_result"):
-            return [{"type": "text", "text": document_text(block) or omitted(block)}]
-        return []
+            return self._document(block) or [_apart(omitted(block))]
+        return [_text(reference_text(block))] if kind == "tool_reference" else []
+
+    def _document(self, block: Mapping[str, Any]) -> list[Message]:
+        """The parts of a document; [] when nothing of it can be read."""
+        return [
+            part
+            for found in document_blocks(block)
+            for part in ([_apart(found["text"])] if found["type"] == "text" else self._part(found))
+        ]
 
     def _media(self, block: Mapping[str, Any]) -> list[Message]:
         """The part of an image or video; none when the block holds nothing that could be sent."""
@@ -261,17 +271,9 @@ class _ChatHistory:
         if not isinstance(source, Mapping):
             return []
         if not self._dialect.images:
-            return [{"type": "text", "text": f"[{kind} omitted: model has no {kind} input]"}]
-        if source.get("type") == "url":
-            url = source.get("url")
-        else:
-            media_type, data = source.get("media_type"), source.get("data")
-            default = "image/png" if kind == "image" else "video/mp4"
-            media_type = media_type if isinstance(media_type, str) and media_type else default
-            url = f"data:{media_type};base64,{data}" if isinstance(data, str) and data else None
-        if not isinstance(url, str) or not url:
-            return []
-        return [{"type": f"{kind}_url", f"{kind}_url": {"url": url}}]
+            return [_text(f"[{kind} omitted: model has no {kind} input]")]
+        url = source.get("url") if source.get("type") == "url" else _data_url(kind, source)
+        return [{"type": f"{kind}_url", f"{kind}_url": {"url": url}}] if isinstance(url, str) and url else []
 
     def _omitted(self, kind: Any) -> str:
         return self._dialect.omitted.format(kind)
@@ -284,7 +286,7 @@ class _ChatHistory:
         sent_ids = self._unanswered.get(call_id)
         if not sent_ids:  # a result without its call, or a second one, would be refused
             head = f"[result of an earlier tool call {call_id}]\n"
-            return [{"type": "text", "text": head}, *(part for part in parts if part.get("text") != ""), *media]
+            return [_text(head), *(part for part in parts if part.get("text") != ""), *media]
         content = _content(parts) if self._dialect.tool_images == "after" else _collapsed(parts)
         self._out.append({"role": "tool", "tool_call_id": sent_ids.pop(0), "content": content})
         return media
@@ -296,8 +298,8 @@ class _ChatHistory:
         one_text = self._dialect.tool_images == "after"
         if not isinstance(content, list):
             text = content if isinstance(content, str) else dump_json(content) if one_text else ""
-            return [{"type": "text", "text": prefix + text}], []
-        parts: list[Message] = [{"type": "text", "text": prefix}] if prefix else []
+            return [_text(prefix + text)], []
+        parts: list[Message] = [_text(prefix)] if prefix else []
         media: list[Message] = []
         for member in content:
             for part in self._result_part(member):
@@ -308,13 +310,14 @@ class _ChatHistory:
         kind = member.get("type") if isinstance(member, Mapping) else None
         if not isinstance(member, Mapping) or not isinstance(kind, str):
             one_text = self._dialect.tool_images == "after"
-            return [{"type": "text", "text": self._omitted("").replace(": ]", "]")}] if one_text else []
+            return [_text(self._omitted("").replace(": ]", "]"))] if one_text else []
         if kind == "text":
             text = member.get("text")
-            return [{"type": "text", "text": text}] if isinstance(text, str) and text else []
-        if kind in ("image", "video") and (media := self._media(member)):
-            return media
-        return [{"type": "text", "text": document_text(member) or self._omitted(kind)}]
+            return [_text(text)] if isinstance(text, str) and text else []
+        if kind == "tool_reference" and isinstance(member.get("tool_name"), str):
+            return [_apart(reference_text(member), "\n")]
+        media = self._media(member) if kind in ("image", "video") else []
+        return media or self._document(member) or [_text(self._omitted(kind))]
 
     # assistant side
 
@@ -346,7 +349,7 @@ class _ChatHistory:
         self._unanswered.setdefault(call_id, []).append(sent_as)
         value = block.get("input")
         arguments = dump_json({} if value is None else value)
-        return {"id": sent_as, "type": "function", "function": {"name": name, "arguments": arguments}}
+        return {"id": sent_as, "type": "function", "function": {"name": short_name(name), "arguments": arguments}}
 
 
 def _without_billing(text: str) -> str:
@@ -369,11 +372,38 @@ def _strings(blocks: list[dict[str, Any]], kind: str) -> list[str]:
     ]
 
 
+def _text(text: str) -> Message:
+    return {"type": "text", "text": text}
+
+
+#: Beside the members of a part that is sent: what has to stand between it and other texts.
+_GAP = "gap"
+
+
+def _apart(text: str, gap: str = "\n\n") -> Message:
+    """A text that must not run into its neighbours."""
+    return {**_text(text), _GAP: gap}
+
+
+def _data_url(kind: str, source: Mapping[str, Any]) -> str | None:
+    media_type, data = source.get("media_type"), source.get("data")
+    default = "image/png" if kind == "image" else "video/mp4"
+    media_type = media_type_of(media_type) if isinstance(media_type, str) and media_type else default
+    clean = clean_base64(data)
+    if clean is None or not isinstance(data, str):
+        return None
+    # As it came, where it has no blanks: the same bytes every turn is what prompt caches want.
+    return f"data:{media_type};base64,{data if len(data) <= len(clean) else clean}"
+
+
 def _content(parts: list[Message]) -> str | list[Message]:
-    """Only text is one string, without anything in between; otherwise the parts."""
+    """Only text is one string, without anything in between but what sets a document apart; otherwise the parts."""
     if all(part["type"] == "text" for part in parts):
-        return "".join(part["text"] for part in parts)
-    return parts
+        texts = [part["text"] for part in parts[:1]]
+        for before, part in itertools.pairwise(parts):
+            texts += [max(before.get(_GAP, ""), part.get(_GAP, "")), part["text"]]
+        return "".join(texts)
+    return _sendable(parts)
 
 
 def _collapsed(parts: list[Message]) -> str | list[Message]:
@@ -382,4 +412,8 @@ def _collapsed(parts: list[Message]) -> str | list[Message]:
         return ""
     if len(parts) == 1 and parts[0]["type"] == "text":
         return str(parts[0]["text"])
-    return parts
+    return _sendable(parts)
+
+
+def _sendable(parts: list[Message]) -> list[Message]:
+    return [{key: value for key, value in part.items() if key != _GAP} for part in parts]

@@ -11,13 +11,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.core.content import blocks_of, document_text, image_data_url, omitted, pdf_data, system_text, texts_of
+from proxy.core.content import (
+    blocks_of,
+    document_blocks,
+    image_data_url,
+    image_url,
+    omitted,
+    pdf_data,
+    reference_text,
+    system_text,
+    texts_of,
+)
 from proxy.core.convert.responses_signatures import decode_signature
 from proxy.core.invalid import InvalidRequest
-from proxy.core.tools.calls import NO_RESULT, arguments_text, is_web_search, offered_tools, short_name, upstream_id
+from proxy.core.tools.calls import (
+    NO_RESULT,
+    arguments_text,
+    function_of,
+    is_web_search,
+    offered_tools,
+    short_key,
+    short_name,
+    upstream_id,
+)
+from proxy.core.tools.function_schema import legal_schema
 from proxy.core.tools.read_tool import NAME as READ
 from proxy.core.tools.read_tool import ReadOffsets, guided_definition, result_notes
-from proxy.core.tools.schema import NotStrict, strict_schema, without_foreign_patterns
+from proxy.core.tools.schema import NotStrict, strict_schema
 
 Item = dict[str, Any]
 
@@ -38,6 +58,7 @@ class ResponsesOptions:
     reasoning  whether encrypted reasoning is asked for and sent back
     offsets    remembered Read offsets; None turns all handling of the Read tool off
     pdf        whether PDF documents are sent as files instead of a note
+    bare_instructions  whether `instructions` are sent when there are none: one backend wants the member
     """
 
     model: str
@@ -49,6 +70,7 @@ class ResponsesOptions:
     reasoning: bool = True
     offsets: ReadOffsets | None = None
     pdf: bool = False
+    bare_instructions: bool = False
 
 
 def messages_to_responses(request: Mapping[str, Any], options: ResponsesOptions) -> dict[str, Any]:
@@ -60,8 +82,8 @@ def messages_to_responses(request: Mapping[str, Any], options: ResponsesOptions)
     body: dict[str, Any] = {"model": options.model}
     if options.lite:
         items = _lite_prefix(tools, instructions) + items
-    else:
-        body["instructions"] = instructions  # also when empty: the backend wants the member
+    elif instructions or options.bare_instructions:
+        body["instructions"] = instructions
     body["input"] = items
     if tools and not options.lite:
         body["tools"] = tools
@@ -76,7 +98,7 @@ def messages_to_responses(request: Mapping[str, Any], options: ResponsesOptions)
     if options.tier:
         body["service_tier"] = options.tier
     if options.cache_key:
-        body["prompt_cache_key"] = options.cache_key
+        body["prompt_cache_key"] = short_key(options.cache_key)
     return body
 
 
@@ -85,12 +107,16 @@ def _lite_prefix(tools: list[Item], instructions: str) -> list[Item]:
     if tools:
         prefix.append({"type": "additional_tools", "role": "developer", "tools": tools})
     if instructions:
-        prefix.append(_message("developer", [{"type": "input_text", "text": instructions}]))
+        prefix.append(_message("developer", [_input_text(instructions)]))
     return prefix
 
 
 def _message(role: str, content: list[Item]) -> Item:
     return {"type": "message", "role": role, "content": content}
+
+
+def _input_text(text: str) -> Item:
+    return {"type": "input_text", "text": text}
 
 
 # -- tools
@@ -99,11 +125,7 @@ def _message(role: str, content: list[Item]) -> Item:
 def _tool(tool: Mapping[str, Any], options: ResponsesOptions) -> Item:
     if is_web_search(tool):
         return _search_tool(tool)
-    function: Item = {"type": "function", "name": short_name(tool["name"])}
-    if isinstance(tool.get("description"), str):
-        function["description"] = tool["description"]
-    schema = tool.get("input_schema")
-    function["parameters"] = without_foreign_patterns(schema) if isinstance(schema, dict) else {}
+    function: Item = {"type": "function", **function_of(tool)}
     # Never strict: strict functions make the model fill every optional parameter.
     function["strict"] = False
     return guided_definition(function) if tool["name"] == READ and options.offsets is not None else function
@@ -133,13 +155,11 @@ _CHOICES = {"auto": "auto", "none": "none", "any": "required", "required": "requ
 def _tool_choice(request: Mapping[str, Any], offered: list[dict[str, Any]], *, lite: bool) -> Any:
     """A tool that cannot be offered cannot be forced either; hosted search does not exist on the lite lane."""
     choice = request.get("tool_choice")
-    if isinstance(choice, str):
-        return _CHOICES.get(choice, "auto")
-    if not isinstance(choice, Mapping):
-        return None
-    kind = choice.get("type", "auto")
-    if kind != "tool":
-        return _CHOICES.get(kind) if isinstance(kind, str) else None
+    kind = choice.get("type", "auto") if isinstance(choice, Mapping) else choice
+    if not isinstance(choice, Mapping) or kind != "tool":
+        unknown = "auto" if isinstance(choice, str) else None
+        word = _CHOICES.get(kind, unknown) if isinstance(kind, str) else None
+        return "auto" if word == "required" and not offered else word
     name = choice.get("name")
     if not isinstance(name, str):
         raise InvalidRequest("`tool_choice` of type tool needs a `name`", param="tool_choice.name")
@@ -194,7 +214,7 @@ def _schema_format(wanted: Mapping[str, Any]) -> Item:
     if "strict" in wanted:  # the caller knows this backend's rules and decided: chat clients write the schema for it
         strict = wanted["strict"]
         return {**form, "schema": wanted["schema"], **({} if strict is None else {"strict": strict})}
-    schema = without_foreign_patterns(wanted["schema"])
+    schema = legal_schema(wanted["schema"])
     try:
         return {**form, "schema": strict_schema(schema), "strict": True}
     except NotStrict:
@@ -239,7 +259,7 @@ class _InputBuilder:
             blocks = blocks_of(message["content"])
             if role == "system":
                 self._start("developer")
-                self._pending = [{"type": "input_text", "text": text} for text in texts_of(message["content"]) if text]
+                self._pending = [_input_text(text) for text in texts_of(message["content"]) if text]
             elif role == "user":
                 self._start("user")
                 self._user(blocks)
@@ -247,6 +267,8 @@ class _InputBuilder:
                 self._start("assistant")
                 self._assistant(blocks)
             self._flush()
+        if not self._items and any(message["role"] == "user" for message in self._messages):
+            return [_message("user", [_input_text("")])]  # without input it would be refused
         return self._with_missing_results()
 
     def _start(self, role: str) -> None:
@@ -280,30 +302,32 @@ class _InputBuilder:
                 continue
             if block.get("type") == "tool_result":
                 self._result(block)
-            elif (part := self._user_part(block, alone=alone)) is not None:
-                self._pending.append(part)
+            else:
+                self._pending += self._user_parts(block, alone=alone)
 
-    def _user_part(self, block: dict[str, Any], *, alone: bool) -> Item | None:
+    def _user_parts(self, block: dict[str, Any], *, alone: bool) -> list[Item]:
         kind = block.get("type")
         if kind == "text":
             text = block.get("text")
             text = text if isinstance(text, str) else ""
-            return {"type": "input_text", "text": text} if text or alone else None
+            return [_input_text(text)] if text or alone else []
         if kind == "image":
-            return _user_image(block)
+            return [_user_image(block)]
         if kind in ("thinking", "redacted_thinking"):
-            return None
+            return []
         if kind in ("document", "search_result"):
             return self._document(block)
-        return {"type": "input_text", "text": omitted(block)}
+        return [_input_text(reference_text(block) if kind == "tool_reference" else omitted(block))]
 
-    def _document(self, block: dict[str, Any]) -> Item:
-        text, pdf = document_text(block), pdf_data(block)
-        if text is None and pdf is not None and self._options.pdf:
-            title = block.get("title")
-            name = title if isinstance(title, str) and title else "document.pdf"
-            return {"type": "input_file", "filename": name, "file_data": f"data:application/pdf;base64,{pdf}"}
-        return {"type": "input_text", "text": text if text is not None else omitted(block)}
+    def _document(self, block: dict[str, Any]) -> list[Item]:
+        parts, pdf = document_blocks(block), pdf_data(block)
+        if parts:
+            return [_user_image(part) if part["type"] == "image" else _input_text(part["text"]) for part in parts]
+        if pdf is None or not self._options.pdf:
+            return [_input_text(omitted(block))]
+        title = block.get("title")
+        name = title if isinstance(title, str) and title else "document.pdf"
+        return [{"type": "input_file", "filename": name, "file_data": f"data:application/pdf;base64,{pdf}"}]
 
     def _result(self, block: dict[str, Any]) -> None:
         call_id = block.get("tool_use_id")
@@ -311,12 +335,12 @@ class _InputBuilder:
         call = self._calls.get(call_id)
         parts = _result_parts(block.get("content"), present="content" in block)
         if block.get("is_error") is True:
-            parts.insert(0, {"type": "input_text", "text": TOOL_ERROR})
+            parts.insert(0, _input_text(TOOL_ERROR))
         if self._options.offsets is not None:
             parts += self._notes(call_id, call, parts, is_error=block.get("is_error") is True)
         waiting = self._unanswered.get(call_id)
         if not waiting:  # not called in this history, or answered already: as a result the upstream would refuse it
-            self._pending.append({"type": "input_text", "text": f"[result of an earlier tool call {call_id}]"})
+            self._pending.append(_input_text(f"[result of an earlier tool call {call_id}]"))
             self._pending += parts
             return
         self._flush()
@@ -329,7 +353,7 @@ class _InputBuilder:
             return []
         text = "\n".join(part["text"] for part in parts if part["type"] == "input_text")
         notes = result_notes(call_id, call, text, is_error=is_error, offsets=offsets)
-        return [{"type": "input_text", "text": note} for note in notes]
+        return [_input_text(note) for note in notes]
 
     # assistant side
 
@@ -366,41 +390,40 @@ class _InputBuilder:
         )
 
 
-def _user_image(block: Mapping[str, Any]) -> Item | None:
-    source = block.get("source")
-    if not isinstance(source, Mapping):
-        return None
-    if source.get("type") == "url" and isinstance(source.get("url"), str):
-        return {"type": "input_image", "image_url": source["url"]}
-    url = image_data_url(source, default_type="image/png")
+def _user_image(block: Mapping[str, Any]) -> Item:
+    url = image_url(block.get("source"), default_type="image/png")
     # A broken image would be refused, and with it every later turn of the conversation.
-    return {"type": "input_image", "image_url": url} if url else {"type": "input_text", "text": omitted(block)}
+    return {"type": "input_image", "image_url": url} if url else _input_text(omitted(block))
 
 
 def _result_parts(content: Any, *, present: bool) -> list[Item]:
     if isinstance(content, str) or not present or content is None:
-        return [{"type": "input_text", "text": content or ""}]
-    return [_result_part(member) for member in content] if isinstance(content, list) else []
+        return [_input_text(content or "")]
+    return [part for member in content for part in _parts_of(member)] if isinstance(content, list) else []
+
+
+def _parts_of(member: Any) -> list[Item]:
+    """What stands for a member of a tool result."""
+    kind = member.get("type") if isinstance(member, Mapping) else None
+    if kind in ("document", "search_result") and (parts := document_blocks(member)):
+        return list(map(_result_part, parts))
+    return [_result_part(member)]
 
 
 def _result_part(block: Any) -> Item:
     kind = block.get("type") if isinstance(block, Mapping) else None
-    if isinstance(block, Mapping):
-        if kind == "text" and isinstance(block.get("text"), str):
-            return {"type": "input_text", "text": block["text"]}
-        if kind == "image":
-            source = block.get("source")
-            url = image_data_url(source)
-            if url is not None:
-                return {"type": "input_image", "image_url": url}
-            if isinstance(source, Mapping) and source.get("type") == "url" and isinstance(source.get("url"), str):
-                return {"type": "input_text", "text": "[image omitted: url]"}
-        if kind == "tool_reference" and isinstance(block.get("tool_name"), str):
-            return {"type": "input_text", "text": f"[tool reference: {block['tool_name']}]"}
-        if kind in ("document", "search_result") and (text := document_text(block)) is not None:
-            return {"type": "input_text", "text": text}
-    shown = {"type": kind} if isinstance(kind, str) else {}
-    return {"type": "input_text", "text": omitted(shown)}
+    if kind == "text" and isinstance(block.get("text"), str):
+        return _input_text(block["text"])
+    if kind == "image":
+        source = block.get("source")
+        url = image_data_url(source)
+        if url is not None:
+            return {"type": "input_image", "image_url": url}
+        if isinstance(source, Mapping) and source.get("type") == "url" and isinstance(source.get("url"), str):
+            return _input_text("[image omitted: url]")
+    if kind == "tool_reference":
+        return _input_text(reference_text(block))
+    return _input_text(omitted({"type": kind} if isinstance(kind, str) else {}))
 
 
 def _output(parts: list[Item]) -> str | list[Item]:

@@ -2,13 +2,14 @@
 
 Exact for ASCII by the formula that earlier proxies used. That one counts a whole run of letters as one, which for a
 script without blanks means that a page of Chinese is one token and the client never compacts; so a run with letters
-outside of ASCII counts one for each of them.
+outside of ASCII counts one for each of them, and what stands between two blanks (base64, digits, minified code) at
+least one for every four characters beyond the first twenty.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from proxy.core.content import BILLING_PREFIX
@@ -27,6 +28,12 @@ _KINDS = (
     )
     + _MARK * 128
 )
+_ANY_KIND = bytes.maketrans(_MARK, _WORD)
+#: What stands between two blanks costs at least its length beyond `SHORT_RUN`, divided by `RUN_CHARACTERS_A_TOKEN`.
+SHORT_RUN = 20
+RUN_CHARACTERS_A_TOKEN = 4
+#: The shortest for which that is more than the one that every run costs.
+_LONG = _WORD * (SHORT_RUN + RUN_CHARACTERS_A_TOKEN + 1)
 #: A word, a mark, or one of the separators that only Python takes for blanks.
 _PIECE = re.compile(r"[\w-]+|[^\w\s-]|[\x1c-\x1f]")
 
@@ -36,17 +43,45 @@ def heuristic_tokens(text: str) -> int:
 
     >>> heuristic_tokens("foo_bar-baz, qux!"), heuristic_tokens('{"q":"rust"}'), heuristic_tokens("日本語のテキスト")
     (4, 9, 8)
+    >>> heuristic_tokens("7" * 20), heuristic_tokens("7" * 24), heuristic_tokens("7" * 6000)
+    (1, 1, 1495)
     """
     if not text:
         return 0
+    kinds = text.encode("ascii", "replace").translate(_KINDS)
     if text.isascii():  # nearly always: without a string a word
-        kinds = text.encode().translate(_KINDS)
-        runs = kinds.count(b" w") + kinds.count(b".w") + kinds.startswith(_WORD)
-        return max(1, kinds.count(_MARK) + runs)
+        return max(1, _counted(kinds) + _beyond_short(kinds, lambda start, end: _counted(kinds[start:end])))
+    return max(1, _foreign(text) + _beyond_short(kinds, lambda start, end: _foreign(text[start:end])))
+
+
+def _counted(kinds: bytes) -> int:
+    """Words and marks."""
+    words = kinds.count(b" w") + kinds.count(b".w") + kinds.startswith(_WORD)
+    return kinds.count(_MARK) + words
+
+
+def _beyond_short(kinds: bytes, counted: Callable[[int, int], int]) -> int:
+    """What long runs cost beyond their words and marks, which `counted` tells of a slice. Only long ones are looked
+    for, since most texts have few, and counted where their marks alone are not enough."""
+    runs = kinds.translate(_ANY_KIND)
+    more = 0
+    start = runs.find(_LONG)
+    while start >= 0:
+        end = runs.find(_BLANK, start)
+        end = len(runs) if end < 0 else end
+        least = -((SHORT_RUN - end + start) // RUN_CHARACTERS_A_TOKEN)
+        if kinds.count(_MARK, start, end) < least:
+            more += max(0, least - counted(start, end))
+        start = runs.find(_LONG, end)
+    return more
+
+
+def _foreign(text: str) -> int:
+    """Words, marks, and letters outside of ASCII."""
     found = _PIECE.findall(text)
     foreign = [piece for piece in found if not piece.isascii()]
     letters = sum(map(len, foreign)) - len("".join(foreign).encode("ascii", "ignore"))
-    return max(1, len(found) - len(foreign) + letters)
+    return len(found) - len(foreign) + letters
 
 
 def heuristic_count(request: Mapping[str, Any]) -> int:

@@ -10,9 +10,11 @@ from typing import Any
 
 from proxy.core.invalid import InvalidRequest
 from proxy.core.sse import dump_sorted_json, load_json
+from proxy.core.tools.anthropic_tools import described
+from proxy.core.tools.function_schema import function_schema
 from proxy.core.tools.schema import accepts_null
 
-#: Function names and call ids longer than this are refused by the Responses API; MCP tools often are.
+#: Function names, call ids and cache keys longer than this are refused by the Responses API; MCP tools often are.
 MAX_NAME = 64
 
 #: What answers a call that the client never answered: an interrupted one leaves some, and no upstream takes them.
@@ -35,12 +37,13 @@ def is_web_search(tool: Any) -> bool:
 
 
 def offered_tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The tools of a Messages request that can be offered upstream: client tools and hosted search."""
+    """The tools of a Messages request that can be offered upstream: client tools, which all say what they take, and
+    hosted search."""
     tools = request.get("tools")
     if not isinstance(tools, list):
         return []
     return [
-        tool
+        described(tool)
         for tool in tools
         if isinstance(tool, dict)
         and isinstance(tool.get("name"), str)
@@ -81,6 +84,15 @@ def short_name(name: str) -> str:
     return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 9]}_{_digest(name)[:8]}"
 
 
+def short_key(key: str) -> str:
+    """The same for a prompt cache key, of which nobody has to be able to read the beginning.
+
+    >>> short_key("session-1"), len(short_key("s" * 100))
+    ('session-1', 64)
+    """
+    return key if len(key) <= MAX_NAME else _digest(key)
+
+
 def long_names(request: Mapping[str, Any]) -> dict[str, str]:
     """The way back from `short_name`, for the tools of a request; usually empty."""
     return {short_name(tool["name"]): tool["name"] for tool in offered_tools(request) if len(tool["name"]) > MAX_NAME}
@@ -118,6 +130,17 @@ def call_ids(messages: Iterable[Any]) -> set[str]:
     }
 
 
+def function_of(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """A client tool as a function: `name`, `description` when there is one, `parameters`."""
+    parameters, choice = function_schema(tool.get("input_schema"))
+    description = tool.get("description")
+    function: dict[str, Any] = {"name": short_name(tool["name"])}
+    if isinstance(description, str) or choice:
+        said = description if isinstance(description, str) else ""
+        function["description"] = "\n\n".join(filter(None, (said, choice))) if choice else said
+    return {**function, "parameters": parameters}
+
+
 def arguments_text(value: Any) -> str:
     """A tool input as the argument text of a function call. A missing input is an empty object.
 
@@ -128,13 +151,11 @@ def arguments_text(value: Any) -> str:
 
 def optional_properties(tool: Mapping[str, Any]) -> frozenset[str]:
     """Top-level properties of a tool that may be left out and do not allow null."""
-    schema = tool.get("input_schema")
-    properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    if not isinstance(schema, Mapping) or not isinstance(properties, Mapping):
-        return frozenset()
-    required = schema.get("required")
-    needed = set(filter(lambda name: isinstance(name, str), required)) if isinstance(required, list) else set()
-    return frozenset(name for name, child in properties.items() if name not in needed and not accepts_null(child))
+    schema, _ = function_schema(tool.get("input_schema"))
+    needed = frozenset(schema.get("required", ()))
+    return frozenset(
+        name for name, child in schema["properties"].items() if name not in needed and not accepts_null(child)
+    )
 
 
 _IN_STRING = re.compile(r'["\\]')

@@ -1,14 +1,12 @@
-"""JSON Schemas on their way to an upstream: what has to be removed, added and, in answers, taken back."""
+"""Schemas of answers in strict form: what has to be removed, added and, in answers, taken back."""
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any
 
 from proxy.core.sse import dump_json, load_json
+from proxy.core.tools.function_schema import target
 
 # Where schemas live inside a schema. Everything else (default, enum, const, examples, a property that happens to be
 # called "pattern") is data and is left alone.
@@ -30,37 +28,22 @@ _SINGLES = (
 )
 _CONTAINERS = frozenset(_MAPS + _LISTS + _SINGLES)
 
-#: What strict mode has no words for.
-_NOT_STRICT = frozenset(
+#: What strict mode knows; with anything else it refuses the schema.
+_STRICT = frozenset(
     {
-        "patternProperties",
-        "allOf",
-        "oneOf",
-        "not",
-        "if",
-        "then",
-        "else",
-        "dependentSchemas",
-        "dependentRequired",
-        "dependencies",
+        *("type", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "const", "$ref"),
+        *("$defs", "definitions", "title", "description", "pattern", "format", "multipleOf", "minimum", "maximum"),
+        *("exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems", "minLength", "maxLength"),
     }
 )
+#: What can be dropped without loss: it says nothing about which answers fit.
+_ANNOTATIONS = frozenset({"default", "examples", "$schema", "$comment", "deprecated", "readOnly", "writeOnly"})
+_STRICT_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 
 #: Deeper schemas are passed on unchanged below this level; a real one has about ten.
 MAX_DEPTH = 64
 
 Schema = Any
-
-
-@lru_cache(maxsize=1024)
-def _compiles(pattern: str) -> bool:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            re.compile(pattern)
-    except (re.error, RecursionError, OverflowError):
-        return False
-    return True
 
 
 def _map_children(schema: Mapping[str, Any], visit: Callable[[Schema], Schema]) -> dict[str, Any]:
@@ -75,42 +58,6 @@ def _map_children(schema: Mapping[str, Any], visit: Callable[[Schema], Schema]) 
                 result[key] = visit(value)
         elif isinstance(value, list) and key in _LISTS:
             result[key] = [visit(child) for child in value]
-    return result
-
-
-def without_foreign_patterns(schema: Schema) -> Schema:
-    """The schema without regular expressions that the upstream cannot compile.
-
-    The backend compiles every `pattern` with Python's `re` and refuses the whole request when one fails. Claude Code's
-    own Artifact tool carries a Unicode property escape, which `re` does not know.
-    """
-    return _with_known_patterns(schema, 0) if _mentions_patterns(schema) else schema
-
-
-def _mentions_patterns(schema: Schema) -> bool:
-    """Whether there is anything to look at: most schemas have no pattern, and all of them come again every turn."""
-    nodes = [schema]
-    while nodes:
-        node = nodes.pop()
-        if isinstance(node, dict):
-            if "pattern" in node or "patternProperties" in node:
-                return True
-            nodes += [child for child in node.values() if isinstance(child, dict | list)]
-        elif isinstance(node, list):
-            nodes += [child for child in node if isinstance(child, dict | list)]
-    return False
-
-
-def _with_known_patterns(schema: Schema, depth: int) -> Schema:
-    if not isinstance(schema, dict) or depth > MAX_DEPTH:
-        return schema
-    result = _map_children(schema, lambda child: _with_known_patterns(child, depth + 1))
-    pattern = result.get("pattern")
-    if isinstance(pattern, str) and not _compiles(pattern):
-        del result["pattern"]
-    keyed = result.get("patternProperties")
-    if isinstance(keyed, dict):
-        result["patternProperties"] = {key: value for key, value in keyed.items() if _compiles(key)}
     return result
 
 
@@ -145,35 +92,55 @@ class NotStrict(Exception):
 def strict_schema(schema: Schema, depth: int = 0) -> Schema:
     """The strict form of a schema: objects are closed, every property is required, optional ones may be null.
 
-    Raises NotStrict for what strict mode has no words for: free-form maps, conditions, foreign references.
+    Raises NotStrict for what strict mode refuses: free-form maps, conditions, values of no type, foreign references, a
+    root that is no object.
     """
-    if not isinstance(schema, dict):
-        return schema
-    reference = schema.get("$ref")
-    if depth > MAX_DEPTH or schema.keys() & _NOT_STRICT or (isinstance(reference, str) and reference[:1] != "#"):
+    if not isinstance(schema, dict) or depth > MAX_DEPTH:
         raise NotStrict
-    result = _map_children(schema, lambda child: strict_schema(child, depth + 1))
-    properties = result.get("properties")
-    if isinstance(properties, dict):
-        if schema.get("additionalProperties", False) not in (False, None):
-            raise NotStrict
-        optional = properties.keys() - _required(schema)
+    bare = {key: value for key, value in schema.items() if key not in _ANNOTATIONS}
+    if "$ref" in bare and depth:
+        return _strict_reference(bare)
+    _check_strict(bare, depth)
+    result = _map_children(bare, lambda child: strict_schema(child, depth + 1))
+    if "properties" in result or _is_a("object", bare):
+        properties = result.get("properties")
+        closed = bare.get("additionalProperties") is False
+        if not isinstance(properties, dict) or not (properties or closed):
+            raise NotStrict  # closed, it could only be empty
+        optional = properties.keys() - _required(bare)
         result["properties"] = {
             name: {"anyOf": [child, {"type": "null"}]} if name in optional and not accepts_null(child) else child
             for name, child in properties.items()
         }
         result["required"] = list(properties)
         result["additionalProperties"] = False
-    elif _is_object(schema):
-        if schema.get("additionalProperties", False) not in (False, None):
-            raise NotStrict
-        result |= {"properties": {}, "required": [], "additionalProperties": False}
     return result
 
 
-def _is_object(schema: Mapping[str, Any]) -> bool:
-    kind = schema.get("type")
-    return kind == "object" or (isinstance(kind, list) and "object" in kind)
+def _strict_reference(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Nothing may stand beside a reference."""
+    reference = schema["$ref"]
+    if schema.keys() - {"$ref", "title", "description"} or not isinstance(reference, str) or reference[:1] != "#":
+        raise NotStrict
+    return {"$ref": reference}
+
+
+def _check_strict(schema: Mapping[str, Any], depth: int) -> None:
+    kind, items = schema.get("type"), schema.get("items")
+    if (
+        schema.keys() - _STRICT
+        or (kind != "object" if not depth else kind is None and "anyOf" not in schema)
+        or ("anyOf" in schema and not depth)
+        or schema.get("additionalProperties", False) not in (False, None)
+        or (_is_a("array", schema) and not isinstance(items, dict))
+        or schema.get("format", "date") not in _STRICT_FORMATS
+    ):
+        raise NotStrict
+
+
+def _is_a(kind: str, schema: Mapping[str, Any]) -> bool:
+    named = schema.get("type")
+    return named == kind or (isinstance(named, list) and kind in named)
 
 
 def has_optional(schema: Schema, depth: int = 0) -> bool:
@@ -220,18 +187,11 @@ def _described(value: Any, schema: Schema, root: Schema) -> Schema:
         if not isinstance(schema, dict) or "properties" in schema or "items" in schema:
             return schema
         if isinstance(schema.get("$ref"), str):
-            schema = _target(schema["$ref"], root)
+            schema = target(schema["$ref"], root)
             continue
         branches = [_described(value, branch, root) for branch in _branches(schema, "anyOf")]
         return next((branch for branch in branches if _fits(value, branch)), schema)
     return None
-
-
-def _target(reference: str, root: Schema) -> Schema:
-    """What a local reference like `#/$defs/Name` points to, or None."""
-    for step in reference.removeprefix("#").split("/")[1:]:
-        root = root.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(root, dict) else None
-    return root
 
 
 def _fits(value: Any, schema: Schema) -> bool:

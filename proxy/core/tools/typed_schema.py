@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
+from proxy.core.tools.function_schema import ANY_ITEMS
+
 Schema = Any
 
 #: Deeper schemas, and references that lead back to themselves, are passed on as they are.
@@ -95,7 +97,9 @@ class _Writer:
 
     def _children(self, schema: Mapping[str, Any], trail: tuple[str, ...], depth: int) -> dict[str, Any]:
         result = dict(schema)
-        for key in schema.keys() & _CONTAINERS:
+        if schema.get("items") is ANY_ITEMS:  # it takes arrays without; with a type of its own this would say something
+            del result["items"]
+        for key in result.keys() & _CONTAINERS:
             value = schema[key]
             if key in _MAPS and isinstance(value, dict):
                 result[key] = {name: self._visit(child, trail, depth + 1) for name, child in value.items()}

@@ -139,13 +139,20 @@ async def ask_token(endpoint: TokenEndpoint, code: Secret) -> Mapping[str, Any] 
         return WAITING[answer.code]
     if answer.code in ENDS:
         raise SignInError(ENDS[answer.code], provider=endpoint.label)
-    if answer.status == 429:
-        return Poll.SLOW_DOWN
-    if answer.status >= 500:  # passes by itself, and the user is busy in the browser meanwhile
-        return Poll.PENDING
+    waiting = passing(answer)
+    if waiting is not None:
+        return waiting
     if answer.ok and not answer.code:
         return answer.data
     raise failed(answer, code, label=endpoint.label)
+
+
+def passing(answer: TokenResponse) -> Poll | None:
+    """What a poll's failure that passes by itself comes to, since the user is busy in the browser meanwhile; None for
+    any other answer."""
+    if answer.status == 429:
+        return Poll.SLOW_DOWN
+    return Poll.PENDING if answer.status >= 500 else None
 
 
 def failed(answer: TokenResponse, *hide: Secret, label: str) -> SignInError:

@@ -36,6 +36,7 @@ from proxy.providers.p1_codex.catalog import CATALOG, LABEL, MODELS
 from proxy.providers.p1_codex.chat import chat_request
 from proxy.providers.p1_codex.compaction.flow import CompactionFlow
 from proxy.providers.p1_codex.failures import PROFILE
+from proxy.providers.p1_codex.native.body import served_target
 from proxy.providers.p1_codex.native.route import NativeRoute
 from proxy.providers.p1_codex.request import Prepared
 from proxy.providers.p1_codex.settings import CodexSettings
@@ -87,7 +88,7 @@ class CodexProvider:
         return chat_request(body, lite=MODELS[target].lite)
 
     def native_target(self, model: str, body: Mapping[str, Any]) -> Target:
-        return p1_request.native_target(model, body)
+        return served_target(p1_request.native_target(model, body), body)
 
     def native(self, call: Call) -> AbstractAsyncContextManager[NativeAnswer]:
         return self._native.answer(call)
@@ -110,7 +111,11 @@ class CodexProvider:
         def turn(prepared: Prepared) -> CodexTurn:
             return CodexTurn(call, prepared, config, self._resources)
 
-        return self._compaction.run(call, self._prepare(call, config), turn)
+        prepared = self._prepare(call, config)
+        asked, served = call.target.model, prepared.options.model
+        if asked != served:  # for a hosted search
+            self._services.log.write("info", LABEL, "model_stood_in", reqId=call.request_id, asked=asked, served=served)
+        return self._compaction.run(call, prepared, turn)
 
     def _prepare(self, call: Call, config: Config) -> Prepared:
         return p1_request.prepare(call, config, self._offsets.of(call.owner, call.request))

@@ -130,10 +130,11 @@ def prepare(call: Call, config: Config, offsets: ReadOffsets) -> Prepared:
         effort=call.target.effort,
         summary=codex.reasoning_summary not in ("off", "none"),
         tier=call.target.tier,
-        cache_key=call.session,
+        cache_key=call.cache_key,
         reasoning=codex.reasoning_signatures,
         offsets=offsets,
         pdf=codex.pdf_input,
+        bare_instructions=True,
     )
     return Prepared(messages_to_responses(call.request, options), lite, options)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Any
 
+from proxy.core.effort import known_effort
 from proxy.core.routing import Catalog
-from proxy.errors import RequestError
 
 LABEL = "p2"
 
-#: asked for -> sent; None is "nobody asked". Other words are refused.
+#: asked for -> sent; None is "nobody asked", or in a word that nobody knows.
 _CODING_EFFORTS: Mapping[str | None, str] = MappingProxyType(
     {None: "medium", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
 )
@@ -26,38 +26,41 @@ class KimiModel:
     """A row.
 
     id              upstream
-    dialect         how messages are written: "k3" knows no system role
+    bears_required  whether a call may be forced while it thinks, though not of which tool
+    always_thinks   whether thinking cannot be switched off
     context         window in tokens
-    default_output  `max_tokens` when the client names none
+    default_output  how long an answer may be when the client does not say
     output_cap      the most that is asked for; None: the upstream cuts it to what is left of the window
     efforts         asked for -> sent
     """
 
     id: str
-    dialect: Literal["kimi", "k3"]
+    bears_required: bool
+    always_thinks: bool
     context: int
     default_output: int
     output_cap: int | None
     efforts: Mapping[str | None, str]
 
     def max_tokens(self, requested: int | None) -> int:
-        """What to ask for."""
+        """How long the answer may be."""
         wanted = requested if requested and requested > 0 else self.default_output
         return wanted if self.output_cap is None else min(wanted, self.output_cap)
 
-    def effort(self, output_config: object) -> str:
-        """The effort to send for a request's `output_config`; what is no text counts as absent. Raises RequestError."""
-        asked = output_config.get("effort") if isinstance(output_config, Mapping) else None
-        sent = self.efforts.get(asked if isinstance(asked, str) else None)
-        if sent is None:
-            known = ", ".join(word for word in self.efforts if word)
-            message = f"output_config.effort: {str(asked)[:40]!r} is not known to {LABEL}; use one of {known}"
-            raise RequestError(message, provider=LABEL, param="output_config.effort")
-        return sent
+    def effort(self, asked: str | None) -> str:
+        """The effort to send for the one that a client asks for."""
+        return self.efforts[known_effort(asked)]
+
+    def thinking(self, effort: str | None) -> dict[str, Any]:
+        """The member `thinking` with its effort; None switches it off, as far as that goes. The reasoning of earlier
+        turns is kept."""
+        if effort is None and not self.always_thinks:
+            return {"type": "disabled"}
+        return {"type": "enabled", "effort": effort or self.efforts["low"], "keep": "all"}
 
 
-CODING = KimiModel("kimi-for-coding", "kimi", 262_144, 32_000, 32_000, _CODING_EFFORTS)
-K3 = KimiModel("k3", "k3", 1_048_576, 1_048_576, None, _K3_EFFORTS)
+CODING = KimiModel("kimi-for-coding", False, False, 262_144, 32_000, 32_000, _CODING_EFFORTS)
+K3 = KimiModel("k3", True, True, 1_048_576, 1_048_576, None, _K3_EFFORTS)
 
 #: requested name -> model
 MODELS: dict[str, KimiModel] = {

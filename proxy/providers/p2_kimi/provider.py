@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from proxy.auth.refresh import Credentials
 from proxy.auth.store import Credential
-from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
 from proxy.core.routing import Catalog
@@ -17,11 +15,13 @@ from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p2_kimi.account.device import device_headers, user_agent
 from proxy.providers.p2_kimi.account.signin import p2_credentials
-from proxy.providers.p2_kimi.catalog import CATALOG, LABEL, model_for
+from proxy.providers.p2_kimi.catalog import CATALOG, LABEL
+from proxy.providers.p2_kimi.request import FALLBACKS, chat_body, target_of
 from proxy.providers.p2_kimi.settings import KimiSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import AttemptRunner
-from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, heuristic_estimate
+from proxy.providers.upstream.chat_wire import ChatWire, chat_profile, heuristic_estimate
+from proxy.providers.upstream.efforts import note_effort
 from proxy.providers.upstream.transport import (
     HEADER_TIMEOUT_S,
     Batch,
@@ -36,51 +36,8 @@ upstream_error = partial(failures.upstream_error, LABEL)
 client_error = partial(failures.client_error, LABEL, sign_in_hint=f"sign in again: model-proxy auth login {LABEL}")
 PROFILE = chat_profile(LABEL, SERVICE, upstream_error, skips_garbage=True)
 
-_KIMI = ChatDialect(
-    system="in_place",
-    tool_images="inside",
-    reasoning="calls",
-    bare_calls=True,
-    keep_auto=False,
-    strict_input=False,
-    typed=True,
-)
-#: K3 knows no system role.
-DIALECTS = {"kimi": _KIMI, "k3": replace(_KIMI, system="user")}
 #: A rate limit without a time; the vendor's own client waits as long.
 RATE_LIMIT_WAIT_S = 5.0
-
-
-def chat_body(call: Call) -> dict[str, Any]:
-    """The upstream body of a call. Raises InvalidRequest."""
-    row = model_for(call.model)
-    extra: dict[str, Any] = {"reasoning_effort": call.target.effort, "thinking": {"type": "enabled"}}
-    if call.session:
-        extra["prompt_cache_key"] = call.session
-    limit = row.max_tokens(call.request.get("max_tokens"))
-    return messages_to_chat(call.request, ChatOptions(row.id, DIALECTS[row.dialect], limit, extra))
-
-
-def _other_choice(body: Mapping[str, Any]) -> dict[str, Any] | None:
-    """K3 takes `required` but no named function; the others neither."""
-    choice = body.get("tool_choice")
-    if choice is None:
-        return None
-    rest = {name: value for name, value in body.items() if name != "tool_choice"}
-    named = isinstance(choice, Mapping) and model_for(body["model"]).dialect == "k3"
-    return {**rest, "tool_choice": "required"} if named else rest
-
-
-def _effort_inside_thinking(body: Mapping[str, Any]) -> dict[str, Any]:
-    rest = {name: value for name, value in body.items() if name != "reasoning_effort"}
-    return {**rest, "thinking": {"type": "enabled", "effort": body.get("reasoning_effort")}}
-
-
-#: What some models refuse, and the body that is sent then.
-FALLBACKS = (
-    BodyFallback(lambda text: "tool_choice" in text and "incompatible with thinking" in text, _other_choice),
-    BodyFallback(lambda text: "'thinking' and 'reasoning_effort'" in text, _effort_inside_thinking),
-)
 
 
 class KimiAdapter:
@@ -119,7 +76,7 @@ class KimiAdapter:
             **self._device,
             "Authorization": f"Bearer {self._credential.access.reveal()}",
             "Content-Type": "application/json",
-            "Accept": "text/event-stream",
+            "Accept": "application/json",  # as the vendor's own client, which gets a stream all the same
             "Accept-Encoding": "identity",
         }
 
@@ -135,6 +92,8 @@ class KimiAdapter:
         return True
 
     def client_error(self, error: UpstreamError) -> UpstreamError:
+        if error.status == 404:  # of which clients hide the text, and ask again
+            error = error.replaced(kind="invalid_request", status=400)
         if error.kind == "rate_limit" and error.retry_after is None:
             error = error.replaced(retry_after=RATE_LIMIT_WAIT_S)
         return client_error(error)
@@ -166,8 +125,9 @@ class KimiProvider:
         return CATALOG
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
-        row = model_for(model)
-        return Target(row.id, effort=row.effort(request.get("output_config")))
+        target = target_of(model, request)
+        note_effort(self._services.log, LABEL, request, target.effort)
+        return target
 
     async def count_tokens(self, call: Call) -> int:
         return await heuristic_estimate(self._services, call)

@@ -63,11 +63,12 @@ MODELS: dict[str, OpenCodeModel] = {
         OpenCodeModel("minimax-m3", "messages", True, 1_000_000, 131_072),
         OpenCodeModel("minimax-m2.7", "messages", False, 204_800, 131_072),
         OpenCodeModel("minimax-m2.5", "messages", False, 204_800, 65_536),
-        OpenCodeModel("qwen3.8-max", "messages", True, 1_000_000, 131_072),
+        # The vendor's own client asks these over chat, whatever its list of endpoints says.
+        OpenCodeModel("qwen3.8-max", "chat", True, 1_000_000, 131_072),
         OpenCodeModel("qwen3.8-flash", "messages", True, 1_000_000, 131_072),
-        OpenCodeModel("qwen3.7-max", "messages", False, 1_000_000, 65_536),
-        OpenCodeModel("qwen3.7-plus", "messages", True, 1_000_000, 65_536),
-        OpenCodeModel("qwen3.6-plus", "messages", True, 1_000_000, 65_536),
+        OpenCodeModel("qwen3.7-max", "chat", False, 1_000_000, 65_536),
+        OpenCodeModel("qwen3.7-plus", "chat", True, 1_000_000, 65_536),
+        OpenCodeModel("qwen3.6-plus", "chat", True, 1_000_000, 65_536),
         OpenCodeModel("qwen3.5-plus", "messages", True, 262_144, 65_536),
     )
 }

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from proxy.core.compaction import EFFORTS
 from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
 from proxy.core.convert.messages_to_messages import messages_to_messages
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
+from proxy.core.effort import effort_asked, known_effort
+from proxy.core.routing import is_auto_review
 from proxy.core.secret import Secret
 from proxy.core.tools.read_tool import ReadOffsets
-from proxy.errors import RequestError, SignInError
+from proxy.errors import SignInError
 from proxy.providers.contract import Call
 from proxy.providers.p4_opencode.catalog import LABEL, OpenCodeModel
 from proxy.version import __version__
@@ -29,23 +30,31 @@ _EFFORTS: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = (
     ),
     (("deepseek-v4",), {"low": "low", "medium": "medium", "high": "high", "xhigh": "max", "max": "max"}),
     (("mimo",), {"low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}),
+    (("qwen3.8",), {"low": "low", "medium": "medium", "high": "xhigh", "xhigh": "xhigh", "max": "xhigh"}),
+)
+
+
+#: part of the id -> the least effort that a model offers, for the safety classifier; it is not to think. Others of the
+#: chat and Messages wires have none, or that of the table above.
+_LEAST_EFFORTS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("gpt-", "hy3", "hy4"), "none"),
+    (("muse-",), "minimal"),
+    (("grok-4.6", "longcat", "glm-5.3", "qwen3.8"), "low"),
 )
 
 
 def effort_of(row: OpenCodeModel, request: Mapping[str, Any]) -> str | None:
-    """The effort to send: one to one over Responses, by table over chat, None where the model has none."""
-    config = request.get("output_config")
-    asked = config.get("effort") if isinstance(config, Mapping) else None
-    if not isinstance(asked, str):
-        return None
-    asked = "max" if asked == "ultra" else asked
-    if asked not in EFFORTS[1:]:
-        message = f"output_config.effort: {asked[:40]!r} is not known; use one of {', '.join(EFFORTS[1:])}"
-        raise RequestError(message, provider=LABEL, param="output_config.effort")
-    if row.wire != "chat":
+    """The effort to send: one to one over Responses, by table over chat, None where the model has none. Over Messages
+    it is a part of the body."""
+    table = next((table for parts, table in _EFFORTS if any(part in row.id for part in parts)), {})
+    if is_auto_review(request):
+        least = next((effort for parts, effort in _LEAST_EFFORTS if any(part in row.id for part in parts)), None)
+        return least or table.get("low")
+    asked = effort_asked(request)
+    if row.wire == "messages":
         return asked
-    table = next((table for parts, table in _EFFORTS if any(part in row.id for part in parts)), None)
-    return table[asked] if table is not None else None
+    known = known_effort(asked)
+    return known if row.wire == "responses" else table.get(known or "")
 
 
 def dialect_of(row: OpenCodeModel) -> ChatDialect:
@@ -59,8 +68,9 @@ def dialect_of(row: OpenCodeModel) -> ChatDialect:
 
 
 def _limit(request: Mapping[str, Any]) -> int | None:
+    """How long the answer may be. The few tokens that the safety classifier asks for would go into reasoning."""
     limit = request.get("max_tokens")
-    return limit if isinstance(limit, int) and limit > 0 else None
+    return limit if isinstance(limit, int) and limit > 0 and not is_auto_review(request) else None
 
 
 def chat_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
@@ -74,14 +84,19 @@ def native_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
     """The body for a model that speaks Messages."""
     limit = _limit(call.request) or DEFAULT_MAX_TOKENS
     body = messages_to_messages(call.request, model=row.id, max_tokens=limit)
-    if row.id == "minimax-m3":  # thinks only when it is told to
+    body.pop("metadata", None)  # names the client's user
+    if is_auto_review(call.request):
+        body["thinking"] = {"type": "disabled"}
+        if call.target.effort:
+            body["output_config"] = {"effort": call.target.effort}
+    elif row.id == "minimax-m3":  # thinks only when it is told to
         body.setdefault("thinking", {"type": "adaptive"})
     return body
 
 
 def responses_body(call: Call, row: OpenCodeModel, offsets: ReadOffsets) -> dict[str, Any]:
     """The body for a model that speaks Responses. Raises InvalidRequest."""
-    options = ResponsesOptions(model=row.id, effort=call.target.effort, cache_key=call.session, offsets=offsets)
+    options = ResponsesOptions(model=row.id, effort=call.target.effort, cache_key=call.cache_key, offsets=offsets)
     body = messages_to_responses(call.request, options)
     limit = _limit(call.request)
     return body | ({"max_output_tokens": limit} if limit else {})
@@ -102,8 +117,8 @@ def headers(row: OpenCodeModel, key: Secret, session: str) -> dict[str, str]:
 
 
 def session_of(call: Call, fallback: str) -> str:
-    """The client's session when it fits a header, else one for this request."""
-    session = call.session
+    """The client's session, or its cache key, when it fits a header; else one for this request."""
+    session = call.cache_key
     return session if session and session.isascii() and session.isprintable() and " " not in session else fallback
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 #: Efforts that every model understands. `minimal` belongs to an older family and is refused here.
 EFFORTS = ("none", "low", "medium", "high", "xhigh", "max")
@@ -38,3 +38,48 @@ MODELS = {
     "gpt-6.1-sol": P1Model(full=True, lite=True, ultra=True),
     "gpt-6.1-terra": P1Model(full=True, lite=True, ultra=True),
 }
+
+#: Effort -> how the vendor's client describes it to its user; a list without descriptions it cannot read.
+_DESCRIPTIONS = {
+    "low": "Fast responses with lighter reasoning",
+    "medium": "Balances speed and reasoning depth for everyday tasks",
+    "high": "Greater reasoning depth for complex problems",
+    "xhigh": "Extra high reasoning depth for complex problems",
+    "max": "Maximum reasoning depth for the hardest problems",
+    "ultra": "Maximum reasoning with automatic task delegation",
+}
+
+
+def listed() -> list[dict[str, Any]]:
+    """The models as the vendor's client wants them listed: it takes all of them or none."""
+    return [_listed(slug, model, priority) for priority, (slug, model) in enumerate(MODELS.items())]
+
+
+def _listed(slug: str, model: P1Model, priority: int) -> dict[str, Any]:
+    efforts = [effort for effort in _DESCRIPTIONS if effort in model.efforts]
+    return {
+        "slug": slug,
+        "display_name": slug.upper(),
+        "description": f"The simulated {slug}.",
+        "priority": priority,
+        "visibility": "list",
+        "supported_in_api": True,
+        "use_responses_lite": model.lite,
+        "tool_mode": "code_mode_only" if model.lite else None,
+        "shell_type": "unified_exec",
+        "apply_patch_tool_type": "freeform",
+        "web_search_tool_type": "text_and_image",
+        "experimental_supported_tools": [],
+        "input_modalities": ["text", "image"],
+        "context_window": 272_000,
+        "max_context_window": 872_000 if model.lite else 272_000,
+        "truncation_policy": {"mode": "tokens", "limit": 10_000},
+        "default_reasoning_level": "medium",
+        "supports_reasoning_effort_updates": model.lite,
+        "supported_reasoning_levels": [{"effort": effort, "description": _DESCRIPTIONS[effort]} for effort in efforts],
+        "default_reasoning_summary": "none",
+        "support_verbosity": True,
+        "default_verbosity": "low",
+        "service_tiers": [{"id": "priority", "name": "Fast", "description": "1.5x speed, increased usage"}],
+        "base_instructions": "You are a coding agent.",
+    }

@@ -21,6 +21,7 @@ class Seen:
     body: dict[str, Any]
     lite: bool
     account_id: str
+    codex: bool = True
 
     @property
     def model(self) -> P1Model:

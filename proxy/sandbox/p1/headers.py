@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from proxy.sandbox.p1.tokens import TokenBook
-from proxy.sandbox.wires.field_checks import Checked, Table, check, fits, one_of, optional, required
+from proxy.sandbox.recorder import read_json
+from proxy.sandbox.wires.field_checks import (
+    Checked,
+    Fault,
+    Field,
+    Table,
+    check,
+    fits,
+    matches,
+    one_of,
+    optional,
+    required,
+)
 from proxy.sandbox.wires.refusal import Refused, bare, detail
 
 LITE_HEADER = "x-openai-internal-codex-responses-lite"
@@ -71,11 +83,25 @@ _HTTP_ONLY = bare("Not Acceptable: text/event-stream is for HTTP only", 406)
 _NEVER = fits(lambda _value: False)
 _LITE = optional(LITE_HEADER, one_of("true"), bare(f"Invalid value for header {LITE_HEADER}: {{value}}"))
 
-#: A named client, and the session header in its one good spelling.
+
+def _is_object(text: str) -> bool:
+    return isinstance(read_json(text.encode()), dict)
+
+
+def _well_formed(name: str, fault: Fault) -> Field:
+    return optional(name, fault, bare(f"Invalid value for header {name}: {{value}}"))
+
+
+#: A named client, the session header in its one good spelling, and what the vendor's client tells of its turn: nobody
+#: has to, but what is told must make sense. A turn state is one that an answer gave.
 _CLIENT: Table = (
     required("originator", fits(lambda value: (value or "").strip()), bare("Missing required header: originator")),
     # intermediaries drop names with an underscore, and with them the cache affinity
     optional("session_id", _NEVER, bare("Unknown header: session_id. Did you mean session-id?")),
+    _well_formed("thread-id", fits(str.strip)),
+    _well_formed("x-codex-turn-metadata", fits(_is_object)),
+    _well_formed("x-codex-routing-hint", matches(r"model=[a-z0-9.-]+")),
+    _well_formed("x-codex-turn-state", matches(r"turn_[0-9a-f]+")),
 )
 
 FORMAT: Table = (

@@ -8,6 +8,9 @@ from proxy.sandbox.p1.socket.sockets import Limits
 from proxy.sandbox.upstream import Options
 from proxy.sandbox.wires.responses.quota import Quota
 
+#: Said of a workspace that may be served anywhere.
+UNCONSTRAINED = "NO_CONSTRAINT"
+
 
 @dataclass(slots=True)
 class P1Options(Options):
@@ -32,3 +35,5 @@ class P1Options(Options):
     limits: Limits = Limits()
     socket_age_s: float = 3_600
     announced: bool = True
+    workspace_origin: str = UNCONSTRAINED
+    routing_override: str = UNCONSTRAINED

@@ -21,7 +21,7 @@ CODEX_PATH = "/backend-api/codex"
 class P1(AccountUpstream):
     """`searches` are kept like `requests`; the frames of sockets are among the requests.
 
-    `sockets` has every upgrade and what came over it.
+    `sockets` has every upgrade and what came over it; `routings` counts who asked where the workspace is served.
     """
 
     options: P1Options
@@ -33,6 +33,7 @@ class P1(AccountUpstream):
         self.tokens = TokenBook(options.account_id, options.email, options.quota.plan, options.access_lifetime_s, host)
         self.issuer = Issuer(self.tokens, options)
         self.sockets = Sockets(host.clock)
+        self.routings = 0
         self.searches: deque[Received] = deque(maxlen=KEPT_REQUESTS)
 
     def trace_headers(self) -> dict[str, str]:

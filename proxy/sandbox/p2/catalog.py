@@ -11,7 +11,7 @@ _ALL_MEDIA = ("image_url", "video_url")
 
 
 class P2Model(NamedTuple):
-    """`always_thinks`: a request cannot switch it off. `third`: of the third generation, which has no system role."""
+    """`always_thinks`: a request cannot switch it off. `third`: of the third generation, which bears `required`."""
 
     title: str
     context: int
@@ -46,7 +46,7 @@ def rules_for(model: P2Model, *, thinking: bool, one_effort: bool) -> ChatRules:
     return ChatRules(
         recalls_of_calls=thinking,
         unforcible=forced if thinking else (),
-        no_system_role=model.third,
+        no_developer_role=model.third,
         typed_schemas=True,
         filled_texts=True,
         filled_content=True,

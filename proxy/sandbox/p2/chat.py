@@ -26,6 +26,10 @@ STREAM = ServedWire(Place("p2", "chat"), HTTP_FAULTS, CHAT_FAULTS)
 WHOLE = ServedWire(Place("p2", "chat", stream=False), HTTP_FAULTS, WHOLE_FAULTS)
 
 
+#: `max_completion_tokens` and `thinking.effort` took their place.
+OLDER_MEMBERS = ("max_tokens", "reasoning_effort")
+
+
 def prepare_chat(p2: P2, request: web.Request, body: Any) -> Prepared:
     try:
         check_caller(request.headers, p2.tokens, p2.options.agents)
@@ -36,6 +40,7 @@ def prepare_chat(p2: P2, request: web.Request, body: Any) -> Prepared:
         check_chat(body, rules_for(model, thinking=thinking, one_effort=p2.options.one_effort))
     except Refused as refused:
         raise _reworded(refused) from None
+    p2.older_members.update(name for name in OLDER_MEMBERS if name in body)
     answer = _answer(p2, body, model, thinking=thinking)
     limit = p2.options.context_limit or model.context
     over = answer.input_tokens > limit
@@ -59,7 +64,7 @@ def _reworded(refused: Refused) -> Refused:
 
 def _answer(p2: P2, body: dict[str, Any], model: P2Model, *, thinking: bool) -> ChatAnswer:
     asked = body.get("reasoning_effort") or (body.get("thinking") or {}).get("effort") or model.default_effort
-    ask = read_chat(body, effort=asked if thinking else None, system_role=not model.third)
+    ask = read_chat(body, effort=asked if thinking else None)
     made = sum(isinstance(entry, Called) for entry in ask.entries)
     return write_chat(
         p2,

@@ -49,7 +49,7 @@ HTTP_FAULTS: dict[str, HttpFault] = {
     "bad_request": failure(
         400,
         _error("invalid_request_error"),
-        message="cannot specify both 'thinking' and 'reasoning_effort'",
+        message="Invalid request: the body is not understood",
         status=400,
     ),
 }

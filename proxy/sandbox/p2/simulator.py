@@ -13,6 +13,7 @@ from proxy.sandbox.p2.catalog import listed_models
 from proxy.sandbox.p2.chat import STREAM, WHOLE, prepare_chat
 from proxy.sandbox.p2.headers import check_caller
 from proxy.sandbox.p2.options import P2Options
+from proxy.sandbox.p2.services import serve_fetch, serve_search
 from proxy.sandbox.p2.state import API_PATH, P2
 from proxy.sandbox.upstream import Simulator
 
@@ -41,6 +42,8 @@ def _quota(used: int, resets: float) -> dict[str, Any]:
 def _routes(p2: P2) -> list[web.RouteDef]:
     return [
         web.post(f"{API_PATH}/chat/completions", partial(p2.serve, partial(prepare_chat, p2))),
+        web.post(f"{API_PATH}/search", partial(serve_search, p2)),
+        web.post(f"{API_PATH}/fetch", partial(serve_fetch, p2)),
         web.get(f"{API_PATH}/models", partial(_serve_models, p2)),
         web.get(f"{API_PATH}/usages", partial(_serve_usages, p2)),
         *p2.issuer.routes(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,12 +11,16 @@ from proxy.sandbox.p2.issuer import DeviceIssuer
 from proxy.sandbox.p2.options import P2Options
 from proxy.sandbox.p2.tokens import DeviceTokens
 from proxy.sandbox.play.script import Tables
+from proxy.sandbox.recorder import KEPT_REQUESTS, Received
 from proxy.sandbox.upstream import Host
 
 API_PATH = "/coding/v1"
 
 
 class P2(AccountUpstream):
+    """`service_requests` are those for a search or a page, kept like `requests`. `older_members` counts the members
+    that the vendor's older client sent and the newer one has other words for; they are still taken."""
+
     options: P2Options
     tokens: DeviceTokens
     issuer: DeviceIssuer
@@ -24,6 +29,8 @@ class P2(AccountUpstream):
         super().__init__(host, options, tables)
         self.tokens = DeviceTokens(options.user_id, options.access_lifetime_s, host)
         self.issuer = DeviceIssuer(self.tokens, options)
+        self.service_requests: deque[Received] = deque(maxlen=KEPT_REQUESTS)
+        self.older_members: Counter[str] = Counter()
 
     def trace_headers(self) -> dict[str, str]:
         return {"x-request-id": self.ids.new("req"), "x-trace-id": self.ids.new("trace")}

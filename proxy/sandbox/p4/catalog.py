@@ -32,29 +32,37 @@ MODELS = {
     "deepseek-v4-pro": P4Model("DeepSeek", ("chat",), 1_000_000),
     "deepseek-v4-flash": P4Model("DeepSeek", ("chat",), 1_000_000),
     "deepseek-v4-flash-vision-exp": P4Model("DeepSeek", ("chat",), 1_000_000, ("image",)),
+    "deepseek-v4.1-flash": P4Model("DeepSeek", ("chat",), 1_000_000, ("image",)),
     "deepseek-flash": P4Model("DeepSeek", ("chat",), 1_000_000),
     "mimo-v2.5": P4Model("Xiaomi", ("chat",), 1_000_000, ("audio", *_VISUAL)),
     "mimo-v2.5-pro": P4Model("Xiaomi", ("chat",), 1_048_576),
+    "mimo-v2.6-pro": P4Model("Xiaomi", ("chat",), 1_048_576, _VISUAL),
+    "mimo-v2.6-flash": P4Model("Xiaomi", ("chat",), 1_048_576, _VISUAL),
     "mimo-v2-pro": P4Model("Xiaomi", ("chat",), 1_048_576),
     "mimo-v2-omni": P4Model("Xiaomi", ("chat",), 262_144, ("image", "audio", "pdf")),
     "hy3": P4Model("Tencent", ("chat",), 256_000),
     "hy3-preview": P4Model("Tencent", ("chat",), 256_000),
     "hy4-preview": P4Model("Tencent", ("chat",), 1_024_000),
     "longcat-2.0": P4Model("Meituan", ("chat",), 1_000_000),
+    "longcat-2.5-preview-free": P4Model("Meituan", ("chat",), 1_000_000, ("image",)),
+    "space-bunny-free": P4Model("Console Go", ("chat",), 1_048_576, ("image",)),
     "omen-alpha": P4Model("Console Go", ("chat",), 500_000, ("image",)),
     "grok-4.5": P4Model("xAI", ("chat", "responses"), 500_000, ("image",)),
     "grok-4.6": P4Model("xAI", ("responses",), 500_000, ("image",)),
+    "grok-4.7": P4Model("xAI", ("responses",), 500_000, ("image",)),
+    "gpt-6-luna": P4Model("OpenAI", ("responses",), 1_050_000, ("image", "pdf")),
     "gpt-5.6-luna": P4Model("OpenAI", ("responses",), 1_050_000, ("image", "pdf")),
     "muse-spark-1.3-contributor": P4Model("Meta", ("responses",), 1_048_576, ("audio", "pdf", *_VISUAL)),
     "muse-spark-1.2-contributor": P4Model("Meta", ("responses",), 1_048_576, ("audio", "pdf", *_VISUAL)),
     "minimax-m3": P4Model("MiniMax", ("messages",), 1_000_000, _VISUAL),
     "minimax-m2.7": P4Model("MiniMax", ("messages",), 204_800),
     "minimax-m2.5": P4Model("MiniMax", ("messages",), 204_800),
-    "qwen3.8-max": P4Model("Alibaba", ("messages",), 1_000_000, _VISUAL),
+    # the gateway turns one wire into the other for these; the vendor's own client asks over chat
+    "qwen3.8-max": P4Model("Alibaba", ("chat", "messages"), 1_000_000, _VISUAL),
     "qwen3.8-flash": P4Model("Alibaba", ("messages",), 1_000_000, _VISUAL),
-    "qwen3.7-max": P4Model("Alibaba", ("messages",), 1_000_000),
-    "qwen3.7-plus": P4Model("Alibaba", ("messages",), 1_000_000, _VISUAL),
-    "qwen3.6-plus": P4Model("Alibaba", ("messages",), 1_000_000, _VISUAL),
+    "qwen3.7-max": P4Model("Alibaba", ("chat", "messages"), 1_000_000),
+    "qwen3.7-plus": P4Model("Alibaba", ("chat", "messages"), 1_000_000, _VISUAL),
+    "qwen3.6-plus": P4Model("Alibaba", ("chat", "messages"), 1_000_000, _VISUAL),
     "qwen3.5-plus": P4Model("Alibaba", ("messages",), 262_144, _VISUAL),
 }
 
@@ -63,7 +71,12 @@ _EFFORTS = {
     "glm-5.2": ("high", "max"),
     "deepseek-v4": ("low", "medium", "high", "max"),
     "mimo": ("low", "medium", "high"),
+    "qwen3.8": ("low", "medium", "xhigh"),
 }
+
+
+#: The others take any temperature.
+_ONE_TEMPERATURE = ("kimi-k3", "kimi-k2.7-code")
 
 
 def efforts_of(name: str) -> tuple[str, ...] | None:
@@ -96,7 +109,7 @@ def chat_rules(name: str, *, thinking: bool, refuse_images: bool) -> ChatRules:
             typed_schemas=True,
             filled_texts=True,
             one_effort=True,
-            temperatures=(1.0,) if thinking else (0.6,),
+            temperatures=((1.0,) if thinking else (0.6,)) if name in _ONE_TEMPERATURE else None,
             media=media,
         )
     return ChatRules(recalls_of_all=thinking and "deepseek" in name, efforts=efforts_of(name), media=media)

@@ -18,13 +18,15 @@ from proxy.sandbox.wires.responses.checks import PLAIN_MEMBERS, REST, ResponsesR
 
 SESSION = "x-opencode-session"
 
+#: What the vendor's own client says of itself: its kind, where it is at work, the turn. Nothing depends on them.
+CLIENT_HEADERS = ("x-opencode-client", "x-opencode-project", "x-opencode-request")
+
 #: How the user agents of HTTP libraries begin.
 _LIBRARIES = ("aiohttp", "axios", "curl/", "go-http-client", "node", "okhttp", "python", "reqwest", "undici", "wget")
 
 #: Members of a chat body that a client of this gateway never sends.
 _UNTIDY = (
-    *("temperature", "top_p", "top_k", "stop", "stop_sequences", "metadata", "user", "thinking", "prompt_cache_key"),
-    "context_management",
+    *("top_k", "stop", "stop_sequences", "metadata", "user", "thinking", "prompt_cache_key", "context_management"),
 )
 
 
@@ -87,6 +89,10 @@ def check_account(name: str, options: P4Options) -> None:
         raise gateway_error(403, "RegionError", f"Model {name} is not available in your region.")
 
 
+def _accepts(accept: str, kind: str) -> bool:
+    return kind in accept or "*/*" in accept
+
+
 def check_tidiness(headers: Mapping[str, str], wire: str, *, stream: bool) -> None:
     """The header rules of a tidy client."""
     faults = {
@@ -95,7 +101,9 @@ def check_tidiness(headers: Mapping[str, str], wire: str, *, stream: bool) -> No
         "anthropic-version belongs to /messages": wire != "messages" and "anthropic-version" in headers,
         "the user agent is that of an HTTP library": headers.get("user-agent", "python").lower().startswith(_LIBRARIES),
         "content-type is not application/json": not headers.get("content-type", "").startswith("application/json"),
-        "accept does not fit": ("text/event-stream" if stream else "application/json") not in headers.get("accept", ""),
+        "accept does not fit": not _accepts(
+            headers.get("accept", ""), "text/event-stream" if stream else "application/json"
+        ),
     }
     for fault, present in faults.items():
         if present:

@@ -12,6 +12,7 @@ from proxy.sandbox.model.reply import reply
 from proxy.sandbox.p4.catalog import MODELS, chat_rules, thinks
 from proxy.sandbox.p4.failures import HTTP_FAULTS
 from proxy.sandbox.p4.gateway import (
+    CLIENT_HEADERS,
     SESSION,
     check_account,
     check_chat_tidiness,
@@ -83,6 +84,7 @@ def prepare_answer(p4: P4, wire: str, request: web.Request, body: Any) -> Prepar
     if options.tidy_client:
         check_tidiness(request.headers, wire, stream=stream)
     session = request.headers.get(SESSION, "")
+    p4.clients.append({name: request.headers[name] for name in CLIENT_HEADERS if name in request.headers})
     try:
         answer = _ANSWERS[wire](p4, name, body, session)
     except Refused as refused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from proxy.sandbox.play.script import Tables
@@ -38,13 +39,15 @@ class P4Options(Options):
 
 
 class P4(Upstream):
-    """`usage_requests` are kept like `requests`. There is no sign-in: the key is a setting."""
+    """`usage_requests` are kept like `requests`, `clients` what each request for an answer said of its client. There is
+    no sign-in: the key is a setting."""
 
     options: P4Options
 
     def __init__(self, host: Host, options: P4Options, tables: Tables) -> None:
         super().__init__(host, options, tables)
         self.usage_requests: deque[Received] = deque(maxlen=KEPT_REQUESTS)
+        self.clients: deque[Mapping[str, str]] = deque(maxlen=KEPT_REQUESTS)
 
     def trace_headers(self) -> dict[str, str]:
         """The gateway lets no header of a provider through."""

@@ -44,18 +44,24 @@ _Shape = tuple[Callable[[Any], object], str]
 _SHAPES: dict[str, _Shape] = {
     **dict.fromkeys(_MAPS, (_is_map, "an object of schemas")),
     **dict.fromkeys(_LISTS[:-1], (_is_list, "a list of schemas")),
-    **dict.fromkeys(_SINGLES[1:], (_is_schema, "a schema")),
+    **dict.fromkeys(_SINGLES, (_is_schema, "a schema")),
     **dict.fromkeys(("minItems", "maxItems", "minLength", "maxLength"), (_is_count, "a count")),
     **dict.fromkeys(("minimum", "maximum"), (is_number, "a number")),
     **dict.fromkeys(("$ref", "pattern"), (lambda value: isinstance(value, str), "a string")),
-    "items": (lambda value: _is_schema(value) or _is_list(value), "a schema"),
     "enum": (lambda value: isinstance(value, list), "a list"),
     "required": (_is_names, "a list of names"),
     "type": (lambda value: isinstance(value, str) or (_is_names(value) and value), "the name of a type"),
 }
 
+#: What a function's schema must not have at the top.
+_NOT_AT_TOP = ("oneOf", "anyOf", "allOf", "enum", "not")
+
 #: Keywords that strict mode does not know.
-_NOT_STRICT = ("patternProperties", "oneOf", "allOf", "not", "if", "then", "else", "dependentSchemas", "propertyNames")
+_NOT_STRICT = (
+    *("patternProperties", "oneOf", "allOf", "not", "if", "then", "else", "dependentSchemas", "propertyNames"),
+    *("default", "examples", "prefixItems", "uniqueItems", "minProperties", "maxProperties", "contains"),
+)
+_STRICT_FORMATS = ("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid")
 
 #: Any of these excuses a schema from having a type.
 _TYPED_BY = ("type", "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "$ref")
@@ -104,26 +110,59 @@ def bad_pattern(schema: Any) -> str | None:
     return None
 
 
+def function_fault(schema: dict[str, Any]) -> str | None:
+    """What makes it no schema for a function, strict or not, in the words of the service; None when nothing does."""
+    if schema.get("type") != "object":
+        return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
+    if any(word in schema for word in _NOT_AT_TOP):
+        words = "/".join(f"'{word}'" for word in _NOT_AT_TOP)
+        return f"schema must have type 'object' and not have {words} at the top level."
+    if "properties" not in schema:
+        return "In context=(), object schema missing properties."
+    for path, one in walk(schema):
+        if "array" in _kinds(one) and "items" not in one:
+            return f"In context={path!r}, array schema missing items."
+    return None
+
+
+def _kinds(schema: dict[str, Any]) -> list[Any]:
+    kinds = schema.get("type")
+    return kinds if isinstance(kinds, list) else [kinds]
+
+
 def strict_fault(schema: Any) -> str | None:
     """What keeps the schema from being strict, in the words of the service; None when nothing does."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
         return "schema must be a JSON Schema of 'type: \"object\"'."
+    if "anyOf" in schema:
+        return "root schema must not have 'anyOf'."
     for path, one in walk(schema):
-        fault = _object_fault(one)
+        fault = _value_fault(one) or _object_fault(one)
         if fault is not None:
             return f"In context={path!r}, {fault}"
     return None
 
 
-def _object_fault(schema: dict[str, Any]) -> str | None:
+def _value_fault(schema: dict[str, Any]) -> str | None:
     for word in _NOT_STRICT:
         if word in schema:
             return f"'{word}' is not permitted."
     reference = schema.get("$ref")
-    if isinstance(reference, str) and not reference.startswith("#"):
-        return f"reference '{reference}' must be local."
-    kinds = schema.get("type")
-    if "object" not in (kinds if isinstance(kinds, list) else [kinds]) and "properties" not in schema:
+    if isinstance(reference, str):
+        others = sorted(schema.keys() - {"$ref"})
+        if not reference.startswith("#"):
+            return f"reference '{reference}' must be local."
+        return f"$ref cannot have keywords {set(others)}." if others else None
+    if "type" not in schema and "anyOf" not in schema:
+        return "schema must have a 'type' key."
+    if "array" in _kinds(schema) and not isinstance(schema.get("items"), dict):
+        return "array schema missing items."
+    form = schema.get("format", "date")
+    return None if form in _STRICT_FORMATS else f"'{form}' is not a valid format."
+
+
+def _object_fault(schema: dict[str, Any]) -> str | None:
+    if "object" not in _kinds(schema) and "properties" not in schema:
         return None
     if schema.get("additionalProperties") is not False:
         return "'additionalProperties' is required to be supplied and to be false."
@@ -137,9 +176,9 @@ def _object_fault(schema: dict[str, Any]) -> str | None:
 
 
 def untyped(schema: Any) -> str | None:
-    """The path (`properties.mode`) of the first schema of a value that names no type; the root needs none."""
+    """The path (`properties.mode`) of the first schema of a value that names no type; `` for the root."""
     for path, one in walk(schema):
-        if path and _describes_value(path) and not any(word in one for word in _TYPED_BY):
+        if _describes_value(path) and not any(word in one for word in _TYPED_BY):
             return ".".join(path)
     return None
 

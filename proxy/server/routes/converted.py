@@ -59,11 +59,13 @@ async def answer_converted(exchange: Exchange, asked: RoutedBody, ingress: Ingre
 def call_for(exchange: Exchange, asked: RoutedBody, request: Mapping[str, Any], target: Target) -> Call:
     """A request that is right and will be served. It leaves no conversation state behind."""
     selected(exchange, asked.choice, target, asked.session)
+    hint = asked.body.get("prompt_cache_key")
     return Call(
         request=request,
         model=asked.choice.model,
         target=target,
         request_id=exchange.id,
         session=asked.session,
+        cache_hint=hint if isinstance(hint, str) and hint else None,
         recorder=exchange.state.recorder,
     )

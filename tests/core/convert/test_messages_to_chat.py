@@ -24,7 +24,7 @@ def check_conversation(messages: list[dict[str, Any]], dialect: str) -> None:
             waiting.remove(message["tool_call_id"])
         else:
             assert not waiting
-        assert role != "system" or (DIALECTS[dialect].system != "user" and message["content"])
+        assert role != "system" or message["content"]
         assert DIALECTS[dialect].system != "front" or role != "system" or at == 0
         content = message.get("content")
         if isinstance(content, list):

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 
 from core.strategies import schemas
+from proxy.core.tools.function_schema import function_schema
 from proxy.core.tools.typed_schema import typed_schema
+from proxy.sandbox.wires.schema_checks import malformed, untyped
 
 
 def typed(child: Any, **root: Any) -> Any:
@@ -87,6 +89,19 @@ def everywhere_typed(schema: Any) -> bool:
     return all(
         not isinstance(child, dict) or (bool(child.keys() & speaks) and everywhere_typed(child)) for child in children
     )
+
+
+@given(schemas)
+def test_the_validator_takes_what_was_mended_and_typed(schema: dict[str, Any]) -> None:
+    typed = typed_schema(function_schema(schema)[0])
+    assert untyped(typed) is None and malformed(typed) is None
+
+
+def test_an_array_of_anything_stays_one() -> None:
+    def parameters(inner: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "object", "properties": {"a": inner}}
+
+    assert typed_schema(function_schema(parameters({"type": "array"}))[0]) == parameters({"type": "array"})
 
 
 @settings(max_examples=300)

@@ -66,6 +66,7 @@ SHARED: list[Row] = [
 #: What only HTTP has, or takes differently.
 HTTP: list[Row] = [
     *fault_rows.OVER_HTTP,
+    *fault_rows.NOT_FOUND,
     *fault_rows.MALFORMED,
     ("json_answer", {}, Good()),
     ("json_error", {"kind": "usage_not_included"}, FORBIDDEN),

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from proxy.errors import RequestError
 from proxy.providers.p2_kimi.catalog import CATALOG, K3, model_for
 
 
 def test_names() -> None:
     assert (CATALOG.label, CATALOG.service) == ("p2", "kimi")
     assert CATALOG.models == ("k2.6", "k3", "kimi-for-coding", "kimi-k2.6", "kimi-k3")
-    sent = {name: (model_for(name).id, model_for(name).dialect) for name in (*CATALOG.models, "sonnet", None)}
-    assert {name for name, row in sent.items() if row == ("k3", "k3")} == {"k3", "kimi-k3"}
-    assert set(sent.values()) == {("k3", "k3"), ("kimi-for-coding", "kimi")}
+    sent = {name: model_for(name).id for name in (*CATALOG.models, "sonnet", None)}
+    assert {name for name, sent_as in sent.items() if sent_as == "k3"} == {"k3", "kimi-k3"}
+    assert set(sent.values()) == {"k3", "kimi-for-coding"}
 
 
 @pytest.mark.parametrize(
@@ -35,20 +32,8 @@ def test_max_tokens(name: str, requested: int | None, sent: int) -> None:
     [
         *((None, "medium", "high"), ("low", "low", "low"), ("medium", "medium", "high")),
         *(("high", "high", "high"), ("xhigh", "high", "high"), ("max", "high", "max")),
+        *(("ultra", "high", "max"), ("none", "low", "low"), ("extreme", "medium", "high"), ("", "medium", "high")),
     ],
 )
 def test_efforts(asked: str | None, coding: str, k3: str) -> None:
-    config = {"effort": asked} if asked else {}
-    assert (model_for("k2.6").effort(config), K3.effort(config)) == (coding, k3)
-
-
-@pytest.mark.parametrize("config", [None, "high", 5, [], {}, {"effort": 5}, {"effort": None}, {"effort": ["x"]}])
-def test_what_is_no_text_is_absent(config: Any) -> None:
-    assert K3.effort(config) == "high"
-
-
-@pytest.mark.parametrize("word", ["extreme", "", "none", "ultra"])
-def test_other_words_are_refused_by_name(word: str) -> None:
-    with pytest.raises(RequestError, match=f"'{word}'") as caught:
-        K3.effort({"effort": word})
-    assert caught.value.status == 400
+    assert (model_for("k2.6").effort(asked), K3.effort(asked)) == (coding, k3)

@@ -13,15 +13,15 @@ from proxy.sandbox.p4.catalog import MODELS as SIMULATED
 
 
 def test_table() -> None:
-    assert Counter(model.wire for model in MODELS.values()) == {"chat": 23, "messages": 9, "responses": 4}
+    assert Counter(model.wire for model in MODELS.values()) == {"chat": 27, "messages": 5, "responses": 4}
     assert set(WIRE_PATHS) == {"chat", "messages", "responses"}
     assert len(CATALOG.models) == len(set(CATALOG.models)) == 36 + 36 - len(RESERVED)
     assert (CATALOG.label, CATALOG.service) == ("p4", "opencode")
 
 
 def test_simulator_agrees() -> None:
-    """Both were written from the same facts, each on its own."""
-    assert set(SIMULATED) == set(MODELS)
+    """Both were written from the same facts, each on its own; the gateway serves more."""
+    assert set(SIMULATED) > set(MODELS)
     for name, model in MODELS.items():
         other = SIMULATED[name]
         assert model.wire in other.wires and model.sees == ("image" in other.inputs), name

@@ -44,9 +44,9 @@ async def test_usage(kimi: P2Client) -> None:
     ("members", "thinks"),
     [
         ({}, True),
-        ({"thinking": None, "reasoning_effort": None}, True),
-        ({"thinking": {"type": "disabled"}, "reasoning_effort": None}, False),
-        ({"thinking": {"type": "disabled"}, "reasoning_effort": None, "model": "k3"}, True),
+        ({"thinking": None}, True),
+        ({"thinking": {"type": "disabled"}}, False),
+        ({"thinking": {"type": "disabled"}, "model": "k3"}, True),
     ],
 )
 async def test_when_it_thinks(kimi: P2Client, members: Any, thinks: bool) -> None:
@@ -68,15 +68,10 @@ async def test_media(kimi: P2Client) -> None:
     assert '"what is this?"' in reply.text and "2 images (1 image/png, 1 video/mp4)" in reply.text
 
 
-async def test_the_monitor_of_a_model_without_system_role(kimi: P2Client) -> None:
-    phrase = "You are a security monitor for autonomous AI coding agents. Judge."
-    assert (await kimi.ask(chat(user(f"{phrase}\n\nrun"), model="k3"))).text == "<block>no</block>"
-
-
-async def test_what_stands_together_is_one_prompt_for_k3(kimi: P2Client) -> None:
-    messages = [user("Be brief.\n\nuse Bash: ls"), user("The agents are: none.")]
-    assert (await kimi.ask(chat(*messages, model="k3", tools=[BASH]))).calls == [("Bash", {"command": "ls"})]
-    assert (await kimi.ask(chat(*messages, tools=[BASH]))).calls == []
+async def test_older_members_are_counted(kimi: P2Client) -> None:
+    assert (await kimi.ask(chat(max_tokens=5, reasoning_effort="low"))).status == 200
+    await kimi.ask(chat())
+    assert kimi.sandbox.p2.older_members == {"max_tokens": 1, "reasoning_effort": 1}
 
 
 async def test_without_a_stream(kimi: P2Client) -> None:

@@ -180,6 +180,17 @@ async def test_account_routes(kimi: P2Client) -> None:
         usages = await response.json()
         assert response.headers["x-trace-id"]
     assert usages["usage"]["used"] == "3" and usages["limits"][0]["window"]["duration"] == 300
+    for path, sent, words in (
+        ("search", {"text_query": "rust"}, "https://docs.example.org/rust"),
+        ("fetch", {"url": "https://e.example/a"}, "What stands at https://e.example/a"),
+    ):
+        async with kimi.session.post(f"{kimi.url}/{path}", headers=kimi.headers(), json=sent) as response:
+            assert response.status == 200 and words in await response.text()
+        async with kimi.session.post(f"{kimi.url}/{path}", headers=kimi.headers(), json={"query": "rust"}) as response:
+            assert response.status == 400
+        async with kimi.session.post(f"{kimi.url}/{path}", headers=kimi.device(), json=sent) as response:
+            assert response.status == 401
+    assert [seen.status for seen in kimi.sandbox.p2.service_requests] == [200, 400, 401] * 2
     for path in ("models", "usages"):
         async with kimi.session.get(f"{kimi.url}/{path}", headers=kimi.device()) as response:
             assert response.status == 401

@@ -16,7 +16,17 @@ ABSENT = object()
 #: What is put in the place of a good value: each breaks some row.
 JUNK: list[Any] = [
     *(ABSENT, None, 1, 0.3, True, "", "surprise", "a b", "a" * 65, [], ["surprise"], {}, {"type": "surprise"}),
-    *("system", "web_search", "item_reference", "required", "image_url", "video_url", "gpt-5.5", "gpt-5.6-luna"),
+    *(
+        "system",
+        "developer",
+        "web_search",
+        "item_reference",
+        "required",
+        "image_url",
+        "video_url",
+        "gpt-5.5",
+        "gpt-5.6-luna",
+    ),
     *("responses_websockets", "text/event-stream"),
     *({"type": "object", "properties": {"a": {}}}, {"type": "object", "properties": 1}),
 ]

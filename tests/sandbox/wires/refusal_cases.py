@@ -49,6 +49,10 @@ P1_HEADERS: list[Row] = [
     ("no originator", {"originator": None}, "originator"),
     ("underscore session", {"session_id": "s"}, "session_id"),
     ("socket beta", {"openai-beta": "responses_websockets=2026-02-06"}, "upgrade"),
+    ("empty thread", {"thread-id": " "}, "thread-id"),
+    ("turn metadata no JSON", {"x-codex-turn-metadata": "turn"}, "x-codex-turn-metadata"),
+    ("routing hint of nothing", {"x-codex-routing-hint": "sol"}, "x-codex-routing-hint"),
+    ("turn state of nobody", {"x-codex-turn-state": "1"}, "x-codex-turn-state"),
     ("odd lite header", {LITE: "1"}, LITE),
 ]
 
@@ -73,6 +77,7 @@ GO_HEADERS: list[Row] = [
     ("no user agent", {"user-agent": None}, "HTTP library"),
     ("not JSON", {"content-type": "text/plain"}, "content-type"),
     ("accepts JSON", {"accept": "application/json"}, "accept"),
+    ("accepts nothing", {"accept": ""}, "accept"),
 ]
 
 
@@ -93,6 +98,10 @@ def schema_format(schema: Any, **members: Any) -> dict[str, Any]:
     return {"text": {"format": {"type": "json_schema", "name": "r", "schema": schema, "strict": True, **members}}}
 
 
+def strict_format(value: Any) -> dict[str, Any]:
+    return schema_format({**FINE_OBJECT, "properties": {"a": value}})
+
+
 def message(role: str, *parts: dict[str, Any]) -> dict[str, Any]:
     return {"type": "message", "role": role, "content": list(parts)}
 
@@ -100,6 +109,10 @@ def message(role: str, *parts: dict[str, Any]) -> dict[str, Any]:
 def bash(**members: Any) -> dict[str, Any]:
     """A body that offers one tool with these members."""
     return full(tools=[{**p1.BASH, **members}])
+
+
+def parameter(schema: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"a": schema}}
 
 
 def allowed(mode: str, kind: str = "web_search") -> dict[str, Any]:
@@ -113,13 +126,33 @@ NO_P1_MEMBERS = [
 ]
 
 OPEN_OBJECT = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
-LOOSE_OBJECT = {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a"], "additionalProperties": False}
+LOOSE_OBJECT = {
+    "type": "object",
+    "properties": {"a": {"type": "null"}, "b": {"type": "null"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
 FINE_OBJECT = {"type": "object", "properties": {"a": OPEN_OBJECT}, "required": ["a"], "additionalProperties": False}
 PATTERN = {"properties": {"a": {"pattern": r"^\p{L}+$"}}}
 BAD_PATTERN = r"Invalid schema for function 'Bash': '^\\p{L}+$' is not a 'regex'."
 LONG = "string too long. Expected a string with maximum length 64, but got a string with length 65 instead."
+NO_PARAMETERS = {"type": "object", "properties": {}}
+PARAMETER = "In context=('properties', 'a')"
+NO_ITEMS = "array schema missing items."
+AT_TOP = ("oneOf", "anyOf", "allOf", "enum", "not")
+NOT_AT_TOP = "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
 ASSISTANT_PARTS = "Invalid value: 'input_text'. Supported values are: 'output_text' and 'refusal'."
 NO_FUNCTION = "Tool choice 'function' not found in 'tools' parameter."
+
+NOT_STRICT = (
+    ({"type": "string", "default": "a"}, "'default' is not permitted."),
+    ({"type": "array", "prefixItems": [{"type": "null"}]}, "'prefixItems' is not permitted."),
+    ({}, "schema must have a 'type' key."),
+    ({"enum": ["a"]}, "context=('properties', 'a'), schema must have a 'type' key."),
+    ({"type": "array"}, NO_ITEMS),
+    ({"type": "string", "format": "uri"}, "'uri' is not a valid format."),
+    ({"$ref": "#/$defs/x", "title": "t"}, "$ref cannot have keywords {'title'}."),
+)
 
 P1_REFUSED: list[Row] = [
     *((name, full(**{name: 1}), f"Unsupported parameter: {name}") for name in NO_P1_MEMBERS),
@@ -138,6 +171,8 @@ P1_REFUSED: list[Row] = [
     ("open object", full(**schema_format(OPEN_OBJECT)), "'additionalProperties' is required"),
     ("open object inside", full(**schema_format(FINE_OBJECT)), "context=('properties', 'a')"),
     ("optional property", full(**schema_format(LOOSE_OBJECT)), "Missing 'b'"),
+    *((f"strict {words}", full(**strict_format(value)), words) for value, words in NOT_STRICT),
+    ("strict root", full(**schema_format({**FINE_OBJECT, "anyOf": [{}]})), "root schema must not have 'anyOf'."),
     ("list", full(**schema_format({"type": "array"})), "Invalid schema for response_format 'r'"),
     ("tool member", bash(defer_loading=True), "Unknown parameter: 'tools.defer_loading'."),
     ("tool type", full(tools=[{"type": "bash_20250124", "name": "bash"}]), "tool type: bash_2025"),
@@ -146,6 +181,13 @@ P1_REFUSED: list[Row] = [
     ("tool schema", bash(parameters={"type": "string"}), "Invalid schema for function 'Bash': schema must"),
     ("strict tool", bash(strict=True), "'additionalProperties' is required"),
     ("regex", bash(parameters=PATTERN), BAD_PATTERN),
+    ("parameters without type", bash(parameters={}), "'type: \\\"object\\\"', got 'type: \\\"None\\\"'."),
+    ("parameters without properties", bash(parameters={"type": "object"}), "object schema missing properties."),
+    ("array without items", bash(parameters=parameter({"type": "array"})), f"{PARAMETER}, {NO_ITEMS}"),
+    ("array in an array", bash(parameters=parameter({"type": "array", "items": {"type": "array"}})), NO_ITEMS),
+    ("tuple of an older draft", bash(parameters=parameter({"items": [{}]})), f"{PARAMETER}, 'items' is not a schema."),
+    *((f"top-level {word}", bash(parameters={**NO_PARAMETERS, word: [{}]}), NOT_AT_TOP) for word in AT_TOP),
+    ("long cache key", full(prompt_cache_key="k" * 65), f"Invalid 'prompt_cache_key': {LONG}"),
     ("required without tools", full(tool_choice="required"), "must be specified with 'tools'"),
     ("choice of none such", full(tool_choice={"type": "function", "name": "Read"}), NO_FUNCTION),
     ("search choice", full(tool_choice={"type": "web_search"}), "Bad Gateway", 502),
@@ -166,6 +208,8 @@ P1_REFUSED: list[Row] = [
     ("full lane", full({"type": "additional_tools", "role": "developer", "tools": [p1.BASH]}), "Lite lane."),
 ]
 
+NOTES = {"internal_chat_message_metadata_passthrough": {"turn_id": "t", "content_item_kinds": ["user.text"]}}
+EFFORT_FROM_HERE = {"type": "configuration_update", "reasoning": {"effort": "high"}}
 NAMESPACE = {"type": "namespace", "name": "functions", "description": "", "tools": [p1.BASH]}
 NULLABLE = {**FINE_OBJECT, "properties": {"a": {"type": ["string", "null"]}}}
 FILTERED = {**WEB, "filters": {"allowed_domains": ["a.example"], "blocked_domains": ["b.example"]}}
@@ -184,8 +228,11 @@ P1_ACCEPTED: list[Row] = [
     ("namespace", lite(tools=[NAMESPACE])),
     ("custom", full(tools=[{"type": "custom", "name": "apply_patch", "format": {"type": "text"}}])),
     ("grammar", full(PATCH, PATCHED, tools=[{"type": "custom", "name": "apply_patch", "format": GRAMMAR}])),
-    ("a property named pattern", bash(parameters={"properties": {"pattern": {"default": "("}}})),
-    ("empty parameters", bash(parameters={})),
+    ("a property named pattern", bash(parameters={**NO_PARAMETERS, "properties": {"pattern": {"default": "("}}})),
+    ("no parameters", bash(parameters=NO_PARAMETERS)),
+    ("parameters null", bash(parameters=None)),
+    ("free object inside", bash(parameters=parameter({"type": "object"}))),
+    ("array", bash(parameters=parameter({"type": "array", "items": {}}))),
     ("strict", full(**schema_format(NULLABLE))),
     ("loose schema", full(**schema_format(OPEN_OBJECT, strict=False))),
     ("format text", full(text={"format": {"type": "text"}}, include=["reasoning.encrypted_content"])),
@@ -193,6 +240,11 @@ P1_ACCEPTED: list[Row] = [
     ("tier", full(service_tier="priority", prompt_cache_key="k")),
     ("tool search", full(tools=[{"type": "tool_search"}, p1.BASH], tool_choice="required")),
     ("searched", full({"type": "web_search_call", "id": "ws_1"}, {"type": "compaction_trigger"})),
+    (
+        "notes of Codex",
+        full({**p1.user("x"), **NOTES}, *({**item, **NOTES} for item in (p1.call("c"), p1.output("c")))),
+    ),
+    ("another effort", full(p1.user("x"), {**EFFORT_FROM_HERE, **NOTES})),
     ("compacted", full(COMPACTED, message("user", {"type": "input_file", "file_id": "f"}))),
 ]
 
@@ -228,13 +280,15 @@ P2_REFUSED: list[Row] = [
     ("forced", chat(**FORCED), NO_CHOICE.format("specified")),
     ("required", chat(**REQUIRED), NO_CHOICE.format("required")),
     ("forced on k3", chat(**K3, **FORCED), NO_CHOICE.format("specified")),
+    ("parameters empty", chat(tools=[{"type": "function", "function": {"name": "a", "parameters": {}}}]), "At path ''"),
     ("property", chat(**with_property({})), "At path 'properties.mode': type is not defined"),
     ("enum only", chat(**with_property({"enum": ["a"]})), "At path 'properties.mode'"),
     ("items", chat(**with_property({"type": "array", "items": {}})), "'properties.mode.items'"),
     ("anyOf", chat(**with_property({"anyOf": [{"type": "string"}, {}]})), "'properties.mode.anyOf.1'"),
     ("more properties", chat(**with_property(OPEN_PROPERTY)), "'properties.mode.additionalProperties'"),
     ("schema", chat(**with_property({"enum": 1})), "Invalid schema for function 'set': In context"),
-    ("system on k3", chat(p2.system("S"), p2.user("a"), **K3), "messages[0]: role 'system' is not supported"),
+    ("developer on k3", chat({**p2.system("S"), "role": "developer"}, p2.user("a"), **K3), "role 'developer' is not"),
+    ("keep", chat(thinking={"type": "enabled", "keep": 1}), "'thinking.keep'"),
     ("part without type", chat(p2.user([{"text": "a"}])), "invalid content part at messages[0].content[0]"),
     ("empty part", chat(p2.user([EMPTY_PART, p2.IMAGE])), "text content is empty"),
     ("empty part of a result", chat(*HISTORY[:2], p2.answer("c", [EMPTY_PART])), "text content is empty"),
@@ -262,7 +316,7 @@ STORED_VIDEO = {"type": "video_url", "video_url": {"url": "ms://f1"}}
 
 P2_ACCEPTED: list[Row] = [
     ("plain", chat(p2.system("S"), p2.user("a"))),
-    ("k3", chat(p2.user("S\n\na"), **K3)),
+    ("k3", chat(p2.system("S"), p2.user("a"), p2.system("b"), **K3)),
     ("system in the middle", chat(p2.system("S"), p2.user("a"), p2.system("b"), *HISTORY, p2.system("c"))),
     ("history", chat(*HISTORY, p2.user("b"), tools=[p2.BASH], parallel_tool_calls=False)),
     ("no content", chat(p2.user("a"), p2.called(p2.call("B")), p2.answer("B", [p2.TEXT, p2.IMAGE]))),
@@ -274,12 +328,12 @@ P2_ACCEPTED: list[Row] = [
     ("required on k3", chat(**K3, **REQUIRED)),
     ("no choice", chat(tools=[p2.BASH], tool_choice="none")),
     ("one temperature", chat(temperature=1)),
-    ("effort inside", chat(thinking={"type": "enabled", "effort": "low", "keep": 1}, reasoning_effort=None)),
+    ("effort inside", chat(thinking={"type": "enabled", "effort": "low"})),
     ("film", chat(p2.user([p2.TEXT, p2.VIDEO, STORED_VIDEO]))),
     ("builtin", chat(tools=[{"type": "builtin_function", "function": {"name": "$web_search"}}])),
     ("schemas", chat(tools=[p2.with_property(schema) for schema in TYPED])),
-    ("parameters empty", chat(tools=[{"type": "function", "function": {"name": "a", "parameters": {}}}])),
-    ("newer limit", chat(max_tokens=None, max_completion_tokens=5)),
+    ("no parameters", chat(tools=[{"type": "function", "function": {"name": "a"}}])),
+    ("as the older client", chat(max_completion_tokens=None, max_tokens=5, reasoning_effort="low", thinking=None)),
     ("structured", chat(response_format={"type": "json_object"})),
 ]
 
@@ -291,7 +345,9 @@ GO_TURN = (p2.user("a"), {**BARE_CALL, "content": ""}, p2.answer("c"))
 BOTH = {"thinking": {"type": "enabled"}, "reasoning_effort": "high"}
 
 CHAT_REFUSED: list[Row] = [
-    ("temperature", go_chat(temperature=0.2), f"temperature: {EXTRA}"),
+    ("stop", go_chat(stop=["x"]), f"stop: {EXTRA}"),
+    ("temperature of k3", go_chat(model="kimi-k3", temperature=0.5), TEMPERATURE.format(1)),
+    ("effort of qwen", go_chat(model="qwen3.8-max", reasoning_effort="high"), "one of low, medium, xhigh"),
     ("thinking", go_chat(thinking={"type": "enabled"}), f"thinking: {EXTRA}"),
     ("cache", go_chat({**p2.user("a"), "cache_control": {}}), f"messages[0].cache_control: {EXTRA}"),
     ("system behind", go_chat(p2.user("b"), p2.system("c")), "messages[1]: a system message must be the first"),
@@ -318,6 +374,8 @@ CHAT_ACCEPTED: list[Row] = [
     ("k3 required", go_chat(model="kimi-k3", **REQUIRED)),
     ("deepseek", go_chat(p2.user("a"), THOUGHT_OF_NOTHING, p2.user("c"), **DEEPSEEK)),
     ("effort of others", go_chat(model="hy3", reasoning_effort="low")),
+    ("as opencode names a session", go_chat(**KIMI, temperature=0.5, top_p=0.95)),
+    ("qwen", go_chat(model="qwen3.8-max", temperature=0.5, reasoning_effort="low")),
 ]
 
 
@@ -388,6 +446,8 @@ RESPONSES_REFUSED: list[Row] = [
     ("effort", go_responses(reasoning={"effort": "ultra"}), "'ultra'"),
     ("sealed elsewhere", go_responses(ELSEWHERE), "encrypted content"),
     ("orphan result", go_responses(p1.output("c")), "No tool call"),
+    ("notes of Codex", go_responses({**p1.user("x"), **NOTES}), "Unknown parameter: 'input[0].internal_chat_"),
+    ("item of Codex", go_responses(EFFORT_FROM_HERE), "Invalid value: 'configuration_update'."),
 ]
 
 

@@ -196,6 +196,9 @@ async def _ask_device(client: TokenClient, issuer: str, body: Mapping[str, Any])
     answer = await client.post_json(f"{issuer}/api/accounts/deviceauth/token", body)
     if answer.status in DEVICE_PENDING:
         return Poll.PENDING
+    passing = device_sign_in.passing(answer)
+    if passing is not None:
+        return passing
     if not answer.ok:
         raise device_sign_in.failed(answer, label=LABEL)
     if not (first_text(answer.data, "authorization_code") and first_text(answer.data, "code_verifier")):

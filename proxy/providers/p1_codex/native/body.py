@@ -9,8 +9,9 @@ from typing import Any
 from proxy.providers.contract import Target
 from proxy.providers.p1_codex.catalog import MODELS
 
-#: What a body on the lite lane cannot have.
-_FULL_LANE_MEMBERS = ("instructions", "tools", "parallel_tool_calls")
+#: Tools that the lite lane has: those that the caller runs. Namespaces hold more of them.
+_OWN_TOOLS = frozenset({"function", "custom", "namespace"})
+_SEARCH = "web_search"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +22,25 @@ class NativeBody:
     lite: bool
 
 
+def served_target(target: Target, body: Mapping[str, Any]) -> Target:
+    """The model that serves the body. Hosted search exists on the full lane only, and the smallest models do not: their
+    siblings stand in for them."""
+    row = MODELS[target.model]
+    if row.search is None or not any(kind.startswith(_SEARCH) for kind in _hosted(body)):
+        return target
+    return Target(row.search, target.tier, target.effort)
+
+
 def native_body(body: Mapping[str, Any], target: Target) -> NativeBody:
     """The body with the members that the backend insists on.
 
-    On the lite lane tools and instructions stand inside the input, calls come one at a time, and hosted search does not
-    exist. The vendor's own client knows that; a body that does not fit goes over the full lane, where a model that has
-    none is stood in for by its sibling.
+    On the lite lane tools and instructions stand inside the input, calls come one at a time, and hosted tools do not
+    exist. The vendor's own client knows that, the body of any other is fitted. If a model has both lanes, a body that
+    asks for what only the full lane has goes there.
     """
     row = MODELS[target.model]
-    lite = row.lite and not any(body.get(name) for name in _FULL_LANE_MEMBERS)
-    result = {**body, "model": row.id if lite or row.full or row.search is None else row.search, "stream": True}
+    lite = row.lite and not (row.full and (_hosted(body) or body.get("parallel_tool_calls") is True))
+    result = {**body, "model": row.id, "stream": True}
     if result.get("store") is None:
         result["store"] = False
     if isinstance(body.get("input"), str):
@@ -38,11 +48,40 @@ def native_body(body: Mapping[str, Any], target: Target) -> NativeBody:
         result["input"] = [{"type": "message", "role": "user", "content": content}]
     elif isinstance(body.get("input"), list):
         result["input"] = [item for item in body["input"] if not _is_hollow(item)]
-    if not lite and result.get("instructions") is None:
+    if lite:
+        _fit_lite(result)
+    elif result.get("instructions") is None:
         result["instructions"] = ""
     if target.tier and result.get("service_tier") is None:
         result["service_tier"] = target.tier
     return NativeBody(result, lite)
+
+
+def _hosted(body: Mapping[str, Any]) -> list[str]:
+    """The types of the tools that the backend would run itself."""
+    tools = body.get("tools")
+    kinds = [tool.get("type") for tool in tools if isinstance(tool, Mapping)] if isinstance(tools, list) else []
+    return [kind for kind in kinds if isinstance(kind, str) and kind not in _OWN_TOOLS]
+
+
+def _fit_lite(body: dict[str, Any]) -> None:
+    """Moves tools and instructions into the input, in that order. What is of a wrong type stays, for the backend to
+    refuse."""
+    prefix: list[dict[str, Any]] = []
+    tools, instructions = body.get("tools"), body.get("instructions")
+    if tools is None or isinstance(tools, list):
+        body.pop("tools", None)
+        if tools:
+            prefix.append({"type": "additional_tools", "role": "developer", "tools": tools})
+    if instructions is None or isinstance(instructions, str):
+        body.pop("instructions", None)
+        if instructions:
+            content = [{"type": "input_text", "text": instructions}]
+            prefix.append({"type": "message", "role": "developer", "content": content})
+    if prefix and isinstance(body.get("input"), list):
+        body["input"] = prefix + body["input"]
+    if body.get("parallel_tool_calls") is None:
+        body["parallel_tool_calls"] = False
 
 
 def _is_hollow(item: Any) -> bool:

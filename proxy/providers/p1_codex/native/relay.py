@@ -32,11 +32,11 @@ _LAST_NAMES = frozenset(name.encode() for name in ENDS)
 _HEAD = 120
 
 
-def passed_headers(response: aiohttp.ClientResponse) -> dict[str, str]:
+def passed_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers of an answer that are passed on."""
     return {
         name: value
-        for key, value in response.headers.items()
+        for key, value in headers.items()
         if (name := key.lower()) in PASSED_HEADERS or name.startswith(PASSED_PREFIX)
     }
 
@@ -88,18 +88,19 @@ def _may_be_last(data: bytes) -> bool:
     return any(name in head for name in _LAST_NAMES)
 
 
+async def whole(body: bytes) -> AsyncGenerator[bytes, None]:
+    """A body that is known."""
+    yield body
+
+
 async def relayed(
-    transport: HttpTransport, response: aiohttp.ClientResponse, observer: RelayObserver | None
+    transport: HttpTransport, response: aiohttp.ClientResponse, observer: RelayObserver
 ) -> AsyncGenerator[bytes, None]:
     """The body as it comes. Raises UpstreamError when it breaks off, unless that is after its last event."""
-    ended = False
-    while chunk := await _next_chunk(transport, response, ended=ended):
+    while chunk := await _next_chunk(transport, response, ended=observer.ended):
         yield chunk
-        if observer is not None:
-            observer.feed(chunk)
-            ended = observer.ended
-    if observer is not None:
-        observer.close()
+        observer.feed(chunk)
+    observer.close()
 
 
 async def _next_chunk(transport: HttpTransport, response: aiohttp.ClientResponse, *, ended: bool) -> bytes:

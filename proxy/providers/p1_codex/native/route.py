@@ -4,21 +4,36 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 
 import aiohttp
 
 from proxy.auth.refresh import Credentials
+from proxy.auth.store import Credential
 from proxy.core.sse import dump_json, encode_json
+from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import UpstreamStarted
 from proxy.providers.contract import Call, NativeAnswer, NativeEnd, Services
 from proxy.providers.p1_codex import request as p1_request
-from proxy.providers.p1_codex.native.body import native_body
-from proxy.providers.p1_codex.native.relay import RelayObserver, aggregated, passed_headers, relayed
-from proxy.providers.upstream.transport import HttpTransport
+from proxy.providers.p1_codex.catalog import LABEL
+from proxy.providers.p1_codex.failures import PROFILE
+from proxy.providers.p1_codex.native.body import NativeBody, native_body
+from proxy.providers.p1_codex.native.refusal import Refusal
+from proxy.providers.p1_codex.native.relay import RelayObserver, aggregated, passed_headers, relayed, whole
+from proxy.providers.upstream.client import read_error
+from proxy.providers.upstream.retry import Retry, Visibility, decide
+from proxy.providers.upstream.transport import HttpTransport, UpstreamRequest
+
+#: Names the model that serves a request in place of the one that was asked for.
+SERVED_HEADER = "x-model-proxy-served"
+
+#: What came of one attempt: an answer to pass on, or a failure before any of it.
+Outcome = NativeAnswer | Refusal | UpstreamError
 
 
 class NativeRoute:
-    """Always HTTP, and sent once: only a token that was refused is renewed and the request repeated."""
+    """Always HTTP. What met a rate limit is sent again, since clients of this API do not wait for it, and once what met
+    a refused token; any other failure they repeat by themselves."""
 
     def __init__(self, services: Services, credentials: Credentials, transport: HttpTransport) -> None:
         self._services = services
@@ -31,30 +46,69 @@ class NativeRoute:
         shaped = native_body(call.request, call.target)
         payload = dump_json(shaped.body).encode()
         credential = await self._credentials.get()
-        for number in (1, 2):
+        number, limited, renewed = 0, 0, False
+        while True:
+            number += 1
             call.record(UpstreamStarted(number))
-            config = self._services.config()
-            headers = p1_request.headers(config, lite=shaped.lite, session=call.session)
-            signed = p1_request.with_credential(headers, credential)
-            request = p1_request.post(config, signed, payload, request_id=call.request_id, attempt=number)
-            async with self._transport.open(request) as response:
-                if response.status == 401 and number == 1:
-                    credential = await self._credentials.renew(credential.access)
-                    continue
-                answer = await self._answer(call, response)
-                async with aclosing(answer.chunks):
-                    yield answer
-                return
+            async with self._transport.open(self._request(call, shaped, payload, credential, number)) as response:
+                outcome = await self._outcome(call, response)
+                if isinstance(outcome, NativeAnswer):
+                    async with aclosing(outcome.chunks):
+                        yield self._marked(call, outcome)
+                    return
+            error = outcome if isinstance(outcome, UpstreamError) else outcome.error
+            if error.status == 401 and not renewed:
+                credential, renewed = await self._credentials.renew(credential.access), True
+                continue
+            wait = self._wait(call, error, limited)
+            if wait is not None:
+                limited += 1
+                await self._services.sleep(wait)
+                continue
+            if isinstance(outcome, UpstreamError):
+                raise outcome
+            yield self._marked(call, outcome.answer())
+            return
 
-    async def _answer(self, call: Call, response: aiohttp.ClientResponse) -> NativeAnswer:
+    def _request(
+        self, call: Call, shaped: NativeBody, payload: bytes, credential: Credential, number: int
+    ) -> UpstreamRequest:
+        config = self._services.config()
+        headers = p1_request.headers(config, lite=shaped.lite, session=call.session)
+        signed = p1_request.with_credential(headers, credential)
+        return p1_request.post(config, signed, payload, request_id=call.request_id, attempt=number)
+
+    async def _outcome(self, call: Call, response: aiohttp.ClientResponse) -> Outcome:
         now, end = self._services.clock(), NativeEnd()
-        headers = passed_headers(response)
-        if response.status == 200 and call.request.get("stream") is not True:
+        if response.status != 200:
+            if response.status < 400:
+                words = f"unexpected answer with status {response.status}"
+                return PROFILE.error(words, kind="bad_answer")
+            return Refusal(response.status, response.headers, await read_error(response), now)
+        headers = passed_headers(response.headers)
+        if call.request.get("stream") is True:
+            return NativeAnswer(200, headers, relayed(self._transport, response, RelayObserver(end, now)), end)
+        try:
             body, end.usage = await aggregated(self._transport, response, now=now)
-            return NativeAnswer(200, {**headers, "content-type": "application/json"}, _whole(encode_json(body)), end)
-        chunks = relayed(self._transport, response, RelayObserver(end, now) if response.status == 200 else None)
-        return NativeAnswer(response.status, headers, chunks, end)
+        except UpstreamError as error:
+            return error
+        return NativeAnswer(200, {**headers, "content-type": "application/json"}, whole(encode_json(body)), end)
 
+    def _wait(self, call: Call, error: UpstreamError, limited: int) -> float | None:
+        """Seconds until a request that met a rate limit is sent again; None: it is not."""
+        if error.kind != "rate_limit":
+            return None
+        decision = decide(error, attempt=limited, visible=Visibility.NOTHING, chance=self._services.random())
+        if not isinstance(decision, Retry):
+            return None
+        fields = {"reqId": call.request_id, "attempt": limited + 1, "retryInS": decision.after}
+        self._services.log.write("warn", LABEL, "native_rate_limited", **fields)
+        return decision.after
 
-async def _whole(body: bytes) -> AsyncGenerator[bytes, None]:
-    yield body
+    def _marked(self, call: Call, answer: NativeAnswer) -> NativeAnswer:
+        """An answer says so where another model than the one asked for gave it."""
+        asked, served = p1_request.native_target(call.model, call.request).model, call.target.model
+        if asked == served:
+            return answer
+        self._services.log.write("info", LABEL, "model_stood_in", reqId=call.request_id, asked=asked, served=served)
+        return replace(answer, headers={**answer.headers, SERVED_HEADER: served})

@@ -26,8 +26,8 @@ FILE_NAME = "device_id"
 MAX_ID_BYTES = 4096
 
 #: The vendor's gateway serves known coding agents only, so the user agent is that of its own client.
-CLIENT_VERSION = "1.37.0"
-USER_AGENT = f"KimiCLI/{CLIENT_VERSION}"
+CLIENT_VERSION = "2.1.0"
+USER_AGENT = f"kimi-code-cli/{CLIENT_VERSION}"
 
 #: How user agents of the vendor's clients begin -> platform word. The version after it goes into a header as well.
 PLATFORMS = {"kimicli": "kimi_cli", "kimi-code-cli": "kimi_code_cli"}
@@ -40,8 +40,14 @@ def user_agent(config: Config) -> str:
 
 _PRODUCT = re.compile(r"([\w.-]+)/(\S+)")
 
-#: The first build of Windows 11, which still calls itself release 10.
-_WINDOWS_11 = 22_000
+#: Architectures by the names that the vendor's client has for them; others are called the same there.
+_ARCHITECTURES = {
+    **dict.fromkeys(("x86_64", "amd64"), "x64"),
+    **dict.fromkeys(("aarch64", "arm64"), "arm64"),
+    **dict.fromkeys(("i386", "i686", "x86"), "ia32"),
+    **dict.fromkeys(("armv6l", "armv7l"), "arm"),
+    "ppc64le": "ppc64",
+}
 
 
 def device_path(config_root: Path) -> Path:
@@ -59,8 +65,8 @@ def read_device_id(config_root: Path) -> str | None:
     return _ascii(data.decode("utf-8", "replace")) or None
 
 
-async def device_id(config_root: Path, *, new_id: Callable[[], str] = lambda: uuid.uuid4().hex) -> str:
-    """The id of this installation, made at the first call. Raises ProxyError.
+async def device_id(config_root: Path, *, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> str:
+    """The id of this installation, made at the first call and kept in whatever form it has. Raises ProxyError.
 
     Under a lock, so that two processes which begin at the same moment agree.
     """
@@ -90,7 +96,7 @@ async def device_headers(config_root: Path, user_agent: str = USER_AGENT) -> dic
         "X-Msh-Version": header_text(version),
         "X-Msh-Device-Name": header_text(platform.node()),
         "X-Msh-Device-Model": header_text(this_model()),
-        "X-Msh-Os-Version": header_text(platform.version()),
+        "X-Msh-Os-Version": header_text(kernel_release(platform.system(), platform.release(), platform.version())),
         "X-Msh-Device-Id": header_text(await device_id(config_root)),
     }
 
@@ -99,39 +105,36 @@ def client_of(user_agent: str) -> tuple[str, str]:
     """Platform word and version that go with a user agent; those of the default for a foreign one.
 
     >>> client_of("KimiCLI/1.52.0"), client_of("kimi-code-cli/2.1.0 (x)"), client_of("curl/8")
-    (('kimi_cli', '1.52.0'), ('kimi_code_cli', '2.1.0'), ('kimi_cli', '1.37.0'))
+    (('kimi_cli', '1.52.0'), ('kimi_code_cli', '2.1.0'), ('kimi_code_cli', '2.1.0'))
     """
     product = _PRODUCT.match(user_agent.strip())
     if product is not None and product[1].lower() in PLATFORMS:
         return PLATFORMS[product[1].lower()], product[2]
-    return PLATFORMS["kimicli"], CLIENT_VERSION
+    return PLATFORMS["kimi-code-cli"], CLIENT_VERSION
 
 
 @functools.cache
 def this_model() -> str:
     """`device_model` of this machine."""
-    return device_model(
-        platform.system(), platform.release(), platform.version(), platform.machine(), mac=platform.mac_ver()[0]
-    )
+    system, release = platform.system(), kernel_release(platform.system(), platform.release(), platform.version())
+    return device_model(system, release, platform.machine(), mac=platform.mac_ver()[0])
 
 
-def device_model(system: str, release: str, version: str, machine: str, *, mac: str = "") -> str:
+def kernel_release(system: str, release: str, version: str) -> str:
+    """The release of the kernel, which Windows calls its version."""
+    return version if system == "Windows" else release
+
+
+def device_model(system: str, release: str, machine: str, *, mac: str = "") -> str:
     """System, release and architecture as the vendor's client writes them.
 
-    >>> device_model("Linux", "6.8.0", "#1 SMP", "x86_64"), device_model("Windows", "10", "10.0.22631", "AMD64")
-    ('Linux 6.8.0 x86_64', 'Windows 11 AMD64')
+    >>> device_model("Linux", "6.8.0", "x86_64"), device_model("Windows", "10.0.22631", "AMD64")
+    ('Linux 6.8.0 x64', 'Windows 10.0.22631 x64')
     """
     if system == "Darwin":
         system, release = "macOS", mac or release
-    elif system == "Windows" and release == "10" and _build(version) >= _WINDOWS_11:
-        release = "11"
+    machine = _ARCHITECTURES.get(machine.lower(), machine)
     return " ".join(part for part in (system, release, machine) if part)
-
-
-def _build(version: str) -> int:
-    """The build number in a version of Windows: `10.0.22631` -> 22631."""
-    last = version.rpartition(".")[2]
-    return int(last) if last.isascii() and last.isdigit() else 0
 
 
 def _ascii(text: str) -> str:

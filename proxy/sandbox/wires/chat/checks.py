@@ -39,7 +39,7 @@ class ChatRules:
     unforcible: tuple[str, ...] = ()
     recalls_of_calls: bool = False
     recalls_of_all: bool = False
-    no_system_role: bool = False
+    no_developer_role: bool = False
     typed_schemas: bool = False
     filled_texts: bool = False  # refuses empty text parts
     filled_content: bool = False  # and an empty content beside calls
@@ -156,7 +156,7 @@ _ASSISTANT: Table = (
 
 _MESSAGE: Table = (
     required("role", one_of(*_ROLES, expected=f"one of {', '.join(_ROLES)}"), WRONG_VALUE),
-    optional("role", one_of(*_ROLES[2:]), _NO_ROLE, when="no_system_role"),
+    optional("role", fits(lambda role: role != "developer"), _NO_ROLE, when="no_developer_role"),
     ByKind("role", {"tool": (required("tool_call_id", "filled"), _answered)}, other=(_all_answered,)),
     optional("", fits(_is_content, "a string or a list of parts"), at="content"),
     optional(
@@ -169,10 +169,10 @@ _MESSAGE: Table = (
 CHAT: Table = (
     *members(
         "stream: boolean, stream_options: object, max_tokens: positive, max_completion_tokens: positive, "
-        "temperature: number, tools: list, parallel_tool_calls: boolean, reasoning_effort: text, thinking: object, "
-        "response_format: object, prompt_cache_key: text"
+        "temperature: number, top_p: number, tools: list, parallel_tool_calls: boolean, reasoning_effort: text, "
+        "thinking: object, response_format: object, prompt_cache_key: text"
     ),
-    Inside("thinking", (required("type", one_of("enabled", "disabled"), WRONG_VALUE),)),
+    Inside("thinking", (required("type", one_of("enabled", "disabled"), WRONG_VALUE), optional("keep", "text"))),
     optional("", fits(_one_effort), "cannot specify both 'thinking' and 'reasoning_effort'", when="one_effort"),
     optional("reasoning_effort", demanded("efforts", "one of {}")),
     optional("thinking.effort", demanded("efforts", "one of {}")),

@@ -11,11 +11,8 @@ from proxy.sandbox.model.reply import Ask, Called, Entry, Returned, Said, Tool
 _MEDIA = ("image_url", "video_url")
 
 
-def read_chat(body: Mapping[str, Any], *, effort: str | None, system_role: bool = True) -> Ask:
-    """The request in the model's own terms.
-
-    A model without system role is told everything in user messages: what stands together there is one prompt.
-    """
+def read_chat(body: Mapping[str, Any], *, effort: str | None) -> Ask:
+    """The request in the model's own terms."""
     entries: list[Entry] = []
     system: list[str] = []
     for message in body["messages"]:
@@ -23,9 +20,6 @@ def read_chat(body: Mapping[str, Any], *, effort: str | None, system_role: bool 
             system.append(_content(message.get("content"))[0])
         else:
             entries += _entries(message)
-    if not system_role:
-        entries = _joined(entries)
-        system = [entry.text for entry in entries[:1] if isinstance(entry, Said)]
     wanted = body.get("response_format") or {}
     return Ask(
         entries=entries,
@@ -60,18 +54,6 @@ def _content(content: Any) -> tuple[str, tuple[str, ...]]:
     texts = [part["text"] for part in content if part["type"] == "text"]
     media = [media_type(part[part["type"]]["url"]) for part in content if part["type"] in _MEDIA]
     return "\n".join(texts), tuple(media)
-
-
-def _joined(entries: list[Entry]) -> list[Entry]:
-    """The entries with user messages that follow each other as one."""
-    joined: list[Entry] = []
-    for entry in entries:
-        last = joined[-1] if joined else None
-        if isinstance(entry, Said) and isinstance(last, Said) and entry.role == last.role == "user":
-            joined[-1] = Said("user", f"{last.text}\n\n{entry.text}", last.images + entry.images)
-        else:
-            joined.append(entry)
-    return joined
 
 
 def _tool(function: Mapping[str, Any]) -> Tool:

@@ -22,17 +22,19 @@ from proxy.sandbox.wires.field_checks import (
 )
 from proxy.sandbox.wires.refusal import NOT_ONE_OF, WRONG_TYPE, Refusal
 from proxy.sandbox.wires.responses.input_checks import INPUT
-from proxy.sandbox.wires.responses.tool_checks import CHOICE, TOOLS
+from proxy.sandbox.wires.responses.tool_checks import CHOICE, TOO_LONG, TOOLS, too_long
 from proxy.sandbox.wires.schema_checks import malformed, strict_fault
 
 
 @dataclass(frozen=True, slots=True)
 class ResponsesRules:
-    """What a backend demands beside the tables: the efforts of the model, whose encrypted content, and the lane."""
+    """What a backend demands beside the tables: the efforts of the model, whose encrypted content, the lane, and
+    whether it is the one behind Codex, which knows what that client adds to items."""
 
     efforts: tuple[str, ...]
     account_id: str
     lite: bool = False
+    codex: bool = False
 
 
 _INCLUDABLE = (
@@ -86,8 +88,9 @@ _TEXT: Table = (
     Inside("format", by_type(_FORMATS, NOT_ONE_OF, one_of(*_FORMATS, last=", "))),
 )
 
-PLAIN_MEMBERS: Table = members(
-    "instructions: text, prompt_cache_key: text, parallel_tool_calls: boolean, service_tier: text"
+PLAIN_MEMBERS: Table = (
+    *members("instructions: text, prompt_cache_key: text, parallel_tool_calls: boolean, service_tier: text"),
+    optional("prompt_cache_key", told(too_long), TOO_LONG),
 )
 
 #: What comes after the plain members. To be checked with `ResponsesRules`, or what has the same.

@@ -14,16 +14,19 @@ from proxy.sandbox.wires.field_checks import (
     Checked,
     Each,
     Field,
+    Inside,
     Known,
     Table,
     by_type,
     check,
+    demanded,
     fits,
     one_of,
     optional,
+    place,
     required,
 )
-from proxy.sandbox.wires.refusal import MISSING, NOT_ONE_OF, WRONG_TYPE, WRONG_VALUE, Refusal, bare, invalid
+from proxy.sandbox.wires.refusal import MISSING, NOT_ONE_OF, UNKNOWN, WRONG_TYPE, WRONG_VALUE, Refusal, bare, invalid
 from proxy.sandbox.wires.responses.tool_checks import NAME, NO_TOOLS, TOOLS, text
 
 _NOT_STORED = Refusal(
@@ -135,23 +138,40 @@ _MESSAGE: Table = (
     ByKind("role", _CONTENTS),
 )
 
+#: What the vendor's own client notes of an item: the turn, the time, where each part comes from.
+_NOTES = "internal_chat_message_metadata_passthrough"
+
 _CALL_ID = text("call_id", "filled")
 
 
+def _of_codex(item: Any, where: str, seen: Checked) -> None:
+    """What only the backend behind the vendor's own client knows."""
+    if seen.rules.codex:
+        return
+    if item["type"] == "configuration_update":
+        raise NOT_ONE_OF.fill(place(where, "type"), where, item["type"], "items of the API")
+    if _NOTES in item:
+        raise UNKNOWN.fill(place(where, _NOTES), where)
+
+
+def _known(names: str) -> Known:
+    return Known(f"type id {names} {_NOTES}")
+
+
 def _call(prefix: str, payload: str) -> Table:
-    known = Known(f"type id call_id name {payload} status namespace")
+    known = _known(f"call_id name {payload} status namespace")
     return (known, _id(prefix), *_CALL_ID, *NAME, required(payload, "text", WRONG_TYPE), _called)
 
 
-_OUTPUT: Table = (Known("type id call_id output status"), *_CALL_ID, _answered, *_parts("output", _INPUT))
+_OUTPUT: Table = (_known("call_id output status"), *_CALL_ID, _answered, *_parts("output", _INPUT))
 
 _CONTENT = required("encrypted_content", "filled", _NOT_STORED)
 
 #: Item type -> its checks; without any it is not looked into.
 _ITEMS: dict[str, Table] = {
-    "message": (Known("type id role content status phase"), _id("msg"), *_MESSAGE),
+    "message": (_known("role content status phase"), _id("msg"), *_MESSAGE),
     "reasoning": (
-        Known("type id summary content encrypted_content status"),
+        _known("summary content encrypted_content status"),
         _id("rs"),
         _CONTENT,
         required("summary", "list"),
@@ -161,16 +181,22 @@ _ITEMS: dict[str, Table] = {
     "function_call_output": _OUTPUT,
     "custom_tool_call": _call("ctc", "input"),
     "custom_tool_call_output": _OUTPUT,
-    "web_search_call": (Known("type id status action"),),
+    "web_search_call": (_known("status action"),),
     "additional_tools": (
-        Known("type id role tools"),
+        _known("role tools"),
         required("", lambda _item, seen: None if seen.rules.lite else "", _NO_LITE),
         required("role", one_of("developer"), WRONG_VALUE.about("{here}")),
         required("tools", "list", NO_TOOLS),
         *TOOLS,
     ),
-    "compaction": (Known("type id encrypted_content"), _CONTENT, _sealed),
-    "compaction_trigger": (Known("type"), required("", _last, _NOT_LAST)),
+    "compaction": (_known("encrypted_content"), _CONTENT, _sealed),
+    # another effort from here on, in a conversation that keeps the prefix of its prompt
+    "configuration_update": (
+        _known("reasoning"),
+        required("reasoning", "object", WRONG_TYPE),
+        Inside("reasoning", (Known("effort"), required("effort", demanded("efforts", "'{}'", "', '"), NOT_ONE_OF))),
+    ),
+    "compaction_trigger": (_known(""), required("", _last, _NOT_LAST)),
     **dict.fromkeys(("local_shell_call", "local_shell_call_output", "image_generation_call"), ()),
     **dict.fromkeys(("tool_search_call", "tool_search_output"), ()),
 }
@@ -179,6 +205,8 @@ _ITEM: Table = (
     required("", "object", WRONG_TYPE),
     required("type", fits(lambda kind: kind != "item_reference"), _NOT_STORED),
     *by_type(_ITEMS, NOT_ONE_OF, one_of(*_ITEMS, last=", ")),
+    _of_codex,
+    optional(_NOTES, "object", WRONG_TYPE),
 )
 
 INPUT: Table = (

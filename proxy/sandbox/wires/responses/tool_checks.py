@@ -23,7 +23,7 @@ from proxy.sandbox.wires.field_checks import (
     told,
 )
 from proxy.sandbox.wires.refusal import MISSING, NOT_ONE_OF, UNKNOWN, WRONG_TYPE, Refusal, bare
-from proxy.sandbox.wires.schema_checks import bad_pattern, malformed, strict_fault
+from proxy.sandbox.wires.schema_checks import bad_pattern, function_fault, malformed, strict_fault
 
 HOSTED = ("web_search", "web_search_preview", "local_shell", "image_generation", "tool_search")
 _SEARCHES = ("web_search", "web_search_preview")
@@ -38,7 +38,7 @@ _NO_CHOICE = Refusal("Invalid value for 'tool_choice': {value}", "invalid_value"
 _NO_CHOICE_AT_ALL = Refusal("Invalid value for 'tool_choice': None", "invalid_value")
 _BAD_SCHEMA = Refusal("Invalid schema for function '{item[name]}': {expected}", "invalid_function_parameters", "tools")
 _NO_DOMAINS = Refusal("Invalid '{where}': expected a list of domains.", "invalid_value", "{here}")
-_TOO_LONG = Refusal("Invalid '{where}': string too long. Expected a string with {expected}.", "string_above_max_length")
+TOO_LONG = Refusal("Invalid '{where}': string too long. Expected a string with {expected}.", "string_above_max_length")
 _NO_MATCH = Refusal(
     "Invalid '{where}': string does not match pattern. Expected a string that matches the pattern {expected}.",
     "invalid_value",
@@ -47,13 +47,14 @@ _NO_MATCH = Refusal(
 _NO_MEMBER = Refusal("Unknown parameter: 'tools.{value}'.", "unknown_parameter", "tools.{value}")
 
 
-def _too_long(value: str) -> str | None:
+def too_long(value: str) -> str | None:
+    """The words for a text of more than 64 characters."""
     return f"maximum length 64, but got a string with length {len(value)} instead" if len(value) > 64 else None
 
 
 def text(path: str, kind: str = "text") -> tuple[Field, ...]:
     """Rows for a text of limited length."""
-    return (required(path, kind), optional(path, told(_too_long), _TOO_LONG))
+    return (required(path, kind), optional(path, told(too_long), TOO_LONG))
 
 
 #: A function name: 1 to 64 of letters, digits, `_` and `-`.
@@ -64,12 +65,12 @@ def _function_fault(tool: Any) -> str | None:
     schema, strict = tool.get("parameters"), tool.get("strict")
     if not isinstance(schema, dict | None) or not isinstance(strict, bool | None):
         return "parameters must be an object and strict a boolean."
-    if schema and schema.get("type", "object") != "object":
-        return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema['type']}\"'."
+    if schema is None:
+        return None
     pattern = bad_pattern(schema)
     if pattern is not None:
         return f"'{pattern}' is not a 'regex'."
-    return malformed(schema) or (strict_fault(schema) if strict else None)
+    return function_fault(schema) or malformed(schema) or (strict_fault(schema) if strict else None)
 
 
 def _all_text(values: Iterable[Any]) -> bool:

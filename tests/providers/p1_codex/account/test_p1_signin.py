@@ -244,6 +244,18 @@ async def test_device_sign_in(tmp_path: Path, issuer: Issuer) -> None:
     ]
 
 
+async def test_a_bad_minute_of_the_issuer_does_not_cost_the_device_code(tmp_path: Path, issuer: Issuer) -> None:
+    """A 5xx is asked again at the same pace, a 429 at a slower one."""
+    issuer.on(USERCODE, (200, DEVICE))
+    issuer.on(
+        POLL, *((status, "oops") for status in (500, 502, 429, 503, 429)), (403, {"error": "pending"}), (200, CODE)
+    )
+    issuer.on(TOKEN, (200, GRANT))
+    said: list[str] = []
+    assert await log_in_device(tmp_path, issuer, said) == [8.0, 8.0, 13.0, 13.0, 18.0, 18.0]
+    assert said[-1] == f"Auth saved in {tmp_path / 'p1' / 'auth.json'}"
+
+
 async def test_device_code_not_entered_for_15_minutes(tmp_path: Path, issuer: Issuer) -> None:
     issuer.on(USERCODE, (200, {"device_auth_id": "d1", "usercode": "ABCD", "interval": 297}))
     issuer.on(POLL, *[(403, {})] * 10)
@@ -262,7 +274,7 @@ async def test_device_code_not_entered_for_15_minutes(tmp_path: Path, issuer: Is
         ),
         *(
             ((200, DEVICE), (status, text), f"failed: {status} {text}")
-            for status, text in ((410, "gone"), (500, "oops"))
+            for status, text in ((410, "gone"), (400, "oops"))
         ),
         ((200, DEVICE), (200, {"authorization_code": "x"}), "has no code"),
     ],

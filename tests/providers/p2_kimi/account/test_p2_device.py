@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
+import uuid
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ print(asyncio.run(device_id(Path(sys.argv[1]))))
 
 async def test_made_once_and_kept(tmp_path: Path) -> None:
     first = await device_id(tmp_path)
-    assert len(first) == 32 and first.isalnum() and first == first.lower()
+    assert first == str(uuid.UUID(first))
     assert await device_id(tmp_path) == first == device_path(tmp_path).read_text()
     assert device_path(tmp_path).stat().st_mode & 0o777 == 0o600
     assert device_path(tmp_path).parent.stat().st_mode & 0o777 == 0o700
@@ -61,14 +62,15 @@ async def test_folder_that_is_a_file(tmp_path: Path) -> None:
 
 async def test_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "node", lambda: "电脑")
-    monkeypatch.setattr(platform, "version", lambda: "#1 SMP\x07 é\n")
+    monkeypatch.setattr(platform, "release", lambda: "6.8.0\x07 é\n")
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
     assert await device_headers(tmp_path) == {
-        "User-Agent": "KimiCLI/1.37.0",
-        "X-Msh-Platform": "kimi_cli",
-        "X-Msh-Version": "1.37.0",
+        "User-Agent": "kimi-code-cli/2.1.0",
+        "X-Msh-Platform": "kimi_code_cli",
+        "X-Msh-Version": "2.1.0",
         "X-Msh-Device-Name": "unknown",
         "X-Msh-Device-Model": device.this_model(),
-        "X-Msh-Os-Version": "#1 SMP",
+        "X-Msh-Os-Version": "6.8.0",
         "X-Msh-Device-Id": device_path(tmp_path).read_text(),
     }
     newer = await device_headers(tmp_path, "KimiCLI/1.52.0")
@@ -80,7 +82,7 @@ async def test_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("KimiCLI/1.52.0", ("kimi_cli", "1.52.0")),
         ("kimi-code-cli/2.1.0 (linux)", ("kimi_code_cli", "2.1.0")),
-        *((other, ("kimi_cli", "1.37.0")) for other in ("claude-cli/2.0", "")),
+        *((other, ("kimi_code_cli", "2.1.0")) for other in ("claude-cli/2.0", "")),
     ],
 )
 def test_version_goes_with_the_user_agent(user_agent: str, client: tuple[str, str]) -> None:
@@ -88,17 +90,19 @@ def test_version_goes_with_the_user_agent(user_agent: str, client: tuple[str, st
 
 
 @pytest.mark.parametrize(
-    ("system", "release", "version", "machine", "model"),
+    ("system", "release", "version", "machine", "os_version", "model"),
     [
-        ("Linux", "6.8.0", "#1 SMP", "x86_64", "Linux 6.8.0 x86_64"),
-        ("Darwin", "24.1.0", "Darwin Kernel", "arm64", "macOS 15.1.1 arm64"),
-        ("Windows", "10", "10.0.22631", "AMD64", "Windows 11 AMD64"),
-        ("Windows", "10", "10.0.19045", "AMD64", "Windows 10 AMD64"),
-        ("", "", "", "", ""),
+        ("Linux", "6.8.0", "#1 SMP", "x86_64", "6.8.0", "Linux 6.8.0 x64"),
+        ("Linux", "6.8.0", "#1 SMP", "aarch64", "6.8.0", "Linux 6.8.0 arm64"),
+        ("Linux", "6.8.0", "#1 SMP", "riscv64", "6.8.0", "Linux 6.8.0 riscv64"),
+        ("Darwin", "24.1.0", "Darwin Kernel", "arm64", "24.1.0", "macOS 15.1.1 arm64"),
+        ("Windows", "10", "10.0.22631", "AMD64", "10.0.22631", "Windows 10.0.22631 x64"),
+        ("", "", "", "", "", ""),
     ],
 )
-def test_device_model(system: str, release: str, version: str, machine: str, model: str) -> None:
-    assert device.device_model(system, release, version, machine, mac="15.1.1") == model
+def test_device_model(system: str, release: str, version: str, machine: str, os_version: str, model: str) -> None:
+    kernel = device.kernel_release(system, release, version)
+    assert (kernel, device.device_model(system, kernel, machine, mac="15.1.1")) == (os_version, model)
     assert platform.system() in device.this_model()
 
 

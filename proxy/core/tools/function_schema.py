@@ -1,0 +1,289 @@
+"""The schema of a function as every upstream takes it.
+
+Clients send what the Messages API takes: no schema at all, objects without `properties`, arrays without `items`,
+members of older drafts. Other backends refuse the whole request for one such tool, and with it every turn of a session.
+What is mended here means the same; where it cannot, because the root is a choice of forms, the choice is told in words.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from proxy.core.sse import dump_json, load_json
+
+Schema = Any
+
+#: Deeper schemas are passed on unchanged below this level; a real one has about ten.
+MAX_DEPTH = 64
+#: Branches of a root that is a choice, references followed: past this many they are told in words only.
+MAX_BRANCHES = 200
+#: The words of a choice, in characters.
+MAX_CHOICE = 4000
+
+_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+_CHOICES = ("anyOf", "oneOf", "allOf")
+#: What a root must not have.
+_NOT_AT_ROOT = (*_CHOICES, "enum", "not")
+#: The `items` of an array that has none.
+ANY_ITEMS: dict[str, Any] = {}
+#: In place of a value that no mending makes legal.
+_GONE = object()
+
+
+def function_schema(schema: Schema) -> tuple[dict[str, Any], str]:
+    """The schema, its root an object with `properties`; and what the root said beyond that, in words, mostly "".
+
+    The same object when nothing is wrong with it.
+
+    >>> function_schema({"anyOf": [{"properties": {"a": {"type": "string"}}, "required": ["a"]}]})[0]
+    {'type': 'object', 'properties': {'a': {'type': 'string'}}, 'required': ['a']}
+    """
+    mended = legal_schema(schema) if isinstance(schema, dict) else {}
+    if "$ref" in mended:
+        mended = _referred(mended, mended)
+    choice = {key: mended[key] for key in _NOT_AT_ROOT if key in mended}
+    if choice:
+        mended = _RootChoice(mended).root()
+    if mended.get("type") != "object":
+        mended = {"type": "object", **{key: value for key, value in mended.items() if key != "type"}}
+    if "properties" not in mended:
+        mended = {**mended, "properties": {}}
+    return mended, _told(choice) if choice else ""
+
+
+def _told(choice: Mapping[str, Any]) -> str:
+    text = dump_json(choice)
+    text = text if len(text) <= MAX_CHOICE else f"{text[:MAX_CHOICE]}…"
+    return f"The input must also fit this JSON Schema: {text}"
+
+
+# -- keywords, one by one: rule(value, depth) -> the value, the same object when it is legal, or _GONE
+
+_Rule = Callable[[Any, int], Any]
+
+
+def legal_schema(schema: dict[str, Any], depth: int = 0) -> dict[str, Any]:
+    """The schema with legal keywords only; the same object when it has no others."""
+    if depth > MAX_DEPTH:
+        return schema
+    changes: dict[str, Any] = {}
+    for key, value in schema.items():
+        rule = _RULES.get(key)
+        if rule is not None and (mended := rule(value, depth + 1)) is not value:
+            changes[key] = mended
+    result = schema
+    if changes:
+        result = {key: value for key, value in {**schema, **changes}.items() if value is not _GONE}
+    if isinstance(result.get("items"), list):
+        result = _with_prefix_items(result)
+    kind = result.get("type")
+    if kind == "array" or (isinstance(kind, list) and "array" in kind):
+        return result if "items" in result else {**result, "items": ANY_ITEMS}
+    if kind == "object" or (isinstance(kind, list) and "object" in kind):
+        return result if "properties" in result else {**result, "properties": {}}
+    return result
+
+
+def _with_prefix_items(schema: dict[str, Any]) -> dict[str, Any]:
+    """A tuple in its form since draft 2020-12, the only one that backends know."""
+    rest = schema.get("additionalItems", ANY_ITEMS)
+    result = {key: value for key, value in schema.items() if key not in ("items", "additionalItems")}
+    return {**result, "prefixItems": schema["items"], "items": rest} if schema["items"] else {**result, "items": rest}
+
+
+def _single(value: Any, depth: int) -> Any:
+    if isinstance(value, dict):
+        return legal_schema(value, depth)
+    return value if isinstance(value, bool) else _GONE
+
+
+def _inner(value: Any, depth: int) -> Any:
+    """A schema in a map or a list, whose place has to stay."""
+    mended = _single(value, depth)
+    return {} if mended is _GONE else mended
+
+
+def _list(value: Any, depth: int) -> Any:
+    if not isinstance(value, list) or not value:
+        return _GONE
+    mended = [_inner(member, depth) for member in value]
+    return value if all(new is old for new, old in zip(mended, value, strict=True)) else mended
+
+
+def _items(value: Any, depth: int) -> Any:
+    return (_list(value, depth) if value else value) if isinstance(value, list) else _single(value, depth)
+
+
+def _map(value: Any, depth: int) -> Any:
+    if not isinstance(value, dict):
+        return _GONE
+    mended = {name: _inner(member, depth) for name, member in value.items()}
+    return value if all(mended[name] is value[name] for name in value) else mended
+
+
+def _dependencies(value: Any, depth: int) -> Any:
+    """Names of an older draft stand beside schemas."""
+    if not isinstance(value, dict):
+        return _GONE
+    named = {name: member for name, member in value.items() if isinstance(member, list)}
+    mended = _map({name: member for name, member in value.items() if name not in named}, depth)
+    return {**mended, **named}
+
+
+def _keyed(value: Any, depth: int) -> Any:
+    """`patternProperties`: keys that the upstream cannot compile go."""
+    if isinstance(value, dict) and not all(map(_compiles, value)):
+        value = {key: member for key, member in value.items() if _compiles(key)}
+    return _map(value, depth)
+
+
+def _pattern(value: Any, _depth: int) -> Any:
+    """The backend compiles every pattern with Python's `re` and refuses the whole request when one fails. Claude Code's
+    own Artifact tool has a Unicode property escape, which `re` does not know."""
+    return value if isinstance(value, str) and _compiles(value) else _GONE
+
+
+@lru_cache(maxsize=1024)
+def _compiles(pattern: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return True
+
+
+def _type(value: Any, _depth: int) -> Any:
+    if isinstance(value, list):
+        known = list(dict.fromkeys(kind for kind in value if isinstance(kind, str) and kind in _TYPES))
+        return value if known == value and known else known or _GONE
+    return value if isinstance(value, str) and value in _TYPES else _GONE
+
+
+def _names(value: Any, _depth: int) -> Any:
+    if not isinstance(value, list):
+        return _GONE
+    names = list(dict.fromkeys(name for name in value if isinstance(name, str)))
+    return value if names == value else names
+
+
+def _of(accepts: Callable[[Any], bool]) -> _Rule:
+    return lambda value, _depth: value if accepts(value) else _GONE
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_RULES: dict[str, _Rule] = {
+    **dict.fromkeys(("properties", "$defs", "definitions", "dependentSchemas"), _map),
+    **dict.fromkeys(("anyOf", "oneOf", "allOf", "prefixItems"), _list),
+    **dict.fromkeys(("additionalProperties", "additionalItems", "unevaluatedProperties", "unevaluatedItems"), _single),
+    **dict.fromkeys(("contains", "propertyNames", "not", "if", "then", "else", "contentSchema"), _single),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _of(_is_number)),
+    **dict.fromkeys(
+        ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
+        _of(lambda value: _is_number(value) and value >= 0 and value == int(value)),
+    ),
+    **dict.fromkeys(("$ref", "title", "description", "format"), _of(lambda value: isinstance(value, str))),
+    **dict.fromkeys(("uniqueItems", "deprecated"), _of(lambda value: isinstance(value, bool))),
+    "multipleOf": _of(lambda value: _is_number(value) and value > 0),
+    "enum": _of(lambda value: isinstance(value, list)),
+    "examples": _of(lambda value: isinstance(value, list)),
+    "patternProperties": _keyed,
+    "dependencies": _dependencies,
+    "items": _items,
+    "pattern": _pattern,
+    "required": _names,
+    "type": _type,
+}
+
+
+# -- the root
+
+
+def _referred(schema: dict[str, Any], root: Mapping[str, Any], trail: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The schema with what its `$ref` names written out; without the `$ref` when that leads nowhere."""
+    reference = schema.get("$ref")
+    rest = {key: value for key, value in schema.items() if key != "$ref"}
+    if not isinstance(reference, str) or reference in trail or len(trail) > MAX_DEPTH:
+        return rest
+    found = target(reference, root)
+    if not isinstance(found, dict):
+        return rest
+    merged = {**found, **rest}
+    return _referred(merged, root, (*trail, reference)) if "$ref" in merged else merged
+
+
+def target(reference: str, root: Schema) -> Schema:
+    """What a local reference like `#/$defs/Name` points to, or None."""
+    for step in reference.removeprefix("#").split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(root, list):
+            root = root[int(name)] if name.isdecimal() and name.isascii() and int(name) < len(root) else None
+        else:
+            root = root.get(name) if isinstance(root, dict) else None
+    return root
+
+
+#: A reference into a branch of the root: some generators write a repeated form so.
+_INTO_BRANCH = re.compile(r'"\$ref":"#/(anyOf|oneOf|allOf)/(\d+)')
+
+
+class _RootChoice:
+    """Folds a root that is a choice into one object with the properties of all branches. What is required in every
+    branch, or by the root itself, stays required."""
+
+    def __init__(self, root: dict[str, Any]) -> None:
+        self._root = root
+        self._left = MAX_BRANCHES
+        self._forms: dict[str, list[Schema]] = {}  # property -> its different schemas
+
+    def root(self) -> dict[str, Any]:
+        required = self._fold(self._root, 0)
+        rest = {key: value for key, value in self._root.items() if key not in _NOT_AT_ROOT}
+        rest["properties"] = {
+            name: forms[0] if len(forms) == 1 else {"anyOf": forms} for name, forms in self._forms.items()
+        }
+        if required:
+            rest["required"] = [name for name in self._forms if name in required]
+        return self._with_branches(rest)
+
+    def _fold(self, schema: Mapping[str, Any], depth: int) -> set[str]:
+        """Collects the properties of a schema and its branches; returns what is always required."""
+        self._left -= 1
+        properties, required = schema.get("properties"), schema.get("required")
+        for name, form in (properties if isinstance(properties, dict) else {}).items():
+            forms = self._forms.setdefault(name, [])
+            if form not in forms:
+                forms.append(form)
+        needed = set(required) if isinstance(required, list) else set()
+        for key in _CHOICES:
+            found = [self._branch(branch, depth) for branch in schema.get(key, ())]
+            if found:
+                needed |= set.union(*found) if key == "allOf" else set.intersection(*found)
+        return needed
+
+    def _branch(self, branch: Schema, depth: int) -> set[str]:
+        if not isinstance(branch, dict) or self._left <= 0 or depth >= MAX_DEPTH:
+            return set()
+        return self._fold(_referred(branch, self._root) if "$ref" in branch else branch, depth + 1)
+
+    def _with_branches(self, folded: dict[str, Any]) -> dict[str, Any]:
+        """References into the branches lead to copies of them."""
+        text = dump_json(folded)
+        used = set(_INTO_BRANCH.findall(text))
+        if not used:
+            return folded
+        kept = {f"{key}{number}": self._root[key][int(number)] for key, number in used if self._has(key, number)}
+        text = dump_json({**folded, "$defs": {**folded.get("$defs", {}), **kept}})
+        result: dict[str, Any] = load_json(_INTO_BRANCH.sub(r'"$ref":"#/$defs/\1\2', text))
+        return result
+
+    def _has(self, key: str, number: str) -> bool:
+        return int(number) < len(self._root.get(key, ()))

@@ -1,0 +1,90 @@
+"""Refusals on the native route: in the standard form they pass as they are, anything else is put into it.
+
+Clients of the Responses API read `{"error": {"message", "type", "param", "code"}}`; of the gateway's own
+`{"detail": …}`, of an empty body or of an HTML page their users see nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from proxy.core.invalid import cut
+from proxy.core.sse import encode_json, load_json
+from proxy.errors import UpstreamError, openai_body
+from proxy.errors import headers as error_headers
+from proxy.providers.contract import NativeAnswer, NativeEnd
+from proxy.providers.p1_codex.failures import PROFILE, client_error
+from proxy.providers.p1_codex.native.relay import passed_headers, whole
+from proxy.providers.upstream.transport import refusal_of
+
+#: What the text of a refusal says -> the member that it is about, where the text does not name it, and the code.
+_ABOUT: tuple[tuple[re.Pattern[str], str | None, str | None], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), param, code)
+    for pattern, param, code in (
+        (r"unsupported parameter: '?(?P<param>[\w.\[\]]+)", None, "unsupported_parameter"),
+        (r"unknown parameter: '?(?P<param>[\w.\[\]]+)", None, "unknown_parameter"),
+        (r"missing required parameter: '?(?P<param>[\w.\[\]]+)", None, "missing_required_parameter"),
+        (r"(?:invalid|unsupported) (?:type|value) for '(?P<param>[^']+)'", None, None),
+        (r"unsupported (?P<param>service_tier)\b", None, "unsupported_value"),
+        (r"\b(?P<param>store|stream|input|instructions) must be ", None, None),
+        (r"(?:the '[^']*' model is not supported|model not found)", "model", "model_not_found"),
+    )
+)
+
+
+class Refusal:
+    """An answer with an error status, read whole. `error` is what it means."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: bytes, now: float) -> None:
+        self._status = status
+        self._headers = headers
+        self._body = body
+        self.error = client_error(refusal_of(PROFILE, status, headers, body, now=now))
+
+    def answer(self) -> NativeAnswer:
+        """What the client gets: the upstream's status, and an error that it can read."""
+        hints = {name.lower(): value for name, value in error_headers(self.error).items()}
+        headers = {**hints, **passed_headers(self._headers)}
+        body = self._body
+        if not _is_standard(body):
+            headers["content-type"] = "application/json"
+            body = encode_json(openai_body(_told(self.error, body)))
+        return NativeAnswer(self._status, headers, whole(body), NativeEnd())
+
+
+def _is_standard(body: bytes) -> bool:
+    error = _parsed(body).get("error")
+    return isinstance(error, Mapping) and isinstance(error.get("message"), str) and bool(error["message"].strip())
+
+
+def _told(error: UpstreamError, body: bytes) -> UpstreamError:
+    """The error with the member that it is about: as the body names it, or its text."""
+    detail = _parsed(body).get("detail")
+    first = detail[0] if isinstance(detail, list) and detail else detail
+    if isinstance(first, Mapping):
+        location = first.get("loc")
+        named = _path(location) if isinstance(location, list) else first.get("param")
+        if isinstance(named, str) and named:
+            return error.replaced(param=cut(named))
+    for pattern, about, code in _ABOUT:
+        found = pattern.search(error.message)
+        if found is not None:
+            param = about or cut(found["param"])
+            return error.replaced(param=param.lower() if param.istitle() else param, code=error.code or code)
+    return error
+
+
+def _path(location: list[Any]) -> str:
+    """`["body", "input", 0, "role"]` as `input[0].role`."""
+    steps = location[1:] if location[:1] == ["body"] else location
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")
+
+
+def _parsed(body: bytes) -> Mapping[str, Any]:
+    try:
+        parsed = load_json(body.decode())
+    except (ValueError, RecursionError):
+        return {}
+    return parsed if isinstance(parsed, Mapping) else {}
