@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from e2e import claude_code, claude_code_scenarios, claude_code_tool_scenarios, codex, codex_scenarios, sdk_scenarios
+from e2e import (
+    claude_code,
+    claude_code_scenarios,
+    claude_code_tool_scenarios,
+    codex,
+    codex_scenarios,
+    sdk_scenarios,
+    token_limit_scenarios,
+)
 from e2e.expecting import Scenario
 from e2e.servers import TRANSPORT
 
@@ -42,6 +50,7 @@ CLIENTS = (
     Client("codex", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.SCENARIOS),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, claude_code_scenarios.SCENARIOS),
     Client("claude-code tools", _NEWEST, *_CLAUDE, claude_code_tool_scenarios.SCENARIOS),
+    Client("claude-code", claude_code.VERSIONS, *_CLAUDE, token_limit_scenarios.SCENARIOS),
     Client("claude-code websocket", _NEWEST, *_CLAUDE, claude_code_scenarios.P1_SCENARIOS, "websocket"),
     Client("claude-code http", _NEWEST, *_CLAUDE, claude_code_scenarios.P1_SCENARIOS, "http"),
     Client("codex websocket", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.P1_SCENARIOS, "websocket"),
