@@ -19,9 +19,10 @@ from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.request import Prepared
 from proxy.providers.p1_codex.settings import CodexSettings
+from proxy.providers.p1_codex.socket.exchange import Attempt
 from proxy.providers.p1_codex.socket.frames import delta_frame, full_frame, http_body, shared_json
 from proxy.providers.p1_codex.socket.manager import SocketManager
-from proxy.providers.p1_codex.socket.selection import Attempt, TransportSelection
+from proxy.providers.p1_codex.socket.selection import TransportSelection
 from proxy.providers.p1_codex.socket.turn_continuation import TurnContinuation
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.transport import Batch, Transport, UpstreamRequest
@@ -74,9 +75,7 @@ class CodexAdapter:
         """Decides from what the request goes on."""
         self._continuation = continuation
         resources = self._resources
-        self._transport = TransportSelection(
-            self._codex.transport, resources.sockets, resources.http, continuation, resources.services.log
-        )
+        self._transport = TransportSelection(self._codex.transport, resources.sockets, resources.http, continuation)
 
     async def sign_in(self) -> None:
         self._credential = await self._resources.credentials.get()
@@ -97,6 +96,7 @@ class CodexAdapter:
                 request_id=self._call.request_id,
                 number=number,
                 renewed=self._renewed,
+                log=self._resources.services.log,
             )
         )
 

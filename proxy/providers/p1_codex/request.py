@@ -11,6 +11,7 @@ from proxy.auth.store import Credential
 from proxy.config import Config
 from proxy.core.compaction import EFFORTS, capped_effort, is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
+from proxy.core.effort import effort_asked
 from proxy.core.identity import Owner
 from proxy.core.tools.calls import is_web_search, offered_tools
 from proxy.core.tools.read_tool import ReadOffsets
@@ -30,8 +31,6 @@ CODEX_AGENT = f"{CODEX_NAME}/{CODEX_VERSION} ({PRODUCT}; {__version__})"
 ACCOUNT_HEADER = "chatgpt-account-id"
 
 _TIERS = {"fast": "priority", "priority": "priority", "flex": "flex"}
-#: What clients ask for; one newer client has a level above max.
-_CLIENT_EFFORTS = {**{effort: effort for effort in EFFORTS if effort != "none"}, "ultra": "max"}
 
 
 def _bad(message: str) -> RequestError:
@@ -95,13 +94,7 @@ def _tier(request: Mapping[str, Any], config: Config, *, fast: bool) -> str | No
 
 def effort_of(request: Mapping[str, Any], config: Config) -> str | None:
     """The effort to ask for: the request's own, replaced by the forced one, capped for a compaction."""
-    wanted = request.get("output_config")
-    wanted = wanted.get("effort") if isinstance(wanted, Mapping) else None
-    effort: str | None = None
-    if isinstance(wanted, str):
-        if wanted not in _CLIENT_EFFORTS:
-            raise _bad(f"Invalid output_config.effort: {wanted}. Use one of {', '.join(EFFORTS[1:])}.")
-        effort = _CLIENT_EFFORTS[wanted]
+    effort = effort_asked(request)
     forced = config.section(CodexSettings).effort
     if forced is not None:
         if forced not in EFFORTS:

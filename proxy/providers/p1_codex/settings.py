@@ -83,7 +83,7 @@ class CodexSettings:
         "PROXY_P1_TRANSPORT",
         "auto",
         word_of("auto", "websocket", "http"),
-        "How requests reach p1; auto is a WebSocket, and HTTP when none can be opened.",
+        "How requests reach p1; auto is HTTP, and a WebSocket for conversations that p1.previousResponseId continues.",
     )
     previous_response_id: bool = row(
         "p1.previousResponseId",
