@@ -84,12 +84,14 @@ KINDS: dict[str, Kind] = {
     # A proxy between us and the upstream; that it wants a password is cured by nobody but the user.
     "outbound": Kind(502, "api_error", "api_error"),
     "outbound_auth": Kind(502, "api_error", "api_error", final=True),
+    # TLS is fine and its certificate is not: the user must name an authority, or somebody sits in between.
+    "certificate": Kind(502, "api_error", "api_error", final=True),
     "bad_answer": Kind(502, "api_error", "api_error", code=PROTOCOL_ERROR),
     "unavailable": Kind(503, "api_error", "api_error"),
     "upstream_timeout": Kind(504, "timeout_error", "api_error"),
     "overloaded": Kind(529, "overloaded_error", "api_error", openai_status=503),
-    # The upstream failed in a way that usually passes (5xx, an answer without content). The client may repeat it.
-    "transient": Kind(529, "overloaded_error", "api_error", openai_status=503),
+    # The upstream failed in a way that usually passes: its 500, 502 or 503 is kept. The client may repeat it.
+    "transient": Kind(503, "api_error", "api_error"),
     # Any other status of the upstream, kept as it is.
     "upstream": Kind(502, "api_error", "api_error"),
 }
@@ -107,7 +109,7 @@ STATUS_KINDS: dict[int, str] = {
     500: "transient",
     502: "transient",
     503: "transient",
-    504: "transient",
+    504: "upstream_timeout",
     529: "overloaded",
 }
 

@@ -14,6 +14,8 @@ CALLS = Good(stop="tool_use", blocks=("text", "tool_use", "tool_use"))
 FINAL = {"x-should-retry": "false"}
 BUSY = {"Retry-After": "2"}
 OVERLOADED = Refused(529, "overloaded_error", 4, BUSY)
+#: A failure that names no status, and usually passes.
+FAILED = Refused(503, "api_error", 4, BUSY)
 
 
 def rows(outcome: Outcome, faults: str, *members: dict[str, Any]) -> list[Row]:
@@ -26,14 +28,18 @@ ANSWER: list[Row] = [
     *rows(Good(2, waits=(1.0,)), "rate_limit", {}, {"status": 503}),
     *rows(Refused(429, "rate_limit_error", headers={"Retry-After": "86400"}), "huge_retry_after"),
     *rows(AGAIN, "overloaded end_before_output error_event"),
-    *rows(OVERLOADED, "overloaded server_error", {"times": 9}),
+    *rows(OVERLOADED, "overloaded", {"times": 9}),
+    *(
+        row
+        for status, kind in ((500, "api_error"), (502, "api_error"), (503, "api_error"), (504, "timeout_error"))
+        for row in rows(Refused(status, kind, 4, BUSY), "server_error", {"status": status, "times": 9})
+    ),
     *rows(Good(2, waits=(2.0,)), "overloaded", {"retry_after": 2}),
     *rows(AGAIN, "server_error", {}, {"status": 502}, {"status": 504}),
     *rows(Refused(403, "permission_error", headers=FINAL), "forbidden"),
     *rows(AGAIN, "cut_before_output", {}, {"reset": True}),
     *rows(Refused(502, "api_error", 4), "cut_before_output", {"times": 9}),
     *rows(Broken(), "cut_text", {}, {"reset": True}),
-    *rows(Broken(attempts=2), "cut_thinking", {"times": 2}),
     *rows(Broken(open="tool_use"), "cut_arguments"),
     *rows(Broken(), "cut_frame"),
     *rows(Good(), "cut_after_terminal", {}, {"reset": True}),
@@ -41,13 +47,12 @@ ANSWER: list[Row] = [
     *rows(CALL, "silence_mid_arguments", {"seconds": 0.02}),
     *rows(Good(), "keepalives unknown_events late_events tiny_writes"),
     *rows(CALL, "fixed_call_ids"),
-    *rows(Broken(529, "overloaded_error"), "error_event", {"after": "text"}),
 ]
 
 #: What only HTTP has.
 OVER_HTTP: list[Row] = [
     *rows(AGAIN, "html_error"),
-    *rows(OVERLOADED, "html_error", {"times": 9}),
+    *rows(Refused(502, "api_error", 4, BUSY, "no explanation; try again later"), "html_error", {"times": 9}),
     *rows(Refused(502, "api_error"), "redirect"),
     *rows(Broken(), "invalid_utf8"),
     *rows(AGAIN, "invalid_utf8", {"after": "nothing"}),
@@ -68,12 +73,13 @@ MALFORMED: list[Row] = [
 #: The events of the Responses wire.
 RESPONSES: list[Row] = [
     *rows(AGAIN, "completed_with_error failed"),
-    *rows(Broken(529, "overloaded_error"), "failed", {"after": "text"}),
-    *rows(Broken(529, "overloaded_error", open="tool_use"), "failed", {"after": "call"}),
+    *rows(FAILED, "failed error_event", {"times": 9}),
+    *rows(Broken(503), "failed error_event", {"after": "text"}),
+    *rows(Broken(503, open="tool_use"), "failed error_event", {"after": "call"}),
     *rows(Refused(429, "rate_limit_error", headers=FINAL), "failed", {"code": "insufficient_quota"}),
     *rows(Good(stop="max_tokens"), "incomplete"),
     *rows(Good(stop="refusal"), "incomplete", {"reason": "content_filter"}),
-    *rows(Broken(529, "overloaded_error"), "incomplete", {"reason": "other"}),
+    *rows(Broken(503), "incomplete", {"reason": "other"}),
     *rows(Good(stop="refusal"), "refusal"),
     *rows(Good(), "rate_limits bare_terminal no_deltas"),
     *rows(Good(), "no_deltas", {"whole": "item"}),

@@ -32,13 +32,15 @@ class Refused:
 
 @dataclass(frozen=True)
 class Broken:
-    """An error event behind a beginning; without a stream a status. Never another attempt once text or a call began."""
+    """An error event behind a beginning; never another attempt once text or a call began. Without a stream nobody saw
+    that, so there is one: `whole` is what comes of it, None for the status."""
 
     status: int = 502
     type: str = "api_error"
     open: str | None = None
     words: str = ""
     attempts: int = 1
+    whole: Good | Refused | None = Good(2, waits=(1.5,))
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,11 @@ class CallCut:
 
 
 Outcome = Good | Refused | Broken | CallCut
+
+
+def expected_of(outcome: Outcome, stream: bool) -> Outcome:
+    """What a client gets of it, streamed or whole."""
+    return outcome.whole or outcome if isinstance(outcome, Broken) and not stream else outcome
 
 
 def is_good(answer: Answer, outcome: Good, stream: bool, *, thoughts: bool = True) -> None:

@@ -26,11 +26,11 @@ WORDS = {
     "permission_error": {"permission": 403},
     "not_found_error": {"not_found": 404},
     "not_found": {"no_route": 404},
-    "timeout_error": {"slow_request": 408},
+    "timeout_error": {"slow_request": 408, "upstream_timeout": 504},
     "request_too_large": {"too_large": 413, "context": 413},
     "rate_limit_error": {"rate_limit": 429, "usage_limit": 429},
-    "overloaded_error": {"busy": 429, "overloaded": 529, "transient": 529},
-    "api_error": {"internal": 500, "transport": 502, "unavailable": 503},
+    "overloaded_error": {"busy": 429, "overloaded": 529},
+    "api_error": {"internal": 500, "transport": 502, "unavailable": 503, "transient": 503},
 }
 
 

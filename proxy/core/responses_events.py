@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from proxy.core.error_bodies import error_object
 from proxy.core.token_usage import Usage, count, search_usage, usage_of
-from proxy.core.upstream_failures import Failure, as_seconds, error_object, failure_of
+from proxy.core.upstream_failures import Failure, as_seconds, failure_of
 
 COMPLETE, FAILED = "complete", "failed"
 
@@ -58,9 +59,15 @@ def incomplete_reason(event: Mapping[str, Any]) -> str | None:
     return reason if isinstance(reason, str) else "unknown"
 
 
-def responses_failure(event: Mapping[str, Any], *, now: float = 0.0) -> Failure | None:
-    """The failure that an event reports, or None. `now`: epoch seconds, for answers that name a moment."""
+def responses_failure(event: Mapping[str, Any], *, now: float = 0.0, unknown_status: int = 500) -> Failure | None:
+    """The failure that an event reports, or None.
+
+    now             epoch seconds, for answers that name a moment
+    unknown_status  that of an error event that names nothing known
+    """
     kind = event.get("type")
+    if "type" not in event and error_object(event) is not None:
+        kind = "error"
     if not isinstance(kind, str) or kind == "codex.rate_limits":
         return None
     response = event.get("response")
@@ -74,7 +81,7 @@ def responses_failure(event: Mapping[str, Any], *, now: float = 0.0) -> Failure 
         if ENDS.get(kind) != FAILED and response.get("status") != "failed":
             return None
     known = event if error is None else {**event, "error": error}
-    return failure_of(known, now=now) if kind in _ERROR_EVENTS else failure_of(known, now=now, unknown=_UNKNOWN)
+    return failure_of(known, now=now, unknown=("upstream", unknown_status) if kind in _ERROR_EVENTS else _UNKNOWN)
 
 
 #: A response that failed without a known reason can be asked for again.

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_TRANSIENT_STATUSES = frozenset({500, 502, 503, 504})
+from proxy.core.error_bodies import error_object
+
+_TRANSIENT_STATUSES = frozenset({500, 502, 503})
 _TRANSIENT_WORDS = frozenset({"server_error", "internal_server_error", "internal_error"})
 _TRANSIENT_PHRASES = (
     "server error",
@@ -32,22 +34,27 @@ _TRANSIENT_PHRASES = (
     "fetch failed",
     "unexpected eof",
 )
+#: Words of an overflow, whatever the status; and those that mean something else beside other statuses: "too many
+#: tokens per minute" is a rate limit.
 _CONTEXT_PHRASES = (
     "prompt is too long",
     "context window",
     "context length",
     "maximum context",
     "model token limit",
-    "too many tokens",
 )
+_CONTEXT_PHRASE_OF_A_REFUSAL = "too many tokens"
+_REFUSALS = (400, 413, 422)
 
-#: code or type -> (kind, status when the event names none). Kinds are rows of proxy.errors.KINDS.
+#: What an account does not have, no waiting brings, whatever the status.
+_NOT_INCLUDED = "usage_not_included"
+#: code or type word -> (kind, status when the event names none). Kinds are rows of proxy.errors.KINDS.
 _CODES: dict[str, tuple[str, int]] = {
     "usage_limit_reached": ("usage_limit", 429),
     "insufficient_quota": ("usage_limit", 429),
     "context_length_exceeded": ("context", 413),
     "context_too_large": ("context", 413),
-    "usage_not_included": ("permission", 403),
+    _NOT_INCLUDED: ("permission", 403),
     "cyber_policy": ("invalid_request", 400),
     "invalid_prompt": ("invalid_request", 400),
     "bio_policy": ("invalid_request", 400),
@@ -69,8 +76,30 @@ _WORDS: dict[str, tuple[str, int]] = {
 }
 #: Words behind a 401 that has nothing to do with signing in: the status is ours.
 _NO_SIGN_IN = frozenset({"ModelError", "CreditsError", "MonthlyLimitError", "UserLimitError"})
+#: What a type word says where no status does: in a stream. A known code says more, and so does a code that is a status.
+_STATUS_OF_WORDS: dict[str, int] = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "invalid_authentication_error": 401,
+    "AuthError": 401,
+    "billing_error": 402,
+    "payment_required_error": 402,
+    "permission_error": 403,
+    "access_terminated_error": 403,
+    "EntitlementError": 403,
+    "RegionError": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_reached_error": 429,
+    "RateLimitError": 429,
+    "service_unavailable_error": 503,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+    "engine_overloaded_error": 529,
+}
+_USAGE_LIMIT_PHRASE = "usage limit"
 _QUOTA_PHRASES = (
-    "usage limit",
     "exceeded your current quota",
     "check your account balance",
     "insufficient balance",
@@ -112,30 +141,17 @@ def failure_of(event: Mapping[str, Any], *, now: float = 0.0, unknown: tuple[str
     return _failure(event, error, now, unknown)
 
 
-def error_object(holder: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The `error` member as an object; an error that is only a text is its message."""
-    error = holder.get("error")
-    if isinstance(error, str) and error:
-        return {"message": error}
-    return error if isinstance(error, Mapping) else None
-
-
 def _failure(event: Mapping[str, Any], error: Mapping[str, Any], now: float, unknown: tuple[str, int]) -> Failure:
-    code, kind_word = _word(error.get("code")), _word(error.get("type"))
-    status = next(
-        (
-            value
-            for value in (event.get("status"), event.get("status_code"), error.get("status"))
-            if isinstance(value, int) and not isinstance(value, bool) and 400 <= value <= 599
-        ),
-        None,
-    )
-    if kind_word in _NO_SIGN_IN:
+    code, word = _word(error.get("code")), _word(error.get("type"))
+    named = (event.get("status"), event.get("status_code"), error.get("status"))
+    status = next((value for value in map(_status, named) if value), None) or _implied_status(error, code, word)
+    if word in _NO_SIGN_IN or _NOT_INCLUDED in (code, word):
         status = None
     message = error.get("message")
     if not isinstance(message, str) or not message.strip():
-        message = _DEFAULT_MESSAGES.get(code, "Upstream error")
-    kind, default = _kind(code, kind_word, status, message.lower(), unknown)
+        words = code or word
+        message = _DEFAULT_MESSAGES.get(code) or (f"Upstream error: {words}" if words else "Upstream error")
+    kind, default = _kind(code, word, status, message.lower(), unknown)
     if kind == "context" and "context window" not in message.lower():
         message = f"context window exceeded: {message}"
     wait = retry_after_of(event, error, now=now)
@@ -144,29 +160,44 @@ def _failure(event: Mapping[str, Any], error: Mapping[str, Any], now: float, unk
     return Failure(kind, 413 if kind == "context" else status or default, message, wait, code or None)
 
 
+def _status(value: Any) -> int | None:
+    """An error status, as a number or as its digits."""
+    if isinstance(value, str) and len(value) == 3 and value.isdecimal():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 400 <= value <= 599 else None
+
+
+def _implied_status(error: Mapping[str, Any], code: str, word: str) -> int | None:
+    """The status that an error object without one means: its code is a status, or its type word is that of one."""
+    numeric = _status(error.get("code"))
+    if numeric is not None or code in _CODES or code in _TRANSIENT_WORDS or code == _RATE_LIMITED:
+        return numeric
+    return _STATUS_OF_WORDS.get(word)
+
+
 def _kind(code: str, word: str, status: int | None, text: str, unknown: tuple[str, int]) -> tuple[str, int]:
     """`(kind, default status)`; the order of the tests matters."""
     if "usage_limit_reached" in (code, word) or "insufficient_quota" in (code, word):
         return "usage_limit", 429
     if word in _NO_SIGN_IN:  # whatever its words: "insufficient balance" is no rate limit there
         return _WORDS[word]
-    clear = status in _PERMANENT and status != 402  # then words of the caller may stand in the message
-    if not clear and status != 402 and any(phrase in text for phrase in _QUOTA_PHRASES):
+    if _tells_of_quota(status, text):
         return "usage_limit", 429
-    if status in _CONTEXT_STATUSES and code not in _CODES and any(phrase in text for phrase in _CONTEXT_PHRASES):
+    if _tells_of_overflow(status, text):
         return "context", 413
-    if code in _CODES:
-        return _CODES[code]
-    if word in _WORDS:
-        return _WORDS[word]
-    if clear:
+    known = _CODES.get(code) or _CODES.get(word) or _WORDS.get(word)
+    if known is not None:
+        return known
+    if status in _PERMANENT:  # then words of the caller may stand in the message
         text = ""
     if "model is at capacity" in text:
         return "overloaded", 529
-    if status == 429 or "rate limit" in text or code == "rate_limit_exceeded":
+    if status == 429 or "rate limit" in text or code == _RATE_LIMITED:
         return "rate_limit", 429
     if status == 529 or "overloaded_error" in (code, word) or "overloaded" in text:
         return "overloaded", 529
+    if status == 504:
+        return "upstream_timeout", 504
     if status in _TRANSIENT_STATUSES or _TRANSIENT_WORDS & {code, word}:
         return "transient", 503
     if any(phrase in text for phrase in _TRANSIENT_PHRASES):
@@ -176,8 +207,23 @@ def _kind(code: str, word: str, status: int | None, text: str, unknown: tuple[st
     return _PERMANENT.get(status, "invalid_request" if status < 500 else "upstream"), 500
 
 
-#: Elsewhere the words mean something else: "too many tokens per minute" is a rate limit.
-_CONTEXT_STATUSES = (None, 400, 413, 422)
+def _tells_of_quota(status: int | None, text: str) -> bool:
+    """Whether the words are about a spent allowance. Beside a refusal they are the caller's, and a server that fails
+    tells of no quotas but the plan's; a 402 is clear as it is."""
+    if status in _PERMANENT and status != 403:
+        return False
+    if _USAGE_LIMIT_PHRASE in text:
+        return True
+    return status in (None, 403, 429) and any(phrase in text for phrase in _QUOTA_PHRASES)
+
+
+def _tells_of_overflow(status: int | None, text: str) -> bool:
+    if any(phrase in text for phrase in _CONTEXT_PHRASES):
+        return True
+    return status in _REFUSALS and _CONTEXT_PHRASE_OF_A_REFUSAL in text
+
+
+_RATE_LIMITED = "rate_limit_exceeded"
 #: A 413 is a prompt that does not fit, whatever the words: the client's cure is the same.
 _PERMANENT = {
     400: "invalid_request",
@@ -185,6 +231,7 @@ _PERMANENT = {
     402: "billing",
     403: "permission",
     404: "not_found",
+    408: "slow_request",
     413: "context",
     422: "unprocessable",
 }

@@ -58,6 +58,7 @@ class Call:
     owner        key of conversation state, None for a request that must leave none behind
     auto_review  the safety classifier, sent to a model of our choice
     cache_hint   the caller's own prompt cache key, for a request without a session
+    folded       the answer is sent whole: nobody sees anything of it before its end
     """
 
     request: Mapping[str, Any]
@@ -68,6 +69,7 @@ class Call:
     owner: Owner | None = None
     auto_review: bool = False
     cache_hint: str | None = None
+    folded: bool = False
     recorder: Recorder = field(default_factory=NullRecorder)
 
     @property

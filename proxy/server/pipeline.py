@@ -7,7 +7,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aiohttp import web
@@ -71,9 +71,9 @@ async def answer(exchange: Exchange, provider: Provider, call: Call, ingress: In
     created = int(state.clock())
     context = RenderContext(ingress, uuid.uuid4().hex, call.model, created, state.timers.no_pings)
     renderer = exchange.family.renderer(context)
-    batches = provider.stream(call)
     if ingress.stream:
-        return await send_stream(exchange, batches, renderer)
+        return await send_stream(exchange, provider.stream(call), renderer)
+    batches = provider.stream(replace(call, folded=True))
     return await send_json(exchange, await fold_stream(exchange, batches, renderer))
 
 

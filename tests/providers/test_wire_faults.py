@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import fault_rows
 import pytest
-from fault_rows import AGAIN, CALL, CALLS, FINAL, OVERLOADED, Row, rows
+from fault_rows import AGAIN, BUSY, CALL, CALLS, FINAL, OVERLOADED, Row, rows
 from harness import Live, ask
-from outcomes import Broken, CallCut, Good, Outcome, Refused, is_broken, is_call_cut, is_good, is_refused
+from outcomes import Broken, CallCut, Good, Outcome, Refused, expected_of, is_broken, is_call_cut, is_good, is_refused
 from wires import TOOLS, WIRES, Wire
 
 from proxy.sandbox import FAULTS, Place
@@ -18,6 +19,7 @@ MIB = 1024 * 1024
 THOUGHT_AGAIN = Good(2, waits=(1.5,))
 OVERFLOW = Refused(413, "request_too_large", words="context window")
 NO_JSON = "not JSON"
+CUT = Broken(words="cut the answer")
 BILLING = Refused(402, "billing_error", headers=FINAL)
 INVALID = Refused(400, "invalid_request_error", headers=FINAL)
 FORBIDDEN = Refused(403, "permission_error", headers=FINAL)
@@ -30,6 +32,40 @@ def limited(attempts: int = 1, headers: dict[str, str] = FINAL, words: str = "")
 def unsigned(words: str = "", attempts: int = 1) -> Refused:
     return Refused(401, "authentication_error", attempts, FINAL, words)
 
+
+BOOM = {"message": "boom"}
+LATE = {**BOOM, "after": "text"}
+AS_FIRST = "error_event json_error named_error"
+
+#: Errors inside a 200, which mean what their words and numbers say.
+IN_STREAM: list[Row] = [
+    *rows(replace(INVALID, words="boom"), AS_FIRST, {"kind": "invalid_request_error", **BOOM}),
+    *rows(OVERFLOW, AS_FIRST, {"kind": "invalid_request_error", "message": "prompt is too long: 9 tokens > 8"}),
+    *rows(FORBIDDEN, AS_FIRST, {"kind": "permission_error", **BOOM}),
+    *rows(BILLING, AS_FIRST, {"kind": "billing_error", **BOOM}),
+    *(
+        row
+        for kind in ("rate_limit_error", "overloaded_error", "timeout_error", "service_unavailable_error")
+        for row in rows(AGAIN, AS_FIRST, {"kind": kind, **BOOM})
+    ),
+    *rows(Refused(504, "timeout_error", 4, BUSY), "error_event", {"kind": "timeout_error", "times": 9, **BOOM}),
+    *rows(Refused(529, "overloaded_error", 4, BUSY), AS_FIRST, {"kind": "overloaded_error", "times": 9, **BOOM}),
+    *rows(Refused(502, "api_error", words="boom"), AS_FIRST, {"kind": "x", **BOOM}),
+    *rows(Refused(502, "api_error", words="boom"), "named_error", {"plain": True}),
+    *rows(INVALID, "error_event json_error", {"code": 400, "kind": "x", **BOOM}),
+    *rows(FORBIDDEN, "error_event json_error", {"code": 403, "kind": "x", **BOOM}),
+    *rows(AGAIN, "error_event json_error", {"code": 429, "kind": "x", **BOOM}, {"code": 503, "kind": "x", **BOOM}),
+    *rows(Broken(429, "rate_limit_error", words="boom"), "error_event", {"kind": "rate_limit_error", **LATE}),
+    *rows(Broken(529, "overloaded_error", words="boom"), "named_error", {"after": "text"}),
+    *rows(Broken(400, "invalid_request_error", whole=None), "error_event", {"kind": "invalid_request_error", **LATE}),
+    *rows(Broken(403, "permission_error", whole=None), "error_event", {"code": 403, "kind": "x", **LATE}),
+    *rows(
+        Broken(type="invalid_request_error", words="prompt is too long", whole=OVERFLOW),
+        "error_event",
+        {"kind": "invalid_request_error", "message": "over the context window", "after": "text"},
+    ),
+    *rows(Good(), "json_answer"),
+]
 
 #: In front of every backend, and of every stream.
 COMMON: list[Row] = [
@@ -44,21 +80,25 @@ COMMON: list[Row] = [
     *rows(OVERFLOW, "context_http"),
     ("bad_request", {"status": 422, "message": "no"}, Refused(422, "invalid_request_error", headers=FINAL, words="no")),
     *rows(THOUGHT_AGAIN, "cut_thinking"),
-    *rows(Broken(words="cut the answer"), "end_without_terminal"),
-    *rows(Broken(words="8388608 bytes"), "huge_frame", {"size": 20 * MIB}),
+    *rows(Broken(attempts=2, whole=Good(3, waits=(1.5, 3.0))), "cut_thinking", {"times": 2}),
+    *rows(Broken(words="8388608 bytes", whole=None), "huge_frame", {"size": 20 * MIB}),
     *rows(Refused(502, "api_error", words="8388608 bytes"), "huge_frame", {"after": "nothing"}),
     *rows(Good(blocks=()), "empty", {}, {"message": True}),
-    *rows(OVERLOADED, "error_event", {"times": 9}),
-    *rows(Broken(529, "overloaded_error", open="tool_use"), "error_event", {"after": "call"}),
+    *IN_STREAM,
     *rows(THOUGHT_AGAIN, "error_event", {"after": "thinking"}),
 ]
 
 #: What chat completions and Messages have in common.
 CONVERTED: list[Row] = [
     *rows(OVERFLOW, "error_event", {"message": "prompt is too long"}),
+    *rows(OVERLOADED, "error_event", {"times": 9}),
+    *rows(Broken(529, "overloaded_error"), "error_event", {"after": "text"}),
+    *rows(Broken(529, "overloaded_error", open="tool_use"), "error_event", {"after": "call"}),
+    *rows(Good(), "cut_after_reason end_after_reason"),
+    *rows(Good(), "cut_after_reason", {"reset": True}),
     *rows(CALLS, "interleaved"),
     *rows(CALL, "no_arguments whole_arguments"),
-    *rows(Broken(open="tool_use", words=NO_JSON), "bad_arguments", {"arguments": '{"a":'}),
+    *rows(Broken(open="tool_use", words=NO_JSON, whole=None), "bad_arguments", {"arguments": '{"a":'}),
     *rows(CALL, "bad_arguments", {}, {"arguments": '"x"'}, {"arguments": "7"}, {"arguments": "null"}),
     *rows(CallCut(), "truncated_arguments"),
     *rows(Good(stop="max_tokens"), "incomplete"),
@@ -68,12 +108,14 @@ CONVERTED: list[Row] = [
 
 CHAT: list[Row] = [
     *CONVERTED,
-    *rows(Refused(502, "api_error", words="boom"), "error_event", {"message": "boom", "kind": "x"}),
+    *rows(CUT, "end_without_terminal"),
+    *rows(INVALID, "flat_error"),
+    *rows(AGAIN, "flat_error", {"code": 429}),
     *rows(CALL, "arguments_before_name missing_index missing_ids repeated_names name_in_pieces arguments_at_end"),
     *rows(CALL, "missing_ids", {"empty": True}),
     *rows(CALL, "whole_arguments", {"as_object": True}),
     *rows(CALLS, "index_restarts"),
-    *rows(Broken(words="without a name"), "missing_names"),
+    *rows(Broken(words="without a name", whole=None), "missing_names"),
     *rows(Good(stop="tool_use", blocks=("text", "tool_use", "text", "tool_use", "text")), "text_between"),
     *rows(Good(), "late_thought no_finish no_done finish_reason several_choices second_choice explicit_nulls"),
     *rows(Good(), "usage", *({"where": where} for where in ("missing", "own", "finish", "choice"))),
@@ -92,6 +134,8 @@ P2: list[Row] = [
     *rows(INVALID, "html_error", {"status": 404}),  # clients hide the text of a 404 and ask again
     *rows(unsigned("model-proxy auth login p2", 2), "unauthorized", {"times": 9}),
     *rows(INVALID, "bad_request"),
+    *rows(Good(2), AS_FIRST, {"kind": "authentication_error"}),
+    *rows(limited(4, {"Retry-After": "5"}), AS_FIRST, {"kind": "rate_limit_error", "times": 9}),
     *rows(Refused(400, "invalid_request_error", headers=FINAL, words="no"), "bad_request", {"message": "no"}),
 ]
 
@@ -102,6 +146,9 @@ P4: list[Row] = [
     *fault_rows.NOT_FOUND,
     *rows(IN_AN_HOUR, "usage_limit"),
     *rows(unsigned("PROXY_P4_API_KEY"), "unauthorized"),
+    *rows(unsigned("PROXY_P4_API_KEY"), AS_FIRST, {"kind": "authentication_error"}),
+    *rows(limited(4, {}), AS_FIRST, {"kind": "rate_limit_error", "times": 9}),
+    *rows(Refused(404, "not_found_error", headers=FINAL), AS_FIRST, {"kind": "not_found_error"}),
     *rows(Refused(400, "invalid_request_error", headers=FINAL, words="Console Go"), "bad_request"),
     *rows(FORBIDDEN, "forbidden", {"kind": "RegionError"}),
     *rows(BILLING, "gateway_error", {}, {"kind": "MonthlyLimitError"}, {"kind": "UserLimitError"}),
@@ -118,6 +165,7 @@ P4: list[Row] = [
 
 MESSAGES: list[Row] = [
     *CONVERTED,
+    *rows(Good(), "end_without_terminal"),
     *rows(Good(stop="refusal"), "incomplete", {"reason": "refusal"}),
     *rows(Good(stop="max_tokens"), "incomplete", {"reason": "length"}),
     *rows(Good(), "incomplete", {"reason": "eos_token"}),
@@ -127,6 +175,7 @@ MESSAGES: list[Row] = [
 
 RESPONSES: list[Row] = [
     *fault_rows.RESPONSES,
+    *rows(CUT, "end_without_terminal"),
     *rows(OVERFLOW, "failed", {"code": "context_length_exceeded"}),
     *rows(CallCut(), "incomplete", {"after": "call"}),
     *rows(Good(), "sealed_only_added sealed_only_done sealed_differs"),
@@ -169,15 +218,16 @@ async def test_a_fault_comes_out_as_the_table_says(
         live.sleeps.clear()
         upstream.script.replace([{"fault": fault, **params}])
         answer = await live.post(ask(model=wire.model, tools=TOOLS, stream=stream, **effort))
-        if isinstance(outcome, Good):
-            is_good(answer, outcome, stream, thoughts=False)
-            assert tuple(live.sleeps) == outcome.waits
-        elif isinstance(outcome, Refused):
-            is_refused(answer, outcome)
-        elif isinstance(outcome, CallCut):
+        expected = expected_of(outcome, stream)
+        if isinstance(expected, Good):
+            is_good(answer, expected, stream, thoughts=False)
+            assert tuple(live.sleeps) == expected.waits
+        elif isinstance(expected, Refused):
+            is_refused(answer, expected)
+        elif isinstance(expected, CallCut):
             is_call_cut(answer, stream)
         else:
-            is_broken(answer, outcome, stream)
-        assert upstream.total_requests - before == outcome.attempts
+            is_broken(answer, expected, stream)
+        assert upstream.total_requests - before == expected.attempts
         await upstream.idle()
     assert not live.notes.all("internal_error")

@@ -197,7 +197,7 @@ def parse(data: bytes) -> Iterator[dict[str, Any]]:
             event = json.loads(fields[b"data"])
         except (KeyError, ValueError):
             continue
-        assert fields.get(b"event", b"").decode() in (event.get("type", ""), "")
+            assert fields.get(b"event", b"").decode() in (event.get("type", ""), "", "error")
         yield event
 
 

@@ -80,7 +80,7 @@ async def test_framing_waits_for_content_so_that_a_failure_keeps_its_status(
     live.config = configured(live.config, stream_grace_ms=grace_ms)
     serve(live, *steps, BROKEN)
     answer = await live.stream(ask())
-    assert answer.status == 529 and answer.error == {"type": "overloaded_error", "message": "it broke"}
+    assert answer.status == 503 and answer.error == {"type": "api_error", "message": "it broke"}
     assert answer.headers["Retry-After"] == "2"
 
 
@@ -251,10 +251,10 @@ async def test_a_bug_in_the_error_event_too_breaks_the_stream_off(live: Live, mo
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (BROKEN, ("overloaded_error", "it broke")),
+        (BROKEN, ("api_error", "it broke")),
         (UpstreamError("too much", kind="context"), ("invalid_request_error", "prompt is too long: too much")),
     ],
-    ids=["overloaded", "context"],
+    ids=["broken", "context"],
 )
 async def test_a_failure_after_content_is_the_last_event(live: Live, error: Exception, told: tuple[str, str]) -> None:
     serve(live, PART, [closed()], error)

@@ -113,6 +113,11 @@ class ChatToMessages:
         self._stream.interrupt()
         return self._stream.take()
 
+    @property
+    def has_reason(self) -> bool:
+        """Whether the upstream said why the answer ends: then nothing of it is missing."""
+        return self._finish is not None
+
     # -- chunks
 
     def _note_usage(self, usage: Any) -> None:

@@ -29,27 +29,28 @@ from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import dump_json
 from proxy.core.token_usage import count, usage_of
-from proxy.core.tools.calls import are_readable, client_tools, is_web_search, short_name, unique_id
+from proxy.core.tools.calls import are_readable, client_tools, function_of, is_web_search, short_name, unique_id
 from proxy.core.tools.read_tool import MAX_ARGUMENTS
+from proxy.core.tools.schema import format_in_words
 
 #: Members of a request that are generally available. Others need a beta header, which is not sent, or are meant for
 #: the official service alone (`safeguards` tells it of the client's machine and its user).
 MEMBERS = frozenset(
     {
         *("tool_choice", "temperature", "top_p", "top_k", "stop_sequences", "metadata", "thinking"),
-        *("output_config", "service_tier"),
+        "service_tier",
     }
 )
-#: The same of a tool, and of `thinking`.
-TOOL_MEMBERS = ("name", "description", "input_schema", "cache_control")
+#: The same of `thinking`.
 _THINKING = ("type", "budget_tokens")
 
 
 def messages_to_messages(
-    request: Mapping[str, Any], *, model: str, max_tokens: int, images: bool = True
+    request: Mapping[str, Any], *, model: str, max_tokens: int, effort: str | None = None, images: bool = True
 ) -> dict[str, Any]:
     """The upstream body; values that are not understood are passed on for the upstream to judge.
 
+    effort  that of the request, as the model knows it
     images  whether the model takes images
 
     Raises InvalidRequest for a request without any content, or that only a server tool could serve.
@@ -59,9 +60,12 @@ def messages_to_messages(
         raise InvalidRequest("`messages`: none of them has any content for this model", param="messages")
     body = {key: value for key, value in request.items() if key in MEMBERS and value is not None}
     body |= {"model": model, "stream": True, "max_tokens": max_tokens, "messages": messages}
-    system = _system(request.get("system"), instructions)
+    form = format_in_words(request)
+    system = _system(request.get("system"), [*instructions, {"type": "text", "text": form}] if form else instructions)
     if system:
         body["system"] = system
+    if effort:
+        body["output_config"] = {"effort": effort}
     if isinstance(body.get("thinking"), Mapping):
         body["thinking"] = {key: body["thinking"][key] for key in _THINKING if key in body["thinking"]}
     tools = _tools(request)
@@ -100,16 +104,16 @@ def _tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
-    known = plainly_marked({key: tool[key] for key in TOOL_MEMBERS if tool.get(key) is not None})
-    schema = tool.get("input_schema")
-    schema = schema if isinstance(schema, dict) else {"properties": {}}
-    return {**known, "name": short_name(tool["name"]), "input_schema": {"type": "object", **schema}}
+    function = function_of(tool)
+    schema = function.pop("parameters")
+    mark = {"cache_control": tool["cache_control"]} if tool.get("cache_control") else {}
+    return plainly_marked({**function, "input_schema": schema, **mark})
 
 
 def _choice(choice: Any) -> dict[str, Any]:
     """`tool_choice`, as far as its names change."""
     name = choice.get("name") if isinstance(choice, Mapping) else None
-    return {"tool_choice": {**choice, "name": short_name(name)}} if isinstance(name, str) else {}
+    return {"tool_choice": {**choice, "name": short_name(name)}} if isinstance(name, str) and name else {}
 
 
 #: How signatures begin that this proxy, or an earlier one, made for models of other services: plain, and as base64.
@@ -161,7 +165,7 @@ class MessagesToMessages:
         self._called = False  # whether there is a call
         self._broken = False  # whether there is a call whose arguments are no JSON
         self._counts = usage_of(0, 0)
-        self._stop: tuple[str, str | None] = ("end_turn", None)
+        self._stop: tuple[str, str | None] | None = None
         self.produced = False
         self.only_thinking = True
         self.finished = False
@@ -178,6 +182,16 @@ class MessagesToMessages:
             except (KeyError, TypeError, ValueError, OverflowError) as error:
                 raise BadAnswer(f"the upstream's stream is out of order ({type(error).__name__})") from None
         return self._stream.take()
+
+    def end(self) -> list[Event]:
+        """The end of the stream before its last event: it does no harm behind a stop reason, when no block is under
+        way."""
+        whole = self._limited or not self._open
+        return self.feed({"type": "message_stop"}) if self._stop is not None and whole else []
+
+    @property
+    def _limited(self) -> bool:
+        return self._stop is not None and self._stop[0] == "max_tokens"
 
     def interrupt(self) -> list[Event]:
         """What can be said before an error."""
@@ -216,8 +230,8 @@ class MessagesToMessages:
         if not isinstance(name, str) or not name:
             raise BadAnswer("the upstream sent a tool call without a name")
         opened.name = name
-        known_as = self._policy.names.get(name, name)
-        return {"id": unique_id(str(block.get("id") or ""), self._policy.used_ids), "name": known_as}
+        name = self._policy.names.get(name, name)
+        return {"id": unique_id(str(block.get("id") or ""), self._policy.used_ids), "name": name}
 
     def _start_content(self, index: int, row: BlockType, block: Mapping[str, Any]) -> None:
         """What the start of a block holds already, as deltas: many clients read content from nothing else."""
@@ -286,21 +300,18 @@ class MessagesToMessages:
             self._stop = (reason, sequence if isinstance(sequence, str) else None)
 
     def _finish(self, _event: Mapping[str, Any]) -> None:
-        limited = self._stop[0] == "max_tokens"
-        if any(not limited or opened.row is not TOOL_USE for opened in self._open.values()):
+        if any(not self._limited or opened.row is not TOOL_USE for opened in self._open.values()):
             raise BadAnswer("the upstream ended its answer inside a block")
-        if self._broken and not limited:
+        if self._broken and not self._limited:
             raise BadAnswer("the upstream sent tool arguments that are not JSON")
         for index, opened in list(self._open.items()):  # a call that the limit cut: it stays open
             if not any(map(str.strip, opened.arguments)):
                 self._pass(index, INPUT_DELTA.of("{"))  # nothing would be a call without arguments
         self.finished = True
-        self._stream.finish(self._stop_reason(), {**self._counts}, stop_sequence=self._stop[1])
-
-    def _stop_reason(self) -> str:
-        """The upstream's own; a call and its word always go together, since clients go by the word."""
+        reason, sequence = self._stop or ("end_turn", None)
+        # a call and its word always go together, since clients go by the word
         words = {"end_turn": "tool_use"} if self._called else {"tool_use": "end_turn"}
-        return words.get(self._stop[0], self._stop[0])
+        self._stream.finish(words.get(reason, reason), {**self._counts}, stop_sequence=sequence)
 
     _HANDLERS = {  # noqa: RUF012 - a table, never changed
         "message_start": _start,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from proxy.core.convert.whole_answers import response_events
 from proxy.core.responses_events import is_last
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.upstream import failures
@@ -14,4 +15,4 @@ SERVICE = "codex"
 upstream_error = partial(failures.upstream_error, LABEL)
 client_error = partial(failures.client_error, LABEL, sign_in_hint=f"sign in again: model-proxy auth login {LABEL}")
 
-PROFILE = UpstreamProfile(LABEL, SERVICE, is_last, upstream_error, empty_is_failure=True)
+PROFILE = UpstreamProfile(LABEL, SERVICE, is_last, upstream_error, whole=response_events, empty_is_failure=True)

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
 from typing import Any
 
+from proxy.core.convert.whole_answers import response_events
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
 from proxy.core.responses_events import is_last
@@ -20,8 +21,7 @@ from proxy.providers.p4_opencode.settings import OpenCodeSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, heuristic_estimate
-from proxy.providers.upstream.efforts import note_effort
-from proxy.providers.upstream.messages_wire import MessagesWire, is_last_message_event
+from proxy.providers.upstream.messages_wire import MessagesWire, messages_profile
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.transport import (
     HEADER_TIMEOUT_S,
@@ -39,8 +39,8 @@ client_error = partial(failures.client_error, LABEL, sign_in_hint="check the API
 
 PROFILES: dict[str, UpstreamProfile] = {
     "chat": chat_profile(LABEL, SERVICE, upstream_error),
-    "messages": UpstreamProfile(LABEL, SERVICE, is_last_message_event, upstream_error),
-    "responses": UpstreamProfile(LABEL, SERVICE, is_last, upstream_error),
+    "messages": messages_profile(LABEL, SERVICE, upstream_error),
+    "responses": UpstreamProfile(LABEL, SERVICE, is_last, upstream_error, whole=response_events),
 }
 
 #: Some models take no forced choice while they think.
@@ -137,9 +137,7 @@ class OpenCodeProvider:
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         row = self._row(model)
-        effort = p4_request.effort_of(row, request)
-        note_effort(self._services.log, LABEL, request, effort)
-        return Target(row.id, effort=effort)
+        return Target(row.id, effort=p4_request.effort_of(row, request))
 
     async def count_tokens(self, call: Call) -> int:
         return await heuristic_estimate(self._services, call)

@@ -1,8 +1,9 @@
 """One answer of an upstream, over as many attempts as it takes.
 
 Until the model has said something, nothing that a reader could see is passed on, so an attempt can be repeated without
-a trace. Afterwards a failure ends the answer; only a stream that merely thought may start over once. What upstreams
-differ in (sign-in, wire, recoveries, words) is the business of the adapter that the runner is given.
+a trace; an answer that is sent whole is passed on at its end, and can be repeated until then. Afterwards a failure ends
+the answer; only a stream that merely thought may start over once. What upstreams differ in (sign-in, wire, recoveries,
+words) is the business of the adapter that the runner is given.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from proxy.errors import PROTOCOL_ERROR, BusyError, UpstreamError
 from proxy.observe.lifecycle import UpstreamStarted
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import AnswerReducer, UpstreamAdapter
+from proxy.providers.upstream.held_events import HeldEvents
 from proxy.providers.upstream.retry import (
     RETRY_BUDGETS,
     Decision,
@@ -51,6 +53,7 @@ class AttemptRunner:
         self._input_tokens = 0
         self._visible = Visibility.NOTHING
         self._stream = self._fresh_stream(started=False)
+        self._stop_words = stops_of(call.request)
         self._stops: StopSequences | None = None
 
     async def run(self) -> AsyncGenerator[list[Event], None]:
@@ -97,12 +100,11 @@ class AttemptRunner:
             self._input_tokens = self._wire.rough_estimate()
         self._stream.input_tokens = self._input_tokens
         self._stream.start()
-        stops = stops_of(self._call.request)
-        self._stops = StopSequences(stops, input_tokens=self._input_tokens) if stops else None
         return self._stream.take()
 
     async def _attempt(self, number: int) -> AsyncGenerator[list[Event], None]:
-        if self._visible is Visibility.NOTHING:
+        if self._visible <= Visibility.BUFFERED:  # nothing is left of what was said before
+            self._visible = Visibility.NOTHING
             self._stream = self._fresh_stream(started=self._stream.started)
         self._call.record(UpstreamStarted(number))
         upstream = self._upstream.contact(number)
@@ -120,25 +122,29 @@ class AttemptRunner:
     async def _reduce(
         self, batch: Batch | None, upstream: AsyncGenerator[Batch, None]
     ) -> AsyncGenerator[list[Event], None]:
-        """Upstream batches to Messages batches; what a reader could see is held until the model has said something."""
+        """Upstream batches to Messages batches; what a reader could see is held until the model has said something, or
+        until the end when nobody reads before it."""
         reducer = self._wire.reducer(self._stream)
-        held: list[Event] = []
+        words = self._stop_words
+        self._stops = StopSequences(words, input_tokens=self._input_tokens) if words else None
+        held = HeldEvents()
         try:
             while batch is not None:
                 out, failure = self._feed(batch, reducer)
-                if reducer.produced or (reducer.finished and self._may_be_empty(reducer)):
-                    seen = Visibility.THINKING if reducer.only_thinking else Visibility.CONTENT
-                    self._visible = max(self._visible, seen)
-                    out, held = held + out, []
-                elif reducer.finished:
-                    raise _EmptyAnswer
-                else:
-                    held += [event for event in out if event["type"] not in _FRAMING]
-                    out = [event for event in out if event["type"] in _FRAMING]
                 out = self._stops.feed(out) if self._stops else out
+                over = reducer.finished or bool(self._stops and self._stops.done)
+                if reducer.finished and not (reducer.produced or self._may_be_empty(reducer)):
+                    raise _EmptyAnswer
+                if reducer.produced or over:
+                    self._visible = max(self._visible, self._seen(reducer, over=over))
+                if self._visible <= Visibility.BUFFERED:
+                    held.add(event for event in out if event["type"] not in _FRAMING)
+                    out = [event for event in out if event["type"] in _FRAMING]
+                elif held:
+                    out = held.take() + out
                 if out:
                     yield out
-                if reducer.finished or (self._stops and self._stops.done):
+                if over:
                     return
                 if failure is not None:
                     raise failure
@@ -147,6 +153,12 @@ class AttemptRunner:
             if rest := self._rest(reducer):
                 yield rest
             raise self._upstream.contextualise(self._as_upstream(error)) from None
+
+    def _seen(self, reducer: AnswerReducer, *, over: bool) -> Visibility:
+        """What the client sees of an answer in which something was said."""
+        if self._call.folded and not over:
+            return Visibility.BUFFERED
+        return Visibility.THINKING if reducer.only_thinking else Visibility.CONTENT
 
     def _feed(self, batch: Batch, reducer: AnswerReducer) -> tuple[list[Event], BadAnswer | UpstreamError | None]:
         """The events of a batch up to its end or its first failure: how the upstream's data was cut into pieces must
@@ -165,7 +177,7 @@ class AttemptRunner:
     def _rest(self, reducer: AnswerReducer) -> list[Event]:
         """What must still be said before the stream breaks: nothing, as long as nothing was shown."""
         rest = reducer.interrupt()
-        if self._visible is Visibility.NOTHING:
+        if self._visible <= Visibility.BUFFERED:
             return []
         return self._stops.feed(rest) if self._stops else rest
 
@@ -191,7 +203,7 @@ class AttemptRunner:
     def _empty_answer(self) -> UpstreamError:
         """The model finished without saying anything, every time it was asked."""
         words = "the model completed without producing any output; repeating the request may help"
-        return self._profile.error(words, kind="transient")
+        return self._profile.error(words, kind="overloaded")
 
     def _log_failure(self, error: UpstreamError, number: int, decision: Decision) -> None:
         self._services.log.write(

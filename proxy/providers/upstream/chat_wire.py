@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from proxy.core.convert.chat_to_messages import ChatToMessages
+from proxy.core.convert.whole_answers import chat_events
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.tokens.counting import rough_length
 from proxy.core.tokens.heuristic import heuristic_count
+from proxy.core.tools.schema import format_in_words
 from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody
-from proxy.providers.upstream.transport import DONE, EOF, UpstreamProfile
+from proxy.providers.upstream.transport import DONE, EOF, UNKNOWN, Batch, UpstreamProfile
 
 
 def chat_profile(
@@ -23,17 +25,24 @@ def chat_profile(
 ) -> UpstreamProfile:
     """The profile of a chat upstream: a stream ends with DONE, and one that ends without may be complete all the
     same."""
-    return UpstreamProfile(label, service, lambda event: event is DONE, refusal, eof=EOF, skips_garbage=skips_garbage)
+    return UpstreamProfile(
+        label, service, lambda event: event is DONE, refusal, eof=EOF, whole=_whole, skips_garbage=skips_garbage
+    )
+
+
+def _whole(answer: Mapping[str, Any]) -> Batch | None:
+    chunks = chat_events(answer)
+    return None if chunks is None else [*chunks, DONE]
 
 
 class _ChatReducer(ChatToMessages):
-    """Takes the ends of the stream as events."""
+    """Takes the ends of the stream as events. Behind a finish reason nothing is missing."""
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Event]:
         if chunk is DONE:
             return self.end(done=True)
         if chunk is EOF:
-            return self.end(done=False)
+            return self.end(done=False) if self.has_reason else []
         return super().feed(chunk)
 
 
@@ -74,6 +83,7 @@ class ChatWire:
         self._own_ids = own_ids
         self._fallbacks = list(fallbacks)
         self.body = RequestBody(body)
+        note_format(call, services, profile)
 
     def reducer(self, stream: MessageStream) -> _ChatReducer:
         def own_id(number: int) -> str:
@@ -90,12 +100,13 @@ class ChatWire:
         return rough_length(self.body.payload.decode())
 
     def raise_for_event(self, event: Mapping[str, Any]) -> None:
-        if not event.get("error"):
-            return
-        failure = failure_of(event, now=self._services.clock())
-        if failure.kind == "upstream":  # nobody named a status, and a gateway's own is the one for that
-            failure = replace(failure, status=502)
-        raise self._profile.refusal(failure, None)
+        error = event.get("error")
+        if not error:
+            if "error" not in (event.get("type"), event.get("object")):
+                return
+            error = event  # some put everything at the top level
+        told = {**event, "error": error}
+        raise self._profile.refusal(failure_of(told, now=self._services.clock(), unknown=UNKNOWN), None)
 
     def recover(self, error: UpstreamError) -> bool:
         """The first fallback that applies and was not tried."""
@@ -110,6 +121,12 @@ class ChatWire:
                     self.body.replace(body)
                 return body is not None
         return False
+
+
+def note_format(call: Call, services: Services, profile: UpstreamProfile) -> None:
+    """Says in the log that the form of the answer is only told in the prompt."""
+    if format_in_words(call.request):
+        services.log.write("info", profile.label, f"{profile.service}_format_in_prompt", reqId=call.request_id)
 
 
 async def heuristic_estimate(services: Services, call: Call) -> int:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -80,22 +79,3 @@ async def read_error(response: aiohttp.ClientResponse, limit: int = MAX_ERROR_BY
     except (TimeoutError, aiohttp.ClientError):
         pass
     return bytes(body[:limit])
-
-
-def error_object(body: bytes) -> Mapping[str, Any]:
-    """The error members of a body in any of the shapes upstreams use: `{"error": {…}}`, `{"message"}`, `{"detail"}`.
-
-    {} for anything else (an HTML page of some box on the way): foreign markup is never passed on.
-    """
-    try:
-        parsed = json.loads(body)
-    except (ValueError, RecursionError):
-        parsed = None
-    if isinstance(parsed, Mapping):
-        error = parsed.get("error")
-        if isinstance(error, Mapping):
-            return error
-        for key in ("message", "detail", "error"):
-            if isinstance(parsed.get(key), str) and parsed[key].strip():
-                return {**parsed, "message": parsed[key]}
-    return {}

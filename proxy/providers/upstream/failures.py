@@ -7,16 +7,20 @@ from proxy.errors import UpstreamError
 
 #: How long a client should wait after a failure that usually passes, when the upstream names no time.
 TRANSIENT_WAIT_S = 2.0
-#: Kinds whose status says what the caller should do, whatever the upstream's was.
-_OWN_STATUS = frozenset({"transient", "overloaded", "billing"})
+#: Kinds whose status says what the caller should do, whatever the upstream's was. Of what usually passes, the
+#: upstream's is kept, unless it says that the request is wrong.
+_OWN_STATUS = frozenset({"overloaded", "billing", "usage_limit"})
+#: Kinds that usually pass.
+_PASSING = frozenset({"transient", "upstream_timeout", "overloaded"})
 
 
 def upstream_error(label: str, failure: Failure, upstream_id: str | None = None) -> UpstreamError:
     """A reported failure as the error to raise."""
+    own = failure.kind in _OWN_STATUS or (failure.kind in _PASSING and failure.status < 500)
     return UpstreamError(
         failure.message,
         kind=failure.kind,
-        status=None if failure.kind in _OWN_STATUS else failure.status,
+        status=None if own else failure.status,
         retry_after=failure.retry_after,
         provider=label,
         code=failure.code,
@@ -29,7 +33,7 @@ def client_error(label: str, error: UpstreamError, *, sign_in_hint: str) -> Upst
 
     sign_in_hint  what helps after a 401
     """
-    if error.kind in ("transient", "overloaded") and error.retry_after is None:
+    if error.kind in _PASSING and error.retry_after is None:
         error = error.replaced(retry_after=TRANSIENT_WAIT_S)
     if error.kind == "usage_limit" and error.retry_after:
         wait = duration(error.retry_after)

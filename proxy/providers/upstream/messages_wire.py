@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from proxy.core.convert.messages_to_messages import MessagesToMessages, without_foreign_thoughts
-from proxy.core.messages import LAST_EVENTS, MessageStream
+from proxy.core.convert.whole_answers import message_events
+from proxy.core.messages import LAST_EVENTS, Event, MessageStream
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.tokens.counting import rough_length
-from proxy.core.upstream_failures import failure_of
+from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody
-from proxy.providers.upstream.chat_wire import heuristic_estimate
-from proxy.providers.upstream.transport import UpstreamProfile
+from proxy.providers.upstream.chat_wire import heuristic_estimate, note_format
+from proxy.providers.upstream.transport import EOF, UNKNOWN, UpstreamProfile
 
 
-def is_last_message_event(event: Mapping[str, Any]) -> bool:
-    """Whether an event ends the stream."""
+def messages_profile(
+    label: str, service: str, refusal: Callable[[Failure, str | None], UpstreamError]
+) -> UpstreamProfile:
+    """The profile of a Messages upstream: a stream that ends behind its stop reason is complete."""
+    return UpstreamProfile(label, service, _is_last, refusal, eof=EOF, whole=message_events)
+
+
+def _is_last(event: Mapping[str, Any]) -> bool:
     return event.get("type") in LAST_EVENTS
+
+
+class _MessagesReducer(MessagesToMessages):
+    """Takes the early end of the stream as an event."""
+
+    def feed(self, event: Mapping[str, Any]) -> list[Event]:
+        return self.end() if event is EOF else super().feed(event)
 
 
 class MessagesWire:
@@ -32,9 +46,10 @@ class MessagesWire:
         self._services = services
         self._profile = profile
         self.body = RequestBody(body)
+        note_format(call, services, profile)
 
-    def reducer(self, stream: MessageStream) -> MessagesToMessages:
-        return MessagesToMessages(stream, AnswerPolicy(self._call.request))
+    def reducer(self, stream: MessageStream) -> _MessagesReducer:
+        return _MessagesReducer(stream, AnswerPolicy(self._call.request))
 
     async def estimate(self) -> int:
         return await heuristic_estimate(self._services, self._call)
@@ -43,9 +58,9 @@ class MessagesWire:
         return rough_length(self.body.payload.decode())
 
     def raise_for_event(self, event: Mapping[str, Any]) -> None:
-        if event.get("type") != "error":
+        if event.get("type", "error") != "error" or event is EOF:
             return
-        raise self._profile.refusal(failure_of(event, now=self._services.clock()), None)
+        raise self._profile.refusal(failure_of(event, now=self._services.clock(), unknown=UNKNOWN), None)
 
     def recover(self, error: UpstreamError) -> bool:
         """No thoughts of other models where their signatures are refused."""

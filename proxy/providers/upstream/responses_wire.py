@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from proxy.core.convert.messages_to_responses import output_format
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy
@@ -16,7 +14,7 @@ from proxy.core.sizes import least_size
 from proxy.core.tokens.counting import rough_length
 from proxy.core.tokens.responses_count import count_responses
 from proxy.core.tools.read_tool import ReadOffsets
-from proxy.core.tools.schema import has_optional, restore_text
+from proxy.core.tools.schema import has_optional, output_format, restore_text
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody, encoded
@@ -49,7 +47,7 @@ class ResponsesWire:
 
     plain           the body to go back to when the first one is refused; None when there is none
     fell_back       whether that happened
-    unnamed_status  status of a failure inside a stream that is of no known kind; None leaves it as it is
+    unnamed_status  status of a failure inside a stream that is of no known kind
     encode          writes the body
     observe         is told every event before it is judged
     """
@@ -64,7 +62,7 @@ class ResponsesWire:
         offsets: ReadOffsets | None,
         signatures: bool = True,
         plain: dict[str, Any] | None = None,
-        unnamed_status: int | None = None,
+        unnamed_status: int = 500,
         encode: Callable[[Mapping[str, Any]], bytes] = encoded,
         observe: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
@@ -105,14 +103,11 @@ class ResponsesWire:
         if self._observe is not None:
             self._observe(event)
         kind = event.get("type")
-        if not isinstance(kind, str) or kind in _DELTAS:
+        if isinstance(kind, str) and kind in _DELTAS:
             return
-        failure = responses_failure(event, now=self._services.clock())
-        if failure is None:
-            return
-        if failure.kind == "upstream" and self._unnamed_status:
-            failure = replace(failure, status=self._unnamed_status)
-        raise self._profile.refusal(failure, None)
+        failure = responses_failure(event, now=self._services.clock(), unknown_status=self._unnamed_status)
+        if failure is not None:
+            raise self._profile.refusal(failure, None)
 
     def recover(self, error: UpstreamError) -> bool:
         """The plain body; no reasoning where that of another account is refused."""

@@ -2,7 +2,8 @@
 
 The rule is the table `RETRY_BUDGETS`, for every provider and every transport: nothing is replayed once the client has
 seen a part of the answer, with one exception (a stream that only produced thinking may start over once), and a failure
-that the client repeats by itself is not repeated here for long.
+that the client repeats by itself is not repeated here for long. Of an answer that is sent whole a client sees nothing
+before its end.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from proxy.errors import ProxyError, UpstreamError
 
 
 class Visibility(IntEnum):
-    """How much of the answer the client has seen."""
+    """How much of the answer there is, and of that the client has seen; BUFFERED is any of it, unseen."""
 
     NOTHING = 0
-    THINKING = 1
-    CONTENT = 2
+    BUFFERED = 1
+    THINKING = 2
+    CONTENT = 3
 
 
 #: Attempts after the first.
@@ -48,6 +50,7 @@ class RetryBudget:
 #: How much the client has seen -> what may be done.
 RETRY_BUDGETS: dict[Visibility, RetryBudget] = {
     Visibility.NOTHING: RetryBudget(True, MAX_RETRIES, MAX_EMPTY_RETRIES),
+    Visibility.BUFFERED: RetryBudget(True, MAX_RETRIES, MAX_EMPTY_RETRIES),
     Visibility.THINKING: RetryBudget(False, MAX_THINKING_RETRIES, 0),
     Visibility.CONTENT: RetryBudget(False, 0, 0),
 }
@@ -58,7 +61,7 @@ CAP_S = 30.0
 MAX_WAIT_S = 30.0
 MIN_WAIT_S = 0.1
 
-RETRYABLE = frozenset({"transient", "overloaded", "rate_limit", "transport"})
+RETRYABLE = frozenset({"transient", "upstream_timeout", "overloaded", "rate_limit", "transport"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,24 +18,31 @@ from typing import Any
 
 import aiohttp
 
-from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json
+from proxy.core.error_bodies import error_event, error_of_body, error_of_value
+from proxy.core.sse import FrameTooLarge, SSEDecoder, encode_json, load_json
 from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.observe.lifecycle import Log
-from proxy.providers.upstream.client import TRUST, error_object, read_error
+from proxy.providers.upstream.client import TRUST, read_error
 from proxy.providers.upstream.retry import parse_retry_after
 
 #: How long the head of an answer may take: most services send it at once, and reasoning comes as events.
 HEADER_TIMEOUT_S = 300.0
-#: A JSON answer (search results) beyond this is refused.
+#: A JSON answer (search results, or a whole answer in place of a stream) beyond this is refused.
 MAX_JSON_BYTES = 8 * 1024 * 1024
 
 Batch = list[dict[str, Any]]
 
+#: How a body begins that is JSON: no frame of a stream does.
+_JSON = (b"{", b"[")
+
 #: What a chat upstream says at the end of a stream, as an event.
 DONE: dict[str, Any] = {"done": True}
-#: The end of a body before its last event, for reducers that can tell whether the answer is complete all the same.
+#: A body that ended or broke before its last event, for reducers that can tell whether the answer is complete all the
+#: same.
 EOF: dict[str, Any] = {"done": False}
+#: Kind and status of a failure inside a stream that names nothing known: a gateway's own.
+UNKNOWN = ("upstream", 502)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,8 @@ class UpstreamProfile:
     is_last           whether an event ends the stream
     refusal           the error behind a failure event or an answer that is not 200: `(event, upstream request id)`
     skips_garbage     an event that is not JSON is left out; False makes it an error
-    eof               what stands for a body that ends early; None makes that an error here
+    eof               what is told of a body that ends early, before that is an error; None when nothing is
+    whole             a whole answer in JSON as events; None for what is no answer
     empty_is_failure  whether an answer without content is a failure
     """
 
@@ -73,6 +81,7 @@ class UpstreamProfile:
     is_last: Callable[[dict[str, Any]], bool]
     refusal: Callable[[Failure, str | None], UpstreamError]
     eof: dict[str, Any] | None = None
+    whole: Callable[[Mapping[str, Any]], Batch | None] = lambda _answer: None
     skips_garbage: bool = False
     empty_is_failure: bool = False
 
@@ -116,22 +125,26 @@ class HttpTransport:
         self._clock = clock
 
     async def stream(self, request: UpstreamRequest) -> AsyncGenerator[Batch, None]:
-        """The events of one answer. Raises UpstreamError; ends only after the last event, or EOF in its place."""
-        decoder, events, terminal = SSEDecoder(), 0, False
+        """The events of one answer. Raises UpstreamError; ends only after the last event."""
+        decoder, events, begun, terminal = SSEDecoder(), 0, False, False
         started = time.monotonic()
         async with self._answer(request) as response:
             try:
                 while not terminal:
-                    chunk = await self.read(response)
-                    if not chunk:
-                        if self._profile.eof is None:
-                            raise self._unreadable("the upstream cut the answer: it ended before its last event")
-                        yield [self._profile.eof]
-                        return
-                    batch, unreadable = self._decode(decoder, chunk)
+                    chunk, failure = await self._chunk(response)
+                    if failure is not None:
+                        if self._profile.eof is not None:
+                            yield [self._profile.eof]  # nobody asks for more when that was all
+                        raise failure
+                    if not begun and chunk.lstrip()[:1] in _JSON:
+                        batch, unreadable = await self._whole(response, chunk), None
+                        terminal = True
+                    else:
+                        batch, unreadable = self._decode(decoder, chunk)
+                    begun = begun or not chunk.isspace()
                     if batch:
                         events += len(batch)
-                        terminal = any(map(self._profile.is_last, batch))
+                        terminal = terminal or any(map(self._profile.is_last, batch))
                         yield batch
                     if unreadable is not None and not terminal:
                         raise unreadable
@@ -143,11 +156,15 @@ class HttpTransport:
     async def json(self, request: UpstreamRequest) -> dict[str, Any]:
         """The JSON answer of one call that does not stream. Raises UpstreamError."""
         async with self._answer(request) as response:
-            body = bytearray()
-            while chunk := await self.read(response):
-                body += chunk
-                if len(body) > MAX_JSON_BYTES:
-                    raise self._failure(f"the answer passed {MAX_JSON_BYTES} bytes", repeatable=False)
+            return await self._json(response, b"")
+
+    async def _json(self, response: aiohttp.ClientResponse, begun: bytes) -> dict[str, Any]:
+        """The JSON object in the body behind its beginning."""
+        body = bytearray(begun)
+        while chunk := await self.read(response):
+            body += chunk
+            if len(body) > MAX_JSON_BYTES:
+                raise self._failure(f"the answer passed {MAX_JSON_BYTES} bytes", repeatable=False)
         try:
             answer = json.loads(body)
         except (ValueError, RecursionError):
@@ -155,6 +172,25 @@ class HttpTransport:
         if not isinstance(answer, dict):
             raise self._failure("the answer is not a JSON object", kind="bad_answer")
         return answer
+
+    async def _whole(self, response: aiohttp.ClientResponse, begun: bytes) -> Batch:
+        """The events of an answer that is no stream: that of a gateway which knows none, or which failed."""
+        answer = await self._json(response, begun)
+        events = self._profile.whole(answer)
+        if events is not None:
+            return events
+        if not error_of_value(answer):
+            raise self._failure("the answer is neither a stream nor a whole answer", kind="bad_answer")
+        return [error_event(encode_json(answer))]
+
+    async def _chunk(self, response: aiohttp.ClientResponse) -> tuple[bytes, UpstreamError | None]:
+        """The next piece of a stream, or why there is none."""
+        try:
+            chunk = await self.read(response)
+        except UpstreamError as error:
+            return b"", error
+        cut = "the upstream cut the answer: it ended before its last event"
+        return chunk, None if chunk else self._unreadable(cut)
 
     @asynccontextmanager
     async def _answer(self, request: UpstreamRequest) -> AsyncGenerator[aiohttp.ClientResponse, None]:
@@ -193,6 +229,8 @@ class HttpTransport:
             # The model may be at work already, so this is not sent again.
             what = f"no answer within {timeout_s * 1000:.0f} ms "
             raise self._failure(what, repeatable=False) from None
+        except aiohttp.ClientConnectorCertificateError:
+            raise self._failure(f"its certificate is not trusted; {TRUST}", kind="certificate") from None
         except (aiohttp.ClientError, OSError) as error:
             hint = f"; {TRUST}" if isinstance(error, aiohttp.ClientSSLError) else ""
             raise self._failure(f"cannot reach the upstream ({type(error).__name__}){hint}") from None
@@ -234,8 +272,11 @@ class HttpTransport:
         except FrameTooLarge as error:
             return [], self._unreadable(f"unreadable answer: {error}", repeatable=False)
         batch: Batch = []
-        for _, data in frames:
+        for name, data in frames:
             if not data.strip():
+                continue
+            if name == b"error":
+                batch.append(error_event(data))
                 continue
             if data.strip() == b"[DONE]":
                 batch.append(DONE)
@@ -263,10 +304,7 @@ def refusal_of(
     profile: UpstreamProfile, status: int, headers: Mapping[str, str], body: bytes, *, now: float
 ) -> UpstreamError:
     """The error behind an answer with an error status."""
-    error = error_object(body) or {
-        "message": f"{profile.label}: the upstream answered with status {status} and no explanation;"
-        " try again later, or look at the service's status page"
-    }
+    error = error_of_body(body) or {"message": _unexplained(profile.label, status)}
     event = {"type": "error", "status": status, "error": error}
     result = profile.refusal(failure_of(event, now=now), headers.get("x-request-id"))
     header = parse_retry_after(headers.get("retry-after"), now=now)
@@ -275,6 +313,12 @@ def refusal_of(
     # of a limit that is used up the body knows more: the header is for the next try
     wait = max(header, result.retry_after or 0.0) if result.kind == "usage_limit" else header
     return result.replaced(retry_after=wait)
+
+
+def _unexplained(label: str, status: int) -> str:
+    words = f"{label}: the upstream answered with status {status} and no explanation"
+    passes = status >= 500 or status in (408, 425, 429)
+    return f"{words}; try again later, or look at the service's status page" if passes else words
 
 
 def _ms(started: float) -> int:

@@ -43,7 +43,13 @@ def _html_page(values: Values) -> str:
     return f"<html><head><title>{title}</title></head><body><h1>{title}</h1><p>Bad gateway</p></body></html>"
 
 
+def _error(values: Values) -> dict[str, Any]:
+    return {"error": {"message": values["message"], "type": values["kind"], "code": values["code"]}}
+
+
 FRONT_FAULTS: dict[str, HttpFault] = {
+    # a gateway that had promised a stream
+    "json_error": failure(200, _error, message="boom", kind="invalid_request_error", code=None),
     # what a load balancer in front of the backend says
     "html_error": failure(502, _html_page, status=502),
     # a client that follows it would carry its credential there

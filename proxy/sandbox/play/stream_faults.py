@@ -108,6 +108,14 @@ def _comments_only(answer: Answer, count: int = 5, every_s: float = 0.05) -> lis
     return insert(answer, "created", *(pulse * count))
 
 
+def _named_error(
+    answer: Answer, message: str = "boom", kind: str = "overloaded_error", after: str = "nothing", plain: bool = False
+) -> list[Action]:
+    """An error that only the name of its event tells; `plain`: in words without JSON."""
+    data = message if plain else dump_json({"type": kind, "message": message})
+    return break_off(answer, after, Raw(f"event: error\ndata: {data}\n\n".encode()))
+
+
 def _cleared(answer: Answer, message: bool) -> Answer:
     answer.clear(message=message)
     return answer
@@ -171,6 +179,9 @@ STREAM_FAULTS: dict[str, Fault] = {
     "tiny_writes": lambda answer, size=1: pieces_of(_stream_bytes(answer), size),
     "crlf": lambda answer: [Raw(_stream_bytes(answer).replace(b"\n", b"\r\n"))],
     "fixed_call_ids": lambda answer, prefix="call_": _with_fixed_ids(answer, prefix).stream(),
+    # in one piece of JSON: a gateway that knows no streams
+    "json_answer": lambda answer: [Raw(_whole_bytes(answer))],
+    "named_error": _named_error,
     "no_arguments": lambda answer: with_arguments(answer, lambda _: "", all_calls=True),
     "interleaved": _interleaved,
 }

@@ -8,10 +8,12 @@ import fault_rows
 import pytest
 from fault_rows import AGAIN, BUSY, CALL, FINAL, Row
 from harness import Answer, Live, ask, tool
-from outcomes import Broken, Good, Outcome, Refused, is_broken, is_good
+from outcomes import Broken, Good, Outcome, Refused, expected_of, is_broken, is_good
 
 TOOLS = [tool("Bash"), tool("Read", "file_path")]
 
+
+FORBIDDEN = Refused(403, "permission_error", headers=FINAL)
 
 #: What an answer can suffer on any transport.
 SHARED: list[Row] = [
@@ -23,11 +25,11 @@ SHARED: list[Row] = [
     ("context_http", {}, Refused(413, "request_too_large")),
     ("unsealable", {}, Refused(400, "invalid_request_error", headers=FINAL)),
     ("cut_thinking", {}, Good(2, blocks=("thinking", "text"), waits=(1.5,))),
+    ("cut_thinking", {"times": 2}, Broken(attempts=2, whole=Good(3, blocks=("thinking", "text"), waits=(1.5, 3.0)))),
     ("end_without_terminal", {}, Broken()),
     ("empty", {}, AGAIN),
     ("empty", {"message": True}, AGAIN),
     ("empty", {"times": 9}, Refused(529, "overloaded_error", 3, BUSY, "without producing any output")),
-    ("failed", {"times": 9}, Refused(529, "overloaded_error", 4, BUSY)),
     ("failed", {"after": "thinking"}, Good(2, blocks=("thinking", "text"), waits=(1.5,))),
     ("failed", {"code": "context_length_exceeded"}, Refused(413, "request_too_large")),
     ("failed", {"code": "usage_not_included"}, Refused(403, "permission_error", headers=FINAL)),
@@ -41,6 +43,11 @@ SHARED: list[Row] = [
     ("failed", {"code": "overloaded_error"}, AGAIN),
     ("failed", {"code": "unexplained"}, AGAIN),
     ("error_event", {"flat": True}, AGAIN),
+    ("error_event", {"kind": "usage_not_included", "status": 429}, FORBIDDEN),
+    ("error_event", {"kind": "permission_error"}, FORBIDDEN),
+    ("error_event", {"kind": "rate_limit_error"}, AGAIN),
+    ("error_event", {"kind": "x"}, Refused(500, "api_error", words="boom")),
+    ("error_event", {"status": 503, "message": "over the context window"}, Refused(413, "request_too_large")),
     ("error_event", {"code": "bad", "status": 400}, Refused(400, "invalid_request_error", headers=FINAL)),
     ("error_event", {"code": "context_length_exceeded", "status": 400}, Refused(413, "request_too_large")),
     ("error_event", {"code": "slow_down", "headers": {"Retry-After": "3"}}, Good(2, waits=(3.0,))),
@@ -61,7 +68,12 @@ HTTP: list[Row] = [
     *fault_rows.OVER_HTTP,
     *fault_rows.NOT_FOUND,
     *fault_rows.MALFORMED,
-    ("huge_frame", {}, Broken()),
+    ("json_answer", {}, Good()),
+    ("json_error", {"kind": "usage_not_included"}, FORBIDDEN),
+    ("json_error", {"kind": "overloaded_error"}, AGAIN),
+    ("named_error", {}, AGAIN),
+    ("named_error", {"kind": "invalid_request_error"}, Refused(400, "invalid_request_error", headers=FINAL)),
+    ("huge_frame", {}, Broken(whole=None)),
     ("huge_frame", {"after": "nothing"}, Refused(502, "api_error")),
 ]
 
@@ -79,7 +91,8 @@ def case_name(value: Any) -> str | None:
 
 def asked_for(fault: str, params: dict[str, Any], *, stream: bool) -> dict[str, Any]:
     """A request in whose answer there is room for the fault."""
-    effort = {"output_config": {"effort": "high"}} if "thinking" in f"{fault} {params}" else {}
+    thinks = any(word in f"{fault} {params}" for word in ("thinking", "sealed"))
+    effort = {"output_config": {"effort": "high"}} if thinks else {}
     return ask(tools=TOOLS, stream=stream, **effort)
 
 
@@ -87,8 +100,9 @@ def asked_for(fault: str, params: dict[str, Any], *, stream: bool) -> dict[str, 
 UNREADABLE = ("binary", "protocol", "not JSON")
 
 
-def comes_out(live: Live, answer: Answer, outcome: Outcome, *, stream: bool) -> None:
-    """What the client got, and what it took."""
+def comes_out(live: Live, answer: Answer, outcome: Outcome, *, stream: bool) -> Outcome:
+    """What the client got, and what it took; gives the outcome that was due."""
+    outcome = expected_of(outcome, stream)
     assert not live.notes.all("internal_error")
     if getattr(outcome, "words", None) in UNREADABLE:
         assert "; p1.transport=http goes without WebSocket" in answer.raw.decode()
@@ -105,3 +119,4 @@ def comes_out(live: Live, answer: Answer, outcome: Outcome, *, stream: bool) -> 
         assert isinstance(outcome, Broken)
         is_broken(answer, outcome, stream)
         assert outcome.words in answer.raw.decode()
+    return outcome

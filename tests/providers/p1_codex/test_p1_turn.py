@@ -50,8 +50,8 @@ async def test_a_fault_comes_out_as_the_table_says(
 ) -> None:
     play(live, {"fault": fault, **params})
     answer = await live.post(asked_for(fault, params, stream=stream))
-    comes_out(live, answer, outcome, stream=stream)
-    assert live.upstream == outcome.attempts
+    expected = comes_out(live, answer, outcome, stream=stream)
+    assert live.upstream == expected.attempts
     assert live.sandbox.p1.refreshes == (fault == "unauthorized")
     if isinstance(outcome, Refused):
         assert live.sleeps == ([] if fault == "unauthorized" else [1.5, 3.0, 6.0][: outcome.attempts - 1])

@@ -17,12 +17,12 @@ def failed(kind: str = "transient", retry_after: float | None = None, *, repeata
     return UpstreamError("x", kind=kind, retry_after=retry_after, repeatable=repeatable)
 
 
-#: What went wrong -> how often it is tried again when nothing, thinking or content was shown.
+#: What went wrong -> how often it is tried again when there was nothing, something unseen, thinking or content.
 RULE = {
-    **dict.fromkeys([*KINDS, "maybe at work"], (0, 0, 0)),
-    **dict.fromkeys(("transient", "overloaded", "rate_limit", "transport"), (3, 1, 0)),
-    "empty": (2, 0, 0),
-    "empty after a tool result": (1, 0, 0),
+    **dict.fromkeys([*KINDS, "maybe at work"], (0, 0, 0, 0)),
+    **dict.fromkeys(("transient", "upstream_timeout", "overloaded", "rate_limit", "transport"), (3, 3, 1, 0)),
+    "empty": (2, 2, 0, 0),
+    "empty after a tool result": (1, 1, 0, 0),
 }
 
 
@@ -40,7 +40,7 @@ def test_the_commit_rule(problem: str, shown: Visibility) -> None:
 
 
 def test_causes_are_removed_only_before_anything_was_shown() -> None:
-    assert [retry.RETRY_BUDGETS[shown].recovery for shown in Visibility] == [True, False, False]
+    assert [retry.RETRY_BUDGETS[shown].recovery for shown in Visibility] == [True, True, False, False]
 
 
 @pytest.mark.parametrize("error", [RequestError("x"), SignInError("x")])

@@ -60,7 +60,10 @@ P4_HTTP: Failures = [
     *(("gateway_error", {"kind": kind}, status, kind) for kind, (status, _) in CLASSES.items()),
 ]
 
-HTTP = {"p1": P1_HTTP, "p2": P2_HTTP, "p4": P4_HTTP}
+#: In front of all of them.
+FRONT: Failures = [("json_error", {"message": "m"}, 200, '"error":{"message":"m"')]
+
+HTTP = {label: [*rows, *FRONT] for label, rows in {"p1": P1_HTTP, "p2": P2_HTTP, "p4": P4_HTTP}.items()}
 
 
 @pytest.mark.parametrize(
@@ -204,11 +207,11 @@ async def test_faults_without_a_stream(asker: Asker, fault: str, params: Any, go
 #: Faults that other tests here and of the wire look at.
 OTHERS = {
     "": "late_events malformed_json invalid_utf8 huge_frame empty no_arguments interleaved silence_before_head "
-    "silence_after_created silence_mid_text silence_mid_arguments",
+    "silence_after_created silence_mid_text silence_mid_arguments json_answer named_error",
     "responses": "completed_with_error failed refusal read_pages_empty read_huge_offset read_spaces",
     "chat": "bad_arguments truncated_arguments index_restarts missing_index missing_names repeated_names "
-    "text_between no_finish no_done finish_reason several_choices",
-    "messages": "bad_arguments truncated_arguments",
+    "text_between no_finish no_done finish_reason several_choices cut_after_reason end_after_reason flat_error",
+    "messages": "bad_arguments truncated_arguments cut_after_reason end_after_reason",
     "p4": "cost_together cost_later no_cost",
 }
 
@@ -232,6 +235,25 @@ async def test_every_fault_plays(asker: Asker) -> None:
             assert reply.status >= 200
             assert (reply.broken is not None) is fault.startswith("cut")
     await asker.upstream.idle()
+
+
+async def test_what_comes_in_place_of_a_stream(asker: Asker) -> None:
+    whole = json.loads((await asker.played("json_answer", "use Bash: ls")).data)
+    assert '"Bash"' in json.dumps(whole) and whole["usage"]
+    named = (await asker.played("named_error")).data
+    assert named == b'event: error\ndata: {"type":"overloaded_error","message":"boom"}\n\n'
+    assert (await asker.played("named_error", plain=True)).data == b"event: error\ndata: boom\n\n"
+    if asker.family.wire == "chat":
+        assert b'"object":"error"' in (await asker.played("flat_error")).data
+
+
+async def test_an_end_behind_its_reason(asker: Asker) -> None:
+    if asker.family.wire == "responses":
+        return
+    for fault in ("cut_after_reason", "end_after_reason"):
+        reply = await asker.played(fault)
+        assert not reply.ended and "reason" in json.dumps(reply.events[-1])
+        assert (reply.broken is not None) is (fault == "cut_after_reason")
 
 
 async def test_calls_interleave(asker: Asker) -> None:

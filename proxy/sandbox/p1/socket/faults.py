@@ -33,7 +33,7 @@ _ITEM_DONE = "response.output_item.done"
 _PING = Raw(frame(b"sandbox", WSMsgType.PING))
 
 #: What is said in a line of events or bytes, and has no place in frames.
-_LINES_ONLY = ("comments", "comments_only", "crlf", "done_sentinel")
+_LINES_ONLY = ("comments", "comments_only", "crlf", "done_sentinel", "json_answer", "named_error")
 
 
 def _after_call(answer: SocketAnswer) -> list[Action]:

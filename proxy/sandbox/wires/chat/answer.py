@@ -149,8 +149,10 @@ class ChatAnswer(Answer):
         )
         return strange[number % 3]
 
-    def failure(self, message: str = "Internal server error", kind: str = "server_error") -> Event:
-        return {"error": {"message": message, "type": kind}}
+    def failure(
+        self, message: str = "Internal server error", kind: str = "server_error", code: str | int | None = None
+    ) -> Event:
+        return {"error": {"message": message, "type": kind, **({} if code is None else {"code": code})}}
 
     def keepalive(self) -> Event:
         return {**self.head, "choices": []}

@@ -8,7 +8,7 @@ from typing import Any
 
 from proxy.sandbox.model.pieces import words
 from proxy.sandbox.model.reply import Say
-from proxy.sandbox.play.actions import Action
+from proxy.sandbox.play.actions import Action, Cut
 from proxy.sandbox.play.stream_faults import ARGUMENT_FAULTS, STREAM_FAULTS, Fault, break_off, edited, without
 from proxy.sandbox.wires.answer import Block, Event
 from proxy.sandbox.wires.chat.answer import DONE, USAGE_PLACES, ChatAnswer
@@ -137,6 +137,11 @@ def _finishing(actions: list[Action]) -> Event:
     return next(action for action in actions if isinstance(action, dict) and _is_finishing(action))
 
 
+def _up_to_reason(answer: ChatAnswer) -> list[Action]:
+    actions = answer.stream()
+    return actions[: actions.index(_finishing(actions)) + 1]
+
+
 def _is_finishing(chunk: Event) -> bool:
     return any(choice.get("finish_reason") for choice in chunk.get("choices", ()))
 
@@ -173,7 +178,14 @@ CHAT_FAULTS: dict[str, Fault] = {
     "several_choices": _several_choices,
     "second_choice": _second_choice,
     "explicit_nulls": lambda answer: edited(answer.stream(), _explicit_nulls),
-    "error_event": lambda answer, message="overloaded", kind="server_error", after="nothing": break_off(
-        answer, after, answer.failure(message, kind)
+    # everything was said, but for the usage and the end
+    "cut_after_reason": lambda answer, reset=False: [*_up_to_reason(answer), Cut(reset)],
+    "end_after_reason": lambda answer: _up_to_reason(answer),
+    "error_event": lambda answer, message="overloaded", kind="server_error", after="nothing", code=None: break_off(
+        answer, after, answer.failure(message, kind, code)
+    ),
+    # the error's members at the top level of a chunk
+    "flat_error": lambda answer, message="boom", code=400: break_off(
+        answer, "nothing", {"object": "error", "message": message, "type": "BadRequestError", "code": code}
     ),
 }

@@ -108,8 +108,13 @@ class MessagesAnswer(Answer):
         )
         return strange[number % 3]
 
-    def failure(self, message: str = "Internal server error", kind: str = "api_error") -> Event:
-        return {"type": "error", "error": {"type": kind, "message": message}}
+    def failure(
+        self, message: str = "Internal server error", kind: str = "api_error", code: str | int | None = None
+    ) -> Event:
+        return {
+            "type": "error",
+            "error": {"type": kind, "message": message, **({} if code is None else {"code": code})},
+        }
 
     def keepalive(self) -> Event:
         return {"type": "ping"}

@@ -32,9 +32,9 @@ FAILURES: dict[str, dict[str, Any] | None] = {
 }
 
 
-def error_object(code: str, message: str | None = None, **members: Any) -> dict[str, Any] | None:
+def error_object(code: str | int, message: str | None = None, **members: Any) -> dict[str, Any] | None:
     """The error object for a code; an unknown code gets a generic message, a given message replaces the usual one."""
-    known = FAILURES.get(code, {"message": "Something went wrong."})
+    known = FAILURES.get(str(code), {"message": "Something went wrong."})
     if known is None:
         return None
     said = known["message"] if message is None else message

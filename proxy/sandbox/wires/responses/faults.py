@@ -88,15 +88,19 @@ def _blocks(answer: ResponsesAnswer, *blocks: Block) -> ResponsesAnswer:
 
 def _error_event(
     answer: ResponsesAnswer,
-    code: str = "server_error",
+    code: str | int = "server_error",
     message: str | None = None,
     status: int | None = None,
     after: str = "nothing",
     flat: bool = False,
     headers: dict[str, str] | None = None,
+    kind: str | None = None,
 ) -> list[Action]:
-    """An event of type `error`; `flat` puts code and message at its top level, else they are under `error`."""
-    error = error_object(code, message) or {}
+    """An event of type `error`; `flat` puts code and message at its top level, else they are under `error`. `kind` is
+    the type word of an error whose code is at most a number."""
+    error: dict[str, Any] = error_object(code, message) or {}
+    if kind:
+        error = {"type": kind, "message": message or "boom", "code": code if isinstance(code, int) else None}
     event: Event = {"type": "error", **({**error, "param": None} if flat else {"error": error})}
     if status is not None:
         event["status"] = status

@@ -1,0 +1,76 @@
+"""Whole answers as the events of a stream: what some gateways send in place of the stream that was asked for.
+
+Each function takes the JSON object of such an answer and gives events that the reducer of its wire reads, or None for
+what is no answer of that wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Event = dict[str, Any]
+
+
+def chat_events(answer: Mapping[str, Any]) -> list[Event] | None:
+    """A `chat.completion` as one chunk; the end of the stream follows it."""
+    choices = answer.get("choices")
+    if not isinstance(choices, list):
+        return None
+    chunks = [_chat_choice(choice) if isinstance(choice, Mapping) else choice for choice in choices]
+    return [{**answer, "choices": chunks}]
+
+
+def _chat_choice(choice: Mapping[str, Any]) -> Event:
+    message = choice.get("message")
+    if not isinstance(message, Mapping):
+        return dict(choice)
+    calls = message.get("tool_calls")
+    numbered = [
+        {**call, "index": index} if isinstance(call, Mapping) else call
+        for index, call in enumerate(calls if isinstance(calls, list) else ())
+    ]
+    return {**choice, "delta": {**message, "tool_calls": numbered}}
+
+
+def message_events(answer: Mapping[str, Any]) -> list[Event] | None:
+    """A Messages answer: the blocks have all their content in their start."""
+    content = answer.get("content")
+    if not isinstance(content, list):
+        return None
+    blocks: list[Event] = []
+    for index, block in enumerate(content):
+        blocks.append({"type": "content_block_start", "index": index, "content_block": block})
+        blocks.append({"type": "content_block_stop", "index": index})
+    delta = {name: answer.get(name) for name in ("stop_reason", "stop_sequence")}
+    last = {"type": "message_delta", "delta": delta, "usage": answer.get("usage")}
+    return [{"type": "message_start", "message": answer}, *blocks, last, {"type": "message_stop"}]
+
+
+#: status of a response -> the event that ends its stream
+_ENDS = {"incomplete": "response.incomplete", "failed": "response.failed"}
+
+
+def response_events(answer: Mapping[str, Any]) -> list[Event] | None:
+    """A response object: its items are all done."""
+    output = answer.get("output")
+    if not isinstance(output, list):
+        return None
+    items: list[Event] = []
+    for index, item in enumerate(output):
+        if isinstance(item, Mapping) and item.get("type") == "reasoning":
+            items += _summary_events(index, item)
+        items.append({"type": "response.output_item.done", "output_index": index, "item": item})
+    end = _ENDS.get(str(answer.get("status")), "response.completed")
+    return [*items, {"type": end, "response": answer}]
+
+
+def _summary_events(index: int, item: Mapping[str, Any]) -> list[Event]:
+    summary = item.get("summary")
+    texts = [
+        part["text"]
+        for part in (summary if isinstance(summary, list) else ())
+        if isinstance(part, Mapping) and isinstance(part.get("text"), str)
+    ]
+    kinds = ("response.reasoning_summary_part.added", "response.reasoning_summary_text.delta")
+    return [{"type": kind, "output_index": index, "delta": text} for text in texts for kind in kinds]

@@ -1,0 +1,116 @@
+"""Where the words of an upstream stand in its error bodies: the shapes in use, as one error object.
+
+An error object has some of `message`, `type`, `code`, `param` and `status`. Foreign markup is never among its words.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+#: A plain text that is longer is no explanation.
+MAX_PLAIN = 500
+_MARKUP = re.compile(r"<[A-Za-z!/?]")
+
+ErrorObject = Mapping[str, Any]
+
+#: What an error event may have beside its error object.
+_BESIDE = ("status", "status_code", "headers", "retry_after_seconds")
+
+
+def error_of_body(body: bytes) -> ErrorObject:
+    """The error object of a body: JSON in any of the shapes, or a short plain text; {} for anything else (an HTML page
+    of some box on the way).
+
+    >>> error_of_body(b'{"detail": [{"loc": ["body", "model"], "msg": "Field required"}]}')
+    {'message': 'model: Field required', 'param': 'model'}
+    >>> error_of_body(b'no healthy upstream'), error_of_body(b'<html>'), error_of_body(b'{}')
+    ({'message': 'no healthy upstream'}, {}, {})
+    """
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return {}
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return _plain(text)
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return error_of_value(value) or {}
+
+
+def error_event(data: bytes) -> dict[str, Any]:
+    """An event that only its name in the stream calls an error, as one that says so itself.
+
+    >>> error_event(b'{"type": "overloaded_error", "message": "busy"}')
+    {'type': 'error', 'error': {'type': 'overloaded_error', 'message': 'busy'}}
+    """
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        value = None
+    event = value if isinstance(value, dict) else {}
+    if str(event.get("type")).startswith("response."):
+        return event
+    error = {name: member for name, member in error_of_body(data).items() if (name, member) != ("type", "error")}
+    return {**{name: event[name] for name in _BESIDE if name in event}, "type": "error", "error": error}
+
+
+def error_of_value(value: Any) -> ErrorObject | None:
+    """The error object of a JSON value, None when it has none."""
+    if isinstance(value, str):
+        return _plain(value) or None
+    if not isinstance(value, Mapping):
+        return None
+    error = error_object(value)
+    if error is not None:
+        return error
+    if isinstance(value.get("message"), str) and value["message"].strip():
+        return value
+    return _detail(value.get("detail"))
+
+
+def error_object(holder: Mapping[str, Any]) -> ErrorObject | None:
+    """The `error` member as an object; an error that is only a text is its message."""
+    error = holder.get("error")
+    if isinstance(error, str) and error:
+        return {"message": error}
+    return error if isinstance(error, Mapping) else None
+
+
+def _detail(detail: Any) -> ErrorObject | None:
+    """The words of `{"detail": …}`: a text, an object with a code, or a list of what is wrong where."""
+    if isinstance(detail, str) and detail.strip():
+        return {"message": detail}
+    if isinstance(detail, Mapping):
+        code, message = detail.get("code"), detail.get("message")
+        if isinstance(message, str) and message.strip():
+            return detail
+        return {**detail, "message": f"the upstream refused: {code}"} if isinstance(code, str) and code else None
+    found = [fault for entry in detail if (fault := _fault(entry))] if isinstance(detail, list) else []
+    if not found:
+        return None
+    message = "; ".join(f"{place}: {words}" if place else words for place, words in found)
+    return {"message": message, **({"param": found[0][0]} if found[0][0] else {})}
+
+
+def _fault(entry: Any) -> tuple[str, str] | None:
+    """Place and words of one entry of such a list."""
+    if isinstance(entry, str) and entry.strip():
+        return "", entry
+    if not isinstance(entry, Mapping):
+        return None
+    words = entry.get("msg", entry.get("message"))
+    place = entry.get("loc")
+    steps = [str(step) for step in place if isinstance(step, str | int)] if isinstance(place, list) else []
+    steps = steps[1:] if steps[:1] == ["body"] else steps
+    return (".".join(steps), words) if isinstance(words, str) and words else None
+
+
+def _plain(text: str) -> dict[str, str]:
+    words = " ".join(text.split())
+    shown = 0 < len(words) <= MAX_PLAIN and words.isprintable() and not _MARKUP.search(words)
+    return {"message": words} if shown else {}
