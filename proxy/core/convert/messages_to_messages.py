@@ -29,14 +29,7 @@ from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import dump_json
 from proxy.core.token_usage import count, usage_of
-from proxy.core.tools.calls import (
-    are_readable,
-    client_tools,
-    function_of,
-    is_web_search,
-    short_name,
-    unique_id,
-)
+from proxy.core.tools.calls import are_readable, client_tools, function_of, is_web_search, short_name, unique_id
 from proxy.core.tools.read_tool import MAX_ARGUMENTS
 from proxy.core.tools.schema import format_in_words
 
@@ -45,11 +38,10 @@ from proxy.core.tools.schema import format_in_words
 MEMBERS = frozenset(
     {
         *("tool_choice", "temperature", "top_p", "top_k", "stop_sequences", "metadata", "thinking"),
-        *("output_config", "service_tier"),
+        "service_tier",
     }
 )
-#: The same of a tool, and of `thinking`.
-TOOL_MEMBERS = ("name", "description", "input_schema", "cache_control")
+#: The same of `thinking`.
 _THINKING = ("type", "budget_tokens")
 
 
@@ -58,7 +50,7 @@ def messages_to_messages(
 ) -> dict[str, Any]:
     """The upstream body; values that are not understood are passed on for the upstream to judge.
 
-    effort  in place of the request's own word for it
+    effort  that of the request, as the model knows it
     images  whether the model takes images
 
     Raises InvalidRequest for a request without any content, or that only a server tool could serve.
@@ -68,13 +60,12 @@ def messages_to_messages(
         raise InvalidRequest("`messages`: none of them has any content for this model", param="messages")
     body = {key: value for key, value in request.items() if key in MEMBERS and value is not None}
     body |= {"model": model, "stream": True, "max_tokens": max_tokens, "messages": messages}
-    if form := format_in_words(request):
-        instructions = [*instructions, {"type": "text", "text": form}]
-    system = _system(request.get("system"), instructions)
-    config = _output_config(body.pop("output_config", None), effort)
-    body |= {"output_config": config} if config else {}
+    form = format_in_words(request)
+    system = _system(request.get("system"), [*instructions, {"type": "text", "text": form}] if form else instructions)
     if system:
         body["system"] = system
+    if effort:
+        body["output_config"] = {"effort": effort}
     if isinstance(body.get("thinking"), Mapping):
         body["thinking"] = {key: body["thinking"][key] for key in _THINKING if key in body["thinking"]}
     tools = _tools(request)
@@ -113,23 +104,16 @@ def _tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
-    known = plainly_marked({key: tool[key] for key in TOOL_MEMBERS if tool.get(key) is not None})
     function = function_of(tool)
     schema = function.pop("parameters")
-    return {**known, **function, "input_schema": schema}
-
-
-def _output_config(config: Any, effort: str | None) -> dict[str, Any]:
-    """Without the form of the answer, which is told in the system prompt, and with an effort that is known."""
-    given = config if isinstance(config, Mapping) else {}
-    rest = {key: value for key, value in given.items() if key not in ("format", "effort")}
-    return {**rest, "effort": effort} if effort else rest
+    mark = {"cache_control": tool["cache_control"]} if tool.get("cache_control") else {}
+    return plainly_marked({**function, "input_schema": schema, **mark})
 
 
 def _choice(choice: Any) -> dict[str, Any]:
     """`tool_choice`, as far as its names change."""
     name = choice.get("name") if isinstance(choice, Mapping) else None
-    return {"tool_choice": {**choice, "name": short_name(name)}} if isinstance(name, str) else {}
+    return {"tool_choice": {**choice, "name": short_name(name)}} if isinstance(name, str) and name else {}
 
 
 #: How signatures begin that this proxy, or an earlier one, made for models of other services: plain, and as base64.
@@ -246,8 +230,8 @@ class MessagesToMessages:
         if not isinstance(name, str) or not name:
             raise BadAnswer("the upstream sent a tool call without a name")
         opened.name = name
-        known_as = self._policy.names.get(name, name)
-        return {"id": unique_id(str(block.get("id") or ""), self._policy.used_ids), "name": known_as}
+        name = self._policy.names.get(name, name)
+        return {"id": unique_id(str(block.get("id") or ""), self._policy.used_ids), "name": name}
 
     def _start_content(self, index: int, row: BlockType, block: Mapping[str, Any]) -> None:
         """What the start of a block holds already, as deltas: many clients read content from nothing else."""
@@ -325,7 +309,7 @@ class MessagesToMessages:
                 self._pass(index, INPUT_DELTA.of("{"))  # nothing would be a call without arguments
         self.finished = True
         reason, sequence = self._stop or ("end_turn", None)
-        # A call and its word always go together, since clients go by the word.
+        # a call and its word always go together, since clients go by the word
         words = {"end_turn": "tool_use"} if self._called else {"tool_use": "end_turn"}
         self._stream.finish(words.get(reason, reason), {**self._counts}, stop_sequence=sequence)
 
