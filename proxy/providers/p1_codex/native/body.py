@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from proxy.core.tools.calls import short_key
 from proxy.providers.contract import Target
 from proxy.providers.p1_codex.catalog import MODELS
 
@@ -52,6 +53,8 @@ def native_body(body: Mapping[str, Any], target: Target) -> NativeBody:
         _fit_lite(result)
     elif result.get("instructions") is None:
         result["instructions"] = ""
+    if isinstance(key := result.get("prompt_cache_key"), str):
+        result["prompt_cache_key"] = short_key(key)
     if target.tier and result.get("service_tier") is None:
         result["service_tier"] = target.tier
     return NativeBody(result, lite)
