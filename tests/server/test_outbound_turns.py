@@ -140,7 +140,7 @@ async def test_plain_upstreams_are_asked_in_absolute_form(
     host, port = place_of(sandbox)
     async with ConnectProxy({f"{host}:{port}": (host, port)}, user="me:p@ss") as proxy:
         variables = {"HTTP_PROXY": f"http://{user}127.0.0.1:{proxy.port}"}
-        async with behind(variables, sandbox, tmp_path, **settings) as live:
+        async with behind(variables, sandbox, tmp_path, p1_workspace_routing=False, **settings) as live:
             answer = await live.post(ask(), headers=SESSION)
             assert answer.status == status
             assert status == 200 or "wants authentication" in answer.error["message"]
@@ -148,7 +148,7 @@ async def test_plain_upstreams_are_asked_in_absolute_form(
             assert live.sandbox.p1.sockets.total == int(status == 200 and settings is AUTO)
         assert proxy.targets == [f"{method} {sandbox.origin}/backend-api/codex/responses"]
         variables["NO_PROXY"] = "127.0.0.1"
-        async with behind(variables, sandbox, tmp_path, **settings) as live:
+        async with behind(variables, sandbox, tmp_path, p1_workspace_routing=False, **settings) as live:
             assert (await live.post(ask(), headers=SESSION)).status == 200
         assert len(proxy.asked) == 1
 
