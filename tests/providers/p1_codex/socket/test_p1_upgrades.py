@@ -154,7 +154,7 @@ async def test_what_an_upgrade_was_refused_with_is_told(
 
 
 @pytest.mark.parametrize("tunnel", [False, True])
-@pytest.mark.parametrize("mode", ["websocket", "auto"])
+@pytest.mark.parametrize("mode", ["websocket", "auto", "http"])
 async def test_a_certificate_that_nobody_trusts_is_told_with_a_way_out(
     backend: Backend, mode: str, tunnel: bool
 ) -> None:
@@ -168,7 +168,7 @@ async def test_a_certificate_that_nobody_trusts_is_told_with_a_way_out(
         ) as live:
             answer = await live.post(ask(), headers=new_session())
             message = answer.error["message"]
-            assert "the certificate of localhost is not trusted" in message and "SSL_CERT_FILE" in message
+            assert "certificate" in message and "is not trusted" in message and "SSL_CERT_FILE" in message
             assert (answer.status, answer.headers["x-should-retry"], live.sleeps) == (502, "false", [])
             assert bool(way.asked) == tunnel and not backend.seen
 
