@@ -84,6 +84,8 @@ KINDS: dict[str, Kind] = {
     # A proxy between us and the upstream; that it wants a password is cured by nobody but the user.
     "outbound": Kind(502, "api_error", "api_error"),
     "outbound_auth": Kind(502, "api_error", "api_error", final=True),
+    # TLS is fine and its certificate is not: the user must name an authority, or somebody sits in between.
+    "certificate": Kind(502, "api_error", "api_error", final=True),
     "bad_answer": Kind(502, "api_error", "api_error", code=PROTOCOL_ERROR),
     "unavailable": Kind(503, "api_error", "api_error"),
     "upstream_timeout": Kind(504, "timeout_error", "api_error"),

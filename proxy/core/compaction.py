@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.core.content import system_text, texts_of
+from proxy.core.effort import EFFORTS as ASKED
 
 SYSTEM_MARKER = "You are a helpful AI assistant tasked with summarizing conversations"
 #: Both must stand in the newest message; either alone occurs in ordinary conversations about this client.
@@ -13,7 +14,7 @@ TEXT_ONLY_MARKER = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
 TASK_MARKER = "Your task is to create a detailed summary of"
 
 #: from little to much
-EFFORTS = ("none", "low", "medium", "high", "xhigh", "max")
+EFFORTS = ("none", *ASKED)
 
 
 def is_compaction(request: Mapping[str, Any]) -> bool:

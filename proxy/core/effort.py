@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 #: from little to much
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
-#: Words of some clients and upstreams -> the nearest of EFFORTS.
-_NEAREST = {**{word: word for word in EFFORTS}, "none": "low", "minimal": "low", "ultra": "max"}
+#: Words beside those, without case, blanks and hyphens -> the nearest of EFFORTS. Any other asks for nothing.
+_NEAREST: Mapping[str, str] = {
+    **{effort: effort for effort in EFFORTS},
+    **dict.fromkeys(("none", "off", "minimal", "minimum", "min", "lowest"), "low"),
+    **dict.fromkeys(("med", "mid", "moderate"), "medium"),
+    **dict.fromkeys(("extrahigh", "veryhigh"), "xhigh"),
+    **dict.fromkeys(("ultra", "ultrahigh", "ultrathink", "maximum", "highest"), "max"),
+}
+_BETWEEN = re.compile(r"[\s_-]+")
+#: What is looked at of a word, and what a log has of it.
+MAX_WORD = 40
 
 
 def effort_asked(request: Mapping[str, Any]) -> str | None:
-    """The word in `output_config.effort`; None when there is none, or something else than a text.
+    """The effort that a request asks for, the nearest of EFFORTS; None when it asks for none that is known.
 
-    >>> effort_asked({"output_config": {"effort": "high"}}), effort_asked({"output_config": "high"})
-    ('high', None)
+    >>> effort_asked({"output_config": {"effort": "ultra"}}), effort_asked({"output_config": {"effort": "purple"}})
+    ('max', None)
     """
+    word = _word(request)
+    return None if word is None else _NEAREST.get(_BETWEEN.sub("", word[:MAX_WORD]).lower())
+
+
+def unknown_effort(request: Mapping[str, Any]) -> str | None:
+    """The word that a request asks by, or its beginning, when it is none of EFFORTS."""
+    word = _word(request)
+    return None if word is None or word in EFFORTS else word[:MAX_WORD]
+
+
+def _word(request: Mapping[str, Any]) -> str | None:
     config = request.get("output_config")
-    asked = config.get("effort") if isinstance(config, Mapping) else None
-    return asked if isinstance(asked, str) else None
-
-
-def known_effort(asked: str | None) -> str | None:
-    """The nearest effort of EFFORTS; None for a word that nobody knows.
-
-    >>> known_effort("ultra"), known_effort("extreme"), known_effort(None)
-    ('max', None, None)
-    """
-    return _NEAREST.get(asked) if asked is not None else None
+    word = config.get("effort") if isinstance(config, Mapping) else None
+    return word if isinstance(word, str) else None

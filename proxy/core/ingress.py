@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: The words of `output_config.effort` that every provider understands in some way.
-EFFORTS = ("low", "medium", "high", "xhigh", "max")
+from proxy.core.effort import EFFORTS
 
 
 @dataclass(frozen=True, slots=True)

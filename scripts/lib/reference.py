@@ -34,6 +34,7 @@ _WHEN = {
     "internal": "a bug of the proxy; the log has the places under the request id",
     "transport": "the upstream could not be reached, fell silent or cut its answer",
     "outbound": "the outgoing proxy could not be reached or refused the tunnel; never repeated here, never replaced by a direct connection",
+    "certificate": "the certificate of the model service is not trusted; the message says how to name an authority",
     "outbound_auth": "the outgoing proxy wants a user and password, or others; the message names the variable",
     "bad_answer": "the upstream's answer could not be understood or passed on honestly",
     "unavailable": "something needed is out of order for now (sign-in service, token counting)",

@@ -16,7 +16,8 @@ from proxy.core.convert.chat_request_to_messages import chat_request_to_messages
 from proxy.core.convert.messages_to_messages import messages_to_messages
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.convert.responses_request_to_messages import responses_request_to_messages
-from proxy.core.ingress import EFFORTS, Ingress, IngressRules
+from proxy.core.effort import EFFORTS
+from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import check_request, decode_body
 

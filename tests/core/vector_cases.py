@@ -34,7 +34,7 @@ from core.openai_bodies import PARSERS, RULES
 from proxy.config import Config
 from proxy.core.convert.chat_to_messages import ChatToMessages
 from proxy.core.convert.messages_to_chat import ChatOptions, messages_to_chat
-from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses, output_format
+from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Fold, MessageStream, check_request, decode_body
@@ -46,7 +46,7 @@ from proxy.core.stops import StopSequences, stops_of
 from proxy.core.tokens.counting import Length
 from proxy.core.tokens.responses_count import count_responses
 from proxy.core.tools.read_tool import ReadOffsets
-from proxy.core.tools.schema import has_optional, restore_text
+from proxy.core.tools.schema import has_optional, output_format, restore_text
 from proxy.errors import ProxyError
 from proxy.providers.contract import Call
 from proxy.providers.p1_codex.request import prepare, resolve

@@ -304,15 +304,6 @@ async def test_the_safety_classifier_has_room_and_does_not_think(
     assert {name: seen.body.get(name) for name in sent} == sent
 
 
-@every_wire
-@pytest.mark.parametrize("effort", ["ultra", "extreme", "minimal", ""])
-async def test_no_effort_is_refused_and_an_unknown_one_stands_in_the_log(live: Live, wire: Wire, effort: str) -> None:
-    await told(live, ask(model=wire.model, output_config={"effort": effort}))
-    count = await live.post(ask(model=wire.model, output_config={"effort": effort}), "/v1/messages/count_tokens")
-    assert count.status == 200
-    assert [note["asked"] for note in live.notes.all("effort_unknown")] == [effort] * 2
-
-
 @pytest.mark.parametrize("wire", WIRES[:2], ids=str)
 @pytest.mark.parametrize("content", ["", [], [{"type": "text", "text": ""}]], ids=str)
 async def test_a_conversation_without_content_is_refused_before_anybody_is_asked(

@@ -46,8 +46,13 @@ def behind(variables: dict[str, str], sandbox: Sandbox, root: Path, **more: Any)
     return Live(sandbox, root, proxies=OutboundProxies.from_environment(variables), **more)
 
 
-WAYS: list[tuple[str, dict[str, str]]] = [
-    *(("gpt-5.5", {"p1_transport": transport}) for transport in ("http", "websocket", "auto")),
+#: In the mode `auto` a socket is for conversations that can be continued.
+SESSION = {"x-agent-session-id": "s"}
+AUTO: dict[str, Any] = {"p1_transport": "auto", "p1_previous_response_id": True}
+
+WAYS: list[tuple[str, dict[str, Any]]] = [
+    *(("gpt-5.5", {"p1_transport": transport}) for transport in ("http", "websocket")),
+    ("gpt-5.5", AUTO),
     *((wire.model, {}) for wire in WIRES),
 ]
 
@@ -55,10 +60,10 @@ WAYS: list[tuple[str, dict[str, str]]] = [
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize(("model", "settings"), WAYS)
 async def test_every_wire_answers_through_the_tunnel(
-    serve: Serve, office: Company, model: str, settings: dict[str, str], stream: bool
+    serve: Serve, office: Company, model: str, settings: dict[str, Any], stream: bool
 ) -> None:
     async with serve(**settings) as live:
-        message = message_of(await live.post(ask("hello", model=model, stream=stream)))
+        message = message_of(await live.post(ask("hello", model=model, stream=stream), headers=SESSION))
         sockets = live.sandbox.p1.sockets.seen
         assert [(socket.status, len(socket.frames)) for socket in sockets] == [(101, 1)] * len(sockets)
         assert bool(sockets) is (settings.get("p1_transport") in ("websocket", "auto"))
@@ -91,12 +96,12 @@ async def test_a_search_goes_through_the_tunnel(serve: Serve, office: Company) -
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize(("model", "settings"), WAYS[:4], ids=["http", "websocket", "auto", "p2"])
 async def test_wrong_credentials_are_told_once_and_nothing_goes_directly(
-    serve: Serve, office: Company, model: str, settings: dict[str, str], stream: bool, lifetime_s: int
+    serve: Serve, office: Company, model: str, settings: dict[str, Any], stream: bool, lifetime_s: int
 ) -> None:
     """Neither another attempt, nor HTTP instead of an upgrade, nor a direct connection."""
     async with serve("me:wrong@", lifetime_s=lifetime_s, **settings) as live:
         before = credentials(live)
-        answer = await live.post(ask(model=model, stream=stream))
+        answer = await live.post(ask(model=model, stream=stream), headers=SESSION)
         assert answer.status == 502 and answer.headers["x-should-retry"] == "false"
         assert answer.error == {"type": "api_error", "message": answer.error["message"]}
         assert "wants authentication" in answer.error["message"] and "HTTPS_PROXY" in answer.error["message"]
@@ -125,25 +130,25 @@ async def test_a_closed_tunnel_is_told_once_with_its_hint(serve: Serve, office: 
     assert live.sleeps == [] and office.only_tunnels
 
 
-@pytest.mark.parametrize(("mode", "method"), [("http", "POST"), ("auto", "GET")])
+@pytest.mark.parametrize(("settings", "method"), [({"p1_transport": "http"}, "POST"), (AUTO, "GET")])
 @pytest.mark.parametrize(("user", "status"), [("me:p%40ss@", 200), ("me:wrong@", 502)], ids=["welcome", "wrong"])
 async def test_plain_upstreams_are_asked_in_absolute_form(
-    sandbox: Sandbox, tmp_path: Path, mode: str, method: str, user: str, status: int
+    sandbox: Sandbox, tmp_path: Path, settings: dict[str, Any], method: str, user: str, status: int
 ) -> None:
     """Loopback is no exception: what must be reached directly stands in NO_PROXY."""
     host, port = place_of(sandbox)
     async with ConnectProxy({f"{host}:{port}": (host, port)}, user="me:p@ss") as proxy:
         variables = {"HTTP_PROXY": f"http://{user}127.0.0.1:{proxy.port}"}
-        async with behind(variables, sandbox, tmp_path, p1_transport=mode) as live:
-            answer = await live.post(ask())
+        async with behind(variables, sandbox, tmp_path, **settings) as live:
+            answer = await live.post(ask(), headers=SESSION)
             assert answer.status == status
             assert status == 200 or "wants authentication" in answer.error["message"]
             assert live.upstream == int(status == 200)
-            assert live.sandbox.p1.sockets.total == int(status == 200 and mode == "auto")
+            assert live.sandbox.p1.sockets.total == int(status == 200 and settings is AUTO)
         assert proxy.targets == [f"{method} {sandbox.origin}/backend-api/codex/responses"]
         variables["NO_PROXY"] = "127.0.0.1"
-        async with behind(variables, sandbox, tmp_path, p1_transport=mode) as live:
-            assert (await live.post(ask())).status == 200
+        async with behind(variables, sandbox, tmp_path, **settings) as live:
+            assert (await live.post(ask(), headers=SESSION)).status == 200
         assert len(proxy.asked) == 1
 
 
@@ -167,8 +172,8 @@ async def test_a_tunnel_that_fails_is_no_reason_for_http(
     serve: Serve, office: Company, answer: bytes | None, words: str
 ) -> None:
     office.proxy.answers = [answer]
-    async with serve(p1_transport="auto", tuning=(TunnelTimers(connect=0.05),)) as live:
-        told = await live.post(ask())
+    async with serve(tuning=(TunnelTimers(connect=0.05),), **AUTO) as live:
+        told = await live.post(ask(), headers=SESSION)
         assert told.status == 502 and words in told.error["message"]
         assert live.upstream == live.sandbox.p1.sockets.total == 0 and live.sleeps == []
     assert len(office.proxy.asked) == 1

@@ -250,3 +250,22 @@ async def test_tokens_are_counted_without_asking_anybody(live: Live, wire: Wire)
         counts.append(answer.json["input_tokens"])
     assert 0 < counts[0] < 100 < 900 < counts[1] < 3000
     assert wire.sandbox(live).total_requests == 0
+
+
+@pytest.mark.parametrize("wire", (Wire("p1", "responses", "gpt-5.5"), *WIRES), ids=str)
+@pytest.mark.parametrize(
+    ("asked", "nearest"), [("ultra", "max"), ("X-High", "xhigh"), ("minimal", "low"), ("purple", None), ("", None)]
+)
+async def test_an_effort_that_nobody_knows_becomes_the_nearest_or_none(
+    live: Live, wire: Wire, asked: str, nearest: str | None
+) -> None:
+    seen = []
+    for config in ({"effort": asked}, {"effort": nearest} if nearest else {}):
+        body = ask(model=wire.model, **({"output_config": config} if config else {}))
+        assert (await live.post(body, "/v1/messages/count_tokens")).status == 200
+        assert (await live.post(body)).status == 200
+        seen.append(wire.sent(live))
+    assert seen[0] == seen[1]
+    counted, note = live.notes.all("effort_replaced")
+    assert (note["asked"], note["sent"]) == (counted["asked"], counted["sent"])
+    assert note["asked"] == asked and (nearest or note["sent"] not in ("max", asked))

@@ -27,6 +27,7 @@ from proxy.core.content import (
 from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.sse import dump_json
 from proxy.core.tools.calls import NO_RESULT, client_tools, function_of, short_name, unique_id, upstream_id
+from proxy.core.tools.schema import format_in_words
 from proxy.core.tools.typed_schema import typed_schema
 
 Message = dict[str, Any]
@@ -127,9 +128,11 @@ def _choice(request: Mapping[str, Any], dialect: ChatDialect, *, has_tools: bool
         return {}
     wanted = _strict_choice(choice) if dialect.strict_input else _loose_choice(choice)
     if dialect.strict_input and not has_tools:
-        if wanted not in ("auto", "none"):
+        if wanted not in ("auto", "none") and not request.get("tools"):
             raise InvalidRequest("`tool_choice` requires at least one tool", param="tool_choice")
         return {"tool_choice": "none"} if wanted == "none" else {}
+    if not has_tools and wanted != "none":
+        wanted = None  # what is not offered cannot be forced
     members: dict[str, Any] = {}
     if wanted is not None and (wanted != "auto" or dialect.keep_auto):
         members["tool_choice"] = wanted
@@ -200,8 +203,8 @@ class _ChatHistory:
         self._unanswered: dict[str, list[str]] = {}  # calls of the last assistant message: id -> as they are sent
         self._sent: set[str] = set()  # their ids as they are sent
         self._behind: list[Message] = []  # messages of the turn that come behind its results
-        text = _without_billing(system_text(request.get("system")))
-        self._system = [text] if text else []
+        texts = _without_billing(system_text(request.get("system"))), format_in_words(request)
+        self._system = [text for text in texts if text]
 
     def build(self) -> list[Message]:
         if self._dialect.system == "front":

@@ -21,39 +21,74 @@ from proxy.core.blocks import (
     DeltaType,
     How,
 )
-from proxy.core.content import BILLING_PREFIX, blocks_of, texts_of
+from proxy.core.content import BILLING_PREFIX, blocks_of, media_type_of, reference_text, texts_of
 from proxy.core.convert.chat_to_messages import STOP_REASONS
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import dump_json
 from proxy.core.token_usage import count, usage_of
-from proxy.core.tools.calls import NO_RESULT, are_readable, client_tools, unique_id, upstream_id
+from proxy.core.tools.calls import (
+    NO_RESULT,
+    are_readable,
+    client_tools,
+    function_of,
+    short_name,
+    unique_id,
+    upstream_id,
+)
 from proxy.core.tools.read_tool import MAX_ARGUMENTS
+from proxy.core.tools.schema import format_in_words
 
 #: Members that are valid only beside a beta header, which is not sent.
 BETA_MEMBERS = ("context_management", "mcp_servers", "container", "thread", "betas")
 
 
-def messages_to_messages(request: Mapping[str, Any], *, model: str, max_tokens: int) -> dict[str, Any]:
-    """The upstream body; what is not understood is passed on for the upstream to judge.
+def messages_to_messages(
+    request: Mapping[str, Any], *, model: str, max_tokens: int, effort: str | None = None
+) -> dict[str, Any]:
+    """The upstream body; what is not understood is passed on for the upstream to judge. `effort` replaces that of the
+    request.
 
     Raises InvalidRequest for a request that only a server tool could serve.
     """
     body = {key: value for key, value in request.items() if key not in BETA_MEMBERS}
     messages, instructions = _messages(request.get("messages") or [])
     body |= {"model": model, "stream": True, "max_tokens": max_tokens, "messages": _answered(_turns(messages))}
-    system = _system(request.get("system"), instructions)
+    form = format_in_words(request)
+    system = _system(request.get("system"), [*instructions, form] if form else instructions)
     if system is not None:
         body["system"] = system
     else:
         body.pop("system", None)
     tools = client_tools(request)
     if tools:
-        body["tools"] = tools
+        body["tools"] = [_tool(tool) for tool in tools]
     else:
         body.pop("tools", None)
         body.pop("tool_choice", None)
-    return body
+    body.pop("output_format", None)
+    config = _output_config(body.pop("output_config", None), effort)
+    return body | _choice(body.get("tool_choice")) | ({"output_config": config} if config else {})
+
+
+def _tool(tool: dict[str, Any]) -> dict[str, Any]:
+    function = function_of(tool)
+    schema = function.pop("parameters")
+    return {**tool, **function, "input_schema": schema}
+
+
+def _output_config(config: Any, effort: str | None) -> dict[str, Any]:
+    """Without the form of the answer, which is told in the system prompt, and with an effort that is known."""
+    rest = (
+        {key: config[key] for key in config if key not in ("format", "effort")} if isinstance(config, Mapping) else {}
+    )
+    return {**rest, "effort": effort} if effort else rest
+
+
+def _choice(choice: Any) -> dict[str, Any]:
+    """The choice of a tool with a long name."""
+    name = choice.get("name") if isinstance(choice, Mapping) else None
+    return {"tool_choice": {**choice, "name": short_name(name)}} if isinstance(name, str) and name else {}
 
 
 def _system(system: Any, instructions: list[str]) -> Any:
@@ -86,7 +121,7 @@ def _messages(messages: list[Any]) -> tuple[list[dict[str, Any]], list[str]]:
         if message["role"] == "user" and waiting:
             content = _behind_results(blocks_of(content), [{"type": "text", "text": text} for text in waiting])
             waiting = []
-        out.append({"role": message["role"], "content": _with_upstream_ids(content)})
+        out.append({"role": message["role"], "content": _upstream_blocks(content)})
     return out, waiting
 
 
@@ -135,24 +170,38 @@ def _is_result(block: Any) -> bool:
     return isinstance(block, Mapping) and block.get("type") == "tool_result"
 
 
-def _with_upstream_ids(content: Any) -> Any:
-    """Ids that were made unique for the client go back to what the upstream called them."""
-    if not isinstance(content, list) or not any(_suffixed(block) for block in content):
+def _upstream_blocks(content: Any) -> Any:
+    """The content in words that the upstream knows; the same object where it is."""
+    if not isinstance(content, list):
         return content
-    return [_renamed(block) for block in content]
+    blocks = list(map(_upstream_block, content))
+    return content if all(new is old for new, old in zip(blocks, content, strict=True)) else blocks
 
 
-def _suffixed(block: Any) -> bool:
-    return isinstance(block, dict) and "__u" in str(block.get("id", "")) + str(block.get("tool_use_id", ""))
-
-
-def _renamed(block: Any) -> Any:
+def _upstream_block(block: Any) -> Any:
+    """Ids that were made unique for the client go back to what the upstream called them, names are short as they are
+    offered, types of images have their one name, and a loaded tool is named in words."""
     if not isinstance(block, dict):
         return block
-    names = {
-        key: upstream_id(block[key], shorten=False) for key in ("id", "tool_use_id") if isinstance(block.get(key), str)
-    }
-    return {**block, **names}
+    kind = block.get("type")
+    if kind == "tool_reference":
+        return {"type": "text", "text": reference_text(block)}
+    changes: dict[str, Any] = {}
+    for key in ("id", "tool_use_id"):
+        if isinstance(block.get(key), str) and "__u" in block[key]:
+            changes[key] = upstream_id(block[key], shorten=False)
+    if kind == "tool_use" and isinstance(block.get("name"), str):
+        changes["name"] = short_name(block["name"])
+    elif kind == "tool_result":
+        changes["content"] = _upstream_blocks(block.get("content"))
+    elif kind == "image" and isinstance(block.get("source"), Mapping):
+        changes["source"] = _known_source(block["source"])
+    return {**block, **changes} if any(value != block.get(key) for key, value in changes.items()) else block
+
+
+def _known_source(source: Mapping[str, Any]) -> Mapping[str, Any]:
+    named = source.get("media_type")
+    return {**source, "media_type": media_type_of(named)} if isinstance(named, str) else source
 
 
 #: How signatures begin that this proxy, or an earlier one, made for models of other services: plain, and as base64.
@@ -268,6 +317,7 @@ class MessagesToMessages:
         if not isinstance(name, str) or not name:
             raise BadAnswer("the upstream sent a tool call without a name")
         opened.name = name
+        name = self._policy.names.get(name, name)
         return {"id": unique_id(str(block.get("id") or ""), self._policy.used_ids), "name": name}
 
     def _start_content(self, index: int, row: BlockType, block: Mapping[str, Any]) -> None:

@@ -37,7 +37,7 @@ from proxy.core.tools.calls import (
 from proxy.core.tools.function_schema import legal_schema
 from proxy.core.tools.read_tool import NAME as READ
 from proxy.core.tools.read_tool import ReadOffsets, guided_definition, result_notes
-from proxy.core.tools.schema import NotStrict, strict_schema
+from proxy.core.tools.schema import NotStrict, output_format, strict_schema
 
 Item = dict[str, Any]
 
@@ -185,15 +185,6 @@ def _parallel(request: Mapping[str, Any]) -> bool:
 
 
 # -- answer form
-
-
-def output_format(request: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The structured-output format asked for: `output_config.format`, or the older `output_format`."""
-    config = request.get("output_config")
-    for found in (config.get("format") if isinstance(config, Mapping) else None, request.get("output_format")):
-        if isinstance(found, Mapping) and isinstance(found.get("type"), str):
-            return found
-    return None
 
 
 def _text(request: Mapping[str, Any]) -> Item:

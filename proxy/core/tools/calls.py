@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from proxy.core.invalid import InvalidRequest
+from proxy.core.invalid import InvalidRequest, cut
 from proxy.core.sse import dump_sorted_json, load_json
 from proxy.core.tools.anthropic_tools import described
 from proxy.core.tools.function_schema import function_schema
@@ -26,6 +26,9 @@ PLACEHOLDER = "DeferredToolPlaceholder"
 #: Server tools of the Messages API that neither the proxy nor the client runs: offering them as functions would only
 #: produce calls that nobody answers.
 _UNSERVED = ("web_fetch_", "code_execution_", "tool_search_tool_", "advisor_", "mcp_toolset")
+
+#: A model whose service searches by itself.
+SEARCHING_MODEL = "gpt-5.6-sol"
 
 _UNIQUE = re.compile(r"__u[0-9]+\Z")
 
@@ -58,13 +61,21 @@ def client_tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     tools = [tool for tool in offered_tools(request) if tool["name"] and not is_web_search(tool)]
     names = {tool["name"] for tool in tools}
     given = request.get("tools")
-    left_out = [name for tool in given if (name := _server_tool(tool))] if isinstance(given, list) else []
+    given = given if isinstance(given, list) else []
+    left_out = [name for tool in given if (name := _server_tool(tool))]
     choice = request.get("tool_choice")
     forced = choice.get("name") if isinstance(choice, Mapping) and choice.get("type") == "tool" else None
     for name in left_out:
         if not tools or (name == forced and name not in names):
-            raise InvalidRequest(f"the tool {name} runs on the server; this model has none such", param="tools")
+            raise InvalidRequest(_without(name, given), param="tools")
     return tools
+
+
+def _without(name: str, tools: Iterable[Any]) -> str:
+    """The words for a server tool that this model has not: which model has it."""
+    searches = any(is_web_search(tool) and tool.get("name") == name for tool in tools)
+    other = f"use one that has it, such as {SEARCHING_MODEL}" if searches else "no model here has it"
+    return f"the tool {cut(name)} runs on the server, and this model has none such: {other}"
 
 
 def _server_tool(tool: Any) -> str:

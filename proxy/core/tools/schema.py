@@ -46,6 +46,29 @@ MAX_DEPTH = 64
 Schema = Any
 
 
+def output_format(request: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The structured-output format asked for: `output_config.format`, or the older `output_format`."""
+    config = request.get("output_config")
+    for found in (config.get("format") if isinstance(config, Mapping) else None, request.get("output_format")):
+        if isinstance(found, Mapping) and isinstance(found.get("type"), str):
+            return found
+    return None
+
+
+#: What a system prompt has where the upstream cannot be held to a schema.
+_IN_WORDS = "Answer with JSON that fits this schema, and with nothing else: no code fence and no words around it.\n"
+
+
+def format_in_words(request: Mapping[str, Any]) -> str:
+    """The form of answer asked for, for a prompt; "" when any will do."""
+    wanted = output_format(request)
+    if wanted is None:
+        return ""
+    if wanted["type"] == "json_schema" and isinstance(wanted.get("schema"), dict):
+        return _IN_WORDS + dump_json(wanted["schema"])
+    return "Answer with a JSON object and nothing else." if wanted["type"].startswith("json") else ""
+
+
 def _map_children(schema: Mapping[str, Any], visit: Callable[[Schema], Schema]) -> dict[str, Any]:
     """A copy with `visit` applied to every schema directly below; the same object where nothing changed."""
     result = dict(schema)

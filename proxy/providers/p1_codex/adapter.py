@@ -14,13 +14,15 @@ from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.p1_codex import request as p1_request
 from proxy.providers.p1_codex.account.rate_limits import RateLimits
+from proxy.providers.p1_codex.account.workspace import Workspace, Workspaces
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.request import Prepared
 from proxy.providers.p1_codex.settings import CodexSettings
+from proxy.providers.p1_codex.socket.exchange import Attempt
 from proxy.providers.p1_codex.socket.frames import delta_frame, full_frame, http_body, shared_json
 from proxy.providers.p1_codex.socket.manager import SocketManager
-from proxy.providers.p1_codex.socket.selection import Attempt, TransportSelection
+from proxy.providers.p1_codex.socket.selection import TransportSelection
 from proxy.providers.p1_codex.socket.turn_continuation import TurnContinuation
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.transport import Batch, Transport, UpstreamRequest
@@ -37,6 +39,7 @@ class CodexResources:
     rate_limits: RateLimits
     http: Transport
     sockets: SocketManager
+    workspaces: Workspaces
 
 
 class CodexAdapter:
@@ -51,6 +54,7 @@ class CodexAdapter:
         self._codex = config.section(CodexSettings)
         self._resources = resources
         self._credential: Credential | None = None
+        self._workspace = Workspace()
         self._renewed = False
         self._reconnected = False
         self._responded = False
@@ -61,7 +65,7 @@ class CodexAdapter:
             PROFILE,
             prepared.body,
             offsets=prepared.options.offsets,
-            signatures=prepared.options.reasoning,
+            signatures=prepared.signs,
             plain=prepared.plain,
             encode=shared_json,
             observe=self._observe,
@@ -71,38 +75,46 @@ class CodexAdapter:
         """Decides from what the request goes on."""
         self._continuation = continuation
         resources = self._resources
-        self._transport = TransportSelection(
-            self._codex.transport, resources.sockets, resources.http, continuation, resources.services.log
-        )
+        self._transport = TransportSelection(self._codex.transport, resources.sockets, resources.http, continuation)
 
     async def sign_in(self) -> None:
         self._credential = await self._resources.credentials.get()
+        self._workspace = await self._resources.workspaces.of(self._credential)
 
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
         if self._credential is None:
             raise RuntimeError("contacted before sign-in")
         self._responded, self._spent = False, None
         headers = p1_request.headers(self._config, lite=self._prepared.lite, session=self._call.session)
-        signed = p1_request.with_credential(headers, self._credential)
+        signed = self._workspace.headers(p1_request.with_credential(headers, self._credential))
         return self._transport.stream(
             Attempt(
                 post=lambda: self._post(signed, number),
-                url=self._codex.base_url,
+                url=self._url,
                 headers=p1_request.upgrade_headers(signed),
                 frame=self._frame,
                 request_id=self._call.request_id,
                 number=number,
                 renewed=self._renewed,
+                log=self._resources.services.log,
             )
         )
 
     def _post(self, headers: dict[str, str], number: int) -> UpstreamRequest:
         body, request_id = http_body(self.wire.body.payload), self._call.request_id
-        return p1_request.post(self._config, headers, body, request_id=request_id, attempt=number)
+        return p1_request.post(self._config, headers, body, request_id=request_id, attempt=number, url=self._url)
+
+    @property
+    def _url(self) -> str:
+        return self._workspace.url(self._codex.base_url)
 
     def _frame(self) -> bytes:
         plan, body = self._continuation.plan, self.wire.body
-        return delta_frame(body.members, plan.previous, plan.start) if plan.continues else full_frame(body.payload)
+        return (
+            delta_frame(body.members, plan.previous, plan.start)
+            if plan.continues
+            else full_frame(body.payload, body.members)
+        )
 
     def _observe(self, event: Mapping[str, Any]) -> None:
         """Takes note of what an event tells on the side: rate limits, and whether the answer has begun."""

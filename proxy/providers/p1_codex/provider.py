@@ -31,6 +31,7 @@ from proxy.providers.contract import Call, NativeAnswer, Services, Target
 from proxy.providers.p1_codex import request as p1_request
 from proxy.providers.p1_codex.account.rate_limits import RateLimits
 from proxy.providers.p1_codex.account.signin import p1_credentials
+from proxy.providers.p1_codex.account.workspace import Workspaces
 from proxy.providers.p1_codex.adapter import CodexResources
 from proxy.providers.p1_codex.catalog import CATALOG, LABEL, MODELS
 from proxy.providers.p1_codex.chat import chat_request
@@ -67,15 +68,16 @@ class CodexProvider:
             observe_headers=self._observe_headers,
             timers=services.tuning.of(HttpTimers),
         )
+        self._workspaces = Workspaces(services)
         self._unary = UnaryCalls(services, self._credentials, self.rate_limits)
-        self._compaction = CompactionFlow(services, self._unary, self._transport.stream)
+        self._compaction = CompactionFlow(services, self._unary, self._workspaces, self._transport.stream)
         floor_s = codex.ws_connect_spacing_ms / 1000
         self._sockets = SocketManager(services, floor_s=floor_s, observe_headers=self._observe_headers)
         self._resources = CodexResources(
-            services, self._credentials, self.rate_limits, self._transport.stream, self._sockets
+            services, self._credentials, self.rate_limits, self._transport.stream, self._sockets, self._workspaces
         )
         self._offsets = OffsetStore()
-        self._native = NativeRoute(services, self._credentials, self._transport)
+        self._native = NativeRoute(services, self._credentials, self._workspaces, self._transport)
 
     def catalog(self) -> Catalog:
         return CATALOG
@@ -159,8 +161,9 @@ class CodexProvider:
 
         async def send(credential: Credential, number: int) -> dict[str, Any]:
             call.record(UpstreamStarted(number))
-            signed = p1_request.with_credential(headers, credential)
-            url = p1_request.search_url(config.section(CodexSettings).base_url)
+            workspace = await self._workspaces.of(credential)
+            signed = workspace.headers(p1_request.with_credential(headers, credential))
+            url = workspace.url(p1_request.search_url(config.section(CodexSettings).base_url))
             return await self._transport.json(
                 p1_request.post(config, signed, body, request_id=call.request_id, attempt=number, url=url)
             )

@@ -11,6 +11,7 @@ from proxy.auth.store import Credential
 from proxy.config import Config
 from proxy.core.compaction import EFFORTS, capped_effort, is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
+from proxy.core.effort import effort_asked
 from proxy.core.identity import Owner
 from proxy.core.tools.calls import is_web_search, offered_tools
 from proxy.core.tools.read_tool import ReadOffsets
@@ -21,15 +22,15 @@ from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.upstream.transport import UpstreamRequest
 from proxy.version import __version__
 
-#: The lite lane checks who is asking: under another name the smallest model does not exist.
-CODEX_NAME = "codex_cli_rs"
 PRODUCT = "model-proxy"
+#: The lite lane checks who is asking: under another name, or in a version that is too old, models do not exist.
+CODEX_NAME = "codex_cli_rs"
+CODEX_VERSION = "0.169.0"
+CODEX_AGENT = f"{CODEX_NAME}/{CODEX_VERSION} ({PRODUCT}; {__version__})"
 #: Whose rate limits a request counts against.
 ACCOUNT_HEADER = "chatgpt-account-id"
 
 _TIERS = {"fast": "priority", "priority": "priority", "flex": "flex"}
-#: What clients ask for; one newer client has a level above max.
-_CLIENT_EFFORTS = {**{effort: effort for effort in EFFORTS if effort != "none"}, "ultra": "max"}
 
 
 def _bad(message: str) -> RequestError:
@@ -93,13 +94,7 @@ def _tier(request: Mapping[str, Any], config: Config, *, fast: bool) -> str | No
 
 def effort_of(request: Mapping[str, Any], config: Config) -> str | None:
     """The effort to ask for: the request's own, replaced by the forced one, capped for a compaction."""
-    wanted = request.get("output_config")
-    wanted = wanted.get("effort") if isinstance(wanted, Mapping) else None
-    effort: str | None = None
-    if isinstance(wanted, str):
-        if wanted not in _CLIENT_EFFORTS:
-            raise _bad(f"Invalid output_config.effort: {wanted}. Use one of {', '.join(EFFORTS[1:])}.")
-        effort = _CLIENT_EFFORTS[wanted]
+    effort = effort_asked(request)
     forced = config.section(CodexSettings).effort
     if forced is not None:
         if forced not in EFFORTS:
@@ -117,6 +112,15 @@ class Prepared:
     lite: bool
     options: ResponsesOptions
     plain: dict[str, Any] | None = None
+
+    @property
+    def signs(self) -> bool:
+        """Whether encrypted reasoning is handed out: to who asked for thinking, for anybody else it is no content."""
+        return self.options.reasoning and self.options.effort not in (None, "none")
+
+
+#: What the vendor's own client sends with every request, whatever it asks for.
+_ALWAYS: dict[str, Any] = {"tool_choice": "auto", "include": ["reasoning.encrypted_content"]}
 
 
 def prepare(call: Call, config: Config, offsets: ReadOffsets) -> Prepared:
@@ -136,7 +140,7 @@ def prepare(call: Call, config: Config, offsets: ReadOffsets) -> Prepared:
         pdf=codex.pdf_input,
         bare_instructions=True,
     )
-    return Prepared(messages_to_responses(call.request, options), lite, options)
+    return Prepared(_ALWAYS | messages_to_responses(call.request, options), lite, options)
 
 
 def headers(config: Config, *, lite: bool, session: str | None) -> dict[str, str]:
@@ -145,12 +149,11 @@ def headers(config: Config, *, lite: bool, session: str | None) -> dict[str, str
         "content-type": "application/json",
         "accept": "text/event-stream",
         "accept-encoding": "identity",
-        "openai-beta": "responses=experimental",
         "x-codex-beta-features": "remote_compaction_v2",
         **account_headers(config, lite=lite),
     }
     if lite:
-        result["x-openai-internal-codex-responses-lite"] = "true"
+        result[LITE_HEADER] = "true"
     return result | _session_headers(session)
 
 
@@ -158,7 +161,7 @@ def account_headers(config: Config, *, lite: bool = False) -> dict[str, str]:
     """Who is asking: all that a question about the account needs beside the credential."""
     agent = _user_agent(config)
     if agent is None:
-        agent = CODEX_NAME if lite else f"{PRODUCT}/{__version__}"
+        agent = CODEX_AGENT if lite else f"{PRODUCT}/{__version__}"
     result = {"originator": CODEX_NAME if lite else config.section(CodexSettings).originator or PRODUCT}
     return {**result, "user-agent": agent} if agent else result
 
@@ -169,8 +172,9 @@ def _user_agent(config: Config) -> str | None:
     return config.user_agent if own is None else own
 
 
-#: What only a POST has.
-_POST_ONLY = frozenset({"content-type", "accept", "accept-encoding"})
+LITE_HEADER = "x-openai-internal-codex-responses-lite"
+#: What only a POST has. Of a frame its own `client_metadata` tell the lane.
+_POST_ONLY = frozenset({"content-type", "accept", "accept-encoding", LITE_HEADER})
 SOCKETS_BETA = "responses_websockets=2026-02-06"
 
 
@@ -218,7 +222,8 @@ def _session_headers(session: str | None) -> dict[str, str]:
     form."""
     if session is None or not _fits_header(session):
         return {}
-    return {"session-id": session, "x-client-request-id": session, "x-codex-window-id": f"{session}:0"}
+    ids = dict.fromkeys(("session-id", "thread-id", "x-client-request-id"), session)
+    return {**ids, "x-codex-window-id": f"{session}:0"}
 
 
 def _fits_header(value: str) -> bool:
@@ -232,7 +237,7 @@ def search_headers(config: Config, owner_id: str) -> dict[str, str]:
     result = headers(config, lite=False, session=owner_id)
     result |= {"accept": "application/json", "originator": config.section(CodexSettings).originator or CODEX_NAME}
     if agent is None:
-        result["user-agent"] = CODEX_NAME
+        result["user-agent"] = CODEX_AGENT
     return result
 
 

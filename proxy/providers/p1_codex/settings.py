@@ -19,6 +19,13 @@ class CodexSettings:
         "The Responses endpoint of p1, whole.",
     )
     issuer: str = row("p1.issuer", "PROXY_P1_ISSUER", "https://auth.openai.com", url, "Where p1 signs in.", fixed=True)
+    workspace_routing: bool = row(
+        "p1.workspaceRouting",
+        "PROXY_P1_WORKSPACE_ROUTING",
+        True,
+        boolean,
+        "Ask p1 where the account's workspace is served, and send requests there.",
+    )
     model: str | None = row(
         "p1.model", "PROXY_P1_MODEL", None, text, "Model for every p1 request, whatever was asked for."
     )
@@ -76,7 +83,7 @@ class CodexSettings:
         "PROXY_P1_TRANSPORT",
         "auto",
         word_of("auto", "websocket", "http"),
-        "How requests reach p1; auto is a WebSocket, and HTTP when none can be opened.",
+        "How requests reach p1; auto is HTTP, and a WebSocket for conversations that p1.previousResponseId continues.",
     )
     previous_response_id: bool = row(
         "p1.previousResponseId",

@@ -47,13 +47,14 @@ class CodexTurn:
         """The answer in batches. Raises ProxyError. Before the last batch is out, the next turn can continue it."""
         if self._may_continue and self._call.owner is not None:
             return self._run_in_conversation(self._call.owner)
-        self._adapter.continue_with(self._continuation(None))
+        self._adapter.continue_with(self._continuation())
         return self._runner.run()
 
     async def _run_in_conversation(self, owner: Owner) -> AsyncGenerator[list[Event], None]:
         sockets, body = self._sockets, self._adapter.wire.body.members
-        aside = sockets.continuations.is_aside(owner, body, sockets.now())
-        continuation = self._continuation(None if aside else owner)
+        continuation = self._continuation()
+        if not sockets.continuations.is_aside(owner, body, sockets.now()):
+            await continuation.reserve(owner, body)
         self._adapter.continue_with(continuation)
         fold = Fold() if continuation.active else None
         try:
@@ -65,8 +66,8 @@ class CodexTurn:
         finally:
             await continuation.end()
 
-    def _continuation(self, owner: Owner | None) -> TurnContinuation:
-        return TurnContinuation(self._sockets, owner, self._adapter.wire.body.members, enabled=self._may_continue)
+    def _continuation(self) -> TurnContinuation:
+        return TurnContinuation(self._sockets, enabled=self._may_continue)
 
     def _follow(self, continuation: TurnContinuation, fold: Fold, batch: list[Event]) -> bool:
         """Collects the answer, and records it when it is whole; False when it is not worth following any more."""

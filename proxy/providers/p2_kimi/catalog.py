@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from proxy.core.effort import known_effort
 from proxy.core.routing import Catalog
 
 LABEL = "p2"
@@ -48,8 +47,8 @@ class KimiModel:
         return wanted if self.output_cap is None else min(wanted, self.output_cap)
 
     def effort(self, asked: str | None) -> str:
-        """The effort to send for the one that a client asks for."""
-        return self.efforts[known_effort(asked)]
+        """The effort to send for the one that a client asks for; None when it asks for none."""
+        return self.efforts[asked]
 
     def thinking(self, effort: str | None) -> dict[str, Any]:
         """The member `thinking` with its effort; None switches it off, as far as that goes. The reasoning of earlier

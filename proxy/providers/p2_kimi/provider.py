@@ -21,7 +21,6 @@ from proxy.providers.p2_kimi.settings import KimiSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.chat_wire import ChatWire, chat_profile, heuristic_estimate
-from proxy.providers.upstream.efforts import note_effort
 from proxy.providers.upstream.transport import (
     HEADER_TIMEOUT_S,
     Batch,
@@ -125,9 +124,7 @@ class KimiProvider:
         return CATALOG
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
-        target = target_of(model, request)
-        note_effort(self._services.log, LABEL, request, target.effort)
-        return target
+        return target_of(model, request)
 
     async def count_tokens(self, call: Call) -> int:
         return await heuristic_estimate(self._services, call)

@@ -21,7 +21,6 @@ from proxy.providers.p4_opencode.settings import OpenCodeSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, heuristic_estimate
-from proxy.providers.upstream.efforts import note_effort
 from proxy.providers.upstream.messages_wire import MessagesWire, messages_profile
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.transport import (
@@ -138,9 +137,7 @@ class OpenCodeProvider:
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         row = self._row(model)
-        effort = p4_request.effort_of(row, request)
-        note_effort(self._services.log, LABEL, request, effort)
-        return Target(row.id, effort=effort)
+        return Target(row.id, effort=p4_request.effort_of(row, request))
 
     async def count_tokens(self, call: Call) -> int:
         return await heuristic_estimate(self._services, call)

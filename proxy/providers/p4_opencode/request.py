@@ -8,7 +8,7 @@ from typing import Any
 from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messages_to_chat
 from proxy.core.convert.messages_to_messages import messages_to_messages
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
-from proxy.core.effort import effort_asked, known_effort
+from proxy.core.effort import effort_asked
 from proxy.core.routing import is_auto_review
 from proxy.core.secret import Secret
 from proxy.core.tools.read_tool import ReadOffsets
@@ -44,17 +44,13 @@ _LEAST_EFFORTS: tuple[tuple[tuple[str, ...], str], ...] = (
 
 
 def effort_of(row: OpenCodeModel, request: Mapping[str, Any]) -> str | None:
-    """The effort to send: one to one over Responses, by table over chat, None where the model has none. Over Messages
-    it is a part of the body."""
+    """The effort to send: by table over chat, None where the model has none; one to one over the other wires."""
     table = next((table for parts, table in _EFFORTS if any(part in row.id for part in parts)), {})
     if is_auto_review(request):
         least = next((effort for parts, effort in _LEAST_EFFORTS if any(part in row.id for part in parts)), None)
         return least or table.get("low")
     asked = effort_asked(request)
-    if row.wire == "messages":
-        return asked
-    known = known_effort(asked)
-    return known if row.wire == "responses" else table.get(known or "")
+    return table.get(asked or "") if row.wire == "chat" else asked
 
 
 def dialect_of(row: OpenCodeModel) -> ChatDialect:
@@ -83,12 +79,10 @@ def chat_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
 def native_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
     """The body for a model that speaks Messages."""
     limit = _limit(call.request) or DEFAULT_MAX_TOKENS
-    body = messages_to_messages(call.request, model=row.id, max_tokens=limit)
+    body = messages_to_messages(call.request, model=row.id, max_tokens=limit, effort=call.target.effort)
     body.pop("metadata", None)  # names the client's user
     if is_auto_review(call.request):
         body["thinking"] = {"type": "disabled"}
-        if call.target.effort:
-            body["output_config"] = {"effort": call.target.effort}
     elif row.id == "minimax-m3":  # thinks only when it is told to
         body.setdefault("thinking", {"type": "adaptive"})
     return body

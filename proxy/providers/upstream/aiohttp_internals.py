@@ -3,7 +3,8 @@
     HookedConnector     every connection of a session passes a method of ours before it is opened
     lead_through_proxy  a request gets its proxy after the session built it
     UpgradeResponse      the answer to an upgrade with header lists that aiohttp takes for single tokens
-    OpenWebSocket       the transport of a WebSocket, the headers of its upgrade, and messages that have arrived
+    OpenWebSocket       the transport of a WebSocket, the headers of its upgrade, messages that have arrived, and
+                        messages in fragments
 
 `tests/providers/upstream/test_aiohttp_internals.py` says which of these an aiohttp release changed.
 """
@@ -11,12 +12,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import struct
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
 import aiohttp
-from aiohttp import WSMessage, hdrs
+from aiohttp import WSMessage, WSMsgType, hdrs
+from aiohttp._websocket.helpers import websocket_mask
 from aiohttp.connector import Connection as Connection
 from aiohttp.tracing import Trace
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -68,6 +72,21 @@ class UpgradeResponse(aiohttp.ClientResponse):
         return CIMultiDictProxy(headers)
 
 
+#: In the first byte of a frame: the message ends here. In the second: the payload is masked.
+_FINAL, _MASKED = 0x80, 0x80
+#: Up to here the length stands in the second byte; longer ones follow it, in two bytes or eight.
+_SHORT, _MEDIUM = 125, 0xFFFF
+
+
+def _masked_head(first_byte: int, size: int) -> bytes:
+    """How a frame of a client begins, without the mask."""
+    if size <= _SHORT:
+        return struct.pack("!BB", first_byte, _MASKED | size)
+    if size <= _MEDIUM:
+        return struct.pack("!BBH", first_byte, _MASKED | (_SHORT + 1), size)
+    return struct.pack("!BBQ", first_byte, _MASKED | (_SHORT + 2), size)
+
+
 class OpenWebSocket(aiohttp.ClientWebSocketResponse[Any]):
     """aiohttp's WebSocket, with what it keeps to itself."""
 
@@ -83,6 +102,21 @@ class OpenWebSocket(aiohttp.ClientWebSocketResponse[Any]):
     @property
     def lost(self) -> bool:
         return self.closed or self.transport is None or self.transport.is_closing()
+
+    def write_fragment(self, payload: memoryview, *, first: bool, last: bool) -> None:
+        """Writes a piece of a text message without waiting; aiohttp's own writer can only send a message whole. Raises
+        ClientConnectionResetError."""
+        transport = self.transport
+        if self.lost or transport is None:
+            raise aiohttp.ClientConnectionResetError("Cannot write to closing transport")
+        kind = (WSMsgType.TEXT if first else WSMsgType.CONTINUATION) | (_FINAL if last else 0)
+        mask, masked = os.urandom(4), bytearray(payload)
+        websocket_mask(mask, masked)
+        transport.write(_masked_head(kind, len(masked)) + mask + masked)
+
+    async def drain(self) -> None:
+        """Returns when more may be written. Raises OSError, aiohttp.ClientError."""
+        await self._writer.protocol._drain_helper()
 
     def receive_nowait(self) -> WSMessage | None:
         """A message that is here already, None when there is none. aiohttp has no call for that, but its `receive`

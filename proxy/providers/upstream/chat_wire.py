@@ -12,6 +12,7 @@ from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.tokens.counting import rough_length
 from proxy.core.tokens.heuristic import heuristic_count
+from proxy.core.tools.schema import format_in_words
 from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
@@ -82,6 +83,7 @@ class ChatWire:
         self._own_ids = own_ids
         self._fallbacks = list(fallbacks)
         self.body = RequestBody(body)
+        note_format(call, services, profile)
 
     def reducer(self, stream: MessageStream) -> _ChatReducer:
         def own_id(number: int) -> str:
@@ -119,6 +121,12 @@ class ChatWire:
                     self.body.replace(body)
                 return body is not None
         return False
+
+
+def note_format(call: Call, services: Services, profile: UpstreamProfile) -> None:
+    """Says in the log that the form of the answer is only told in the prompt."""
+    if format_in_words(call.request):
+        services.log.write("info", profile.label, f"{profile.service}_format_in_prompt", reqId=call.request_id)
 
 
 async def heuristic_estimate(services: Services, call: Call) -> int:

@@ -14,7 +14,7 @@ from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody
-from proxy.providers.upstream.chat_wire import heuristic_estimate
+from proxy.providers.upstream.chat_wire import heuristic_estimate, note_format
 from proxy.providers.upstream.transport import EOF, UNKNOWN, UpstreamProfile
 
 
@@ -46,6 +46,7 @@ class MessagesWire:
         self._services = services
         self._profile = profile
         self.body = RequestBody(body)
+        note_format(call, services, profile)
 
     def reducer(self, stream: MessageStream) -> _MessagesReducer:
         return _MessagesReducer(stream, AnswerPolicy(self._call.request))

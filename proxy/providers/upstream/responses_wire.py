@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from proxy.core.convert.messages_to_responses import output_format
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy
@@ -15,7 +14,7 @@ from proxy.core.sizes import least_size
 from proxy.core.tokens.counting import rough_length
 from proxy.core.tokens.responses_count import count_responses
 from proxy.core.tools.read_tool import ReadOffsets
-from proxy.core.tools.schema import has_optional, restore_text
+from proxy.core.tools.schema import has_optional, output_format, restore_text
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody, encoded

@@ -229,6 +229,8 @@ class HttpTransport:
             # The model may be at work already, so this is not sent again.
             what = f"no answer within {timeout_s * 1000:.0f} ms "
             raise self._failure(what, repeatable=False) from None
+        except aiohttp.ClientConnectorCertificateError:
+            raise self._failure(f"its certificate is not trusted; {TRUST}", kind="certificate") from None
         except (aiohttp.ClientError, OSError) as error:
             hint = f"; {TRUST}" if isinstance(error, aiohttp.ClientSSLError) else ""
             raise self._failure(f"cannot reach the upstream ({type(error).__name__}){hint}") from None

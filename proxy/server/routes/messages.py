@@ -10,13 +10,14 @@ from aiohttp import web
 
 from proxy.config import Config
 from proxy.core.compaction import is_compaction
+from proxy.core.effort import unknown_effort
 from proxy.core.identity import owner_of, session_of
 from proxy.core.ingress import Ingress
 from proxy.core.messages import check_request
 from proxy.core.routing import Route, is_auto_review, normalise_model
 from proxy.errors import RequestError
 from proxy.observe.lifecycle import CompactionStarted
-from proxy.providers.contract import Call, Provider, Remembering
+from proxy.providers.contract import Call, Provider, Remembering, Target
 from proxy.server.admission import AdmissionTicket
 from proxy.server.body import read_json
 from proxy.server.exchange import Exchange
@@ -75,6 +76,7 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
     provider = provider_of(exchange, choice, ticket)
     target = provider.resolve(choice.model, body, auto_review=choice.auto_review)
     selected(exchange, choice, target, session)
+    _note_effort(exchange, body, target)
     if exchange.endpoint != COUNT and is_compaction(body):
         exchange.record(CompactionStarted())
     stateless = choice.auto_review or exchange.endpoint == COUNT
@@ -90,6 +92,13 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
     )
     _tell_others(state, call, provider)
     return call, provider
+
+
+def _note_effort(exchange: Exchange, body: Mapping[str, Any], target: Target) -> None:
+    """A word for the effort that nobody knows is no error; the log says what became of it."""
+    word = unknown_effort(body)
+    if word is not None:
+        exchange.log("info", "effort_replaced", asked=word, sent=target.effort or "unset")
 
 
 def _tell_others(state: AppState, call: Call, provider: Provider) -> None:

@@ -13,6 +13,7 @@ from proxy.core.convert.messages_to_messages import MessagesToMessages, messages
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
+from proxy.core.tools.calls import short_name
 
 USER = {"role": "user", "content": "hi"}
 TURN = [("user", "a"), ("assistant", "b")]
@@ -35,6 +36,62 @@ def test_what_is_known_passes_and_what_needs_a_beta_header_does_not() -> None:
         "temperature": 0.5,
         "metadata": {"user_id": "u"},
     }
+
+
+LONG = "mcp__" + "n" * 80
+SHORT = short_name(LONG)
+
+
+def test_names_are_short_wherever_they_stand() -> None:
+    called = {"type": "tool_use", "id": "c", "name": LONG, "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "c", "content": [{"type": "tool_reference", "tool_name": LONG}]}
+    history = [USER, {"role": "assistant", "content": [called]}, {"role": "user", "content": [result]}]
+    body = sent(history, tools=[{"name": LONG, "description": "d"}], tool_choice={"type": "tool", "name": LONG})
+    schema = {"type": "object", "properties": {}}
+    assert body["tools"] == [{"name": SHORT, "description": "d", "input_schema": schema}]
+    assert body["tool_choice"] == {"type": "tool", "name": SHORT}
+    assert body["messages"][1]["content"] == [{**called, "name": SHORT}]
+    [answered] = body["messages"][2]["content"]
+    assert answered["content"] == [{"type": "text", "text": f"[tool reference: {SHORT}]"}]
+
+
+def test_a_short_name_comes_back_long() -> None:
+    policy = AnswerPolicy({"messages": [], "tools": [{"name": LONG}]})
+    reducer = MessagesToMessages(MessageStream("m", "m"), policy)
+    events = [event for given in answer(begun({**CALL, "name": SHORT}), ended()) for event in reducer.feed(given)]
+    assert [event["content_block"]["name"] for event in events if event["type"] == "content_block_start"] == [LONG]
+
+
+def test_types_of_images_have_their_one_name() -> None:
+    def image(kind: str) -> dict[str, Any]:
+        return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": "aGk="}}
+
+    result = {"type": "tool_result", "tool_use_id": "c", "content": [image("IMAGE/PNG")]}
+    [message] = sent([{"role": "user", "content": [result, image("image/jpg")]}])["messages"]
+    assert message["content"] == [{**result, "content": [image("image/png")]}, image("image/jpeg")]
+
+
+@pytest.mark.parametrize("member", ["output_format", "output_config"])
+def test_a_form_of_the_answer_is_told_in_the_system_prompt(member: str) -> None:
+    form = {"type": "json_schema", "schema": {"type": "array"}}
+    members = {member: form if member == "output_format" else {"format": form}}
+    for system, before in ((None, []), ("Be brief.", ["Be brief."]), ([{"type": "text", "text": "S"}], ["S"])):
+        body = sent([USER], system=system, **members)
+        assert member not in body
+        told = [block["text"] for block in body["system"]]
+        assert told[:-1] == before and told[-1].endswith('{"type":"array"}')
+
+
+def test_the_effort_is_one_that_is_known() -> None:
+    def config(asked: Any, effort: str | None) -> Any:
+        body = messages_to_messages(
+            {"messages": [USER], "output_config": asked}, model="m", max_tokens=7, effort=effort
+        )
+        return body.get("output_config")
+
+    assert config({"effort": "ultra", "more": 1}, "max") == {"effort": "max", "more": 1}
+    assert config({"effort": "purple"}, None) is None
+    assert config({"effort": "high", "format": {"type": "text"}}, "high") == {"effort": "high"}
 
 
 def test_unknown_members_of_messages_vanish_and_blocks_stay() -> None:
@@ -236,7 +293,7 @@ def test_a_stream_that_cannot_be_passed_on_is_an_error(events: list[Event], word
 
 def test_tools_of_a_server_leave_no_choice_behind() -> None:
     search = {"type": "web_search_20250305", "name": "web_search"}
-    own = {"name": "B", "input_schema": {"type": "object"}}
+    own = {"name": "B", "input_schema": {"type": "object", "properties": {}}}
     body = {"messages": [], "tools": [search, own], "tool_choice": {"type": "auto"}}
     assert messages_to_messages(body, model="m", max_tokens=1)["tools"] == [own]
     with pytest.raises(InvalidRequest, match="web_search"):

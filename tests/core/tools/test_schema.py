@@ -16,6 +16,7 @@ from proxy.core.tools.function_schema import legal_schema
 from proxy.core.tools.schema import (
     NotStrict,
     accepts_null,
+    format_in_words,
     has_optional,
     restore_text,
     strict_schema,
@@ -315,3 +316,20 @@ def test_deep_schemas_take_no_time() -> None:
     strict_schema(schema)
     has_optional(schema)
     assert time.perf_counter() - start < 1
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({}, ""),
+        ({"output_config": {"effort": "low"}}, ""),
+        ({"output_config": {"format": {"type": "text"}}}, ""),
+        ({"output_config": {"format": {"type": "json_schema"}}}, "a JSON object"),
+        ({"output_config": {"format": {"type": "json_object"}}}, "a JSON object"),
+        ({"output_config": {"format": {"type": "json_schema", "schema": {"type": "array"}}}}, '{"type":"array"}'),
+        ({"output_format": {"type": "json_schema", "schema": {"type": "array"}}}, '{"type":"array"}'),
+    ],
+)
+def test_a_form_is_told_in_words(members: dict[str, Any], words: str) -> None:
+    told = format_in_words(members)
+    assert words in told and bool(told) is bool(words)

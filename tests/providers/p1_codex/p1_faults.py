@@ -91,7 +91,8 @@ def case_name(value: Any) -> str | None:
 
 def asked_for(fault: str, params: dict[str, Any], *, stream: bool) -> dict[str, Any]:
     """A request in whose answer there is room for the fault."""
-    effort = {"output_config": {"effort": "high"}} if "thinking" in f"{fault} {params}" else {}
+    thinks = any(word in f"{fault} {params}" for word in ("thinking", "sealed"))
+    effort = {"output_config": {"effort": "high"}} if thinks else {}
     return ask(tools=TOOLS, stream=stream, **effort)
 
 

@@ -51,6 +51,8 @@ def test_a_request_can_ask_for_speed(request_body: dict[str, Any], expected: str
         ({"effort": "low"}, None, "low"),
         ({"effort": "max"}, None, "max"),
         ({"effort": "ultra"}, None, "max"),
+        ({"effort": "huge"}, None, None),
+        ({"effort": "huge"}, "high", "high"),
         ({"effort": 3}, None, None),
         ({"effort": None}, "high", "high"),
         ({"effort": "low"}, "none", "none"),
@@ -61,17 +63,11 @@ def test_efforts(config: Any, forced: str | None, expected: str | None) -> None:
     assert effort_of({"output_config": config}, configured(Config(), p1_effort=forced)) == expected
 
 
-@pytest.mark.parametrize("effort", ["", "none", "huge", "HIGH"])
-def test_an_effort_that_no_client_may_ask_for_is_refused(effort: str) -> None:
-    with pytest.raises(RequestError, match=r"Invalid output_config\.effort"):
-        effort_of({"output_config": {"effort": effort}}, Config())
-
-
 def test_a_configured_originator_is_sent_on_the_full_lane_only() -> None:
     config = configured(Config(), p1_originator="foo")
     assert headers(config, lite=False, session=None)["originator"] == "foo"
     sent = headers(config, lite=True, session=None)
-    assert sent["originator"] == sent["user-agent"] == "codex_cli_rs"
+    assert sent["originator"] == "codex_cli_rs" and sent["user-agent"].startswith("codex_cli_rs/")
     assert headers(Config(), lite=False, session=None)["user-agent"].startswith("model-proxy/")
 
 

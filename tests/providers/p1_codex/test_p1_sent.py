@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from checks import check_message_stream
-from harness import Live, ask, texts
-from p1_events import delta
+from harness import Live, ask, texts, with_live
+from p1_events import completed, delta, done
 from p1_faults import TOOLS, play
+
+from proxy.version import __version__
 
 
 async def thought_about(live: Live) -> list[dict[str, Any]]:
@@ -41,10 +43,32 @@ async def test_a_request_that_is_refused_for_its_reasoning_twice_is_told(live: L
 async def test_the_session_travels_in_headers_and_body(live: Live, model: str, name: str) -> None:
     await live.stream(ask(model=model), headers={"x-claude-code-session-id": "s1"})
     seen = live.sandbox.p1.requests[-1]
-    names = ("session-id", "x-client-request-id", "x-codex-window-id")
-    assert [seen.headers[key] for key in names] == ["s1", "s1", "s1:0"]
+    names = ("session-id", "thread-id", "x-client-request-id", "x-codex-window-id")
+    assert [seen.headers[key] for key in names] == ["s1", "s1", "s1", "s1:0"]
     assert seen.headers["originator"] == name and seen.body["prompt_cache_key"] == "s1"
     assert "session_id" not in seen.headers
+
+
+@with_live(p1_transport="http")
+@pytest.mark.parametrize(("model", "lite"), [("gpt-5.5", False), ("haiku", True)])
+async def test_what_the_vendors_client_always_sends(live: Live, model: str, lite: bool) -> None:
+    """A version that says who we are; no beta header but the one that it has; the lane in the header alone."""
+    await live.stream(ask(model=model))
+    seen = live.sandbox.p1.requests[-1]
+    own = f"model-proxy/{__version__}"
+    assert seen.headers["user-agent"] == (f"codex_cli_rs/0.169.0 ({own.replace('/', '; ')})" if lite else own)
+    assert "openai-beta" not in seen.headers and "client_metadata" not in seen.body
+    assert (seen.headers.get("x-openai-internal-codex-responses-lite") == "true") is lite
+    assert seen.body["tool_choice"] == "auto" and seen.body["include"] == ["reasoning.encrypted_content"]
+
+
+@pytest.mark.parametrize(("config", "signed"), [({}, False), ({"effort": "low"}, True)])
+async def test_encrypted_reasoning_is_for_who_asked_for_thinking(live: Live, config: Any, signed: bool) -> None:
+    """It is asked for always; anybody else gets the text alone."""
+    thought = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAAAA"}
+    play(live, {"events": [done(thought, 0), delta("hi"), completed()]})
+    answer = await live.post(ask(**({"output_config": config} if config else {})))
+    assert [block["type"] for block in answer.json["content"]] == [*(["thinking"] if signed else []), "text"]
 
 
 async def test_without_a_session_nothing_stands_for_one(live: Live) -> None:

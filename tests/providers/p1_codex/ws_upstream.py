@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -94,9 +95,10 @@ class Backend:
     def proxy(
         self, mode: str = "websocket", *, timers: dict[str, float] | None = None, tuning: Any = (), **config: Any
     ) -> Live:
-        """A proxy in front of it."""
+        """A proxy in front of it. In the mode `auto` only conversations that may be continued get a socket."""
         tuned = (SocketTimers(**(timers or {})), *tuning)
-        return Live(self.sandbox, self.root, p1_base_url=self.url, p1_transport=mode, tuning=tuned, **config)
+        settings = {"p1_previous_response_id": mode == "auto", **config}
+        return Live(self.sandbox, self.root, p1_base_url=self.url, p1_transport=mode, tuning=tuned, **settings)
 
     @property
     def history(self) -> list[tuple[int, str | None]]:
@@ -214,15 +216,19 @@ class Counted(Protocol):
 
 
 class leaving_nothing:  # noqa: N801 - reads as a phrase
-    """At the end no socket is open and no task of the proxy runs that did not run before."""
+    """At the end no socket is open and no task of the proxy runs that did not run before. With `live` those that wait
+    for their next turn are closed then."""
 
-    def __init__(self, backend: Counted) -> None:
+    def __init__(self, backend: Counted, live: Live | None = None) -> None:
         self._backend = backend
+        self._live = live
 
     async def __aenter__(self) -> None:
         self._before = tasks()
 
     async def __aexit__(self, *_: object) -> None:
+        if self._live is not None:
+            await provider_sockets(self._live).close()
         await until(lambda: self._backend.open == 0, 1.0)
         await until(lambda: tasks() <= self._before, 1.0)
 
@@ -233,9 +239,17 @@ def tasks() -> set[asyncio.Task[Any]]:
     return {task for task in others if "RequestHandler.start" not in repr(task.get_coro())}
 
 
+def new_session() -> dict[str, str]:
+    """Headers of a conversation that nobody has seen yet."""
+    return {"x-claude-code-session-id": f"s-{next(_SESSIONS)}"}
+
+
+_SESSIONS = itertools.count(1)
+
+
 async def goes_well(live: Live, outcome: Good = Good()) -> None:  # noqa: B008 - it is frozen
-    """Asks something."""
-    is_good(await live.stream(ask()), outcome, stream=True)
+    """Asks something, in a conversation of its own."""
+    is_good(await live.stream(ask(), headers=new_session()), outcome, stream=True)
 
 
 def provider_sockets(live: Live) -> Any:

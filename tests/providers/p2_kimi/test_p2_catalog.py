@@ -32,7 +32,6 @@ def test_max_tokens(name: str, requested: int | None, sent: int) -> None:
     [
         *((None, "medium", "high"), ("low", "low", "low"), ("medium", "medium", "high")),
         *(("high", "high", "high"), ("xhigh", "high", "high"), ("max", "high", "max")),
-        *(("ultra", "high", "max"), ("none", "low", "low"), ("extreme", "medium", "high"), ("", "medium", "high")),
     ],
 )
 def test_efforts(asked: str | None, coding: str, k3: str) -> None:

@@ -29,6 +29,10 @@ CALLED = {
     "TCPConnector.connect": ("self", "req", "traces", "timeout"),
     "ClientRequest.update_proxy": ("self", "proxy", "proxy_auth", "proxy_headers"),
     "ClientRequest.is_ssl": ("self",),
+    "http_websocket.WebSocketWriter.__init__": (
+        *("self", "protocol", "transport", "use_mask", "limit", "random", "compress", "notakeover"),
+    ),
+    "base_protocol.BaseProtocol._drain_helper": ("self",),
 }
 
 
@@ -38,6 +42,18 @@ def test_hooks_take_what_we_give(name: str, expected: tuple[str, ...]) -> None:
     assert found == expected, (
         f"aiohttp {aiohttp.__version__} changed {name}: it takes {found}, aiohttp_internals.py relies on {expected}"
     )
+
+
+def test_fragments_are_masked_where_and_written_as_we_think() -> None:
+    data = bytearray(b"\x00" * 5)
+    internals.websocket_mask(b"\x01\x02\x03\x04", data)
+    assert data == b"\x01\x02\x03\x04\x01", f"aiohttp {aiohttp.__version__} changed websocket_mask"
+    for owner, line in (
+        (aiohttp.ClientWebSocketResponse, "self._writer = writer"),
+        (aiohttp.http_websocket.WebSocketWriter, "self.protocol = protocol"),
+        (aiohttp.http_websocket.WebSocketWriter._write_websocket_frame, "self.transport.write("),
+    ):
+        assert line in inspect.getsource(owner), f"aiohttp {aiohttp.__version__} changed {owner}: no `{line}` any more"
 
 
 @pytest.mark.parametrize("option", ["response_class", "ws_response_class", "middlewares", "connector_owner"])
@@ -153,3 +169,32 @@ async def test_a_socket_gives_what_has_arrived_and_never_waits() -> None:
         assert ws.receive_nowait() is None and not ws.lost
         ws.transport.abort()
         assert ws.lost
+
+
+@pytest.mark.parametrize("sizes", [(5,), (0, 125), (126, 1, 65_535), (65_536, 70_000, 0)])
+async def test_a_message_in_fragments_arrives_whole_with_pongs_in_between(sizes: tuple[int, ...]) -> None:
+    async def talk(request: web.Request) -> web.WebSocketResponse:
+        ws = web.WebSocketResponse(autoping=False, max_msg_size=0)
+        await ws.prepare(request)
+        kinds = []
+        while (message := await ws.receive()).type is WSMsgType.PONG:
+            kinds.append(message.data)
+        await ws.send_json([message.data, len(kinds)])
+        return ws
+
+    pieces = [bytes([97 + place]) * size for place, size in enumerate(sizes)]
+    async with (
+        served(talk) as url,
+        aiohttp.ClientSession(ws_response_class=internals.OpenWebSocket) as session,
+        session.ws_connect(url) as ws,
+    ):
+        assert isinstance(ws, internals.OpenWebSocket)
+        for place, piece in enumerate(pieces):
+            ws.write_fragment(memoryview(piece), first=place == 0, last=place == len(pieces) - 1)
+            await ws.drain()
+            if place < len(pieces) - 1:
+                await ws.pong(b"here")
+        assert await ws.receive_json() == [b"".join(pieces).decode(), len(pieces) - 1]
+        ws.transport.abort()  # type: ignore[union-attr]
+        with pytest.raises(aiohttp.ClientConnectionResetError):
+            ws.write_fragment(memoryview(b"x"), first=True, last=True)

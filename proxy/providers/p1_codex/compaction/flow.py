@@ -19,16 +19,17 @@ from proxy.core.compaction import is_compaction
 from proxy.core.identity import Owner
 from proxy.core.messages import Event
 from proxy.core.responses_events import incomplete_reason, responses_failure
-from proxy.core.sse import encode_json
 from proxy.errors import ProxyError
 from proxy.providers.contract import Call, Services
 from proxy.providers.p1_codex import request as p1_request
+from proxy.providers.p1_codex.account.workspace import Workspaces
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.compaction.items import compaction_body, encrypted_content, native_history
 from proxy.providers.p1_codex.compaction.store import CompactionStore, Dropped
 from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.request import Prepared
 from proxy.providers.p1_codex.settings import CodexSettings
+from proxy.providers.p1_codex.socket.frames import http_body, shared_json
 from proxy.providers.p1_codex.turn import CodexTurn
 from proxy.providers.p1_codex.unary import UnaryCalls
 from proxy.providers.upstream.transport import Transport, UpstreamRequest
@@ -93,10 +94,11 @@ class _CompactionTurn:
 class CompactionFlow:
     """Makes, replays and drops the compactions of all conversations. One object for all requests."""
 
-    def __init__(self, services: Services, unary: UnaryCalls, transport: Transport) -> None:
+    def __init__(self, services: Services, unary: UnaryCalls, workspaces: Workspaces, transport: Transport) -> None:
         self._limits = services.tuning.of(CompactionFlowLimits)
         self._services = services
         self._unary = unary
+        self._workspaces = workspaces
         self._transport = transport
         self._store = CompactionStore()
 
@@ -162,7 +164,7 @@ class CompactionFlow:
         items = len(body["input"])
         self._log("info", "server_compaction_triggered", call.request_id, model=body["model"], items=items)
         try:
-            content = await self._ask(call, prepared, encode_json(body), self._services.config())
+            content = await self._ask(call, prepared, http_body(shared_json(body)), self._services.config())
             history = native_history(prepared.body, content)
             reason = self._store.store(plan.owner, plan.attempt, history, self._services.clock())
         except _Unusable as error:
@@ -183,8 +185,11 @@ class CompactionFlow:
         headers = p1_request.headers(config, lite=prepared.lite, session=call.session)
 
         async def send(credential: Credential, number: int) -> str:
-            signed = p1_request.with_credential(headers, credential)
-            return await self._read(p1_request.post(config, signed, body, request_id=call.request_id, attempt=number))
+            workspace = await self._workspaces.of(credential)
+            signed = workspace.headers(p1_request.with_credential(headers, credential))
+            url = workspace.url(config.section(CodexSettings).base_url)
+            request = p1_request.post(config, signed, body, request_id=call.request_id, attempt=number, url=url)
+            return await self._read(request)
 
         async with asyncio.timeout(self._limits.wait_s):
             return await self._unary.ask(call.request_id, send)

@@ -15,11 +15,13 @@ from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import UpstreamStarted
 from proxy.providers.contract import Call, NativeAnswer, NativeEnd, Services
 from proxy.providers.p1_codex import request as p1_request
+from proxy.providers.p1_codex.account.workspace import Workspaces
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.native.body import NativeBody, native_body
 from proxy.providers.p1_codex.native.refusal import Refusal
 from proxy.providers.p1_codex.native.relay import RelayObserver, aggregated, passed_headers, relayed, whole
+from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.upstream.client import read_error
 from proxy.providers.upstream.retry import Retry, Visibility, decide
 from proxy.providers.upstream.transport import HttpTransport, UpstreamRequest
@@ -35,9 +37,12 @@ class NativeRoute:
     """Always HTTP. What met a rate limit is sent again, since clients of this API do not wait for it, and once what met
     a refused token; any other failure they repeat by themselves."""
 
-    def __init__(self, services: Services, credentials: Credentials, transport: HttpTransport) -> None:
+    def __init__(
+        self, services: Services, credentials: Credentials, workspaces: Workspaces, transport: HttpTransport
+    ) -> None:
         self._services = services
         self._credentials = credentials
+        self._workspaces = workspaces
         self._transport = transport
 
     @asynccontextmanager
@@ -50,7 +55,8 @@ class NativeRoute:
         while True:
             number += 1
             call.record(UpstreamStarted(number))
-            async with self._transport.open(self._request(call, shaped, payload, credential, number)) as response:
+            request = await self._request(call, shaped, payload, credential, number)
+            async with self._transport.open(request) as response:
                 outcome = await self._outcome(call, response)
                 if isinstance(outcome, NativeAnswer):
                     async with aclosing(outcome.chunks):
@@ -70,13 +76,14 @@ class NativeRoute:
             yield self._marked(call, outcome.answer())
             return
 
-    def _request(
+    async def _request(
         self, call: Call, shaped: NativeBody, payload: bytes, credential: Credential, number: int
     ) -> UpstreamRequest:
-        config = self._services.config()
+        config, workspace = self._services.config(), await self._workspaces.of(credential)
         headers = p1_request.headers(config, lite=shaped.lite, session=call.session)
-        signed = p1_request.with_credential(headers, credential)
-        return p1_request.post(config, signed, payload, request_id=call.request_id, attempt=number)
+        signed = workspace.headers(p1_request.with_credential(headers, credential))
+        url = workspace.url(config.section(CodexSettings).base_url)
+        return p1_request.post(config, signed, payload, request_id=call.request_id, attempt=number, url=url)
 
     async def _outcome(self, call: Call, response: aiohttp.ClientResponse) -> Outcome:
         now, end = self._services.clock(), NativeEnd()

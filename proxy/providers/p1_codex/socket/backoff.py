@@ -1,4 +1,4 @@
-"""The back-off between upgrades, as a value: each outcome of an upgrade makes a new one. No clock, no waiting.
+"""The back-off between upgrades, as a value: each outcome of an upgrade makes a new one. Pure: the times are arguments.
 
 The backend's edge answers bursts of upgrades with an empty 403 although the token is good; a fixed delay would hold the
 whole process to one request a second. So there is no delay until an upgrade is refused, and it shrinks again.
@@ -6,6 +6,7 @@ whole process to one request a second. So there is no delay until an upgrade is 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 #: The delay after the first refusal; anything below it counts as none.
@@ -23,23 +24,29 @@ class UpgradeBackoff:
     floor      never less than this, as configured
     delay      what refusals made of it
     successes  in a row since the delay last changed
+    since      when the delay last grew
     """
 
     floor: float = 0.0
     delay: float = 0.0
     successes: int = 0
+    since: float = -math.inf
 
     @property
     def seconds(self) -> float:
         return max(self.floor, self.delay)
 
-    def refused(self) -> UpgradeBackoff:
-        """After a 403 of the backend.
+    def refused(self, started: float, now: float) -> UpgradeBackoff:
+        """After a 403 of the backend. Upgrades that had started before the delay grew are one burst with the refusal
+        that made it grow: they tell nothing of the delay.
 
-        >>> UpgradeBackoff().refused().refused().seconds
+        >>> UpgradeBackoff().refused(0, 1).refused(0, 1).refused(2, 3).seconds
         2.0
         """
-        return UpgradeBackoff(self.floor, min(CAP_S, 2 * self.seconds) if self.seconds else FIRST_S)
+        if started <= self.since:
+            return self
+        delay = min(CAP_S, 2 * self.seconds) if self.seconds else FIRST_S
+        return UpgradeBackoff(self.floor, delay, since=now)
 
     def succeeded(self) -> UpgradeBackoff:
         """After an upgrade that worked. Only a delay above the floor is counted down."""
@@ -48,4 +55,4 @@ class UpgradeBackoff:
         if self.successes + 1 < SUCCESSES:
             return replace(self, successes=self.successes + 1)
         half = self.seconds / 2
-        return UpgradeBackoff(self.floor, half if half >= FIRST_S else 0.0)
+        return replace(self, delay=half if half >= FIRST_S else 0.0, successes=0)

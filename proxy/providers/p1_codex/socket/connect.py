@@ -76,8 +76,9 @@ class ConnectLimiter:
         self._last = -math.inf
         self._ahead = 0  # how many are waiting
 
-    async def wait(self, patience_s: float = math.inf) -> None:
-        """Raises HandshakeFailed when it would take longer than that; at once, as far as that can be foreseen."""
+    async def wait(self, patience_s: float = math.inf) -> float:
+        """The moment at which an upgrade may start: now. Raises HandshakeFailed when it would take longer than that; at
+        once, as far as that can be foreseen."""
         latest = self._now() + patience_s
         self._start(self._ahead, latest)
         self._ahead += 1
@@ -88,8 +89,16 @@ class ConnectLimiter:
                     await self._sleep(wait)
                 await self._evict()
                 self._last = self._now()
+                return self._last
         finally:
             self._ahead -= 1
+
+    def refused(self, started: float) -> None:
+        """An upgrade that started then met a 403 of the backend."""
+        self.backoff = self.backoff.refused(started, self._now())
+
+    def succeeded(self) -> None:
+        self.backoff = self.backoff.succeeded()
 
     def _start(self, ahead: int, latest: float) -> float:
         """When an upgrade may start with that many others before it. Raises HandshakeFailed when that is too late."""
@@ -115,8 +124,8 @@ class SocketConnector:
         self._forbidden = False  # whether the last answer that counts was a 403
 
     async def open(self, url: str, headers: dict[str, str], *, patience_s: float = math.inf) -> Socket:
-        """A fresh socket. Raises HandshakeFailed; UpstreamError when an outgoing proxy fails, since neither another
-        attempt nor another transport would help.
+        """A fresh socket. Raises HandshakeFailed; UpstreamError when an outgoing proxy fails or the certificate is not
+        trusted, since neither another attempt nor another transport would help.
 
         patience_s  how long to wait for the back-off; with a limit, a lasting failure is not tried twice
         """
@@ -130,19 +139,19 @@ class SocketConnector:
         return await self._attempt(url, headers, patience_s)
 
     async def _attempt(self, url: str, headers: dict[str, str], patience_s: float) -> Socket:
-        await self._limiter.wait(patience_s)
+        started = await self._limiter.wait(patience_s)
         forbidden = self._forbidden
         try:
             socket = await self._upgrade(url, headers)
         except HandshakeFailed as failure:
             if failure.status == FORBIDDEN:
                 self._forbidden = True
-                self._limiter.backoff = self._limiter.backoff.refused()
+                self._limiter.refused(started)
                 # a second refusal in a row came in spite of the back-off: too many upgrades were not the cause
                 raise failure.as_lasting(forbidden) from None
             raise
         self._forbidden = False
-        self._limiter.backoff = self._limiter.backoff.succeeded()
+        self._limiter.succeeded()
         return socket
 
     async def _upgrade(self, url: str, headers: dict[str, str]) -> Socket:

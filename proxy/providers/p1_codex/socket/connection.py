@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import socket
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +15,11 @@ from aiohttp import WSMessage, WSMsgType
 from proxy.core.sse import load_json
 from proxy.providers.p1_codex.socket.frames import MAX_GARBAGE
 from proxy.providers.upstream.aiohttp_internals import OpenWebSocket
+
+#: A longer message goes out in fragments of this size, and about as much may wait to be sent, here and in the kernel:
+#: a pong goes out behind what waits, and the backend gives a socket up whose pong takes 20 s. On a line of 10 kB/s this
+#: is a few seconds. It is also what one record of TLS holds.
+FRAGMENT_BYTES = 16 * 1024
 
 #: Messages that one look at a socket takes at most.
 MAX_TAKEN = 256
@@ -50,6 +57,8 @@ class Socket:
         self._close_s = close_s
         self._garbage = 0
         self._checks = 0
+        self._flooded = False
+        _let_little_wait(connection.transport)
         self.number = number
         self.born = born
         self.digest = digest
@@ -63,9 +72,20 @@ class Socket:
     def closed(self) -> bool:
         return self._connection.lost
 
-    async def send(self, frame: bytes) -> None:
-        """Raises OSError, aiohttp.ClientError."""
-        await self._connection.send_frame(frame, WSMsgType.TEXT)
+    async def send(self, message: bytes, moved: Callable[[], None]) -> None:
+        """Sends a text, in fragments if it is long; between them the socket may be read and pings be answered. One
+        fragment is sent without waiting. Raises OSError, aiohttp.ClientError.
+
+        moved  called whenever a fragment has gone
+        """
+        view, size = memoryview(message), len(message)
+        for start in range(0, size, FRAGMENT_BYTES):
+            end = start + FRAGMENT_BYTES
+            self._connection.write_fragment(view[start:end], first=start == 0, last=end >= size)
+            if end < size:
+                await self._connection.drain()
+                await asyncio.sleep(0)  # also where nothing holds the writing up, others read and write
+                moved()
 
     async def ping(self, payload: bytes = b"") -> None:
         """Raises OSError, aiohttp.ClientError."""
@@ -76,11 +96,15 @@ class Socket:
         await self._connection.pong(payload)
 
     async def read(self) -> Reading:
-        """Waits for a message, and takes with it what came together with it, up to MAX_TAKEN."""
+        """Waits for a message, and takes with it what came together with it, up to MAX_TAKEN. Cancelled, it has taken
+        nothing."""
+        if self._flooded:
+            await asyncio.sleep(0)  # so that a flood of small frames does not hold the loop
+        self._flooded = False
         messages = [await self._connection.receive()]
         while messages[-1].type not in _ENDS and messages[-1].type is not WSMsgType.ERROR:
             if len(messages) == MAX_TAKEN:
-                await asyncio.sleep(0)  # so that a flood of small frames does not hold the loop
+                self._flooded = True
                 break
             message = self._connection.receive_nowait()
             if message is None:
@@ -88,8 +112,22 @@ class Socket:
             messages.append(message)
         return self._understand(messages)
 
+    async def idle(self) -> None:
+        """Answers pings as long as nothing else comes; then the socket is of no more use. Cancelled, it leaves what has
+        come since to the next reader."""
+        try:
+            while not self._garbage:
+                reading = await self.read()
+                if reading.events or reading.end is not None:
+                    return
+                for payload in reading.pings:
+                    await self.pong(payload)
+        except (aiohttp.ClientError, OSError):
+            pass
+
     async def is_alive(self, within_s: float) -> bool:
-        """Whether a socket that nobody has read for a while answers a ping of its own, and says nothing else."""
+        """Whether a socket that waited answers a ping of its own, and says nothing else. The answer to an earlier ping
+        may come first."""
         self._checks += 1
         payload = b"%d.%d" % (self.number, self._checks)
         try:
@@ -98,10 +136,12 @@ class Socket:
                 while True:
                     message = await self._connection.receive()
                     if message.type is WSMsgType.PONG:
-                        return bool(message.data == payload)
-                    if message.type is not WSMsgType.PING:
+                        if message.data == payload:
+                            return True
+                    elif message.type is WSMsgType.PING:
+                        await self._connection.pong(message.data)
+                    else:
                         return False
-                    await self._connection.pong(message.data)
         except (TimeoutError, aiohttp.ClientError, OSError):
             return False
 
@@ -138,6 +178,17 @@ class Socket:
             if reading.end is not None:
                 break
         return reading
+
+
+def _let_little_wait(transport: asyncio.Transport | None) -> None:
+    """Bounds what waits to be sent, see FRAGMENT_BYTES; where the system has no such bound its own must do."""
+    if transport is None:
+        return
+    transport.set_write_buffer_limits(high=FRAGMENT_BYTES)
+    option, raw = getattr(socket, "TCP_NOTSENT_LOWAT", None), transport.get_extra_info("socket")
+    if option is not None and raw is not None:
+        with suppress(OSError):
+            raw.setsockopt(socket.IPPROTO_TCP, option, FRAGMENT_BYTES)
 
 
 def _event(text: str) -> dict[str, Any] | None:

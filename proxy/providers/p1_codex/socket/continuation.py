@@ -23,15 +23,14 @@ from proxy.providers.p1_codex.compaction.items import split
 class ContinuationLimits:
     """
     age_s             a conversation that rested longer is sent whole
-    owners            conversations that are remembered
-    transcript_bytes  serialised size of one
-    total_bytes       of all of them
+    owners            conversations that are remembered; each takes some hundred bytes, however long it is
+    transcript_bytes  serialised size of a conversation. It costs time only, and the longer it is the more a turn saves
+                      that sends what is new: as much as the largest request that is taken
     """
 
     age_s: float = 30 * 60.0
     owners: int = 10_000
-    transcript_bytes: int = 2_000_000
-    total_bytes: int = 20_000_000
+    transcript_bytes: int = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +42,10 @@ class Transcript:
 
     def __add__(self, other: Transcript) -> Transcript:
         return Transcript(self.digests + other.digests, self.size + other.size)
+
+    def digest(self, count: int) -> bytes:
+        """One for the first `count` items together."""
+        return hashlib.blake2b(b"".join(self.digests[:count]), digest_size=16).digest()
 
 
 def transcript_of(items: Sequence[Mapping[str, Any]], limit: int) -> Transcript | None:
@@ -112,10 +115,13 @@ class ReservedTurn:
 
 @dataclass(frozen=True, slots=True)
 class _ResponseState:
+    """What a response ends: a conversation of `items` items with this digest."""
+
     response: str
     socket: int
     signature: bytes
-    transcript: Transcript
+    items: int
+    digest: bytes
     at: float
 
 
@@ -136,7 +142,6 @@ class Continuations:
     limits: ContinuationLimits = field(default_factory=ContinuationLimits)
     _entries: OrderedDict[Owner, _OwnerEntry] = field(default_factory=OrderedDict)
     _turns: int = 0
-    _bytes: int = 0
 
     def is_aside(self, owner: Owner, body: Mapping[str, Any], now: float) -> bool:
         """Whether a request stands beside the conversation of its owner, which it must then neither take nor follow.
@@ -149,15 +154,17 @@ class Continuations:
             return False
         return _length(body) == 1
 
-    def reserve(self, owner: Owner, body: Mapping[str, Any], now: float) -> ReservedTurn:
+    def reserve(self, owner: Owner, body: Mapping[str, Any], transcript: Transcript | None, now: float) -> ReservedTurn:
         """A turn of an owner, which takes the owner's state: of two turns at the same time at most one goes on from
         it, and only the later one may leave a state behind. One that is too large is never current, so nothing is kept
-        of it."""
+        of it.
+
+        transcript  of the input
+        """
         known = self._entries.get(owner)
         state = known.state if known is not None else None
         self._turns += 1
-        self._forget(owner)
-        transcript = transcript_of(body["input"], self.limits.transcript_bytes)
+        self._entries.pop(owner, None)
         if transcript is None:
             return ReservedTurn(self._turns, owner, b"", Transcript(), TOO_LARGE)
         self._entries[owner] = _OwnerEntry(self._turns, _length(body), at=now)
@@ -173,12 +180,11 @@ class Continuations:
             return ContinuationPlan("superseded_turn" if known else "missing_state")
         if signature != state.signature:
             return ContinuationPlan("prompt_changed")
-        start = len(state.transcript.digests)
-        if transcript.digests[:start] != state.transcript.digests:
+        if len(transcript.digests) < state.items or transcript.digest(state.items) != state.digest:
             return ContinuationPlan("not_append_only")
-        if len(transcript.digests) == start:
+        if len(transcript.digests) == state.items:
             return ContinuationPlan("empty_delta")
-        return ContinuationPlan(None, state.response, state.socket, start)
+        return ContinuationPlan(None, state.response, state.socket, state.items)
 
     def is_current(self, turn: ReservedTurn) -> bool:
         entry = self._entries.get(turn.owner)
@@ -191,44 +197,34 @@ class Continuations:
         if not self.is_current(turn):
             return False
         items = self._entries[turn.owner].items + len(output)
-        self._forget(turn.owner)
+        del self._entries[turn.owner]
         answer = transcript_of(output, self.limits.transcript_bytes)
         if not response or not socket or answer is None:
             return False
         transcript = turn.transcript + answer
         if transcript.size > self.limits.transcript_bytes:
             return False
-        state = _ResponseState(response, socket, turn.signature, transcript, now)
+        count = len(transcript.digests)
+        state = _ResponseState(response, socket, turn.signature, count, transcript.digest(count), now)
         self._entries[turn.owner] = _OwnerEntry(turn.number, items, state, now)
-        self._bytes += transcript.size
         self._evict(now)
-        return turn.owner in self._entries
+        return True
 
     def abort(self, turn: ReservedTurn) -> None:
         """The turn leaves nothing behind."""
         if self.is_current(turn):
-            self._forget(turn.owner)
-
-    def _forget(self, owner: Owner) -> None:
-        entry = self._entries.pop(owner, None)
-        if entry is not None and entry.state is not None:
-            self._bytes -= entry.state.transcript.size
+            del self._entries[turn.owner]
 
     def _evict(self, now: float) -> None:
         """The oldest go first; entries stand in the order of their last change."""
         while self._entries:
             owner, entry = next(iter(self._entries.items()))
-            full = len(self._entries) > self.limits.owners or self._bytes > self.limits.total_bytes
-            if not full and now - entry.at <= self.limits.age_s:
+            if len(self._entries) <= self.limits.owners and now - entry.at <= self.limits.age_s:
                 return
-            self._forget(owner)
+            del self._entries[owner]
 
     def __len__(self) -> int:
         return len(self._entries)
-
-    @property
-    def total_bytes(self) -> int:
-        return self._bytes
 
 
 def _length(body: Mapping[str, Any]) -> int:

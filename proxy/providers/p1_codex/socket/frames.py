@@ -56,9 +56,13 @@ def fault_error(code: str, *, seconds: float = 0.0, continued: bool = False, hin
     return UpstreamError(f"{LABEL}: {words}", kind="transport", provider=LABEL, code=code, repeatable=repeatable)
 
 
+#: What the transports say differently: HTTP tells the lane in a header.
+_NOT_SHARED = frozenset({"stream", "client_metadata"})
+
+
 def shared_json(body: Mapping[str, Any]) -> bytes:
     """A body without what the transports say differently, serialised once for both."""
-    return dump_json({key: value for key, value in body.items() if key != "stream"}).encode()
+    return dump_json({key: value for key, value in body.items() if key not in _NOT_SHARED}).encode()
 
 
 def http_body(shared: bytes) -> bytes:
@@ -66,19 +70,20 @@ def http_body(shared: bytes) -> bytes:
     return b'{"stream":true,' + shared[1:]
 
 
-def full_frame(shared: bytes) -> bytes:
-    """The whole conversation as a frame.
+def full_frame(shared: bytes, body: Mapping[str, Any]) -> bytes:
+    """The whole conversation as a frame; `shared` is the body.
 
-    >>> full_frame(b'{"model":"m","input":[]}')
-    b'{"type":"response.create","model":"m","input":[]}'
+    >>> full_frame(b'{"model":"m","input":[]}', {"client_metadata": {"a": "b"}})
+    b'{"type":"response.create","client_metadata":{"a":"b"},"model":"m","input":[]}'
     """
-    return b'{"type":"response.create",' + shared[1:]
+    own = {"type": "response.create", **{key: body[key] for key in ("client_metadata",) if key in body}}
+    return dump_json(own).encode()[:-1] + b"," + shared[1:]
 
 
 def delta_frame(body: Mapping[str, Any], previous_response_id: str, start: int) -> bytes:
     """What was added since the response `previous_response_id`: the input from item `start` on."""
     changed = {"previous_response_id": previous_response_id, "input": body["input"][start:]}
-    return full_frame(shared_json({**body, **changed}))
+    return full_frame(shared_json({**body, **changed}), body)
 
 
 def is_progress(event: Mapping[str, Any]) -> bool:

@@ -56,12 +56,15 @@ class HandshakeFailed(Exception):
         return f"status {self.status}: {self.error.message}" if self.status else self.error.message
 
 
-def failed(cause: Exception, *, host: str, now: float) -> HandshakeFailed:
-    """The failure behind an exception of the upgrade. `now`: epoch seconds."""
+def failed(cause: Exception, *, host: str, now: float) -> HandshakeFailed | UpstreamError:
+    """The failure behind an exception of the upgrade; an UpstreamError where HTTP would fail as well. `now`: epoch
+    seconds."""
     if isinstance(cause, UpgradeRefused):
         return _refused(cause, host, now)
     if isinstance(cause, aiohttp.WSServerHandshakeError):
         return _broken(host)
+    if isinstance(cause, aiohttp.ClientConnectorCertificateError):
+        return PROFILE.error(f"the certificate of {host} is not trusted; {TRUST}", kind="certificate")
     if isinstance(cause, aiohttp.ClientSSLError):
         return _plain(f"TLS with {host} failed ({type(cause).__name__}); {TRUST}")
     return _plain(f"cannot reach {host} ({type(cause).__name__})")
@@ -91,6 +94,15 @@ def _refused(refused: UpgradeRefused, host: str, now: float) -> HandshakeFailed:
         return _broken(host)
     if status < 400:
         return _plain(f"unexpected answer of {host} to the upgrade, with status {status}")
+    if status in LASTING:
+        return HandshakeFailed(_no_websocket(host, status), status=status, lasting=True)
     error = refusal_of(PROFILE, status, refused.headers, refused.body, now=now)
     message = "".join(char if char.isprintable() else " " for char in error.message)
-    return HandshakeFailed(error.replaced(message=message), status=status, lasting=status in LASTING)
+    return HandshakeFailed(error.replaced(message=message), status=status)
+
+
+def _no_websocket(host: str, status: int) -> UpstreamError:
+    """No fault of the request: its own words would be about a page or a method. Claude Code takes a 404 for a missing
+    model and hides the message."""
+    words = f"{host} refused the upgrade to a WebSocket with status {status}; {USE_HTTP}"
+    return PROFILE.error(words, kind="invalid_request", status=400 if status == 404 else status, code=HANDSHAKE)

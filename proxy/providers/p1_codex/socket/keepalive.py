@@ -15,12 +15,13 @@ class SocketTimers:
 
     connect    the whole way to an open socket: name, proxy, TLS, upgrade
     validate   how long an idle socket may take to answer the ping before it is used again
-    start      from the request to the first event of the answer
+    start      from the last piece of the request that could be sent to the first event of the answer
     idle       between two of them
     ping       silence after which a ping is sent
-    ping_send  how long attempt it may take
+    ping_send  how long sending one may take
     close      how long closing may take
-    refused    after an upgrade that hung, or a refusal that lasts, requests that can use HTTP do so for this long
+    rest       what can use HTTP does so for this long after an upgrade that hung, a refusal that lasts, or sockets that
+               died
     patience   requests that can use HTTP wait no longer than this for the back-off between upgrades
     reap       how often waiting sockets that are too old are looked for
     """
@@ -32,7 +33,7 @@ class SocketTimers:
     ping: float = 30.0
     ping_send: float = 10.0
     close: float = 0.25
-    refused: float = 300.0
+    rest: float = 300.0
     patience: float = 2.0
     reap: float = 30.0
 
@@ -58,6 +59,11 @@ class Keepalive:
         self._signal, self._pings = now, 0
         if progress:
             self._progress, self._started = now, True
+
+    def moved(self, now: float) -> None:
+        """A piece of the request went out: the connection lives, and the answer is not due yet."""
+        self._signal = self._progress = now
+        self._pings = 0
 
     def pinged(self, now: float) -> None:
         self._signal = now

@@ -12,6 +12,7 @@ from proxy.providers.p1_codex.socket.connect import ConnectLimiter, SocketConnec
 from proxy.providers.p1_codex.socket.connection import Socket
 from proxy.providers.p1_codex.socket.continuation import ContinuationLimits, Continuations
 from proxy.providers.p1_codex.socket.handshake import UNAUTHORIZED, HandshakeFailed, not_now
+from proxy.providers.p1_codex.socket.health import SocketHealth
 from proxy.providers.p1_codex.socket.keepalive import SocketTimers
 from proxy.providers.p1_codex.socket.pool import Pool, PoolLimits
 from proxy.providers.upstream.transport import HeaderObserver
@@ -27,9 +28,10 @@ class SocketManager:
         self.now = asyncio.get_running_loop().time
         self._limiter = ConnectLimiter(floor_s, now=self.now, sleep=services.sleep, evict=self._evict)
         self._connector = SocketConnector(services, self._limiter, self.timers, observe_headers)
+        self._readers: dict[int, asyncio.Task[None]] = {}  # of the sockets in the pool, by their numbers
         self._reaper: asyncio.Task[None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
-        self._refused: tuple[float, str] | None = None  # when no socket could be had the last time, and why
+        self.health = SocketHealth()
 
     async def open(self, url: str, headers: dict[str, str], *, hurried: bool, renewed: bool) -> Socket:
         """A fresh socket, the caller's to close. Raises HandshakeFailed; UpstreamError when an outgoing proxy fails.
@@ -37,23 +39,53 @@ class SocketManager:
         hurried  the request can use HTTP: it does not wait long, nor try what failed a while ago and would again
         renewed  its token is a new one: another renewal would not help, and each one ends the token before
         """
-        if hurried and self._refused is not None and self.now() - self._refused[0] <= self.timers.refused:
-            raise not_now(f"an earlier upgrade failed ({self._refused[1]})")
+        if hurried and (objection := self.health.objection(self.now(), self.timers.rest)):
+            raise not_now(objection)
         try:
             socket = await self._connector.open(url, headers, patience_s=self.timers.patience if hurried else math.inf)
         except HandshakeFailed as failure:
             if failure.lasting or (failure.status == UNAUTHORIZED and renewed):
-                self._refused = self.now(), failure.reason
+                self.health = self.health.refused(failure.reason, self.now())
             raise
-        self._refused = None
+        self.health = self.health.opened()
         return socket
 
+    def ended(self, *, died: bool) -> None:
+        """What became of a socket with a request: it brought an answer, or it died before the end of one."""
+        self.health = self.health.died(self.now()) if died else self.health.answered()
+
     def put(self, owner: Owner, socket: Socket) -> bool:
-        """Whether the socket is kept for the owner's next turn."""
-        kept = self.pool.put(owner, socket, self.now())
-        if kept and (self._reaper is None or self._reaper.done()):
+        """Whether the socket is kept for the owner's next turn. A reader answers the backend's pings meanwhile, without
+        which the backend would close it."""
+        if not self.pool.put(owner, socket, self.now()):
+            return False
+        self._readers[socket.number] = asyncio.create_task(self._read(owner, socket))
+        if self._reaper is None or self._reaper.done():
             self._reaper = asyncio.create_task(self._reap())
-        return kept
+        return True
+
+    async def take(self, owner: Owner) -> Socket | None:
+        """The socket that was kept for the owner, which from now on nobody else reads."""
+        socket = self.pool.take(owner)
+        if socket is not None:
+            try:
+                await self._stop_reading(socket)
+            except asyncio.CancelledError:
+                await self._close_all([socket])
+                raise
+        return socket
+
+    async def _read(self, owner: Owner, socket: Socket) -> None:
+        await socket.idle()
+        self.pool.drop(owner, socket)  # at once, so that no turn gets it
+        del self._readers[socket.number]
+        await self._close_all([socket])
+
+    async def _stop_reading(self, socket: Socket) -> None:
+        reader = self._readers.pop(socket.number, None)
+        if reader is not None:
+            reader.cancel()
+            await asyncio.wait({reader})
 
     async def close(self) -> None:
         if self._reaper is not None:
@@ -77,9 +109,13 @@ class SocketManager:
 
     async def _close_all(self, sockets: Iterable[Socket]) -> None:
         """Closes all of them, also when the caller is cancelled meanwhile: closing is short, and ends by itself."""
-        closing = {asyncio.create_task(socket.close()) for socket in sockets}
+        closing = {asyncio.create_task(self._close(socket)) for socket in sockets}
         self._closing |= closing
         for task in closing:
             task.add_done_callback(self._closing.discard)
         if closing:
             await asyncio.wait(closing)
+
+    async def _close(self, socket: Socket) -> None:
+        await self._stop_reading(socket)
+        await socket.close()

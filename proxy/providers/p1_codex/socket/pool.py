@@ -59,6 +59,11 @@ class Pool(Generic[S]):
         self._waiting[owner] = (socket, now)
         return True
 
+    def drop(self, owner: Owner, socket: S) -> None:
+        """Takes a socket out that is of no more use, if it is still there."""
+        if owner in self._waiting and self._waiting[owner][0] is socket:
+            del self._waiting[owner]
+
     def take_surplus(self) -> list[S]:
         """Those that have waited longest, when there are too many."""
         if len(self._waiting) <= self._limits.most:

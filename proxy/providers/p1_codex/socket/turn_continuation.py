@@ -7,28 +7,42 @@ both before the client hears that the answer is over. `continuation` holds the r
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proxy.core.identity import Owner
+from proxy.core.sizes import least_size
 from proxy.providers.p1_codex.socket.connection import Socket
-from proxy.providers.p1_codex.socket.continuation import ContinuationPlan, ReservedTurn, full_context
+from proxy.providers.p1_codex.socket.continuation import ContinuationPlan, ReservedTurn, full_context, transcript_of
 from proxy.providers.p1_codex.socket.manager import SocketManager
 from proxy.providers.p1_codex.socket.pool import is_young
 
+#: A longer conversation is digested in a thread: at 20 ms a megabyte it would hold everybody else up.
+IN_LINE_BYTES = 256 * 1024
+
 
 class TurnContinuation:
-    """What one turn has of its conversation. Without an owner, or with continuation off, that is nothing, and nothing
-    is kept."""
+    """What one turn has of its conversation. Before `reserve` that is nothing, and nothing is kept.
 
-    def __init__(self, sockets: SocketManager, owner: Owner | None, body: Mapping[str, Any], *, enabled: bool) -> None:
+    enabled  whether it is only the owner that is missing then
+    """
+
+    def __init__(self, sockets: SocketManager, *, enabled: bool) -> None:
         self._sockets = sockets
         self._states = sockets.continuations
         self._turn: ReservedTurn | None = None
         self._plan = ContinuationPlan("missing_identity" if enabled else "disabled")
         self._kept: tuple[str, int] | None = None  # the response, and the socket that is back in the pool
-        if enabled and owner is not None:
-            self._turn = self._states.reserve(owner, body, sockets.now())
+
+    async def reserve(self, owner: Owner, body: Mapping[str, Any]) -> None:
+        """Makes it a turn of the owner's conversation."""
+        items, limit = body["input"], self._states.limits.transcript_bytes
+        if least_size(items, IN_LINE_BYTES) <= IN_LINE_BYTES:
+            transcript = transcript_of(items, limit)
+        else:
+            transcript = await asyncio.to_thread(transcript_of, items, limit)
+        self._turn = self._states.reserve(owner, body, transcript, self._sockets.now())
 
     @property
     def active(self) -> bool:
@@ -52,7 +66,7 @@ class TurnContinuation:
         """
         if self._turn is None:
             return None
-        socket = self._sockets.pool.take(self._turn.owner)
+        socket = await self._sockets.take(self._turn.owner)
         if socket is None or not await self._is_usable(socket, digest):
             self.send_whole()
             return None
@@ -96,5 +110,5 @@ class TurnContinuation:
         turn, self._turn = self._turn, None
         current = self._states.is_current(turn)
         self._states.abort(turn)
-        if current and self._kept is not None and (socket := self._sockets.pool.take(turn.owner)) is not None:
+        if current and self._kept is not None and (socket := await self._sockets.take(turn.owner)) is not None:
             await socket.close()

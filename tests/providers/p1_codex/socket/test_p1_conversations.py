@@ -73,9 +73,10 @@ async def test_the_frame_is_the_body_without_stream(front: Live, backend: Backen
     assert frame["client_metadata"] == {"ws_request_header_x_openai_internal_codex_responses_lite": "true"}
     headers = {name.lower(): value for name, value in backend.seen[0].items()}
     assert headers["openai-beta"] == "responses_websockets=2026-02-06"
-    assert headers["originator"] == headers["user-agent"] == "codex_cli_rs" and headers["session-id"] == "s1"
-    assert headers["x-openai-internal-codex-responses-lite"] == "true" and headers["chatgpt-account-id"]
-    assert not {"accept", "content-type", "accept-encoding", "sec-websocket-extensions"} & set(headers)
+    assert headers["originator"] == "codex_cli_rs" and headers["session-id"] == headers["thread-id"] == "s1"
+    assert headers["user-agent"].startswith("codex_cli_rs/") and headers["chatgpt-account-id"]
+    others = {"accept", "content-type", "accept-encoding", "x-openai-internal-codex-responses-lite"}
+    assert not {*others, "sec-websocket-extensions"} & set(headers)
 
 
 async def test_a_small_request_on_the_side_changes_nothing(talk: Talk, backend: Backend) -> None:

@@ -179,14 +179,14 @@ async def test_an_upstream_that_takes_nothing_is_given_up(backend: Backend, monk
         await over.wait()
         return ws
 
-    async def watched(self: websocket.Socket, frame: bytes) -> None:
+    async def watched(self: websocket.Socket, *given: Any) -> None:
         transports.append(self._connection._conn.transport)  # type: ignore[union-attr]
-        await send(self, frame)
+        await send(self, *given)
 
     monkeypatch.setattr(ResponsesWire, "estimate", counted)
     monkeypatch.setattr(websocket.Socket, "send", watched)
     backend.upgrades.append(unread)
-    async with backend.proxy(timers={**QUICK, "start": 0.1}) as live:
+    async with backend.proxy(timers={"start": 0.1}) as live:
         answer = await live.post(ask("x" * 12_000_000))
         assert answer.status == 502 and "100 ms" in answer.error["message"] and not backend.asked
         await until(lambda: transports[0].is_closing() and transports[0].get_write_buffer_size() == 0)

@@ -18,20 +18,26 @@ from proxy.providers.p1_codex.socket import frames, pool
 from proxy.providers.p1_codex.socket.backoff import SUCCESSES, UpgradeBackoff
 from proxy.providers.p1_codex.socket.connect import ConnectLimiter, socket_url
 from proxy.providers.p1_codex.socket.connection import CLOSED, _end_of
+from proxy.providers.p1_codex.socket.exchange import is_complete
 from proxy.providers.p1_codex.socket.handshake import HandshakeFailed
+from proxy.providers.p1_codex.socket.health import DEAD_SOCKETS, SocketHealth
 from proxy.providers.p1_codex.socket.keepalive import PING, Keepalive, SocketTimers
 from proxy.providers.p1_codex.socket.pool import Pool, PoolLimits
-from proxy.providers.p1_codex.socket.selection import is_complete
 
 # -- distance
 
 
+def refused(backoff: UpgradeBackoff, times: int = 1) -> UpgradeBackoff:
+    """Upgrades that start one after the other, each refused before the next."""
+    for _ in range(times):
+        start = max(backoff.since, 0.0) + 1
+        backoff = backoff.refused(start, start + 0.5)
+    return backoff
+
+
 def test_the_distance_grows_with_refusals_and_shrinks_with_successes() -> None:
-    backoff, seen = UpgradeBackoff(), []
-    for _ in range(5):
-        backoff = backoff.refused()
-        seen.append(backoff.seconds)
-    assert seen == [1, 2, 4, 8, 8]
+    assert [refused(UpgradeBackoff(), times).seconds for times in range(6)] == [0, 1, 2, 4, 8, 8]
+    backoff = refused(UpgradeBackoff(), 5)
     for expected in (4, 2, 1, 0):
         for _ in range(SUCCESSES):
             assert backoff.seconds > expected
@@ -39,17 +45,30 @@ def test_the_distance_grows_with_refusals_and_shrinks_with_successes() -> None:
         assert backoff.seconds == expected
 
 
+def test_refusals_of_one_burst_count_once() -> None:
+    """Of those that were under way already when the first of them was refused."""
+    backoff = UpgradeBackoff()
+    for answered in range(15):
+        backoff = backoff.refused(started=10.0, now=10.2 + answered / 100)
+    assert backoff.seconds == 1
+    halved = refused(backoff, 2)
+    for _ in range(SUCCESSES):
+        halved = halved.succeeded()
+    assert (halved.seconds, halved.refused(10.0, 20.0).seconds) == (2, 2)
+    assert backoff.refused(started=10.3, now=10.4).seconds == 2
+
+
 def test_a_refusal_starts_the_count_again() -> None:
-    backoff = UpgradeBackoff().refused()
+    backoff = refused(UpgradeBackoff())
     for _ in range(SUCCESSES - 1):
         backoff = backoff.succeeded()
-    assert backoff.refused().successes == 0 and backoff.succeeded().seconds == 0
+    assert refused(backoff).successes == 0 and backoff.succeeded().seconds == 0
 
 
-@pytest.mark.parametrize(("floor", "refused", "back"), [(0.5, 1.0, 0.5), (3.0, 6.0, 3.0), (10.0, 10.0, 10.0)])
-def test_the_configured_distance_is_never_undercut(floor: float, refused: float, back: float) -> None:
-    backoff = UpgradeBackoff(floor).refused()
-    assert backoff.seconds == refused
+@pytest.mark.parametrize(("floor", "grown", "back"), [(0.5, 1.0, 0.5), (3.0, 6.0, 3.0), (10.0, 10.0, 10.0)])
+def test_the_configured_distance_is_never_undercut(floor: float, grown: float, back: float) -> None:
+    backoff = refused(UpgradeBackoff(floor))
+    assert backoff.seconds == grown
     for _ in range(SUCCESSES * 3):
         backoff = backoff.succeeded()
     assert backoff.seconds == back and UpgradeBackoff(floor).succeeded() == UpgradeBackoff(floor)
@@ -66,7 +85,7 @@ class Time:
         self.now += seconds
 
 
-async def started(count: int, floor: float = 0.0, *, refused: bool = False, patience: float = math.inf) -> list[float]:
+async def started(count: int, floor: float = 0.0, *, burst: int = 0, patience: float = math.inf) -> list[float]:
     """When so many upgrades start that are asked for at the same moment; at once or never with such patience."""
     time, starts, cleared = Time(), [], 0
 
@@ -75,8 +94,8 @@ async def started(count: int, floor: float = 0.0, *, refused: bool = False, pati
         cleared += 1
 
     limiter = ConnectLimiter(floor, now=lambda: time.now, sleep=time.sleep, evict=evict)
-    if refused:
-        limiter.backoff = limiter.backoff.refused()
+    for _ in range(burst):
+        limiter.refused(time.now)
 
     async def one() -> None:
         asked = time.now
@@ -96,22 +115,43 @@ async def test_upgrades_start_at_once_until_one_is_refused() -> None:
     """One in a hurry does not wait long."""
     assert await started(8) == [0.0] * 8
     assert await started(3, 0.25) == [0.0, 0.25, 0.5]
-    assert await started(3, refused=True) == [0.0, 1.0, 2.0]
+    assert await started(3, burst=15) == [0.0, 1.0, 2.0]
     assert await started(5, patience=0.0) == [0.0] * 5
-    assert await started(5, refused=True, patience=2.0) == [0.0, 1.0, 2.0]
+    assert await started(5, burst=15, patience=2.0) == [0.0, 1.0, 2.0]
 
 
 async def test_a_distance_that_grew_meanwhile_ends_the_wait() -> None:
     time = Time()
 
     async def evict() -> None:
-        limiter.backoff = limiter.backoff.refused()  # as by the answer to an earlier upgrade
+        limiter.refused(time.now)  # as by the answer to an earlier upgrade
 
     limiter = ConnectLimiter(1.0, now=lambda: time.now, sleep=time.sleep, evict=evict)
     passed = await asyncio.gather(*(limiter.wait(2.0) for _ in range(3)), return_exceptions=True)
     assert [isinstance(one, HandshakeFailed) for one in passed] == [False, False, True]
     await limiter.wait()  # nobody is left in front
     assert time.now == 100 + 2 + 4
+
+
+# -- whether sockets are worth a try
+
+
+def test_sockets_that_die_one_after_another_are_left_alone_for_a_while() -> None:
+    health = SocketHealth()
+    for now in range(DEAD_SOCKETS):
+        assert health.objection(now, 300.0) is None
+        health = health.opened().died(float(now))
+    last = DEAD_SOCKETS - 1
+    assert "died" in (health.objection(last + 300.0, 300.0) or "") and health.objection(last + 300.1, 300.0) is None
+    assert health.opened().objection(last + 300.0, 300.0), "that one opens says nothing"
+    assert health.died(400.0).objection(500.0, 300.0), "after the rest one more is enough"
+    assert health.answered().died(400.0).objection(400.0, 300.0) is None
+
+
+def test_a_refusal_that_lasts_is_over_when_an_upgrade_works() -> None:
+    health = SocketHealth().refused("status 426", 1.0)
+    assert health.objection(2.0, 300.0) == "an earlier upgrade failed (status 426)"
+    assert health.opened().objection(2.0, 300.0) is None
 
 
 # -- timers
@@ -165,18 +205,30 @@ def test_a_pong_keeps_a_silent_connection() -> None:
     assert keepalive.due(300.0) == "ws_start_timeout"
 
 
+def test_a_request_that_goes_out_in_pieces_is_not_late() -> None:
+    """Each piece shows that the connection lives; the answer is due only behind the last of them."""
+    keepalive = Keepalive(T, 0.0)
+    for now in range(20, 1000, 20):
+        assert keepalive.due(float(now)) is None
+        keepalive.moved(float(now))
+    assert keepalive.due(980.0 + 299.0) == PING and keepalive.due(980.0 + 300.0) == "ws_start_timeout"
+
+
 # -- frames
 
 
 BODY = {"model": "gpt-5.5", "stream": True, "store": False, "input": ["I1", "I2"], "instructions": '"stream":true,'}
+MARKED = {**BODY, "client_metadata": {"lane": "lite"}}
 
 
-def test_both_transports_say_the_same() -> None:
-    shared = frames.shared_json(BODY)
+@pytest.mark.parametrize("body", [BODY, MARKED])
+def test_both_transports_say_the_same(body: dict[str, Any]) -> None:
+    """But the lane, which HTTP tells in a header."""
+    shared = frames.shared_json(body)
     assert json.loads(frames.http_body(shared)) == BODY
-    frame = json.loads(frames.full_frame(shared))
-    assert frame == {"type": "response.create", **{key: BODY[key] for key in BODY if key != "stream"}}
-    delta = json.loads(frames.delta_frame(BODY, "resp_1", 1))
+    frame = json.loads(frames.full_frame(shared, body))
+    assert frame == {"type": "response.create", **{key: body[key] for key in body if key != "stream"}}
+    delta = json.loads(frames.delta_frame(body, "resp_1", 1))
     assert delta == {**frame, "previous_response_id": "resp_1", "input": ["I2"]}
     assert BODY["input"] == ["I1", "I2"]
 

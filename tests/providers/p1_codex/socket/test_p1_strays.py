@@ -9,23 +9,27 @@ import pytest
 from aiohttp import web
 from harness import Live, ask, until, with_live
 from outcomes import Broken, Good, is_broken, is_good
-from p1_events import CREATED, LIMITS, completed, delta, said
+from p1_events import CREATED, LIMITS, call_events, completed, delta, done, failed, message, said
 from talks import TOOLS, Talk
 from ws_upstream import Backend, Peer, Play, Upgrade, frames_of, leaving_nothing
 
 WRONG = "not the answer"
 
 
-def strays(*parts: list[dict[str, Any]]) -> Play:
-    """What is late of an earlier answer, each part in one piece."""
+def strays(*parts: list[dict[str, Any]], then: str = "listen") -> Play:
+    """What is late of an earlier answer, each part in one piece; then nothing more, or the next request."""
 
     async def play(peer: Peer, frame: dict[str, Any]) -> None:
         for part in parts:
             peer.say_at_once(*part)
             await asyncio.sleep(0.02)
-        await peer.listen()
+        if then == "listen":
+            await peer.listen()
 
     return play
+
+
+BEGUN = {"type": "response.created", "response": {"id": "resp_2"}}
 
 
 @with_live(p1_previous_response_id=True)
@@ -33,28 +37,41 @@ def strays(*parts: list[dict[str, Any]]) -> Play:
     "late",
     [
         [completed("resp_1")],
-        [delta(WRONG), completed("resp_1")],
+        [delta(WRONG), done(message(WRONG)), completed("resp_1")],
         [{"type": "response.created", "response": {"id": "resp_1"}}, delta(WRONG)],
-        [completed("resp_1"), *said(WRONG, "resp_2")],
+        [delta(WRONG), LIMITS, BEGUN],
+        [call_events(WRONG, "c9")[-1]],
     ],
-    ids=["end", "text and end", "beginning", "end and another answer"],
+    ids=["end", "text and end", "beginning", "text and the next beginning", "call"],
 )
+@pytest.mark.parametrize("apart", [True, False], ids=["apart", "in one piece"])
 async def test_what_is_left_of_the_answer_before_is_not_taken_for_the_next_one(
-    talk: Talk, backend: Backend, late: list[dict[str, Any]]
+    talk: Talk, backend: Backend, late: list[dict[str, Any]], apart: bool
 ) -> None:
+    """On a socket that is used again an answer begins where the backend says so."""
     await talk.turn("one")
-    backend.plays.append(strays(late))
+    answer = [BEGUN, delta("fine"), done(message("fine")), completed("resp_2")]
+    backend.plays.append(strays(*([late, answer] if apart else [[*late, *answer]]), then="next"))
     await talk.turn("two")
     said = [block["text"] for message in talk.messages for block in message["content"]]
-    assert said == ["one", "fine", "two", "fine"] and talk.live.sleeps == [1.5]
+    assert said == ["one", "fine", "two", "fine"] and talk.live.sleeps == []
+    backend.plays.append(strays([failed(code="slow_down")]))  # which needs no beginning
     await talk.turn("three")
-    assert backend.history == [(1, None), (1, "resp_1"), (2, None), (2, "resp_2")]
+    assert backend.history == [(1, None), (1, "resp_1"), (1, "resp_2"), (2, None)] and talk.live.sleeps == [1.5]
+
+
+@with_live(p1_previous_response_id=True, timers={"start": 0.1})
+async def test_what_is_left_of_the_answer_before_is_no_sign_of_the_next_one(talk: Talk, backend: Backend) -> None:
+    await talk.turn("one")
+    backend.plays.append(strays(*[[delta(WRONG)]] * 20))
+    await talk.turn("two")
+    assert backend.history == [(1, None), (1, "resp_1"), (2, None)] and talk.live.sleeps == [1.5]
 
 
 @with_live(p1_previous_response_id=True)
 async def test_an_answer_that_the_client_saw_half_of_is_not_ended_by_another_one(talk: Talk, backend: Backend) -> None:
     await talk.turn("one")
-    backend.plays.append(strays([delta("Hel")], [completed("resp_1")]))
+    backend.plays.append(strays([BEGUN, delta("Hel")], [completed("resp_1")]))
     messages = [*talk.messages, {"role": "user", "content": "two"}]
     answer = await talk.live.stream(ask(messages, **talk.members), headers=talk.headers)
     is_broken(answer, Broken(words="belongs to an earlier request; p1.transport=http"), stream=True)

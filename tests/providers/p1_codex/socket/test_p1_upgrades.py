@@ -13,7 +13,7 @@ from aiohttp import web
 from connect_proxy import Authority, ConnectProxy, TlsFront
 from harness import Live, ask, configured, until, with_live
 from p1_events import said
-from ws_upstream import Backend, Upgrade, goes_well, leaving_nothing, saying
+from ws_upstream import Backend, Upgrade, goes_well, leaving_nothing, new_session, saying
 
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.providers.p1_codex.socket import connect as dial
@@ -61,6 +61,31 @@ def body(status: int, text: str) -> Upgrade:
     return handler
 
 
+OWNED = {"x-claude-code-session-id": "s"}
+UNCLEAR = {**OWNED, "x-claude-code-agent-id": "a, b"}
+
+
+@pytest.mark.parametrize(
+    ("mode", "continues", "headers", "upgrades"),
+    [
+        ("auto", False, OWNED, 0),
+        ("auto", True, {}, 0),
+        ("auto", True, UNCLEAR, 0),
+        ("auto", True, OWNED, 1),
+        ("websocket", False, {}, 1),
+        ("websocket", True, OWNED, 1),
+        ("http", True, OWNED, 0),
+    ],
+)
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_a_socket_is_opened_where_a_turn_can_go_on_from_it_or_when_it_is_asked_for(
+    backend: Backend, mode: str, continues: bool, headers: dict[str, str], upgrades: int, stream: bool
+) -> None:
+    async with backend.proxy(mode, p1_previous_response_id=continues) as live, leaving_nothing(backend, live):
+        assert (await live.post(ask(stream=stream), headers=headers)).status == 200
+        assert backend.traffic == (upgrades, 1 - upgrades, upgrades) and not live.notes.all("codex_websocket_fallback")
+
+
 @pytest.mark.parametrize("mode", ["websocket", "auto"])
 @pytest.mark.parametrize(
     ("step", "status", "waits"),
@@ -72,7 +97,7 @@ async def test_an_upgrade_that_fails_is_tried_again_or_goes_over_http(
 ) -> None:
     """The sandbox's table (`test_p1_websocket_faults`) has the others."""
     backend.upgrades.append(step)
-    async with backend.proxy(mode) as live, leaving_nothing(backend):
+    async with backend.proxy(mode) as live, leaving_nothing(backend, live):
         if mode == "auto":
             await goes_well(live)
             assert (backend.traffic, live.sleeps) == ((1, 1, 0), [])
@@ -97,7 +122,7 @@ async def test_the_headers_of_an_upgrade_are_lists(
     front: Live, backend: Backend, headers: dict[str, Any], good: bool
 ) -> None:
     backend.upgrades.append(upgrading(**headers))
-    async with leaving_nothing(backend):
+    async with leaving_nothing(backend, front):
         await goes_well(front)
         assert backend.traffic[:2] == (1, not good)
 
@@ -139,15 +164,17 @@ async def test_a_certificate_that_nobody_trusts_is_told_with_a_way_out(
         backend.url = f"https://localhost:{front.port}{plain.path}"
         variables = {"https_proxy": f"http://127.0.0.1:{way.port}"} if tunnel else {}
         async with backend.proxy(mode, proxies=OutboundProxies.from_environment(variables)) as live:
-            message = (await live.post(ask())).error["message"]
-            assert ("TLS with localhost failed" in message) == (mode == "websocket") and "SSL_CERT_FILE" in message
-            assert bool(way.asked) == tunnel and not backend.seen
+            answer = await live.post(ask(), headers=new_session())
+            message = answer.error["message"]
+            assert "the certificate of localhost is not trusted" in message and "SSL_CERT_FILE" in message
+            assert (answer.status, answer.headers["x-should-retry"], live.sleeps) == (502, "false", [])
+            assert len(way.asked) == tunnel and not backend.seen
 
 
 @with_live(mode="auto")
 async def test_what_a_socket_took_is_never_posted_though_no_second_one_opens(front: Live, backend: Backend) -> None:
     backend.plays.append(saying())
-    task = asyncio.ensure_future(front.post(ask()))
+    task = asyncio.ensure_future(front.post(ask(), headers=new_session()))
     await until(lambda: backend.asked)
     backend.upgrades.append(426)
     assert (await task).status == 426
@@ -164,7 +191,7 @@ async def test_after_a_refusal_that_lasts_nobody_tries_another_upgrade_for_a_whi
     backend: Backend, steps: list[Any], rest: float
 ) -> None:
     backend.upgrades.extend(steps)
-    async with backend.proxy("auto", timers={**(QUICK if hanging in steps else {}), "refused": rest}) as live:
+    async with backend.proxy("auto", timers={**(QUICK if hanging in steps else {}), "rest": rest}) as live:
         for _ in range(2):
             await goes_well(live)
         again = rest == 0.0
@@ -193,7 +220,7 @@ async def test_many_turns_do_not_queue_for_upgrades_that_are_refused(front: Live
     await asyncio.gather(*(goes_well(front) for _ in range(10)))
     distances = [seconds for seconds in front.sleeps if seconds != 3.0]
     assert max(distances) <= SocketTimers().patience and len(front.sleeps) - len(distances) <= 10
-    await front.stream(ask())  # the first that comes afterwards is sure
+    await goes_well(front)  # the first that comes afterwards is sure
     upgrades, waits = len(backend.seen), len(front.sleeps)
     for _ in range(3):
         await goes_well(front)
@@ -230,7 +257,7 @@ async def test_a_client_that_leaves_before_the_socket_is_open_ends_that_too(
 ) -> None:
     backend.upgrades.append(step)
     async with leaving_nothing(backend):
-        task = asyncio.ensure_future(front.post(ask()))
+        task = asyncio.ensure_future(front.post(ask(), headers=new_session()))
         await until(lambda: backend.seen)
         task.cancel()
         await asyncio.wait({task})

@@ -14,8 +14,9 @@ from checks import check_message_stream
 from harness import Live, ask, configured, texts
 from outcomes import Broken, Good, Outcome, Refused
 from p1_faults import AGAIN, CALL, FINAL, SHARED, Row, asked_for, case_name, comes_out
-from ws_upstream import leaving_nothing
+from ws_upstream import leaving_nothing, new_session, provider_sockets
 
+from proxy.providers.p1_codex.socket.health import SocketHealth
 from proxy.providers.p1_codex.socket.keepalive import SocketTimers
 from proxy.sandbox import FAULTS, Place, Sandbox
 from proxy.sandbox.p1.socket.sockets import Limits
@@ -98,9 +99,14 @@ def timers_of(fault: str, params: dict[str, Any], outcome: Outcome) -> dict[str,
 @pytest.fixture
 def start(sandbox: Sandbox, tmp_path: Path) -> Start:
     def begin(mode: str, timers: dict[str, float]) -> Live:
-        return Live(sandbox, tmp_path, p1_transport=mode, tuning=(SocketTimers(**timers),))
+        return Live(sandbox, tmp_path, tuning=(SocketTimers(**timers),), **settings(mode))
 
     return begin
+
+
+def settings(mode: str) -> dict[str, Any]:
+    """In the mode `auto` only conversations that may be continued get a socket."""
+    return {"p1_transport": mode, "p1_previous_response_id": mode == "auto"}
 
 
 def posts(live: Live) -> int:
@@ -116,14 +122,16 @@ async def test_a_fault_of_an_answer_comes_out_as_the_table_says(
     start: Start, fault: str, params: dict[str, Any], outcome: Outcome
 ) -> None:
     """What was handed to a socket never goes over HTTP, in either mode, and no socket is used twice."""
-    async with start("websocket", timers_of(fault, params, outcome)) as live, leaving_nothing(live.sandbox.p1.sockets):
+    timers = timers_of(fault, params, outcome)
+    async with start("websocket", timers) as live, leaving_nothing(live.sandbox.p1.sockets, live):
         p1, asked, upgrades = live.sandbox.p1, 0, 0
         for mode in ("websocket", "auto"):
-            live.config = configured(live.config, p1_transport=mode)
+            live.config = configured(live.config, **settings(mode))
             for stream in (True, False):
                 live.sleeps.clear()
+                provider_sockets(live).health = SocketHealth()
                 p1.script.replace([{"fault": fault, "match": {"wire": "websocket"}, **params}])
-                answer = await live.post(asked_for(fault, params, stream=stream))
+                answer = await live.post(asked_for(fault, params, stream=stream), headers=new_session())
                 expected = comes_out(live, answer, outcome, stream=stream)
                 asked, upgrades = asked + expected.attempts, upgrades + expected.attempts
                 assert (live.upstream, p1.sockets.total, posts(live)) == (asked, upgrades, 0)
@@ -139,6 +147,10 @@ class Way:
     outcome: Outcome
     upgrades: int = 1
     post: bool = False
+
+
+def no_websocket(status: int) -> Refused:
+    return Refused(status, "invalid_request_error", headers=FINAL, words="the upgrade to a WebSocket with status")
 
 
 OVER_HTTP = Way(Good(), post=True)
@@ -161,8 +173,8 @@ UPGRADES: list[tuple[str, dict[str, Any], Way, Way]] = [
     ("upgrade_limits", {"per_second": 9}, Way(Good()), Way(Good())),
     ("upgrade_limits", {"per_second": 0}, LATER, LATER),
     ("upgrade_limits", {"most_open": 0}, LATER, LATER),
-    ("upgrade_not_found", {}, Way(Refused(404, "not_found_error", headers=FINAL)), OVER_HTTP),
-    ("upgrade_required", {}, Way(Refused(426, "invalid_request_error", headers=FINAL)), OVER_HTTP),
+    ("upgrade_not_found", {}, Way(no_websocket(400)), OVER_HTTP),
+    ("upgrade_required", {}, Way(no_websocket(426)), OVER_HTTP),
     ("upgrade_rate_limit", {"seconds": 2}, Way(Good(waits=(2.0,)), 2), OVER_HTTP),
     ("upgrade_rate_limit", {"seconds": 31}, Way(limited(31)), OVER_HTTP),
     ("upgrade_usage_limit", {}, Way(limited(3600, **FINAL)), OVER_HTTP),
@@ -201,9 +213,9 @@ async def test_a_fault_of_an_upgrade_comes_out_as_the_table_says(
     way = websocket if mode == "websocket" else auto
     # long enough for a busy machine: an upgrade that is given up before it arrived would not be counted
     timers = {"connect": 0.4} if fault == "upgrade_hang" else {}
-    async with start(mode, timers) as live, leaving_nothing(live.sandbox.p1.sockets):
+    async with start(mode, timers) as live, leaving_nothing(live.sandbox.p1.sockets, live):
         live.sandbox.p1.script.extend([{"fault": fault, **params}])
-        answer = await live.post(asked_for(fault, params, stream=stream))
+        answer = await live.post(asked_for(fault, params, stream=stream), headers=new_session())
         comes_out(live, answer, way.outcome, stream=stream)
         assert live.sandbox.p1.refreshes == (fault == "upgrade_unauthorized")
         good = isinstance(way.outcome, Good)
@@ -212,10 +224,12 @@ async def test_a_fault_of_an_upgrade_comes_out_as_the_table_says(
 
 async def test_a_burst_that_the_edge_refuses_is_answered_whole(start: Start) -> None:
     """More at a time than it lets in: each is asked once, over a socket or over HTTP."""
-    async with start("auto", {}) as live, leaving_nothing(live.sandbox.p1.sockets):
+    async with start("auto", {}) as live, leaving_nothing(live.sandbox.p1.sockets, live):
         live.sandbox.p1.options.limits = Limits(per_second=3)
         live.sandbox.p1.sockets.clock = lambda: 0.0  # the second does not end
-        answers = await asyncio.gather(*(live.stream(ask(f"question {number}")) for number in range(12)))
+        answers = await asyncio.gather(
+            *(live.stream(ask(f"question {number}"), headers=new_session()) for number in range(12))
+        )
         for number, answer in enumerate(answers):
             check_message_stream(answer.events)
             assert f"question {number}" in texts(answer.events)

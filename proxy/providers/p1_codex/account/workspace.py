@@ -1,0 +1,146 @@
+"""Where the account's workspace is served: some are bound to a region, with a backend or a mark of their own.
+
+The vendor's own client asks for this before anything else, and sends nothing when it gets no answer. Here a question
+that fails only means that the configured address is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from proxy.auth.http import TokenClient
+from proxy.auth.store import Credential
+from proxy.core.secret import Secret
+from proxy.errors import UpstreamError
+from proxy.providers.contract import Services
+from proxy.providers.p1_codex.catalog import LABEL
+from proxy.providers.p1_codex.request import account_headers, with_credential
+from proxy.providers.p1_codex.settings import CodexSettings
+from proxy.settings import UnfitValue, is_loopback, url
+
+OVERRIDE_HEADER = "x-openai-account-routing-override"
+
+#: Below an address that ends in this the question is known to be answered.
+_RESPONSES = "/codex/responses"
+_QUESTION = "/wham/accounts/check"
+_MEMBERS = ("workspace_backend_origin", "account_routing_override")
+#: The word for a workspace that is served anywhere.
+_ANYWHERE = "NO_CONSTRAINT"
+_OVERRIDE = re.compile(r"[a-z0-9_-]{1,40}")
+
+#: A first request waits for the answer, so not for long.
+TIMEOUT_S = 5.0
+#: For how long an answer is believed, and a failure is not repeated.
+KEPT_S, FAILED_S = 3600.0, 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """`origin` stands in for that of the configured address, `override` is told with each request."""
+
+    origin: str | None = None
+    override: str | None = None
+
+    def url(self, configured: str) -> str:
+        """
+        >>> Workspace("https://eu.host").url("https://host/codex/responses")
+        'https://eu.host/codex/responses'
+        """
+        return configured if self.origin is None else self.origin + urlsplit(configured).path
+
+    def headers(self, others: dict[str, str]) -> dict[str, str]:
+        """The headers of a request, with what the workspace adds."""
+        return others if self.override is None else {**others, OVERRIDE_HEADER: self.override}
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was learnt, until when; `failed` is the token for which the question failed."""
+
+    workspace: Workspace
+    until: float
+    failed: Secret | None = None
+
+
+class Workspaces:
+    """Asks once for each account, and again when the answer is old."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._lock = asyncio.Lock()
+        self._known: dict[tuple[str, str], _Known] = {}  # one entry: by account and address
+
+    async def of(self, credential: Credential) -> Workspace:
+        """The workspace of the account. Never raises for an answer that is missing or strange."""
+        codex = self._services.config().section(CodexSettings)
+        account, base = credential.account_id, codex.base_url
+        if not codex.workspace_routing or account is None or not base.endswith(_RESPONSES):
+            return Workspace()
+        known = self._fresh(account, base, credential)
+        if known is None:
+            async with self._lock:
+                known = self._fresh(account, base, credential) or await self._learn(account, base, credential)
+        return known.workspace
+
+    def _fresh(self, account: str, base: str, credential: Credential) -> _Known | None:
+        known = self._known.get((account, base))
+        if known is None or known.until <= self._services.clock():
+            return None
+        return known if known.failed in (None, credential.access) else None
+
+    async def _learn(self, account: str, base: str, credential: Credential) -> _Known:
+        now, old = self._services.clock(), self._known.get((account, base))
+        try:
+            workspace = workspace_of(await self._ask(base, credential), account, base)
+            known = _Known(workspace, now + KEPT_S)
+            if workspace != Workspace():
+                self._log("info", "workspace_routing", origin=workspace.origin, override=workspace.override)
+        except (UpstreamError, UnfitValue) as error:
+            known = _Known(old.workspace if old else Workspace(), now + FAILED_S, credential.access)
+            self._log("warn", "workspace_routing_unknown", reason=str(error))
+        self._known = {(account, base): known}
+        return known
+
+    async def _ask(self, base: str, credential: Credential) -> Mapping[str, Any]:
+        headers = with_credential(account_headers(self._services.config()), credential)
+        timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
+        client = TokenClient(LABEL, self._services.http, headers, timeout=timeout)
+        answer = await client.get(base.removesuffix(_RESPONSES) + _QUESTION)
+        if not answer.ok:
+            raise UnfitValue(f"status {answer.status}")
+        return answer.data
+
+    def _log(self, level: str, msg: str, **fields: Any) -> None:
+        self._services.log.write(level, LABEL, msg, **fields)
+
+
+def workspace_of(answer: Mapping[str, Any], account: str, base: str) -> Workspace:
+    """The workspace of an account. Raises UnfitValue when it is missing, or sends elsewhere than to an https origin."""
+    accounts = answer.get("accounts")
+    rows = [row for row in accounts if isinstance(row, Mapping)] if isinstance(accounts, list) else []
+    row = next((row for row in rows if row.get("id") == account), None)
+    if row is None:
+        raise UnfitValue("the account is not listed")
+    origin, override = (_constraint(row.get(name)) for name in _MEMBERS)
+    if override is not None and not _OVERRIDE.fullmatch(override):
+        raise UnfitValue("an unknown routing override")
+    return Workspace(None if origin is None else _checked_origin(origin, base), override)
+
+
+def _constraint(value: Any) -> str | None:
+    return value if isinstance(value, str) and value not in ("", _ANYWHERE) else None
+
+
+def _checked_origin(origin: str, base: str) -> str:
+    parts = urlsplit(url(origin))
+    local = is_loopback(parts.hostname or "")
+    if parts.path or (local and not is_loopback(urlsplit(base).hostname or "")):
+        raise UnfitValue("the backend of the workspace is not an https origin")
+    return f"{parts.scheme}://{parts.netloc}"

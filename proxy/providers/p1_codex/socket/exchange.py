@@ -1,0 +1,230 @@
+"""One request and its answer over a socket, which is closed at the end or kept for the next turn."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from proxy.core.responses_events import incomplete_reason, responses_failure
+from proxy.errors import PROTOCOL_ERROR, UpstreamError
+from proxy.observe.lifecycle import Log
+from proxy.providers.p1_codex.catalog import LABEL
+from proxy.providers.p1_codex.failures import PROFILE, SERVICE
+from proxy.providers.p1_codex.socket.connection import CLOSED, FRAGMENT_BYTES, Reading, Socket
+from proxy.providers.p1_codex.socket.frames import FAULTS, fault_error, is_progress
+from proxy.providers.p1_codex.socket.handshake import USE_HTTP
+from proxy.providers.p1_codex.socket.keepalive import PING, Keepalive, SocketTimers
+from proxy.providers.p1_codex.socket.turn_continuation import TurnContinuation
+from proxy.providers.upstream.transport import EOF, Batch, UpstreamRequest
+
+BEFORE_THE_REQUEST = "it came before the request"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt, for either transport; the form that is not used is never written.
+
+    post          the request over HTTP
+    url, headers  of the upgrade
+    frame         the request over a socket, by the plan of the continuation at that moment
+    renewed       whether the token was renewed for this request already
+    """
+
+    post: Callable[[], UpstreamRequest]
+    url: str
+    headers: dict[str, str]
+    frame: Callable[[], bytes]
+    request_id: str
+    number: int
+    renewed: bool
+    log: Log
+
+    def note(self, level: str, msg: str, **fields: Any) -> None:
+        self.log.write(level, LABEL, f"{SERVICE}_{msg}", reqId=self.request_id, attempt=self.number, **fields)
+
+
+class SocketExchange:
+    """Use once.
+
+    sent  whether the request began to go out: from then on the model may be at work
+    died  whether the socket did before the answer was whole; None as long as that is open
+    """
+
+    def __init__(self, socket: Socket, attempt: Attempt, continuation: TurnContinuation, timers: SocketTimers) -> None:
+        self.sent = False
+        self.died: bool | None = None
+        self._socket = socket
+        self._attempt = attempt
+        self._continuation = continuation
+        self._timers = timers
+        plan = continuation.plan
+        self._continued, self._previous = plan.continues, plan.previous
+        self._begun = not plan.continues  # whether what comes is the answer
+        self._now = asyncio.get_running_loop().time
+        self._keepalive = Keepalive(timers, self._now())
+        self._unsent = True  # as long as not all of the request is out
+        self._sending: asyncio.Task[None] | None = None
+
+    async def run(self) -> AsyncGenerator[Batch, None]:
+        """The events of the answer; EOF in place of the last one when the socket breaks. Raises UpstreamError."""
+        kept = False
+        try:
+            await self._require_silence()
+            await self._send()
+            while True:
+                reading = await self._next()
+                batch, last = _up_to_the_last(reading.events)
+                if self._continued and any(_response_of(event) == self._previous for event in batch):
+                    raise _stray("it belongs to an earlier request")
+                if last is not None:
+                    self.died = False
+                    clean = reading.end is None and len(batch) == len(reading.events) and not self._unsent
+                    kept = clean and is_complete(last) and self._continuation.keep(self._socket, _response_of(last))
+                    self._attempt.note("info", "websocket_stream_completed", kept=kept)
+                elif reading.end is not None:
+                    self.died = True
+                if batch:
+                    yield batch
+                if last is not None:
+                    return
+                if reading.end == CLOSED and not self._unsent:
+                    yield [EOF]
+                    return
+                if reading.end is not None:
+                    raise self._fault(reading.end if reading.end != CLOSED else "ws_send")
+        except UpstreamError:
+            self.died = True
+            raise
+        finally:
+            await self._stop_sending()
+            if not kept:
+                await self._socket.close()
+
+    async def _require_silence(self) -> None:
+        """What arrived before the request is no answer to it, and what follows may not be one either. On a continued
+        socket the answer says where it begins."""
+        try:
+            async with asyncio.timeout(0):
+                reading = await self._socket.read()
+        except TimeoutError:
+            return
+        if not self._continued and any(map(is_progress, reading.events)):
+            raise _stray(BEFORE_THE_REQUEST)
+        if reading.end is not None or not all([await self._in_time(self._socket.pong(one)) for one in reading.pings]):
+            raise self._fault(reading.end if reading.end not in (None, CLOSED) else "ws_send")
+
+    # -- the request
+
+    async def _send(self) -> None:
+        """Begins to send, and goes on while the socket is read: a backend whose pings nobody answers gives it up."""
+        message = self._attempt.frame()
+        fields = {"bytes": len(message), "socket": self._socket.number, "whole": self._continuation.plan.reason}
+        self._attempt.note("info", "upstream_request_started", **fields)
+        self.sent = True
+        if len(message) <= FRAGMENT_BYTES:
+            await self._write(message)  # which does not wait
+        else:
+            self._sending = asyncio.create_task(self._write(message))
+
+    async def _write(self, message: bytes) -> None:
+        """Who reads notices a connection that breaks meanwhile."""
+        with suppress(aiohttp.ClientError, OSError):
+            await self._socket.send(message, lambda: self._keepalive.moved(self._now()))
+            self._unsent = False
+
+    async def _stop_sending(self) -> None:
+        if self._sending is not None and not self._sending.done():
+            self._sending.cancel()
+            await asyncio.wait({self._sending})
+
+    # -- the answer
+
+    async def _next(self) -> Reading:
+        """What comes next. Raises UpstreamError when nothing does for too long."""
+        while True:
+            try:
+                async with asyncio.timeout_at(self._keepalive.next):
+                    reading = await self._socket.read()
+            except TimeoutError:
+                await self._after_silence()
+                continue
+            if not self._begun:
+                reading.events = self._from_the_beginning(reading.events)
+            if self._unsent and any(map(_is_output, reading.events)):
+                raise _stray(BEFORE_THE_REQUEST)
+            self._keepalive.heard(self._now(), progress=any(map(is_progress, reading.events)))
+            for payload in reading.pings:
+                if not await self._in_time(self._socket.pong(payload)):
+                    reading.end = reading.end or CLOSED  # what was read before counts all the same
+            if reading.events or reading.end is not None:
+                return reading
+
+    def _from_the_beginning(self, events: Batch) -> Batch:
+        """The events without what is left of the answer before, which has no name on it: output counts only when the
+        backend has named another response."""
+        for place, event in enumerate(events):
+            named = _response_of(event)
+            if named != self._previous and (named or event.get("type") == "response.created" or PROFILE.is_last(event)):
+                self._begun = True
+                return [*itertools.filterfalse(is_progress, events[:place]), *events[place:]]
+        return [*itertools.filterfalse(is_progress, events)]
+
+    async def _after_silence(self) -> None:
+        due = self._keepalive.due(self._now())
+        if due == PING:
+            if not await self._in_time(self._socket.ping()):
+                raise self._fault("ws_keepalive")
+            self._keepalive.pinged(self._now())
+        elif due is not None:
+            raise self._fault(due)
+
+    async def _in_time(self, signal: Awaitable[None]) -> bool:
+        """Whether a ping or pong could be sent in time."""
+        try:
+            async with asyncio.timeout(self._timers.ping_send):
+                await signal
+        except (TimeoutError, aiohttp.ClientError, OSError):
+            return False
+        return True
+
+    def _fault(self, code: str) -> UpstreamError:
+        seconds = self._timers.start if code == "ws_start_timeout" else self._timers.idle
+        hint = f"; {USE_HTTP}" if FAULTS[code].unreadable else ""
+        return fault_error(code, seconds=seconds, continued=self._continued, hint=hint)
+
+
+def _up_to_the_last(events: Batch) -> tuple[Batch, dict[str, Any] | None]:
+    """The events up to the last one of the answer, and that one when it is among them."""
+    for place, event in enumerate(events):
+        if PROFILE.is_last(event):
+            return events[: place + 1], event
+    return events, None
+
+
+def _response_of(event: dict[str, Any]) -> str:
+    """The id of the response that an event belongs to, "" when it names none."""
+    response = event.get("response")
+    number = response.get("id") if isinstance(response, dict) else None
+    return number if isinstance(number, str) else ""
+
+
+def _is_output(event: dict[str, Any]) -> bool:
+    """Whether an event belongs to an answer and is no refusal."""
+    return is_progress(event) and responses_failure(event) is None
+
+
+def _stray(words: str) -> UpstreamError:
+    """Something came over the socket that is no answer to this request; it will not come over another one."""
+    return PROFILE.error(f"unreadable answer: {words}; {USE_HTTP}", kind="transport", code=PROTOCOL_ERROR)
+
+
+def is_complete(event: dict[str, Any]) -> bool:
+    """Whether the last event of an answer says that all of it is there."""
+    done = event.get("type") == "response.completed"
+    return done and responses_failure(event) is None and incomplete_reason(event) is None

@@ -1,0 +1,106 @@
+"""What clients ask for and upstreams take in other forms: every wire, before simulators that refuse the rest."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from core.vector_cases import VECTORS, read
+from harness import Live, ask, with_live
+from wires import WIRES, Wire, message_of
+
+from proxy.core.tools.calls import SEARCHING_MODEL, short_name
+from proxy.providers.p1_codex.catalog import MODELS
+
+P1_WIRES = (Wire("p1", "responses", "gpt-5.5"), Wire("p1", "lite", "gpt-5.6-sol"))
+every_wire = pytest.mark.parametrize("wire", (*P1_WIRES, *WIRES), ids=str)
+LONG = "mcp__server__" + "n" * 80
+LONG_TOOL = {"name": LONG, "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}
+
+
+def tools_of(vector: str) -> list[Any]:
+    tools: list[Any] = read(VECTORS / "messages_to_responses" / f"{vector}.json")["request"]["tools"]
+    return tools
+
+
+async def told(live: Live, wire: Wire, messages: Any = "hello", **members: Any) -> dict[str, Any]:
+    answer = await live.post(ask(messages, model=wire.model, **members))
+    assert answer.status == 200, answer.raw
+    return message_of(answer)
+
+
+@every_wire
+@pytest.mark.parametrize("vector", ["tool-schemas", "anthropic-tools"])
+async def test_every_upstream_takes_the_tools_that_the_messages_api_takes(live: Live, wire: Wire, vector: str) -> None:
+    await told(live, wire, tools=tools_of(vector))
+    assert wire.sandbox(live).total_requests == 1
+
+
+@every_wire
+async def test_a_tool_with_a_long_name_goes_round(live: Live, wire: Wire) -> None:
+    first = await told(live, wire, f"use {short_name(LONG)}: ls", tools=[LONG_TOOL])
+    [call] = [block for block in first["content"] if block["type"] == "tool_use"]
+    assert call["name"] == LONG
+    sent = json.dumps(wire.sent(live)["tools"] if wire.kind != "lite" else wire.sent(live)["input"][0])
+    assert short_name(LONG) in sent and LONG not in sent
+    result = {"type": "tool_result", "tool_use_id": call["id"], "content": "done"}
+    history = [("user", "use it"), ("assistant", first["content"]), ("user", [result])]
+    await told(live, wire, [{"role": role, "content": content} for role, content in history], tools=[LONG_TOOL])
+    assert f'"{short_name(LONG)}"' in json.dumps(wire.sent(live))
+
+
+@every_wire
+async def test_a_loaded_tool_is_named(live: Live, wire: Wire) -> None:
+    search = {"name": "ToolSearch", "input_schema": {"type": "object", "properties": {}}}
+    call = {"type": "tool_use", "id": "c", "name": "ToolSearch", "input": {}}
+    names = [{"type": "tool_reference", "tool_name": name} for name in ("WebFetch", LONG)]
+    result = {"type": "tool_result", "tool_use_id": "c", "content": names}
+    history = [("user", "load"), ("assistant", [call]), ("user", [result])]
+    tools = [search, {**LONG_TOOL, "defer_loading": True}]
+    await told(live, wire, [{"role": role, "content": content} for role, content in history], tools=tools)
+    sent = json.dumps(wire.sent(live))
+    assert "[tool reference: WebFetch]" in sent and f"[tool reference: {short_name(LONG)}]" in sent
+
+
+SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
+
+
+@every_wire
+async def test_a_schema_for_the_answer_is_kept_or_told(live: Live, wire: Wire) -> None:
+    form = {"format": {"type": "json_schema", "schema": {**SCHEMA, "additionalProperties": False}}}
+    await told(live, wire, output_config=form, system="Be brief.")
+    body = wire.sent(live)
+    notes = [msg for *_, msg, _ in live.notes.records if msg.endswith("_format_in_prompt")]
+    if wire.kind in ("chat", "messages"):
+        assert '{\\"type\\":\\"object\\"' in json.dumps(body) and "format" not in body.get("output_config", {})
+        assert len(notes) == 1
+    else:
+        assert body["text"]["format"]["strict"] is True and not notes
+
+
+@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire.kind != "responses"], ids=str)
+async def test_hosted_search_alone_names_a_model_that_searches(live: Live, wire: Wire) -> None:
+    search = {"type": "web_search_20250305", "name": "web_search"}
+    fetch = {"type": "web_fetch_20250910", "name": "web_fetch"}
+    refused = await live.post(ask(model=wire.model, tools=[search]))
+    assert refused.status == 400 and SEARCHING_MODEL in refused.error["message"] and SEARCHING_MODEL in MODELS
+    refused = await live.post(ask(model=wire.model, tools=[fetch]))
+    assert refused.status == 400 and "no model here has it" in refused.error["message"]
+
+
+@with_live(openai_routes=True)
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire.name in ("p2-chat", "p4-responses")], ids=str)
+async def test_a_cache_key_of_the_caller_stands_for_a_session(live: Live, wire: Wire, path: str) -> None:
+    body = {"model": wire.model, "prompt_cache_key": "mine"}
+    body |= {"messages": [{"role": "user", "content": "hi"}]} if "chat" in path else {"input": "hi"}
+    for headers, key in (({}, "mine"), ({"session_id": "s"}, "s")):
+        assert (await live.post(body, path, headers)).status == 200
+        assert wire.sent(live)["prompt_cache_key"] == key
+
+
+@every_wire
+async def test_a_session_of_any_length_is_served(live: Live, wire: Wire) -> None:
+    answer = await live.post(ask(model=wire.model), headers={"x-claude-code-session-id": "s" * 300})
+    assert answer.status == 200, answer.raw
