@@ -7,8 +7,8 @@ from proxy.errors import UpstreamError
 
 #: How long a client should wait after a failure that usually passes, when the upstream names no time.
 TRANSIENT_WAIT_S = 2.0
-#: Kinds whose status says what the caller should do, whatever the upstream's was. Of what usually passes its own is
-#: kept, unless that says the request is wrong.
+#: Kinds whose status says what the caller should do, whatever the upstream's was. Of what usually passes, the
+#: upstream's is kept, unless it says that the request is wrong.
 _OWN_STATUS = frozenset({"overloaded", "billing", "usage_limit"})
 #: Kinds that usually pass.
 _PASSING = frozenset({"transient", "upstream_timeout", "overloaded"})
