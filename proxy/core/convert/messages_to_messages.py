@@ -390,9 +390,12 @@ class MessagesToMessages:
             raise BadAnswer("the upstream ended its answer inside a block")
         if self._broken and not self._limited:
             raise BadAnswer("the upstream sent tool arguments that are not JSON")
-        for index, opened in list(self._open.items()):  # a call that the limit cut: it stays open
-            if not any(map(str.strip, opened.arguments)):
+        for index, opened in list(self._open.items()):  # a call that the limit cut stays open
+            arguments = "".join(opened.arguments)
+            if not arguments.strip():
                 self._pass(index, INPUT_DELTA.of("{"))  # nothing would be a call without arguments
+            elif are_readable(arguments):
+                self._stream.close(index)
         self.finished = True
         reason, sequence = self._stop or ("end_turn", None)
         self._stream.finish(reason, {**self._counts}, stop_sequence=sequence)
