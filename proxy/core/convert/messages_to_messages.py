@@ -278,7 +278,7 @@ class MessagesToMessages:
 
     @property
     def _limited(self) -> bool:
-        return self._stop is not None and self._stop[0] == "max_tokens"
+        return self._stop is not None and self._stop[0] in _LIMITS
 
     def interrupt(self) -> list[Event]:
         """What can be said before an error."""
@@ -410,6 +410,8 @@ class MessagesToMessages:
     }
 
 
+#: Stop reasons that may cut a call short.
+_LIMITS = ("max_tokens", "model_context_window_exceeded")
 #: What clients know; another word is taken for that of a chat upstream.
 _STOPS = frozenset(
     {

@@ -275,9 +275,10 @@ CUTS: list[tuple[list[Event], str | None]] = [
 ]
 
 
+@pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded"])
 @pytest.mark.parametrize(("call", "arguments"), CUTS)
-def test_a_call_that_the_token_limit_cut_stays_open(call: list[Event], arguments: str | None) -> None:
-    out = run(answer(*SPOKEN, *call, reason="max_tokens"))
+def test_a_call_that_a_limit_cut_stays_open(call: list[Event], arguments: str | None, reason: str) -> None:
+    out = run(answer(*SPOKEN, *call, reason=reason))
     blocks = [block["type"] for block in folded(out)["content"]]
     assert blocks == (["text"] if arguments else ["text", "tool_use"])
     if arguments:
