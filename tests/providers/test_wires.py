@@ -304,7 +304,7 @@ async def test_the_safety_classifier_has_room_and_does_not_think(
     assert {name: seen.body.get(name) for name in sent} == sent
 
 
-@pytest.mark.parametrize("wire", WIRES[:2], ids=str)
+@pytest.mark.parametrize("wire", WIRES[:3], ids=str)
 @pytest.mark.parametrize("content", ["", [], [{"type": "text", "text": ""}]], ids=str)
 async def test_a_conversation_without_content_is_refused_before_anybody_is_asked(
     live: Live, wire: Wire, content: Any

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from e2e import (
+    auto_mode_scenarios,
     claude_code,
     claude_code_scenarios,
     claude_code_tool_scenarios,
@@ -54,6 +55,7 @@ CLIENTS = (
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, claude_code_scenarios.SCENARIOS),
     Client("claude-code tools", _NEWEST, *_CLAUDE, claude_code_tool_scenarios.SCENARIOS),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, token_limit_scenarios.SCENARIOS),
+    Client("claude-code", claude_code.VERSIONS, *_CLAUDE, auto_mode_scenarios.SCENARIOS),
     Client("claude-code websocket", _NEWEST, *_CLAUDE, claude_code_scenarios.P1_SCENARIOS, "websocket"),
     Client("claude-code http", _NEWEST, *_CLAUDE, claude_code_scenarios.P1_SCENARIOS, "http"),
     Client("codex websocket", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.P1_SCENARIOS, "websocket"),
