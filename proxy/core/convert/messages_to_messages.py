@@ -216,11 +216,9 @@ class MessagesToMessages:
             self.produced, self.only_thinking = True, False
             self._stream.open(index, dict(block))
             return
-        if opened.row is TOOL_USE:
-            members = self._call(block)
-        else:
-            members = {} if opened.row in (TEXT, THINKING) else dict(block)
-        self._stream.open(index, opened.row.start(**members))
+        members = {} if opened.row in (TEXT, THINKING) else dict(block)
+        named = self._call(block) if opened.row is TOOL_USE else members
+        self._stream.open(index, opened.row.start(**named))
         self._start_content(index, opened.row, block)
 
     def _call(self, block: Mapping[str, Any]) -> dict[str, Any]:
