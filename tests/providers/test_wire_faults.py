@@ -167,6 +167,7 @@ P4: list[Row] = [
 MESSAGES: list[Row] = [
     *CONVERTED,
     *rows(Good(), "end_without_terminal"),
+    *rows(Good(), "end_after_reason", {"sentinel": True}),
     *rows(Good(stop="refusal"), "incomplete", {"reason": "refusal"}),
     *rows(Good(stop="max_tokens"), "incomplete", {"reason": "length"}),
     *rows(Good(), "incomplete", {"reason": "eos_token"}),
