@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from e2e.npm import install as npm_install
+from e2e.npm import platform_name
 from e2e.process import run
 
 #: The newest version that was tried, and an older one that behaves differently in many places (docs/clients).
 VERSIONS = ("2.1.330", "2.1.197")
 
-_MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
-
 
 async def install(version: str, cache: Path) -> Path:
     """The program of a version."""
-    package = f"@anthropic-ai/claude-code-{platform.system().lower()}-{_MACHINES[platform.machine().lower()]}"
+    package = f"@anthropic-ai/claude-code-{platform_name()}"
     return await npm_install("@anthropic-ai/claude-code", version, cache, f"{package}/claude")
 
 

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import platform
 import shutil
 from pathlib import Path
+
+_MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+def platform_name() -> str:
+    """As packages with a program for this machine are called: `linux-x64`."""
+    return f"{platform.system().lower()}-{_MACHINES[platform.machine().lower()]}"
 
 
 async def install(package: str, version: str, cache: Path, program: str) -> Path:

@@ -12,7 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from e2e import auto_mode_scenarios, claude_code, claude_code_scenarios, codex, codex_scenarios, sdk_scenarios
+from e2e import (
+    auto_mode_scenarios,
+    claude_code,
+    claude_code_scenarios,
+    claude_code_tool_scenarios,
+    codex,
+    codex_alone,
+    codex_scenarios,
+    kimi_code,
+    opencode,
+    sdk_scenarios,
+    token_limit_scenarios,
+)
 from e2e.expecting import Scenario
 from e2e.servers import TRANSPORT
 
@@ -41,20 +53,32 @@ CLIENTS = (
     Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, sdk_scenarios.SCENARIOS),
     Client("codex", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.SCENARIOS),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, claude_code_scenarios.SCENARIOS),
+    Client("claude-code tools", _NEWEST, *_CLAUDE, claude_code_tool_scenarios.SCENARIOS),
+    Client("claude-code", claude_code.VERSIONS, *_CLAUDE, token_limit_scenarios.SCENARIOS),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, auto_mode_scenarios.SCENARIOS),
     Client("claude-code websocket", _NEWEST, *_CLAUDE, claude_code_scenarios.P1_SCENARIOS, "websocket"),
     Client("claude-code http", _NEWEST, *_CLAUDE, claude_code_scenarios.P1_SCENARIOS, "http"),
     Client("codex websocket", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.P1_SCENARIOS, "websocket"),
+    Client("codex alone", codex.VERSIONS, codex.install, codex_alone.CodexAlone, codex_alone.SCENARIOS),
 )
 
+#: The vendors' own clients at the simulators alone, as far as nothing else needs them: half a gigabyte to install.
+MORE = (
+    Client("kimi-code alone", kimi_code.VERSIONS, kimi_code.install, kimi_code.KimiCode, kimi_code.SCENARIOS),
+    Client("opencode alone", opencode.VERSIONS, opencode.install, opencode.Opencode, opencode.SCENARIOS),
+)
+ALL = "--all"
 
-async def main(selected: list[str]) -> int:
-    """Scenarios are selected by a part of "codex 0.169.0 missing_sign_in"."""
+
+async def main(arguments: list[str]) -> int:
+    """Scenarios are selected by a part of "codex 0.169.0 missing_sign_in"; `--all` adds those of MORE."""
+    clients = (*CLIENTS, *MORE) if ALL in arguments else CLIENTS
+    selected = [one for one in arguments if one != ALL]
     cache = Path(os.environ.get("E2E_CACHE", ".cache/e2e")).absolute()
     gate = asyncio.Semaphore(AT_ONCE)
     runs: list[Awaitable[bool]] = []
     with tempfile.TemporaryDirectory(prefix="model-proxy-e2e-") as root:
-        for client in CLIENTS:
+        for client in clients:
             for version in client.versions:
                 titles = {f"{client.name} {version} {each.__name__}": each for each in client.scenarios}
                 wanted = [title for title in titles if not selected or any(part in title for part in selected)]

@@ -214,7 +214,6 @@ async def test_a_name_becomes_a_model_and_a_tier(
         ({"p1_model": "gpt-7"}, {}),
         ({"p1_effort": "much"}, {}),
         ({"p1_service_tier": "slow"}, {}),
-        ({}, {"output_config": {"effort": "much"}}),
         ({}, {"model": "opus-fast"}),
     ],
 )

@@ -15,14 +15,14 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from proxy.auth.http import TokenClient
 from proxy.auth.store import Credential
 from proxy.core.secret import Secret
-from proxy.errors import UpstreamError
+from proxy.core.sse import load_json
 from proxy.providers.contract import Services
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.request import account_headers, with_credential
 from proxy.providers.p1_codex.settings import CodexSettings
+from proxy.providers.upstream.client import read_error
 from proxy.settings import UnfitValue, is_loopback, url
 
 OVERRIDE_HEADER = "x-openai-account-routing-override"
@@ -35,6 +35,7 @@ _MEMBERS = ("workspace_backend_origin", "account_routing_override")
 _ANYWHERE = "NO_CONSTRAINT"
 _OVERRIDE = re.compile(r"[a-z0-9_-]{1,40}")
 
+MAX_ANSWER_BYTES = 256 * 1024
 #: A first request waits for the answer, so not for long.
 TIMEOUT_S = 5.0
 #: For how long an answer is believed, and a failure is not repeated.
@@ -78,7 +79,8 @@ class Workspaces:
         self._known: dict[tuple[str, str], _Known] = {}  # one entry: by account and address
 
     async def of(self, credential: Credential) -> Workspace:
-        """The workspace of the account. Never raises for an answer that is missing or strange."""
+        """The workspace of the account; any that is served anywhere when the answer is missing or strange. Raises
+        UpstreamError when an outgoing proxy fails."""
         codex = self._services.config().section(CodexSettings)
         account, base = credential.account_id, codex.base_url
         if not codex.workspace_routing or account is None or not base.endswith(_RESPONSES):
@@ -102,20 +104,30 @@ class Workspaces:
             known = _Known(workspace, now + KEPT_S)
             if workspace != Workspace():
                 self._log("info", "workspace_routing", origin=workspace.origin, override=workspace.override)
-        except (UpstreamError, UnfitValue) as error:
+        except UnfitValue as error:
             known = _Known(old.workspace if old else Workspace(), now + FAILED_S, credential.access)
             self._log("warn", "workspace_routing_unknown", reason=str(error))
         self._known = {(account, base): known}
         return known
 
     async def _ask(self, base: str, credential: Credential) -> Mapping[str, Any]:
+        """The answer, over a connection that the request can then use. Raises UnfitValue; and UpstreamError when an
+        outgoing proxy fails, which the request would meet as well."""
         headers = with_credential(account_headers(self._services.config()), credential)
-        timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
-        client = TokenClient(LABEL, self._services.http, headers, timeout=timeout)
-        answer = await client.get(base.removesuffix(_RESPONSES) + _QUESTION)
-        if not answer.ok:
-            raise UnfitValue(f"status {answer.status}")
-        return answer.data
+        address, timeout = base.removesuffix(_RESPONSES) + _QUESTION, aiohttp.ClientTimeout(total=TIMEOUT_S)
+        try:
+            ask = self._services.http.get(address, headers=headers, timeout=timeout, allow_redirects=False)
+            async with ask as response:
+                body = await read_error(response, MAX_ANSWER_BYTES)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise UnfitValue(type(error).__name__) from None
+        if response.status != 200:
+            raise UnfitValue(f"status {response.status}")
+        try:
+            answer = load_json(body.decode())
+        except (ValueError, RecursionError):
+            answer = None
+        return answer if isinstance(answer, Mapping) else {}
 
     def _log(self, level: str, msg: str, **fields: Any) -> None:
         self._services.log.write(level, LABEL, msg, **fields)

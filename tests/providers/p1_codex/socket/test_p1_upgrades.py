@@ -163,7 +163,9 @@ async def test_a_certificate_that_nobody_trusts_is_told_with_a_way_out(
         way.routes = {f"localhost:{front.port}": front.place}
         backend.url = f"https://localhost:{front.port}{plain.path}"
         variables = {"https_proxy": f"http://127.0.0.1:{way.port}"} if tunnel else {}
-        async with backend.proxy(mode, proxies=OutboundProxies.from_environment(variables)) as live:
+        async with backend.proxy(
+            mode, proxies=OutboundProxies.from_environment(variables), p1_workspace_routing=False
+        ) as live:
             answer = await live.post(ask(), headers=new_session())
             message = answer.error["message"]
             assert "the certificate of localhost is not trusted" in message and "SSL_CERT_FILE" in message
