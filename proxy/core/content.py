@@ -47,6 +47,11 @@ def system_text(system: Any) -> str:
     return "\n\n".join(text for text in texts if not text.startswith(BILLING_PREFIX))
 
 
+def without_billing(text: str) -> str:
+    """A system prompt in one string may begin with the billing line too."""
+    return text.partition("\n")[2].lstrip("\n") if text.startswith(BILLING_PREFIX) else text
+
+
 def clean_base64(data: Any) -> str | None:
     """Standard padded base64 without blanks, or None when `data` is not base64.
 

@@ -24,8 +24,8 @@ def error_of_body(body: bytes) -> ErrorObject:
     """The error object of a body: JSON in any of the shapes, or a short plain text; {} for anything else (an HTML page
     of some box on the way).
 
-    >>> error_of_body(b'{"detail": [{"loc": ["body", "model"], "msg": "Field required"}]}')
-    {'message': 'model: Field required', 'param': 'model'}
+    >>> error_of_body(b'{"detail": [{"loc": ["body", "input", 0], "msg": "Field required"}]}')
+    {'message': 'input[0]: Field required', 'param': 'input[0]'}
     >>> error_of_body(b'no healthy upstream'), error_of_body(b'<html>'), error_of_body(b'{}')
     ({'message': 'no healthy upstream'}, {}, {})
     """
@@ -105,9 +105,10 @@ def _fault(entry: Any) -> tuple[str, str] | None:
         return None
     words = entry.get("msg", entry.get("message"))
     place = entry.get("loc")
-    steps = [str(step) for step in place if isinstance(step, str | int)] if isinstance(place, list) else []
+    steps = place if isinstance(place, list) else []
     steps = steps[1:] if steps[:1] == ["body"] else steps
-    return (".".join(steps), words) if isinstance(words, str) and words else None
+    where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")
+    return (where, words) if isinstance(words, str) and words else None
 
 
 def _plain(text: str) -> dict[str, str]:

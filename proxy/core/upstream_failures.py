@@ -149,7 +149,7 @@ def _failure(event: Mapping[str, Any], error: Mapping[str, Any], now: float, unk
         status = None
     message = error.get("message")
     if not isinstance(message, str) or not message.strip():
-        words = code or word
+        words = code or (word if word != "error" else "")
         message = _DEFAULT_MESSAGES.get(code) or (f"Upstream error: {words}" if words else "Upstream error")
     kind, default = _kind(code, word, status, message.lower(), unknown)
     if kind == "context" and "context window" not in message.lower():

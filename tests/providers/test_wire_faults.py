@@ -133,9 +133,10 @@ P2: list[Row] = [
     *rows(Good(2), "unauthorized"),
     *rows(INVALID, "html_error", {"status": 404}),  # clients hide the text of a 404 and ask again
     *rows(unsigned("model-proxy auth login p2", 2), "unauthorized", {"times": 9}),
-    *rows(INVALID, "bad_request"),
     *rows(Good(2), AS_FIRST, {"kind": "authentication_error"}),
     *rows(limited(4, {"Retry-After": "5"}), AS_FIRST, {"kind": "rate_limit_error", "times": 9}),
+    *rows(INVALID, "bad_request"),
+    *rows(INVALID, AS_FIRST, {"kind": "not_found_error"}),
     *rows(Refused(400, "invalid_request_error", headers=FINAL, words="no"), "bad_request", {"message": "no"}),
 ]
 

@@ -304,7 +304,7 @@ async def test_the_safety_classifier_has_room_and_does_not_think(
     assert {name: seen.body.get(name) for name in sent} == sent
 
 
-@pytest.mark.parametrize("wire", WIRES[:2], ids=str)
+@pytest.mark.parametrize("wire", WIRES[:3], ids=str)
 @pytest.mark.parametrize("content", ["", [], [{"type": "text", "text": ""}]], ids=str)
 async def test_a_conversation_without_content_is_refused_before_anybody_is_asked(
     live: Live, wire: Wire, content: Any
@@ -336,6 +336,55 @@ async def test_a_signature_that_nobody_can_mend_is_told(live: Live) -> None:
     answer = await live.stream(ask(history, model="qwen3.8-flash"))
     assert answer.status == 400 and "signature" in answer.error["message"]
     assert live.sandbox.p4.total_requests == 1
+
+
+# -- failures
+
+
+@every_wire
+@pytest.mark.parametrize("fault", ["cut_text", "end_before_output"])
+async def test_nothing_of_an_attempt_that_was_given_up_is_left_in_a_whole_answer(
+    live: Live, wire: Wire, fault: str
+) -> None:
+    body = ask(model=wire.model, tools=TOOLS, stop_sequences=["sandbox model"])
+    good = await told(live, body)
+    wire.sandbox(live).script.extend([{"fault": fault}])
+    again = await told(live, body)
+    for message in (good, again):
+        assert message.pop("id") and message["stop_reason"] == "stop_sequence"
+        for block in message["content"]:
+            block.pop("signature", None)
+    assert again == good and live.sleeps == [1.5]
+
+
+@every_wire
+@both_forms
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+async def test_a_failing_upstream_keeps_status_words_and_wait(
+    live: Live, wire: Wire, stream: bool, status: int
+) -> None:
+    step = {"status": status, "headers": {"retry-after": "7"}, "body": {"error": {"message": "closed until noon"}}}
+    wire.sandbox(live).script.extend([{**step, "times": 4}])
+    answer = await live.post(ask(model=wire.model, stream=stream))
+    assert (answer.status, answer.error["message"]) == (status, "closed until noon")
+    assert answer.headers["Retry-After"] == "7" and live.sleeps == [7.0] * 3
+
+
+#: A body -> the words of it that a client is shown.
+SHOWN: list[tuple[Any, str]] = [
+    ({"detail": [{"loc": ["body", "tools", 0], "msg": "bad tool"}]}, "tools[0]: bad tool"),
+    ({"detail": {"code": "deactivated_workspace"}}, "the upstream refused: deactivated_workspace"),
+    ("no such thing", "no such thing"),
+    ("", "the upstream answered with status 422 and no explanation"),
+]
+
+
+@every_wire
+@pytest.mark.parametrize(("body", "words"), SHOWN)
+async def test_a_refusal_is_shown_in_its_own_words(live: Live, wire: Wire, body: Any, words: str) -> None:
+    wire.sandbox(live).script.extend([{"status": 422, "body": body}])
+    answer = await live.post(ask(model=wire.model))
+    assert answer.status == 422 and answer.error["message"].removeprefix(f"{wire.label}: ") == words
 
 
 # -- time

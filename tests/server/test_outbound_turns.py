@@ -15,6 +15,7 @@ from wires import WIRES, message_of
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.providers.upstream.outgoing_proxy import TunnelTimers
 from proxy.sandbox import Sandbox
+from proxy.sandbox.p1.socket.link import Link
 
 Serve = Callable[..., contextlib.AbstractAsyncContextManager[Live]]
 
@@ -177,6 +178,16 @@ async def test_a_tunnel_that_fails_is_no_reason_for_http(
         assert told.status == 502 and words in told.error["message"]
         assert live.upstream == live.sandbox.p1.sockets.total == 0 and live.sleeps == []
     assert len(office.proxy.asked) == 1
+
+
+async def test_a_long_request_goes_through_the_tunnel_in_fragments(serve: Serve, office: Company) -> None:
+    """In TLS as well what waits is bounded, and pings are answered."""
+    async with serve(p1_transport="websocket") as live:
+        live.sandbox.p1.options.link = Link(bytes_per_s=4_000_000, ping_s=0.01, pong_s=0.5)
+        assert (await live.post(ask("x" * 900_000))).status == 200
+        (seen,) = live.sandbox.p1.sockets.seen
+        assert seen.pongs and seen.frames[0].size > 900_000 and live.sleeps == []
+    assert office.only_tunnels and len(office.proxy.asked) == 1
 
 
 DIRECT = [

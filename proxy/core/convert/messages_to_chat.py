@@ -14,7 +14,6 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from proxy.core.content import (
-    BILLING_PREFIX,
     blocks_of,
     clean_base64,
     document_blocks,
@@ -23,6 +22,7 @@ from proxy.core.content import (
     reference_text,
     system_text,
     texts_of,
+    without_billing,
 )
 from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.sse import dump_json
@@ -203,7 +203,7 @@ class _ChatHistory:
         self._unanswered: dict[str, list[str]] = {}  # calls of the last assistant message: id -> as they are sent
         self._sent: set[str] = set()  # their ids as they are sent
         self._behind: list[Message] = []  # messages of the turn that come behind its results
-        texts = _without_billing(system_text(request.get("system"))), format_in_words(request)
+        texts = without_billing(system_text(request.get("system"))), format_in_words(request)
         self._system = [text for text in texts if text]
 
     def build(self) -> list[Message]:
@@ -353,11 +353,6 @@ class _ChatHistory:
         value = block.get("input")
         arguments = dump_json({} if value is None else value)
         return {"id": sent_as, "type": "function", "function": {"name": short_name(name), "arguments": arguments}}
-
-
-def _without_billing(text: str) -> str:
-    """A system prompt in one string may have the billing line too."""
-    return text.partition("\n")[2].lstrip("\n") if text.startswith(BILLING_PREFIX) else text
 
 
 def _system_of(message: Mapping[str, Any]) -> str:

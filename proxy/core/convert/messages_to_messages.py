@@ -21,187 +21,99 @@ from proxy.core.blocks import (
     DeltaType,
     How,
 )
-from proxy.core.content import BILLING_PREFIX, blocks_of, media_type_of, reference_text, texts_of
+from proxy.core.content import BILLING_PREFIX, blocks_of, without_billing
 from proxy.core.convert.chat_to_messages import STOP_REASONS
+from proxy.core.convert.messages_history import Block, MessagesHistory, marked_on, plainly_marked
+from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import dump_json
 from proxy.core.token_usage import count, usage_of
-from proxy.core.tools.calls import (
-    NO_RESULT,
-    are_readable,
-    client_tools,
-    function_of,
-    short_name,
-    unique_id,
-    upstream_id,
-)
+from proxy.core.tools.calls import are_readable, client_tools, function_of, is_web_search, short_name, unique_id
 from proxy.core.tools.read_tool import MAX_ARGUMENTS
 from proxy.core.tools.schema import format_in_words
 
-#: Members that are valid only beside a beta header, which is not sent.
-BETA_MEMBERS = ("context_management", "mcp_servers", "container", "thread", "betas")
+#: Members of a request that are generally available. Others need a beta header, which is not sent, or are meant for
+#: the official service alone (`safeguards` tells it of the client's machine and its user).
+MEMBERS = frozenset(
+    {
+        *("tool_choice", "temperature", "top_p", "top_k", "stop_sequences", "metadata", "thinking"),
+        "service_tier",
+    }
+)
+#: The same of `thinking`.
+_THINKING = ("type", "budget_tokens")
 
 
 def messages_to_messages(
-    request: Mapping[str, Any], *, model: str, max_tokens: int, effort: str | None = None
+    request: Mapping[str, Any], *, model: str, max_tokens: int, effort: str | None = None, images: bool = True
 ) -> dict[str, Any]:
-    """The upstream body; what is not understood is passed on for the upstream to judge. `effort` replaces that of the
-    request.
+    """The upstream body; values that are not understood are passed on for the upstream to judge.
 
-    Raises InvalidRequest for a request that only a server tool could serve.
+    effort  that of the request, as the model knows it
+    images  whether the model takes images
+
+    Raises InvalidRequest for a request without any content, or that only a server tool could serve.
     """
-    body = {key: value for key, value in request.items() if key not in BETA_MEMBERS}
-    messages, instructions = _messages(request.get("messages") or [])
-    body |= {"model": model, "stream": True, "max_tokens": max_tokens, "messages": _answered(_turns(messages))}
+    messages, instructions = MessagesHistory(images=images).build(request.get("messages") or [])
+    if not messages:
+        raise InvalidRequest("`messages`: none of them has any content for this model", param="messages")
+    body = {key: value for key, value in request.items() if key in MEMBERS and value is not None}
+    body |= {"model": model, "stream": True, "max_tokens": max_tokens, "messages": messages}
     form = format_in_words(request)
-    system = _system(request.get("system"), [*instructions, form] if form else instructions)
-    if system is not None:
+    system = _system(request.get("system"), [*instructions, {"type": "text", "text": form}] if form else instructions)
+    if system:
         body["system"] = system
-    else:
-        body.pop("system", None)
-    tools = client_tools(request)
+    if effort:
+        body["output_config"] = {"effort": effort}
+    if isinstance(body.get("thinking"), Mapping):
+        body["thinking"] = {key: body["thinking"][key] for key in _THINKING if key in body["thinking"]}
+    tools = _tools(request)
     if tools:
-        body["tools"] = [_tool(tool) for tool in tools]
-    else:
-        body.pop("tools", None)
-        body.pop("tool_choice", None)
-    body.pop("output_format", None)
-    config = _output_config(body.pop("output_config", None), effort)
-    return body | _choice(body.get("tool_choice")) | ({"output_config": config} if config else {})
+        return body | {"tools": tools} | _choice(request.get("tool_choice"))
+    body.pop("tool_choice", None)
+    return body
 
 
-def _tool(tool: dict[str, Any]) -> dict[str, Any]:
+def _system(system: Any, instructions: list[Block]) -> Any:
+    """The system prompt without the billing line, with the instructions behind it."""
+    if isinstance(system, str):
+        said = without_billing(system)
+        return [{"type": "text", "text": said}, *instructions] if said and instructions else said or instructions
+    kept: list[Block] = []
+    for block in blocks_of(system):
+        text = block.get("text") if isinstance(block, Mapping) else None
+        if isinstance(text, str) and text and not text.startswith(BILLING_PREFIX):
+            kept.append(plainly_marked({"type": "text", **block}))
+        elif isinstance(block, Mapping):
+            kept = marked_on(kept, block)
+    return kept + instructions
+
+
+def _tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tools that the client runs, each with what is generally available. Raises InvalidRequest."""
+    tools, given = client_tools(request), request.get("tools")
+    kept: list[dict[str, Any]] = []
+    for one in given if isinstance(given, list) else ():
+        known = one if isinstance(one, Mapping) else {}
+        if len(kept) < len(tools) and known.get("name") == tools[len(kept)]["name"] and not is_web_search(known):
+            kept.append(_tool(tools[len(kept)]))
+        else:
+            kept = marked_on(kept, known)
+    return kept
+
+
+def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     function = function_of(tool)
     schema = function.pop("parameters")
-    return {**tool, **function, "input_schema": schema}
-
-
-def _output_config(config: Any, effort: str | None) -> dict[str, Any]:
-    """Without the form of the answer, which is told in the system prompt, and with an effort that is known."""
-    rest = (
-        {key: config[key] for key in config if key not in ("format", "effort")} if isinstance(config, Mapping) else {}
-    )
-    return {**rest, "effort": effort} if effort else rest
+    mark = {"cache_control": tool["cache_control"]} if tool.get("cache_control") else {}
+    return plainly_marked({**function, "input_schema": schema, **mark})
 
 
 def _choice(choice: Any) -> dict[str, Any]:
-    """The choice of a tool with a long name."""
+    """`tool_choice`, as far as its names change."""
     name = choice.get("name") if isinstance(choice, Mapping) else None
     return {"tool_choice": {**choice, "name": short_name(name)}} if isinstance(name, str) and name else {}
-
-
-def _system(system: Any, instructions: list[str]) -> Any:
-    blocks = [{"type": "text", "text": text} for text in instructions]
-    if isinstance(system, list):
-        kept = [
-            block
-            for block in system
-            if not (isinstance(block, Mapping) and str(block.get("text", "")).startswith(BILLING_PREFIX))
-        ]
-        return kept + blocks or None
-    if isinstance(system, str) and system:
-        return [{"type": "text", "text": system}, *blocks] if blocks else system
-    return blocks or None
-
-
-def _messages(messages: list[Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """The messages with role and content alone, system texts moved into user messages; and texts that found none."""
-    out: list[dict[str, Any]] = []
-    waiting: list[str] = []
-    for message in messages:
-        if message["role"] in ("system", "developer"):
-            text = "\n".join(text for text in texts_of(message["content"]) if text)
-            if text and out and out[-1]["role"] == "user":
-                out[-1]["content"] = [*blocks_of(out[-1]["content"]), {"type": "text", "text": text}]
-            elif text:
-                waiting.append(text)
-            continue
-        content = message["content"]
-        if message["role"] == "user" and waiting:
-            content = _behind_results(blocks_of(content), [{"type": "text", "text": text} for text in waiting])
-            waiting = []
-        out.append({"role": message["role"], "content": _upstream_blocks(content)})
-    return out, waiting
-
-
-def _turns(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Neighbours of one role as one message, which is what they mean; results first."""
-    out: list[dict[str, Any]] = []
-    for message in messages:
-        if out and out[-1]["role"] == message["role"]:
-            blocks = [*blocks_of(out[-1]["content"]), *blocks_of(message["content"])]
-            out[-1] = {**message, "content": sorted(blocks, key=lambda block: not _is_result(block))}
-        else:
-            out.append(message)
-    return out
-
-
-def _answered(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same with a result for every call, in the message behind it."""
-    out: list[dict[str, Any]] = []
-    calls: list[str] = []
-    for turn in turns:
-        results = _ids(turn["content"], "tool_result", "tool_use_id")
-        missing = [_no_result(call_id) for call_id in calls if call_id not in results]
-        calls = _ids(turn["content"], "tool_use", "id")
-        out.append({**turn, "content": _behind_results(blocks_of(turn["content"]), missing)} if missing else turn)
-    return [*out, {"role": "user", "content": list(map(_no_result, calls))}] if calls else out
-
-
-def _ids(content: Any, kind: str, member: str) -> list[str]:
-    """Ids of the blocks of a kind, each once."""
-    blocks = [block for block in blocks_of(content) if isinstance(block, Mapping) and block.get("type") == kind]
-    return list(dict.fromkeys(block[member] for block in blocks if isinstance(block.get(member), str)))
-
-
-def _no_result(call_id: str) -> dict[str, Any]:
-    return {"type": "tool_result", "tool_use_id": call_id, "content": NO_RESULT}
-
-
-def _behind_results(blocks: list[Any], more: list[dict[str, Any]]) -> list[Any]:
-    """Blocks before what the user says; tool results must stay first."""
-    others = (at for at, block in enumerate(blocks) if not _is_result(block))
-    results = next(others, len(blocks))
-    return [*blocks[:results], *more, *blocks[results:]]
-
-
-def _is_result(block: Any) -> bool:
-    return isinstance(block, Mapping) and block.get("type") == "tool_result"
-
-
-def _upstream_blocks(content: Any) -> Any:
-    """The content in words that the upstream knows; the same object where it is."""
-    if not isinstance(content, list):
-        return content
-    blocks = list(map(_upstream_block, content))
-    return content if all(new is old for new, old in zip(blocks, content, strict=True)) else blocks
-
-
-def _upstream_block(block: Any) -> Any:
-    """Ids that were made unique for the client go back to what the upstream called them, names are short as they are
-    offered, types of images have their one name, and a loaded tool is named in words."""
-    if not isinstance(block, dict):
-        return block
-    kind = block.get("type")
-    if kind == "tool_reference":
-        return {"type": "text", "text": reference_text(block)}
-    changes: dict[str, Any] = {}
-    for key in ("id", "tool_use_id"):
-        if isinstance(block.get(key), str) and "__u" in block[key]:
-            changes[key] = upstream_id(block[key], shorten=False)
-    if kind == "tool_use" and isinstance(block.get("name"), str):
-        changes["name"] = short_name(block["name"])
-    elif kind == "tool_result":
-        changes["content"] = _upstream_blocks(block.get("content"))
-    elif kind == "image" and isinstance(block.get("source"), Mapping):
-        changes["source"] = _known_source(block["source"])
-    return {**block, **changes} if any(value != block.get(key) for key, value in changes.items()) else block
-
-
-def _known_source(source: Mapping[str, Any]) -> Mapping[str, Any]:
-    named = source.get("media_type")
-    return {**source, "media_type": media_type_of(named)} if isinstance(named, str) else source
 
 
 #: How signatures begin that this proxy, or an earlier one, made for models of other services: plain, and as base64.
@@ -250,6 +162,7 @@ class MessagesToMessages:
         self._policy = policy
         self._open: dict[int, _OpenBlock] = {}
         self._arguments_size = 0
+        self._called = False  # whether there is a call
         self._broken = False  # whether there is a call whose arguments are no JSON
         self._counts = usage_of(0, 0)
         self._stop: tuple[str, str | None] | None = None
@@ -373,6 +286,7 @@ class MessagesToMessages:
         if opened.row is TOOL_USE and not are_readable("".join(opened.arguments)):
             self._broken = True  # the last event tells why
             return
+        self._called = self._called or opened.row is TOOL_USE
         self.produced = True
         self._stream.close(index)
 
@@ -395,7 +309,9 @@ class MessagesToMessages:
                 self._pass(index, INPUT_DELTA.of("{"))  # nothing would be a call without arguments
         self.finished = True
         reason, sequence = self._stop or ("end_turn", None)
-        self._stream.finish(reason, {**self._counts}, stop_sequence=sequence)
+        # a call and its word always go together, since clients go by the word
+        words = {"end_turn": "tool_use"} if self._called else {"tool_use": "end_turn"}
+        self._stream.finish(words.get(reason, reason), {**self._counts}, stop_sequence=sequence)
 
     _HANDLERS = {  # noqa: RUF012 - a table, never changed
         "message_start": _start,

@@ -79,7 +79,8 @@ def chat_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
 def native_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
     """The body for a model that speaks Messages."""
     limit = _limit(call.request) or DEFAULT_MAX_TOKENS
-    body = messages_to_messages(call.request, model=row.id, max_tokens=limit, effort=call.target.effort)
+    effort = call.target.effort
+    body = messages_to_messages(call.request, model=row.id, max_tokens=limit, effort=effort, images=row.sees)
     body.pop("metadata", None)  # names the client's user
     if is_auto_review(call.request):
         body["thinking"] = {"type": "disabled"}

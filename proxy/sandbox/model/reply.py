@@ -159,7 +159,10 @@ def _think(scene: Scene) -> Think:
 
 
 def _monitor(scene: Scene) -> list[Part] | None:
-    return [Say("<block>no</block>")] if prompts.MONITOR in scene.ask.system else None
+    """The judge of actions lets everything pass, in the form that its prompt asks for."""
+    if prompts.MONITOR not in scene.ask.system:
+        return None
+    return [Say("<severity>0</severity>" if "<severity>" in scene.ask.system else "<block>no</block>")]
 
 
 def _summary(scene: Scene) -> list[Part] | None:

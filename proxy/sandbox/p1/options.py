@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from proxy.sandbox.p1.socket.link import Link
 from proxy.sandbox.p1.socket.sockets import Limits
 from proxy.sandbox.upstream import Options
 from proxy.sandbox.wires.responses.quota import Quota
@@ -20,7 +21,8 @@ class P1Options(Options):
     `response.failed` as the only event), "error" (an event of type `error`) or "http" (a 400).
 
     Without `accept_sockets` every upgrade is refused with 426; one beyond the `limits` with an empty 403. A socket
-    older than `socket_age_s` takes no more requests. `announced`: account events come before each answer there.
+    older than `socket_age_s` takes no more requests. `announced`: account events come before each answer there. `link`:
+    how fast and how long they work, and whether the server pings. It holds for those that are opened afterwards.
     """
 
     account_id: str = "acct-sandbox"
@@ -35,5 +37,6 @@ class P1Options(Options):
     limits: Limits = Limits()
     socket_age_s: float = 3_600
     announced: bool = True
+    link: Link = Link()
     workspace_origin: str = UNCONSTRAINED
     routing_override: str = UNCONSTRAINED

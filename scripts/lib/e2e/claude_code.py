@@ -70,12 +70,18 @@ class ClaudeCode:
         self.work.mkdir(parents=True, exist_ok=True)
 
     async def run(
-        self, url: str, prompt: str, *flags: str, model: str = "gpt-5.6-sol", settings: Mapping[str, str] | None = None
+        self,
+        url: str,
+        prompt: str,
+        *flags: str,
+        model: str = "gpt-5.6-sol",
+        settings: Mapping[str, str] | None = None,
+        skips_permissions: bool = True,
     ) -> Outcome:
-        """`claude -p PROMPT`: one turn, tools run without questions."""
+        """`claude -p PROMPT`: one turn, tools run without questions unless it asks for permissions."""
         command = (str(self.program), "-p", prompt, "--model", model, "--output-format", "stream-json", "--verbose")
-        switches = ("--dangerously-skip-permissions", *flags)
-        done = await run([*command, *switches], self.work, self._environment(url, settings or {}))
+        switches = ("--dangerously-skip-permissions",) if skips_permissions else ()
+        done = await run([*command, *switches, *flags], self.work, self._environment(url, settings or {}))
         return Outcome(done.lines, done.stderr, done.seconds)
 
     def _environment(self, url: str, settings: Mapping[str, str]) -> dict[str, str]:

@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from e2e import (
+    auto_mode_scenarios,
     claude_code,
     claude_code_scenarios,
+    claude_code_tool_scenarios,
     codex,
     codex_alone,
     codex_scenarios,
     kimi_code,
     opencode,
     sdk_scenarios,
+    token_limit_scenarios,
 )
 from e2e.expecting import Scenario
 from e2e.servers import TRANSPORT
@@ -50,6 +53,9 @@ CLIENTS = (
     Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, sdk_scenarios.SCENARIOS),
     Client("codex", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.SCENARIOS),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, claude_code_scenarios.SCENARIOS),
+    Client("claude-code tools", _NEWEST, *_CLAUDE, claude_code_tool_scenarios.SCENARIOS),
+    Client("claude-code", claude_code.VERSIONS, *_CLAUDE, token_limit_scenarios.SCENARIOS),
+    Client("claude-code", claude_code.VERSIONS, *_CLAUDE, auto_mode_scenarios.SCENARIOS),
     Client("claude-code websocket", _NEWEST, *_CLAUDE, claude_code_scenarios.P1_SCENARIOS, "websocket"),
     Client("claude-code http", _NEWEST, *_CLAUDE, claude_code_scenarios.P1_SCENARIOS, "http"),
     Client("codex websocket", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.P1_SCENARIOS, "websocket"),

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.convert import test_messages_to_chat, test_messages_to_responses
+from core.convert import test_messages_to_chat, test_messages_to_messages, test_messages_to_responses
 from core.strategies import json_values, requests
 from proxy.core.invalid import InvalidRequest
 from proxy.errors import RequestError
 
 MEMBERS = ["model", "messages", "system", "tools", "tool_choice", "thread"]
-wires = pytest.mark.parametrize("everything", [test_messages_to_chat.everything, test_messages_to_responses.everything])
+WIRES = (test_messages_to_chat, test_messages_to_messages, test_messages_to_responses)
+wires = pytest.mark.parametrize("everything", [wire.everything for wire in WIRES])
 
 
 @wires

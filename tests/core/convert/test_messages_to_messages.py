@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
 from typing import Any
 
@@ -11,12 +12,14 @@ import pytest
 from core.hub_events import CALL, TEXT, THINKING, answer, begun, ended, folded, said, text, typed
 from proxy.core.convert.messages_to_messages import MessagesToMessages, messages_to_messages, without_foreign_thoughts
 from proxy.core.invalid import InvalidRequest
-from proxy.core.messages import Event, MessageStream
+from proxy.core.messages import Event, MessageStream, check_request, decode_body
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.tools.calls import short_name
 
 USER = {"role": "user", "content": "hi"}
 TURN = [("user", "a"), ("assistant", "b")]
+SAYS = {"role": "assistant", "content": "b"}
+TEXT_X = {"type": "text", "text": "x"}
 
 
 def sent(messages: list[dict[str, Any]], **members: Any) -> dict[str, Any]:
@@ -27,7 +30,8 @@ def sent(messages: list[dict[str, Any]], **members: Any) -> dict[str, Any]:
 
 
 def test_what_is_known_passes_and_what_needs_a_beta_header_does_not() -> None:
-    body = sent([USER], temperature=0.5, metadata={"user_id": "u"}, context_management={}, container="c", betas=[])
+    betas = ("context_management", "container", "betas", "safeguards", "mcp_servers", "speed", "fallbacks", "new")
+    body = sent([USER], temperature=0.5, metadata={"user_id": "u"}, **{name: [] for name in betas})
     assert body == {
         "messages": [USER],
         "model": "m",
@@ -67,7 +71,7 @@ def test_types_of_images_have_their_one_name() -> None:
         return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": "aGk="}}
 
     result = {"type": "tool_result", "tool_use_id": "c", "content": [image("IMAGE/PNG")]}
-    [message] = sent([{"role": "user", "content": [result, image("image/jpg")]}])["messages"]
+    *_, message = sent([calls("c"), {"role": "user", "content": [result, image("image/jpg")]}])["messages"]
     assert message["content"] == [{**result, "content": [image("image/png")]}, image("image/jpeg")]
 
 
@@ -89,7 +93,7 @@ def test_the_effort_is_one_that_is_known() -> None:
         )
         return body.get("output_config")
 
-    assert config({"effort": "ultra", "more": 1}, "max") == {"effort": "max", "more": 1}
+    assert config({"effort": "ultra", "task_budget": 1}, "max") == {"effort": "max"}  # the other is of a beta
     assert config({"effort": "purple"}, None) is None
     assert config({"effort": "high", "format": {"type": "text"}}, "high") == {"effort": "high"}
 
@@ -109,7 +113,6 @@ def test_unknown_members_of_messages_vanish_and_blocks_stay() -> None:
             [("user", "a"), ("assistant", "b"), ("user", ["s", "c"])],
             None,
         ),
-        (["system s"], [], ["s"]),
         (["user a", "assistant b", "system s"], TURN, ["s"]),
         (["user a", "system "], [("user", "a")], None),
     ],
@@ -123,6 +126,230 @@ def test_system_messages_find_a_place(messages: list[str], expected: list[Any], 
 
     assert [(one["role"], plain(one["content"])) for one in body["messages"]] == expected
     assert (plain(body["system"]) if "system" in body else None) == system
+
+
+LATER = {"type": "ephemeral", "ttl": "1h"}
+MARK = {"cache_control": LATER}
+LINE = {"type": "text", "text": "a"}
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        ({"thinking": {"type": "adaptive", "display": "omitted"}}, {"thinking": {"type": "adaptive"}}),
+        ({"thinking": {"type": "enabled", "budget_tokens": 5}}, {"thinking": {"type": "enabled", "budget_tokens": 5}}),
+        ({"system": [LINE, {"type": "text", "text": "", **MARK}]}, {"system": [{**LINE, **MARK}]}),
+        ({"system": [{"text": "a"}, 5, {"type": "image"}]}, {"system": [LINE]}),
+        ({"system": [{**LINE, "cache_control": {**LATER, "scope": "global"}}]}, {"system": [{**LINE, **MARK}]}),
+        ({"system": "x-anthropic-billing-header: a\n\na"}, {"system": "a"}),
+        ({"system": {}, "temperature": None, "tools": None, "tool_choice": {"type": "auto"}}, {}),
+    ],
+)
+def test_members_are_what_everybody_knows(members: dict[str, Any], expected: dict[str, Any]) -> None:
+    body = sent([USER], **members)
+    assert {key: value for key, value in body.items() if key not in ("messages", "model", "stream", "max_tokens")} == (
+        expected
+    )
+
+
+OWN = {"name": "B", "description": "d", "input_schema": {"type": "object", "properties": {}}}
+LONG = "mcp__" + "x" * 80
+SHORT = short_name(LONG)
+
+
+def test_tools_have_what_everybody_knows() -> None:
+    beta = {**OWN, "type": "custom", "defer_loading": True, "eager_input_streaming": True, "strict": True}
+    placeholder = {**OWN, "name": "DeferredToolPlaceholder", **MARK}
+    bare = {"name": LONG, "input_schema": None}
+    body = sent([USER], tools=[beta, placeholder, bare, 5], tool_choice={"type": "tool", "name": LONG})
+    assert body["tools"] == [{**OWN, **MARK}, {"name": SHORT, "input_schema": {"type": "object", "properties": {}}}]
+    assert body["tool_choice"] == {"type": "tool", "name": SHORT}
+    (shell,) = sent([USER], tools=[{"type": "bash_20250124", "name": "bash"}])["tools"]
+    assert "type" not in shell and shell["input_schema"]["properties"]["command"] and shell["description"]
+
+
+PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+BLIND = {"type": "text", "text": "[image omitted: model has no image input]"}
+BROKEN = {"type": "text", "text": "[unsupported content block omitted: image]"}
+EMPTY = {"type": "text", "text": ""}
+PAGE = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}}
+
+
+def said_by(role: str, *content: Any) -> dict[str, Any]:
+    return {"role": role, "content": content[0] if isinstance(content[0], str) else list(content)}
+
+
+def use(call_id: str, **members: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": "f", "input": {}, **members}
+
+
+def back(call_id: str, content: Any = "x", **members: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": content, **members}
+
+
+def earlier(call_id: str) -> dict[str, Any]:
+    return {"type": "text", "text": f"[result of an earlier tool call {call_id}]\n"}
+
+
+#: What the client sends, and what is sent of it; None: the same.
+MENDED: dict[str, tuple[list[Any], list[Any] | None]] = {
+    "text before results": (
+        [said_by("assistant", use("a")), said_by("user", LINE, back("a"))],
+        [said_by("assistant", use("a")), said_by("user", back("a"), LINE)],
+    ),
+    "a result of no call": ([said_by("user", back("z"), LINE)], [said_by("user", earlier("z"), TEXT_X, LINE)]),
+    "a second result": (
+        [said_by("assistant", use("a")), said_by("user", back("a"), back("a", [LINE]))],
+        [said_by("assistant", use("a")), said_by("user", back("a"), earlier("a"), LINE)],
+    ),
+    "repeated ids": (
+        [said_by("assistant", use("a"), use("a")), said_by("user", back("a"), back("a", "y"))],
+        [said_by("assistant", use("a"), use("a__u2")), said_by("user", back("a"), back("a__u2", "y"))],
+    ),
+    "empty texts": (
+        [said_by("user", EMPTY, LINE), said_by("assistant", EMPTY), said_by("user", ""), said_by("user", EMPTY, LINE)],
+        [said_by("user", LINE, LINE)],
+    ),
+    "results in odd forms": (
+        [
+            said_by("assistant", use("a"), use("b"), use("c"), use("d")),
+            said_by("user", back("a", None), back("b", {"k": 1}), back("c", [EMPTY]), back("d", is_error=None)),
+        ],
+        [
+            said_by("assistant", use("a"), use("b"), use("c"), use("d")),
+            said_by("user", back("a", ""), back("b", '{"k":1}'), back("c", ""), back("d")),
+        ],
+    ),
+    "blocks of results": (
+        [
+            said_by("assistant", use("a")),
+            said_by("user", back("a", [LINE, {"type": "tool_reference", "tool_name": LONG}, PAGE, {"type": "new"}, 5])),
+        ],
+        [
+            said_by("assistant", use("a")),
+            said_by(
+                "user",
+                back(
+                    "a",
+                    [
+                        LINE,
+                        {"type": "text", "text": f"[tool reference: {SHORT}]"},
+                        PAGE,
+                        {"type": "text", "text": "[unsupported content block omitted: new]"},
+                        {"type": "text", "text": "[unsupported content block omitted: unknown]"},
+                    ],
+                ),
+            ),
+        ],
+    ),
+    "calls in odd forms": (
+        [said_by("assistant", use("a", input="echo"), use("b", input=None, caller={"type": "direct"}, name=LONG))],
+        [
+            said_by("assistant", use("a", input={"input": "echo"}), use("b", name=SHORT)),
+            said_by("user", back("a", "[no tool result]"), back("b", "[no tool result]")),
+        ],
+    ),
+    "thoughts nobody signed": (
+        [said_by("assistant", {"type": "thinking", "thinking": "t"}, LINE)],
+        [said_by("assistant", {"type": "thinking", "thinking": "t", "signature": ""}, LINE)],
+    ),
+    "tools of a server": (
+        [
+            said_by("user", LINE),
+            said_by(
+                "assistant",
+                {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
+                {"type": "web_search_tool_result", "tool_use_id": "s", "content": []},
+                LINE,
+            ),
+        ],
+        [said_by("user", LINE), said_by("assistant", LINE)],
+    ),
+    "a broken image": ([said_by("user", {"type": "image"}, PICTURE)], [said_by("user", BROKEN, PICTURE)]),
+    "an image by another name": (
+        [said_by("user", {**PICTURE, "source": {"media_type": "IMAGE/PNG", "data": "aGk="}})],
+        [said_by("user", PICTURE)],
+    ),
+    "what nobody knows": ([said_by("user", {"type": "future_block", "x": 1}, PAGE)], None),
+    "the breakpoint of an empty text": (
+        [said_by("user", LINE), said_by("assistant", {**EMPTY, **MARK}), said_by("user", "b")],
+        [said_by("user", {**LINE, **MARK}, {"type": "text", "text": "b"})],
+    ),
+    "the breakpoint of a system text": (
+        [said_by("user", "a"), {"role": "system", "content": [{"type": "text", "text": "s", **MARK}]}],
+        [said_by("user", LINE, {"type": "text", "text": "s", **MARK})],
+    ),
+    "the breakpoint of an empty system text": (
+        [said_by("user", "a"), said_by("assistant", LINE), {"role": "system", "content": [{**EMPTY, **MARK}]}],
+        [said_by("user", "a"), said_by("assistant", {**LINE, **MARK})],
+    ),
+    "the breakpoint of a result without a call": (
+        [said_by("user", back("z", **MARK))],
+        [said_by("user", earlier("z"), {**TEXT_X, **MARK})],
+    ),
+    "a breakpoint stands on no thought": (
+        [said_by("assistant", LINE, {"type": "thinking", "thinking": "t", "signature": "s"}, {**EMPTY, **MARK})],
+        [said_by("assistant", {**LINE, **MARK}, {"type": "thinking", "thinking": "t", "signature": "s"})],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_what_such_servers_refuse_is_mended(name: str) -> None:
+    given, expected = MENDED[name]
+    before = copy.deepcopy(given)
+    assert sent([USER, SAYS, *given])["messages"] == _after(expected or given)
+    assert given == before
+
+
+def _after(expected: list[Any]) -> list[Any]:
+    """With what stands before; neighbours of the assistant are one message."""
+    first, *rest = expected
+    if first["role"] == "user":
+        return [USER, SAYS, *expected]
+    return [USER, {"role": "assistant", "content": [{"type": "text", "text": "b"}, *first["content"]]}, *rest]
+
+
+def everything(request: Any) -> None:
+    """Any request becomes one that such a server takes, or raises InvalidRequest."""
+    body = decode_body(json.dumps(request).encode())
+    check_request(body)
+    calls: list[str] = []
+    role = ""
+    for message in messages_to_messages(body, model="m", max_tokens=1, images=False)["messages"]:
+        assert message.keys() == {"role", "content"} and message["role"] != role and message["content"]
+        role, blocks = message["role"], message["content"]
+        blocks = blocks if isinstance(blocks, list) else [{"type": "text", "text": blocks}]
+        results = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+        assert sorted(results) == sorted(calls) and [block["type"] for block in blocks[: len(calls)]] == (
+            ["tool_result"] * len(calls)
+        )
+        calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
+        assert len(set(calls)) == len(calls)
+        assert all(block["text"] for block in blocks if block["type"] == "text")
+    assert not calls
+
+
+@pytest.mark.parametrize("content", [[PICTURE], [back("a", [PICTURE])]], ids=["said", "result"])
+def test_a_model_without_eyes_is_told_of_images(content: list[Any]) -> None:
+    body = {"messages": [said_by("assistant", use("a")), said_by("user", *content)]}
+    blind = messages_to_messages(body, model="m", max_tokens=1, images=False)["messages"][-1]["content"]
+    assert (blind[-1] if content == [PICTURE] else blind[0]["content"][0]) == BLIND
+
+
+@pytest.mark.parametrize(
+    ("messages", "words"),
+    [
+        ([], "any content"),
+        ([{"role": "system", "content": "s"}], "any content"),
+        ([said_by("user", EMPTY)], "any content"),
+        ([said_by("tool", "x")], "unknown role 'tool'"),
+        ([said_by("assistant", {"type": "tool_use", "name": "f"})], "`id` and `name`"),
+    ],
+)
+def test_what_nobody_can_mend_is_the_callers_fault(messages: list[Any], words: str) -> None:
+    with pytest.raises(InvalidRequest, match=words):
+        sent(messages)
 
 
 def test_the_billing_line_is_not_sent() -> None:
@@ -153,7 +380,6 @@ def results(*ids: str, content: str = "x", then: str = "") -> dict[str, Any]:
 
 
 MISSING = {"content": "[no tool result]"}
-SAYS = {"role": "assistant", "content": "b"}
 
 
 @pytest.mark.parametrize(
@@ -263,6 +489,44 @@ def test_what_no_client_knows_is_left_out_or_translated() -> None:
     assert found["stop_reason"] == "max_tokens" and found["content"] == HI
 
 
+@pytest.mark.parametrize(
+    ("events", "said_as", "told"),
+    [
+        (calling(0), "end_turn", "tool_use"),
+        (calling(0), "stop", "tool_use"),
+        (calling(0), "max_tokens", "max_tokens"),
+        (SPOKEN, "tool_use", "end_turn"),
+        (SPOKEN, "pause_turn", "pause_turn"),
+    ],
+)
+def test_a_call_and_its_word_go_together(events: list[Event], said_as: str, told: str) -> None:
+    assert folded(run(answer(*events, reason=said_as)))["stop_reason"] == told
+
+
+def test_names_that_were_shortened_go_back() -> None:
+    call = begun({**CALL, "name": SHORT})
+    (found,) = folded(run(answer(call, said(typed("{}")), ended()), tools=[{**OWN, "name": LONG}]))["content"]
+    assert found["name"] == LONG
+
+
+@pytest.mark.parametrize("pieces", [['{"a":1}'], ['{"a"', ":1}"], []])
+def test_an_input_at_the_start_counts_once(pieces: list[str]) -> None:
+    deltas = [said(typed(piece)) for piece in pieces]
+    events = run(answer(begun({**CALL, "input": {"a": 1}}), *deltas, ended(), reason="tool_use"))
+    assert folded(events)["content"] == [{**CALL, "input": {"a": 1}}]
+    typed_text = "".join(event["delta"]["partial_json"] for event in events if event["type"] == "content_block_delta")
+    assert typed_text == '{"a":1}'
+
+
+@pytest.mark.parametrize("thought", ["", "Hm"])
+def test_a_signature_at_the_start_is_kept(thought: str) -> None:
+    block = {**THINKING, "thinking": thought, "signature": "sealed"}
+    events = run(answer(begun(block), ended(), *SPOKEN))
+    signatures = [event["delta"].get("signature") for event in events if event["type"] == "content_block_delta"]
+    assert [one for one in signatures if one] == ["sealed"]
+    assert folded(events)["content"][0] == {"type": "thinking", "thinking": thought, "signature": "sealed"}
+
+
 def test_nothing_follows_the_end() -> None:
     events = run([*answer(*SPOKEN), {"type": "ping", "cost": "0"}, *calling(1), {"type": "error", "error": {}}])
     assert events[-1]["type"] == "message_stop"
@@ -294,7 +558,7 @@ def test_a_stream_that_cannot_be_passed_on_is_an_error(events: list[Event], word
 def test_tools_of_a_server_leave_no_choice_behind() -> None:
     search = {"type": "web_search_20250305", "name": "web_search"}
     own = {"name": "B", "input_schema": {"type": "object", "properties": {}}}
-    body = {"messages": [], "tools": [search, own], "tool_choice": {"type": "auto"}}
+    body = {"messages": [USER], "tools": [search, own], "tool_choice": {"type": "auto"}}
     assert messages_to_messages(body, model="m", max_tokens=1)["tools"] == [own]
     with pytest.raises(InvalidRequest, match="web_search"):
         messages_to_messages({**body, "tool_choice": {"type": "tool", "name": "web_search"}}, model="m", max_tokens=1)

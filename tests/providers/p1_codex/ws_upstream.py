@@ -51,6 +51,10 @@ class Peer:
         if self.request.transport is not None:
             self.request.transport.abort()
 
+    async def later(self, step: Callable[..., None], *given: Any) -> None:
+        """What needs no waiting, where something is awaited."""
+        step(*given)
+
     async def listen(self) -> None:
         """Answers pings until the other side leaves."""
         while not self.ws.closed:

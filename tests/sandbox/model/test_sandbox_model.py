@@ -184,6 +184,8 @@ async def test_summary_and_monitor(client: Client) -> None:
     assert "first wish" in text and "second wish" in text
     phrase = "x\n\nYou are a security monitor for autonomous AI coding agents. Judge."
     assert (await client.ask(lite(developer(phrase), user("run")))).text == "<block>no</block>"
+    newer = f"{phrase} Output <severity>N</severity> where N is 0-100."
+    assert (await client.ask(lite(developer(newer), user("run")))).text == "<severity>0</severity>"
 
 
 @pytest.mark.parametrize("sources", [False, True])

@@ -405,7 +405,9 @@ THOUGHT = {"type": "thinking", "thinking": "t", "signature": encrypt("go-sandbox
 FOREIGN = {**THOUGHT, "signature": "Y2NwOmtpbWk6djE6bXNnXzE6Mg"}
 CALLED = turn("assistant", use("c"))
 NO_RESULT = "`tool_use` ids were found without `tool_result` blocks: c"
-BETAS = ("context_management", "mcp_servers", "container", "stream_options")
+BETAS = ("context_management", "mcp_servers", "container", "stream_options", "safeguards")
+TOOL_BETAS = ("defer_loading", "eager_input_streaming", "strict")
+REFERENCE = {"type": "tool_reference", "tool_name": "x"}
 
 MESSAGES_REFUSED: list[Row] = [
     *((name, go_messages(**{name: {}}), f"{name}: {EXTRA}") for name in BETAS),
@@ -415,6 +417,14 @@ MESSAGES_REFUSED: list[Row] = [
     ("no result", go_messages(p2.user("a"), CALLED, p2.user("b")), f"messages[2]: {NO_RESULT}"),
     ("no result at the end", go_messages(p2.user("a"), CALLED), NO_RESULT),
     ("orphan result", go_messages(turn("user", result("c"))), "unexpected `tool_use_id`"),
+    ("result behind a text", go_messages(CALLED, turn("user", TEXT, result("c"))), "before other content"),
+    ("two results", go_messages(CALLED, turn("user", result("c"), result("c"))), "a single result"),
+    ("ids repeat", go_messages(turn("assistant", use("c"), use("c"))), "ids must be unique"),
+    ("empty text", go_messages(turn("user", {**TEXT, "text": ""})), "must be non-empty"),
+    ("tool reference", go_messages(CALLED, turn("user", result("c", [REFERENCE]))), "a block of a result"),
+    *((name, go_messages(tools=[{**p4.BASH, name: True}]), f"tools[0].{name}: {EXTRA}") for name in TOOL_BETAS),
+    ("display", go_messages(thinking={"type": "adaptive", "display": "omitted"}), f"thinking.display: {EXTRA}"),
+    ("scope", go_messages(system=[{**TEXT, "cache_control": {"type": "x", "scope": "y"}}]), f"scope: {EXTRA}"),
     ("tool schema", go_messages(tools=[{**p4.BASH, "input_schema": {"type": 1}}]), "schema: In con"),
     ("choice without tools", go_messages(tool_choice={"type": "auto"}), "while providing tools"),
     ("choice of none such", choice(type="tool", name="x"), "Tool 'x' not found in provided tools"),

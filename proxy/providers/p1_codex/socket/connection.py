@@ -201,7 +201,7 @@ def _event(text: str) -> dict[str, Any] | None:
 
 def _end_of(message: WSMessage) -> str:
     if message.type in _ENDS:
-        return CLOSED
+        return "ws_size" if message.data == aiohttp.WSCloseCode.MESSAGE_TOO_BIG else CLOSED
     if message.type is WSMsgType.BINARY:
         return "ws_binary"
     code = getattr(message.data, "code", None)

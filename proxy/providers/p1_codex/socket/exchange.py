@@ -195,7 +195,7 @@ class SocketExchange:
 
     def _fault(self, code: str) -> UpstreamError:
         seconds = self._timers.start if code == "ws_start_timeout" else self._timers.idle
-        hint = f"; {USE_HTTP}" if FAULTS[code].unreadable else ""
+        hint = f"; {USE_HTTP}" if FAULTS[code].unreadable or code == "ws_size" else ""
         return fault_error(code, seconds=seconds, continued=self._continued, hint=hint)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
@@ -12,12 +13,13 @@ from proxy.sandbox.p1.responses import checked_answer
 from proxy.sandbox.p1.socket.answer import SocketAnswer, error_event
 from proxy.sandbox.p1.socket.faults import SOCKET_WIRE
 from proxy.sandbox.p1.socket.frames import SOCKET
+from proxy.sandbox.p1.socket.link import Keepalive, slow_down
 from proxy.sandbox.p1.socket.memory import Item, Memory
 from proxy.sandbox.p1.socket.sockets import too_old
 from proxy.sandbox.p1.socket.turns import Turn, read_turn
 from proxy.sandbox.p1.state import P1
 from proxy.sandbox.play.actions import Action, Pace, Reply
-from proxy.sandbox.play.player import Player, drain
+from proxy.sandbox.play.player import Player, cut, drain
 from proxy.sandbox.recorder import Received, Socket, read_json
 from proxy.sandbox.upstream import MAX_BODY_BYTES, Prepared
 from proxy.sandbox.wires.answer import Event
@@ -44,6 +46,8 @@ class SocketSession:
         self._socket = web.WebSocketResponse(
             timeout=CLOSE_S, autoping=False, compress=False, max_msg_size=MAX_BODY_BYTES, decode_text=False
         )
+        self._link = p1.options.link
+        self._keepalive: Keepalive | None = None
         self._opened = p1.clock()
         self._turn: Turn | None = None  # being answered
         self._items: list[Item] = []  # told in this turn
@@ -57,25 +61,34 @@ class SocketSession:
         with self.p1.sockets.inside():
             await socket.prepare(self.request)
             self.seen.status = socket.status
+            slow_down(self.request.transport, self._link)
             try:
-                async with asyncio.TaskGroup() as answers:
+                async with asyncio.TaskGroup() as tasks:
+                    pings = self._watched(tasks)
                     async for message in socket:
-                        await self._take(message, answers)
+                        await self._take(message, tasks)
                     if self._playing is not None and not self._closing:
                         self._playing.cancel()
+                    if pings is not None:
+                        pings.cancel()
             finally:
                 if self.seen.close_code is None:
                     self.seen.close_code = socket.close_code or WSCloseCode.ABNORMAL_CLOSURE
         return socket
 
     async def _take(self, message: WSMessage, answers: asyncio.TaskGroup) -> None:
-        if message.type is WSMsgType.TEXT:
+        if message.type is WSMsgType.TEXT and len(self.seen.frames) + 1 == self._link.frames:
+            self._note(message.data)
+            await cut(self.request, reset=False)
+        elif message.type is WSMsgType.TEXT:
             await self._answer(self._note(message.data), answers)
         elif message.type is WSMsgType.BINARY:
             self._note(message.data)
             await self._close(WSCloseCode.UNSUPPORTED_DATA, "text frames only")
         elif message.type is WSMsgType.PONG:
             self.seen.pongs += 1
+            if self._keepalive is not None:
+                self._keepalive.heard()
         elif message.type is WSMsgType.PING:
             self.seen.pings += 1
             if not self._ignores_pings:
@@ -165,6 +178,22 @@ class SocketSession:
         response = end.get("response") or {}
         if response.get("status") == "completed" and response.get("error") is None and "id" in response:
             self.memory.remember(response["id"], [*turn.conversation, *(response.get("output") or self._items)])
+
+    def _watched(self, tasks: asyncio.TaskGroup) -> asyncio.Task[None] | None:
+        """Begins to ping, where that is wanted."""
+        if self._link.ping_s is None:
+            return None
+        ping = partial(self._socket.ping, b"keepalive")
+        self._keepalive = Keepalive(self._link.ping_s, self._link.pong_s, ping)
+        return tasks.create_task(self._keep_alive(self._keepalive))
+
+    async def _keep_alive(self, keepalive: Keepalive) -> None:
+        """Ends a socket whose client leaves pings unanswered."""
+        with suppress(ConnectionError):
+            await keepalive.missed()
+            if self._playing is not None:
+                self._playing.cancel()
+            await self._close(WSCloseCode.INTERNAL_ERROR, "keepalive ping timeout")
 
     async def _close(self, code: int, reason: str = "") -> None:
         self._closing, self.seen.close_code = True, code

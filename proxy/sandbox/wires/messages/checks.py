@@ -34,14 +34,21 @@ def check_messages(body: Mapping[str, Any], signed: CheckSignature | None) -> No
 
 
 def _paired(message: Any, where: str, seen: Checked) -> None:
-    """Every call is answered in the next message, where alone its result may stand."""
+    """Every call is answered once in the next message, in front, where alone its result may stand."""
     blocks = message["content"] if isinstance(message["content"], list) else []
-    answered = {block["tool_use_id"] for block in blocks if block["type"] == "tool_result"}
-    for call_id in sorted(answered - seen.open_calls.keys()):
+    results = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+    for call_id in sorted(set(results) - seen.open_calls.keys()):
         raise invalid(f"{where}: unexpected `tool_use_id` found in `tool_result` blocks: {call_id}")
-    for call_id in sorted(seen.open_calls.keys() - answered):
+    for call_id in sorted(seen.open_calls.keys() - set(results)):
         raise invalid(f"{where}: `tool_use` ids were found without `tool_result` blocks: {call_id}")
-    seen.open_calls = {block["id"]: True for block in blocks if block["type"] == "tool_use"}
+    if len(set(results)) < len(results):
+        raise invalid(f"{where}: each tool_use must have a single result")
+    if any(block["type"] != "tool_result" for block in blocks[: len(results)]):
+        raise invalid(f"{where}: `tool_result` blocks must stand before other content")
+    calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    if len(set(calls)) < len(calls):
+        raise invalid(f"{where}: `tool_use` ids must be unique")
+    seen.open_calls = dict.fromkeys(calls, True)
 
 
 def _all_answered(_body: Any, _where: str, seen: Checked) -> None:
@@ -61,7 +68,13 @@ def _any_tools(_choice: Any, seen: Checked) -> str | None:
     return None if seen.body.get("tools") else ""
 
 
-_BLOCK = fits(lambda kind: isinstance(kind, str), "a block")
+_EMPTY = "{here}: text content blocks must be non-empty"
+
+#: What a breakpoint of the prompt cache may have without a beta header.
+_MARKED = Inside("cache_control", (required("", "object", WRONG_VALUE), Known("type ttl", EXTRA)))
+
+#: What may stand inside a result.
+_IN_RESULT = one_of("text", "image", "video", "document", "search_result", expected="a block of a result")
 _CONTENT = fits(lambda value: isinstance(value, str | list) and value, "text or blocks")
 _MODES = fits(
     lambda value: not value or value.get("type") in ("enabled", "adaptive", "disabled"),
@@ -76,7 +89,7 @@ _SOURCES: dict[str, Table] = {
 
 #: Block type -> what must be there, wherever it stands.
 _BLOCKS: dict[str, Table] = {
-    "text": (required("text", "text"),),
+    "text": (required("text", "text"), optional("text", "filled", _EMPTY)),
     "thinking": (required("thinking", "text"), required("signature", "text")),
     "tool_use": (required("id", "text"), required("name", "text"), required("input", "object")),
     "tool_result": (required("tool_use_id", "text"),),
@@ -88,18 +101,20 @@ _IN_MESSAGES: dict[str, Table] = {
     "thinking": (optional("signature", _signed, "{here}: Invalid `signature` in `thinking` block"),),
     "tool_result": (
         optional("content", fits(lambda value: isinstance(value, str | list), "text or blocks")),
-        Each("content", by_type(_BLOCKS, known=_BLOCK)),
+        Each("content", (*by_type(_BLOCKS, known=_IN_RESULT), _MARKED)),
     ),
 }
 
 
 def _block(*kinds: str) -> Table:
-    return (*by_type(_BLOCKS, known=one_of(*kinds, expected=" or ".join(kinds))), ByKind("type", _IN_MESSAGES))
+    return (*by_type(_BLOCKS, known=one_of(*kinds, expected=" or ".join(kinds))), ByKind("type", _IN_MESSAGES), _MARKED)
 
 
 _TOOL: Table = (
     required("name", "filled"),
+    Known("name type description input_schema cache_control", EXTRA),
     optional("type", one_of("custom")),
+    _MARKED,
     required("input_schema", "object"),
     optional("input_schema", told(malformed), "{where}: {expected}"),
 )
@@ -138,6 +153,7 @@ MESSAGES: Table = (
     required("max_tokens", "anything"),
     Each("system", _block("text")),
     optional("thinking", _MODES, at="thinking.type"),
+    Inside("thinking", (Known("type budget_tokens", EXTRA),)),
     Each("tools", _TOOL),
     Inside("tool_choice", _CHOICE),
     required("messages", "filled list"),

@@ -179,6 +179,53 @@ async def test_a_socket_that_died_meanwhile_is_replaced_at_once(backend: Backend
         await until(lambda: backend.open == 1)
 
 
+@pytest.mark.parametrize(
+    "then",
+    [
+        lambda peer: peer.ws.close(),
+        lambda peer: peer.say({"type": "codex.rate_limits"}),
+        lambda peer: peer.say(*said("nobody asked", "resp_9")),
+        lambda peer: peer.ws.send_str("no json"),
+        lambda peer: peer.ws.send_bytes(b"x"),
+        lambda peer: peer.later(peer.raw, b"\xf1\x00"),
+        lambda peer: peer.later(peer.cut),
+    ],
+    ids=["close", "news", "an answer", "garbage", "binary", "no frame", "cut"],
+)
+async def test_a_waiting_socket_that_says_anything_is_closed_at_once(
+    talk: Talk, backend: Backend, then: Callable[[Peer], Awaitable[object]]
+) -> None:
+    gate = asyncio.Event()
+
+    async def when_idle(peer: Peer) -> None:
+        await gate.wait()
+        await then(peer)
+
+    backend.plays.append(afterwards(when_idle))
+    async with leaving_nothing(backend):
+        await talk.turn("one")
+        pool = provider_sockets(talk.live).pool
+        assert len(pool) == 1
+        gate.set()
+        await until(lambda: len(pool) == backend.open == 0)
+        await talk.turn("two")
+        assert backend.history == [(1, None), (2, None)] and not talk.live.sleeps
+        await provider_sockets(talk.live).close()
+
+
+async def test_a_late_pong_does_not_spoil_a_socket(talk: Talk, backend: Backend) -> None:
+    """One that nobody waits for any more; those are allowed at any time."""
+
+    async def pongs(peer: Peer, frame: dict[str, Any]) -> None:
+        await peer.say(*said("fine", "resp_x"))
+        for payload in (b"", b"1.9"):
+            await peer.ws.pong(payload)
+
+    backend.plays.append(pongs)
+    await talk.turns("one", "two")
+    assert backend.history == [(1, None), (1, "resp_x")]
+
+
 async def test_a_new_token_opens_a_new_socket(talk: Talk, backend: Backend) -> None:
     """The token may be another account's by now."""
     await talk.turn("one")

@@ -41,6 +41,7 @@ SOCKET: list[Row] = [
     ("cut_after_limit", {}, SPENT),
     ("close_at_once", {}, AGAIN),
     ("close_at_once", {"times": 9}, Refused(502, "api_error", 4)),
+    ("close_at_once", {"code": 1009}, Refused(502, "api_error", words="size over a WebSocket; p1.transport=http")),
     ("close_after_control", {}, AGAIN),
     ("close_before_output", {}, AGAIN),
     ("close_before_output", {"code": 1000}, AGAIN),

@@ -1,0 +1,247 @@
+"""The conversation of a Messages request as a third-party server of this API takes it.
+
+Such servers know the form and what is generally available. So system messages stand inside user messages, results
+directly behind their calls, and blocks that only the official service knows become text or are left out. What is fit
+passes as it came, cache breakpoints included; that of a block that is left out moves to the last block that remains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from proxy.core.content import IMAGE_TYPES, blocks_of, media_type_of, omitted, reference_text, texts_of
+from proxy.core.invalid import InvalidRequest, shown
+from proxy.core.sse import dump_json
+from proxy.core.tools.calls import NO_RESULT, short_name, unique_id, upstream_id
+
+Block = dict[str, Any]
+
+#: Members of a breakpoint that need no beta header.
+_BREAKPOINT = frozenset({"type", "ttl"})
+#: The API takes no more of them.
+MAX_BREAKPOINTS = 4
+#: Blocks that no breakpoint may stand on.
+_UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
+#: What of a call is sent; the official service may add who made it.
+_CALL = ("type", "id", "name", "input", "cache_control")
+#: What else may stand inside a tool result.
+_IN_RESULTS = frozenset({"document", "search_result"})
+
+
+class MessagesHistory:
+    """Builds the messages, in order.
+
+    What stands between two assistant messages, a turn, becomes one message: results first. Neighbours of one role are
+    one message. A turn of system text alone waits for what the user says next.
+    """
+
+    def __init__(self, *, images: bool) -> None:
+        self._images = images
+        self._out: list[dict[str, Any]] = []
+        self._spoken: list[Block] = []  # of the assistant message that is being built
+        self._unanswered: dict[str, list[str]] = {}  # its calls: id -> as they are sent
+        self._sent: set[str] = set()  # their ids as they are sent
+        self._results: list[Block] = []  # of the turn behind it
+        self._said: list[Block] = []  # what else is in that turn
+        self._plain: list[Block] = []  # texts that were bare strings
+        self._moved = 0  # breakpoints
+        self._from_user = False  # whether anything of that was said by the user
+
+    def build(self, messages: Any) -> tuple[list[dict[str, Any]], list[Block]]:
+        """The messages, and system text that found no place among them. Raises InvalidRequest."""
+        for message in messages:
+            handler = self._ROLES.get(message["role"])
+            if handler is None:
+                raise InvalidRequest(f"`messages` has the unknown role {shown(message['role'])}", param="messages")
+            handler(self, message["content"])
+        self._end_turn(last=True)
+        self._flush(self._spoken, "assistant")
+        return self._out, self._said
+
+    # turns
+
+    def _end_turn(self, *, last: bool = False) -> None:
+        """Lets out the assistant message and what answers it, if anything does; behind the last one something must."""
+        missing = [_no_result(sent_as) for sent_ids in self._unanswered.values() for sent_as in sent_ids]
+        content = [*self._results, *missing, *self._said]
+        if not (self._from_user or self._results or (last and missing)):
+            return
+        self._flush(self._spoken, "assistant")
+        self._flush(content, "user")
+        self._spoken, self._results, self._said, self._from_user = [], [], [], False
+        self._unanswered, self._sent, self._plain = {}, set(), []
+
+    def _flush(self, blocks: list[Block], role: str) -> None:
+        if blocks and self._out and self._out[-1]["role"] == role:  # nothing remained of what was between them
+            before = self._out[-1]
+            before["content"] = blocks_of(before["content"])
+            before["content"] += blocks
+        elif blocks:
+            plain = len(blocks) == 1 and any(blocks[0] is text for text in self._plain)
+            self._out.append({"role": role, "content": blocks[0]["text"] if plain else blocks})
+
+    def _mark(self, breakpoint_: Any) -> None:
+        """Puts the breakpoint of a block that is left out on the last one that remains."""
+        self._moved += isinstance(breakpoint_, Mapping)
+        if not isinstance(breakpoint_, Mapping) or self._moved > MAX_BREAKPOINTS:
+            return
+        before = self._out[-1] if self._out else {}
+        for blocks in (self._said, self._results, self._spoken, blocks_of(before.get("content"))):
+            at = next((at for at in reversed(range(len(blocks))) if blocks[at].get("type") not in _UNMARKABLE), None)
+            if at is not None:
+                blocks[at] = {**blocks[at], "cache_control": _breakpoint(breakpoint_)}
+                if blocks is not self._said and blocks is not self._results and blocks is not self._spoken:
+                    before["content"] = blocks
+                return
+
+    def _add(self, to: list[Block], found: list[Block], block: Mapping[str, Any]) -> None:
+        """Adds what became of a block."""
+        to += found
+        if "cache_control" in block and not (found and found[-1].get("cache_control")):
+            self._mark(block["cache_control"])
+
+    def _known(self, content: Any) -> Iterator[Block]:
+        """The blocks, with nothing in their breakpoints that needs a beta header."""
+        for block in blocks_of(content):
+            if isinstance(block, dict):
+                known = plainly_marked(block)
+                if isinstance(content, str):
+                    self._plain.append(known)
+                yield known
+
+    # user side
+
+    def _system(self, content: Any) -> None:
+        text = "\n".join(text for text in texts_of(content) if text)
+        marks = [block["cache_control"] for block in self._known(content) if block.get("cache_control")]
+        found = [{"type": "text", "text": text}] if text else []
+        self._add(self._said, found, {"cache_control": marks[-1]} if marks else {})
+
+    def _user(self, content: Any) -> None:
+        for block in self._known(content):
+            kind = block.get("type")
+            if kind == "tool_result":
+                self._result(block)
+            else:
+                self._add(self._said, self._part(block), block)
+            self._from_user = self._from_user or bool(self._said)
+
+    def _part(self, block: Block) -> list[Block]:
+        """What becomes of a block of a user."""
+        kind = block.get("type")
+        if kind == "text":
+            return [block] if isinstance(block.get("text"), str) and block["text"] else []
+        if kind in ("image", "video"):
+            return [self._media(block)]
+        if kind == "tool_reference":
+            return [_text(reference_text(block))]
+        return [] if not isinstance(kind, str) or _is_of_server(kind) else [block]
+
+    def _media(self, block: Block) -> Block:
+        if not self._images:
+            return _text(f"[{block['type']} omitted: model has no {block['type']} input]")
+        if block["type"] == "video":
+            return block
+        source = block.get("source")
+        if not isinstance(source, Mapping):
+            return _text(omitted(block))
+        if source.get("type") == "url":
+            return block if isinstance(source.get("url"), str) and source["url"] else _text(omitted(block))
+        given = source.get("media_type")
+        media_type = media_type_of(given) if isinstance(given, str) else "image/png"
+        if media_type not in IMAGE_TYPES or not (isinstance(source.get("data"), str) and source["data"]):
+            return _text(omitted(block))
+        if media_type == given and source.get("type") == "base64":
+            return block
+        return {**block, "source": {"type": "base64", "media_type": media_type, "data": source["data"]}}
+
+    def _result(self, block: Block) -> None:
+        """A result of an open call; without its call, or as a second one, it is said."""
+        call_id = block.get("tool_use_id")
+        content = self._result_content(block.get("content"))
+        sent_ids = self._unanswered.get(call_id) if isinstance(call_id, str) else None
+        if not sent_ids:
+            head = _text(f"[result of an earlier tool call {call_id if isinstance(call_id, str) else ''}]\n")
+            self._add(self._said, [head, *(part for part in blocks_of(content) if part.get("text") != "")], block)
+            return
+        known = {key: value for key, value in block.items() if key != "is_error" or isinstance(value, bool)}
+        self._results.append({**known, "tool_use_id": sent_ids.pop(0), "content": content})
+
+    def _result_content(self, content: Any) -> Any:
+        """The content of a result: a text, or blocks that are known there."""
+        if not isinstance(content, list):
+            return content if isinstance(content, str) else "" if content is None else dump_json(content)
+        parts: list[Block] = []
+        for block in content:
+            kind = block.get("type") if isinstance(block, dict) else None
+            known = kind in ("text", "image", "video", "tool_reference", *_IN_RESULTS)
+            parts += self._part(block) if known else [_text(omitted(block))]
+        return parts or ""
+
+    # assistant side
+
+    def _assistant(self, content: Any) -> None:
+        self._end_turn()
+        for block in self._known(content):
+            self._add(self._spoken, self._spoken_part(block), block)
+
+    def _spoken_part(self, block: Block) -> list[Block]:
+        """What becomes of a block of the assistant. Raises InvalidRequest."""
+        kind = block.get("type")
+        if kind == "tool_use":
+            return [self._call(block)]
+        if kind == "text":
+            return [block] if isinstance(block.get("text"), str) and block["text"] else []
+        if kind == "thinking":
+            signed = block if isinstance(block.get("signature"), str) else {**block, "signature": ""}
+            return [signed] if isinstance(block.get("thinking"), str) else []
+        dropped = not isinstance(kind, str) or kind in ("image", "video", "tool_reference") or _is_of_server(kind)
+        return [] if dropped else [block]
+
+    def _call(self, block: Block) -> Block:
+        call_id, name = block.get("id"), block.get("name")
+        if not isinstance(call_id, str) or not call_id or not isinstance(name, str) or not name:
+            raise InvalidRequest("a `tool_use` block needs a string `id` and `name`", param="messages")
+        # The upstream's own id, as long as no other call of this message has it.
+        sent_as = unique_id(upstream_id(call_id, shorten=False), self._sent)
+        self._unanswered.setdefault(call_id, []).append(sent_as)
+        given = block.get("input")
+        arguments = given if isinstance(given, dict) else {} if given is None else {"input": given}
+        known = {key: block[key] for key in _CALL if key in block}
+        return {**known, "id": sent_as, "name": short_name(name), "input": arguments}
+
+    _ROLES = {"user": _user, "assistant": _assistant, "system": _system, "developer": _system}  # noqa: RUF012
+
+
+def _text(text: str) -> Block:
+    return {"type": "text", "text": text}
+
+
+def _no_result(sent_as: str) -> Block:
+    return {"type": "tool_result", "tool_use_id": sent_as, "content": NO_RESULT}
+
+
+def _breakpoint(mark: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: mark[key] for key in mark if key in _BREAKPOINT}
+
+
+def plainly_marked(block: Block) -> Block:
+    """The block (or tool) with nothing in its breakpoint that needs a beta header."""
+    mark = block.get("cache_control")
+    if not isinstance(mark, Mapping) or mark.keys() <= _BREAKPOINT:
+        return block
+    return {**block, "cache_control": _breakpoint(mark)}
+
+
+def _is_of_server(kind: str) -> bool:
+    """Whether a block belongs to a tool that ran on the server: who has no such tools does not know it."""
+    return kind in ("server_tool_use", "container_upload") or kind.endswith("_tool_result")
+
+
+def marked_on(blocks: list[Block], left_out: Mapping[str, Any]) -> list[Block]:
+    """The blocks (or tools) that remain before one that is left out, the last one with its breakpoint."""
+    mark = left_out.get("cache_control")
+    if not blocks or not isinstance(mark, Mapping):
+        return blocks
+    return [*blocks[:-1], {**blocks[-1], "cache_control": _breakpoint(mark)}]

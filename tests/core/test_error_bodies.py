@@ -1,0 +1,78 @@
+"""Where upstreams put the words of their errors."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from core.strategies import json_values
+from proxy.core.error_bodies import MAX_PLAIN, error_event, error_of_body
+
+BOOM = {"message": "boom"}
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"error": {"message": "boom", "code": 5}}, {"message": "boom", "code": 5}),
+        ({"error": "boom"}, BOOM),
+        ({"message": "boom", "code": "x"}, {"message": "boom", "code": "x"}),
+        ([{"error": BOOM}], BOOM),
+        ("boom", BOOM),
+        ({"detail": "boom"}, BOOM),
+        ({"detail": {"message": "boom", "code": "x"}}, {"message": "boom", "code": "x"}),
+        ({"detail": {"code": "gone"}}, {"code": "gone", "message": "the upstream refused: gone"}),
+        ({"detail": ["boom", {"msg": "bang"}]}, {"message": "boom; bang"}),
+        (
+            {"detail": [{"loc": ["body", "tools", 3, "name"], "msg": "boom"}, {"loc": ["query", "q"], "msg": "bang"}]},
+            {"message": "tools[3].name: boom; query.q: bang", "param": "tools[3].name"},
+        ),
+        ({"detail": [{"loc": 3, "msg": "boom"}, {"loc": []}, 7]}, BOOM),
+        *((nothing, {}) for nothing in ({}, [], 5, None, True, "", {"detail": []}, {"detail": {}}, {"error": None})),
+        *((nothing, {}) for nothing in ({"message": " "}, {"detail": {"code": 5}}, [{}, {}], "<p>x</p>")),
+    ],
+)
+def test_what_a_json_body_says(body: Any, expected: dict[str, Any]) -> None:
+    assert error_of_body(json.dumps(body).encode()) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"no healthy upstream", {"message": "no healthy upstream"}),
+        (b" upstream connect error\n or timeout ", {"message": "upstream connect error or timeout"}),
+        (b"3 < 4", {"message": "3 < 4"}),
+        (b"x" * MAX_PLAIN, {"message": "x" * MAX_PLAIN}),
+        (b"x" * (MAX_PLAIN + 1), {}),
+        *((nothing, {}) for nothing in (b"", b" \n", b"<html>", b"<!doctype html>", b"a </p> b", b"\xff", b"a\x00b")),
+        (b"[" * 100_000, {}),
+    ],
+)
+def test_what_a_plain_body_says(body: bytes, expected: dict[str, Any]) -> None:
+    assert error_of_body(body) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ({"error": BOOM, "status": 429}, {"status": 429, "type": "error", "error": BOOM}),
+        ({"type": "error", "error": BOOM}, {"type": "error", "error": BOOM}),
+        ({"type": "error", "code": "x", "message": "m"}, {"type": "error", "error": {"code": "x", "message": "m"}}),
+        ({"type": "busy", "message": "m"}, {"type": "error", "error": {"type": "busy", "message": "m"}}),
+        ({"type": "response.failed", "response": {}}, {"type": "response.failed", "response": {}}),
+        ({}, {"type": "error", "error": {}}),
+        ([1], {"type": "error", "error": {}}),
+    ],
+)
+def test_an_event_that_is_called_an_error_is_one(data: Any, expected: dict[str, Any]) -> None:
+    assert error_event(json.dumps(data).encode()) == expected
+
+
+@given(json_values)
+def test_any_body_is_survived(value: Any) -> None:
+    body = json.dumps({"detail": value}).encode()
+    assert error_event(body)["type"] == "error"
+    assert isinstance(error_of_body(body).get("message", ""), str)
