@@ -243,6 +243,24 @@ BODIES: list[tuple[int, Any, str, str | None, str | None, str]] = [
         "missing_required_parameter",
         "role",
     ),
+    (
+        422,
+        {"detail": [{"loc": ["body", "input", 0], "msg": "Field required"}]},
+        INVALID,
+        "input[0]",
+        None,
+        "Field required",
+    ),
+    (
+        400,
+        {"detail": {"code": "no_plan", "message": "No plan", "param": "model"}},
+        INVALID,
+        "model",
+        "no_plan",
+        "No plan",
+    ),
+    (400, {"detail": {"code": "no_plan"}}, INVALID, None, "no_plan", "no_plan"),
+    (400, "upstream connect error", INVALID, None, None, "upstream connect error"),
     (403, {"detail": "Access denied"}, "permission_error", None, None, "Access denied"),
     (413, {"detail": "too much"}, INVALID, None, "context_length_exceeded", "context window"),
     (502, "<html><h1>Bad Gateway</h1></html>", "api_error", None, None, "502"),
@@ -289,6 +307,40 @@ async def test_a_rate_limit_inside_an_answer_that_nobody_has_seen(live: Live) ->
     failed = {"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded", "message": "Slow"}}}
     assert (await answered(live, plays(failed))).status == 200
     assert live.sandbox.p1.total_requests == 2
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+async def test_json_in_place_of_a_stream_is_the_answer(live: Live, stream: bool) -> None:
+    item = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}
+    response = {"id": "r", "object": "response", "status": "completed", "output": [item], "usage": {"input_tokens": 7}}
+    answer = await answered(live, {"status": 200, "body": response}, stream=stream)
+    assert answer.status == 200
+    if stream:
+        assert kinds(answer.events) == ["response.output_item.done", "response.completed"]
+        assert answer.headers["content-type"].startswith("text/event-stream")
+    found = answer.events[-1]["response"] if stream else answer.json
+    assert found == response and UsageUpdated(7, 0) in live.watcher.last
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        ({"error": {"code": "context_length_exceeded", "message": "too long"}}, 400, "too long"),
+        ({"error": {"type": "invalid_request_error", "message": "odd"}}, 400, "odd"),
+        (
+            {"id": "r", "status": "failed", "error": {"code": "invalid_prompt", "message": "no"}, "output": []},
+            400,
+            "no",
+        ),
+        ({"detail": "Bad"}, 500, "Bad"),
+    ],
+)
+async def test_an_error_with_status_200_is_an_error(
+    live: Live, body: Any, status: int, words: str, stream: bool
+) -> None:
+    answer = await answered(live, {"status": 200, "body": body}, stream=stream)
+    assert answer.status == status and words in error_of(answer)["message"], answer.raw
 
 
 async def test_a_redirect_is_not_followed(live: Live) -> None:

@@ -156,10 +156,10 @@ class HttpTransport:
     async def json(self, request: UpstreamRequest) -> dict[str, Any]:
         """The JSON answer of one call that does not stream. Raises UpstreamError."""
         async with self._answer(request) as response:
-            return await self._json(response, b"")
+            return await self.read_json(response)
 
-    async def _json(self, response: aiohttp.ClientResponse, begun: bytes) -> dict[str, Any]:
-        """The JSON object in the body behind its beginning."""
+    async def read_json(self, response: aiohttp.ClientResponse, begun: bytes = b"") -> dict[str, Any]:
+        """The JSON object in the body behind its beginning. Raises UpstreamError."""
         body = bytearray(begun)
         while chunk := await self.read(response):
             body += chunk
@@ -175,7 +175,7 @@ class HttpTransport:
 
     async def _whole(self, response: aiohttp.ClientResponse, begun: bytes) -> Batch:
         """The events of an answer that is no stream: that of a gateway which knows none, or which failed."""
-        answer = await self._json(response, begun)
+        answer = await self.read_json(response, begun)
         events = self._profile.whole(answer)
         if events is not None:
             return events

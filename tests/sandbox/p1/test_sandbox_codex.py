@@ -1,5 +1,8 @@
 """What Codex CLI sends to the backend natively, reduced to one example of each kind, and its tool turns."""
 
+import importlib
+import json
+import sys
 from typing import Any
 
 import pytest
@@ -83,6 +86,17 @@ def lane(sent: dict[str, Any]) -> dict[str, str]:
 async def test_a_plain_turn(client: Client, shape: Any) -> None:
     sent = shape(user("hello there"))
     assert '"hello there"' in (await client.ask(sent, lane(sent))).text
+
+
+async def test_a_compressed_body(client: Client) -> None:
+    """As Codex sends it with a ChatGPT login over HTTP."""
+    zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+    sent = known(user("hello there"))
+    headers = {**client.headers(), **lane(sent), "content-encoding": "zstd"}
+    data = zstd.compress(json.dumps(sent).encode())
+    async with client.session.post(client.url, data=data, headers=headers) as response:
+        assert response.status == 200 and "hello there" in await response.text()
+    assert client.sandbox.p1.requests[-1].body == sent
 
 
 def runs(call: str) -> dict[str, str]:

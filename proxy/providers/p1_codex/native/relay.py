@@ -12,9 +12,11 @@ from typing import Any
 
 import aiohttp
 
+from proxy.core.convert.whole_answers import response_events
+from proxy.core.error_bodies import error_event
 from proxy.core.messages import MAX_REPLY_CHARS
 from proxy.core.responses_events import ENDS, is_last, responses_failure, responses_usage
-from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json
+from proxy.core.sse import FrameTooLarge, SSEDecoder, encode_json, load_json
 from proxy.core.token_usage import Usage
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.providers.contract import NativeEnd
@@ -140,6 +142,17 @@ async def aggregated(
                 answer = event["response"]
                 return _with_items(answer, items), responses_usage(answer.get("usage"))
     raise cut_answer()
+
+
+def unstreamed(answer: Mapping[str, Any], end: NativeEnd, now: float) -> list[dict[str, Any]]:
+    """The events of an answer that came as JSON although a stream was asked for; the last holds the response, and `end`
+    gets its counters. Raises UpstreamError for an error, whatever its status was."""
+    events = response_events(answer) or [error_event(encode_json(answer))]
+    failure = responses_failure(events[-1], now=now)
+    if failure is not None:
+        raise client_error(upstream_error(failure))
+    end.usage = responses_usage(answer.get("usage"))
+    return events
 
 
 async def _events(transport: HttpTransport, response: aiohttp.ClientResponse) -> AsyncGenerator[dict[str, Any], None]:

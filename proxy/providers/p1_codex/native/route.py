@@ -10,7 +10,7 @@ import aiohttp
 
 from proxy.auth.refresh import Credentials
 from proxy.auth.store import Credential
-from proxy.core.sse import dump_json, encode_json
+from proxy.core.sse import dump_json, encode_events, encode_json
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import UpstreamStarted
 from proxy.providers.contract import Call, NativeAnswer, NativeEnd, Services
@@ -20,7 +20,7 @@ from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.native.body import NativeBody, native_body
 from proxy.providers.p1_codex.native.refusal import Refusal
-from proxy.providers.p1_codex.native.relay import RelayObserver, aggregated, passed_headers, relayed, whole
+from proxy.providers.p1_codex.native.relay import RelayObserver, aggregated, passed_headers, relayed, unstreamed, whole
 from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.upstream.client import read_error
 from proxy.providers.upstream.retry import Retry, Visibility, decide
@@ -28,6 +28,8 @@ from proxy.providers.upstream.transport import HttpTransport, UpstreamRequest
 
 #: Names the model that serves a request in place of the one that was asked for.
 SERVED_HEADER = "x-model-proxy-served"
+
+_JSON = "application/json"
 
 #: What came of one attempt: an answer to pass on, or a failure before any of it.
 Outcome = NativeAnswer | Refusal | UpstreamError
@@ -92,14 +94,21 @@ class NativeRoute:
                 words = f"unexpected answer with status {response.status}"
                 return PROFILE.error(words, kind="bad_answer")
             return Refusal(response.status, response.headers, await read_error(response), now)
-        headers = passed_headers(response.headers)
-        if call.request.get("stream") is True:
-            return NativeAnswer(200, headers, relayed(self._transport, response, RelayObserver(end, now)), end)
+        headers, streams = passed_headers(response.headers), call.request.get("stream") is True
         try:
-            body, end.usage = await aggregated(self._transport, response, now=now)
+            if response.content_type == _JSON:
+                events = unstreamed(await self._transport.read_json(response), end, now)
+                if streams:
+                    kind = {"content-type": "text/event-stream"}
+                    return NativeAnswer(200, {**headers, **kind}, whole(encode_events(events)), end)
+                body = events[-1]["response"]
+            elif streams:
+                return NativeAnswer(200, headers, relayed(self._transport, response, RelayObserver(end, now)), end)
+            else:
+                body, end.usage = await aggregated(self._transport, response, now=now)
         except UpstreamError as error:
             return error
-        return NativeAnswer(200, {**headers, "content-type": "application/json"}, whole(encode_json(body)), end)
+        return NativeAnswer(200, {**headers, "content-type": _JSON}, whole(encode_json(body)), end)
 
     def _wait(self, call: Call, error: UpstreamError, limited: int) -> float | None:
         """Seconds until a request that met a rate limit is sent again; None: it is not."""
