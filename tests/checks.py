@@ -21,6 +21,8 @@ _STOP_REASONS = (
     *("end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"),
     "model_context_window_exceeded",
 )
+#: Those that may end an answer inside a call.
+_LIMITS = ("max_tokens", "model_context_window_exceeded")
 _COUNTERS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 
 
@@ -134,9 +136,9 @@ class _Checker:
         if reason is None:
             return
         refuse(reason not in _STOP_REASONS, "an unknown stop reason")
-        may_be_open = self._hub and reason == "max_tokens" and self._open is not None
+        may_be_open = self._hub and reason in _LIMITS and self._open is not None
         refuse(self._open is not None and not (may_be_open and self._open["type"] == "tool_use"), "in an open block")
-        refuse(self._cut and reason != "max_tokens", "arguments that are not JSON")
+        refuse(self._cut and reason not in _LIMITS, "arguments that are not JSON")
         refuse((reason == "stop_sequence") != (event["delta"].get("stop_sequence") is not None), "a wrong sequence")
         _check_usage(event.get("usage"))
         self._reason = reason

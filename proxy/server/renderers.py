@@ -76,12 +76,13 @@ class MessagesRenderer:
 
     def encode(self, events: list[Event], now: float) -> bytes:
         for event in events:
-            if event["type"] == "content_block_start":
+            kind = event["type"]
+            if kind == "content_block_start":
                 block = event["content_block"]["type"]
                 self._open = (event["index"], block) if block in KEEPALIVES else None
-            elif event["type"] == "content_block_stop":
+            elif kind == "content_block_stop":
                 self._open = None
-            elif event["type"] == "message_delta" and self._open is not None:
+            elif kind == "message_delta" and self._open is not None:
                 events = self._with_stop(events, self._open)
         if self._active_at is None or events[-1]["type"] != "ping":
             self._active_at = now

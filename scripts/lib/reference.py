@@ -22,7 +22,7 @@ _WHEN = {
     "not_found": "the upstream does not know what was asked for",
     "no_route": "there is no such path",
     "wrong_method": "the path exists, the method does not; see `Allow`",
-    "slow_request": "the request body did not arrive in time",
+    "slow_request": "the request body did not arrive in time, here or at the upstream",
     "too_large": "the request body passes the limit",
     "context": "the conversation does not fit the model; clients compact and repeat",
     "media_type": "the body is not called JSON, or is packed in an unknown way",

@@ -100,6 +100,14 @@ async def test_a_cache_key_of_the_caller_stands_for_a_session(live: Live, wire: 
         assert wire.sent(live)["prompt_cache_key"] == key
 
 
+@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire.kind == "responses"], ids=str)
+async def test_nothing_stands_for_instructions_that_nobody_gave(live: Live, wire: Wire) -> None:
+    await told(live, wire)
+    assert "instructions" not in wire.sent(live)
+    await told(live, wire, system="Be brief.")
+    assert wire.sent(live)["instructions"] == "Be brief."
+
+
 @every_wire
 async def test_a_session_of_any_length_is_served(live: Live, wire: Wire) -> None:
     answer = await live.post(ask(model=wire.model), headers={"x-claude-code-session-id": "s" * 300})

@@ -167,9 +167,10 @@ P4: list[Row] = [
 MESSAGES: list[Row] = [
     *CONVERTED,
     *rows(Good(), "end_without_terminal"),
+    *rows(Good(), "end_after_reason", {"sentinel": True}),
     *rows(Good(stop="refusal"), "incomplete", {"reason": "refusal"}),
     *rows(Good(stop="max_tokens"), "incomplete", {"reason": "length"}),
-    *rows(Good(), "incomplete", {"reason": "eos_token"}),
+    *rows(Good(), "incomplete", {"reason": "eos_token"}, {"reason": "tool_use"}),  # there is no call
     *rows(Good(), "usage", *({"where": where} for where in ("missing", "start", "delta"))),
     *rows(Good(blocks=("text", "future_block")), "strange_block"),
 ]

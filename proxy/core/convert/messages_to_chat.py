@@ -17,6 +17,7 @@ from proxy.core.content import (
     blocks_of,
     clean_base64,
     document_blocks,
+    image_url,
     media_type_of,
     omitted,
     reference_text,
@@ -275,8 +276,8 @@ class _ChatHistory:
             return []
         if not self._dialect.images:
             return [_text(f"[{kind} omitted: model has no {kind} input]")]
-        url = source.get("url") if source.get("type") == "url" else _data_url(kind, source)
-        return [{"type": f"{kind}_url", f"{kind}_url": {"url": url}}] if isinstance(url, str) and url else []
+        url = _address(source) if source.get("type") == "url" else _data_url(kind, source)
+        return [{"type": f"{kind}_url", f"{kind}_url": {"url": url}}] if url else []
 
     def _omitted(self, kind: Any) -> str:
         return self._dialect.omitted.format(kind)
@@ -381,6 +382,14 @@ _GAP = "gap"
 def _apart(text: str, gap: str = "\n\n") -> Message:
     """A text that must not run into its neighbours."""
     return {**_text(text), _GAP: gap}
+
+
+def _address(source: Mapping[str, Any]) -> str | None:
+    """An address that a server could fetch; that of a file which was uploaded to it is its own."""
+    url = source.get("url")
+    if isinstance(url, str) and url.startswith(("ms://", "data:video/")):
+        return url
+    return image_url(source)
 
 
 def _data_url(kind: str, source: Mapping[str, Any]) -> str | None:

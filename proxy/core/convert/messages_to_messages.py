@@ -145,12 +145,11 @@ class _OpenBlock:
     """A block that the upstream has begun.
 
     given      content of its start that is passed on when it stops, unless deltas replace it
-    arguments  of a tool call: its name, and the pieces of its argument text
+    arguments  pieces of the argument text of a tool call
     """
 
     row: BlockType | None  # None for an unknown type
     given: dict[DeltaType, str] = field(default_factory=dict)
-    name: str = ""
     arguments: list[str] = field(default_factory=list)
 
 
@@ -191,7 +190,7 @@ class MessagesToMessages:
 
     @property
     def _limited(self) -> bool:
-        return self._stop is not None and self._stop[0] == "max_tokens"
+        return self._stop is not None and self._stop[0] in _LIMITS
 
     def interrupt(self) -> list[Event]:
         """What can be said before an error."""
@@ -217,19 +216,16 @@ class MessagesToMessages:
             self.produced, self.only_thinking = True, False
             self._stream.open(index, dict(block))
             return
-        if opened.row is TOOL_USE:
-            members = self._call(opened, block)
-        else:
-            members = {} if opened.row in (TEXT, THINKING) else dict(block)
-        self._stream.open(index, opened.row.start(**members))
+        members = {} if opened.row in (TEXT, THINKING) else dict(block)
+        named = self._call(block) if opened.row is TOOL_USE else members
+        self._stream.open(index, opened.row.start(**named))
         self._start_content(index, opened.row, block)
 
-    def _call(self, opened: _OpenBlock, block: Mapping[str, Any]) -> dict[str, Any]:
+    def _call(self, block: Mapping[str, Any]) -> dict[str, Any]:
         """What names a tool call."""
         name = block.get("name")
         if not isinstance(name, str) or not name:
             raise BadAnswer("the upstream sent a tool call without a name")
-        opened.name = name
         name = self._policy.names.get(name, name)
         return {"id": unique_id(str(block.get("id") or ""), self._policy.used_ids), "name": name}
 
@@ -304,9 +300,12 @@ class MessagesToMessages:
             raise BadAnswer("the upstream ended its answer inside a block")
         if self._broken and not self._limited:
             raise BadAnswer("the upstream sent tool arguments that are not JSON")
-        for index, opened in list(self._open.items()):  # a call that the limit cut: it stays open
-            if not any(map(str.strip, opened.arguments)):
+        for index, opened in list(self._open.items()):  # a call that the limit cut stays open
+            arguments = "".join(opened.arguments)
+            if not arguments.strip():
                 self._pass(index, INPUT_DELTA.of("{"))  # nothing would be a call without arguments
+            elif are_readable(arguments):
+                self._stream.close(index)
         self.finished = True
         reason, sequence = self._stop or ("end_turn", None)
         # a call and its word always go together, since clients go by the word
@@ -323,6 +322,8 @@ class MessagesToMessages:
     }
 
 
+#: Stop reasons that may cut a call short.
+_LIMITS = ("max_tokens", "model_context_window_exceeded")
 #: What clients know; another word is taken for that of a chat upstream.
 _STOPS = frozenset(
     {

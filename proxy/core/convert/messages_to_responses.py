@@ -7,6 +7,7 @@ come one at a time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -199,12 +200,17 @@ def _text(request: Mapping[str, Any]) -> Item:
     return text
 
 
+#: What the backend takes for the name of a schema.
+_FORMAT_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
 def _schema_format(wanted: Mapping[str, Any]) -> Item:
     name = wanted.get("name")
     form: Item = {"type": "json_schema", "name": name if isinstance(name, str) and name else "response"}
     if "strict" in wanted:  # the caller knows this backend's rules and decided: chat clients write the schema for it
         strict = wanted["strict"]
         return {**form, "schema": wanted["schema"], **({} if strict is None else {"strict": strict})}
+    form["name"] = form["name"] if _FORMAT_NAME.fullmatch(form["name"]) else "response"
     schema = legal_schema(wanted["schema"])
     try:
         return {**form, "schema": strict_schema(schema), "strict": True}

@@ -24,7 +24,8 @@ MAX_BRANCHES = 200
 #: The words of a choice, in characters.
 MAX_CHOICE = 4000
 
-_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+_SCALARS = ("string", "number", "integer", "boolean", "null")
+_TYPES = frozenset({*_SCALARS, "object", "array"})
 _CHOICES = ("anyOf", "oneOf", "allOf")
 #: What a root must not have.
 _NOT_AT_ROOT = (*_CHOICES, "enum", "not")
@@ -70,14 +71,28 @@ def legal_schema(schema: dict[str, Any], depth: int = 0) -> dict[str, Any]:
     """The schema with legal keywords only; the same object when it has no others."""
     if depth > MAX_DEPTH:
         return schema
-    changes: dict[str, Any] = {}
+    changes: dict[str, Any] | None = None
     for key, value in schema.items():
-        rule = _RULES.get(key)
-        if rule is not None and (mended := rule(value, depth + 1)) is not value:
+        plain = _PLAIN.get(key)
+        if plain is not None:
+            mended = value if type(value) is plain else _GONE
+        elif key in _RULES:
+            mended = _RULES[key](value, depth + 1)
+        else:
+            continue
+        if mended is not value:
+            changes = changes or {}
             changes[key] = mended
+    if changes is None and schema.get("type") in _SCALARS and "items" not in schema:
+        return schema  # nearly all: this runs for every property of every tool, every turn
+    return _completed({**schema, **changes} if changes else schema)
+
+
+def _completed(schema: dict[str, Any]) -> dict[str, Any]:
+    """Without what is gone, and with what arrays and objects need."""
     result = schema
-    if changes:
-        result = {key: value for key, value in {**schema, **changes}.items() if value is not _GONE}
+    if any(value is _GONE for value in schema.values()):
+        result = {key: value for key, value in schema.items() if value is not _GONE}
     if isinstance(result.get("items"), list):
         result = _with_prefix_items(result)
     kind = result.get("type")
@@ -121,8 +136,11 @@ def _items(value: Any, depth: int) -> Any:
 def _map(value: Any, depth: int) -> Any:
     if not isinstance(value, dict):
         return _GONE
-    mended = {name: _inner(member, depth) for name, member in value.items()}
-    return value if all(mended[name] is value[name] for name in value) else mended
+    changes: dict[str, Any] = {}
+    for name, member in value.items():
+        if (mended := _inner(member, depth)) is not member:
+            changes[name] = mended
+    return {**value, **changes} if changes else value
 
 
 def _dependencies(value: Any, depth: int) -> Any:
@@ -180,6 +198,13 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+#: Keywords whose value only has to be of a type.
+_PLAIN: dict[str, type] = {
+    **dict.fromkeys(("$ref", "title", "description", "format"), str),
+    **dict.fromkeys(("uniqueItems", "deprecated"), bool),
+    **dict.fromkeys(("enum", "examples"), list),
+}
+
 _RULES: dict[str, _Rule] = {
     **dict.fromkeys(("properties", "$defs", "definitions", "dependentSchemas"), _map),
     **dict.fromkeys(("anyOf", "oneOf", "allOf", "prefixItems"), _list),
@@ -190,11 +215,7 @@ _RULES: dict[str, _Rule] = {
         ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
         _of(lambda value: _is_number(value) and value >= 0 and value == int(value)),
     ),
-    **dict.fromkeys(("$ref", "title", "description", "format"), _of(lambda value: isinstance(value, str))),
-    **dict.fromkeys(("uniqueItems", "deprecated"), _of(lambda value: isinstance(value, bool))),
     "multipleOf": _of(lambda value: _is_number(value) and value > 0),
-    "enum": _of(lambda value: isinstance(value, list)),
-    "examples": _of(lambda value: isinstance(value, list)),
     "patternProperties": _keyed,
     "dependencies": _dependencies,
     "items": _items,

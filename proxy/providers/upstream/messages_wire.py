@@ -15,7 +15,7 @@ from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody
 from proxy.providers.upstream.chat_wire import heuristic_estimate, note_format
-from proxy.providers.upstream.transport import EOF, UNKNOWN, UpstreamProfile
+from proxy.providers.upstream.transport import DONE, EOF, UNKNOWN, UpstreamProfile
 
 
 def messages_profile(
@@ -30,10 +30,10 @@ def _is_last(event: Mapping[str, Any]) -> bool:
 
 
 class _MessagesReducer(MessagesToMessages):
-    """Takes the early end of the stream as an event."""
+    """Takes other ends of the stream than its own as events."""
 
     def feed(self, event: Mapping[str, Any]) -> list[Event]:
-        return self.end() if event is EOF else super().feed(event)
+        return self.end() if event is EOF or event is DONE else super().feed(event)
 
 
 class MessagesWire:
@@ -58,7 +58,7 @@ class MessagesWire:
         return rough_length(self.body.payload.decode())
 
     def raise_for_event(self, event: Mapping[str, Any]) -> None:
-        if event.get("type", "error") != "error" or event is EOF:
+        if event.get("type") != "error" and ("type" in event or not event.get("error")):
             return
         raise self._profile.refusal(failure_of(event, now=self._services.clock(), unknown=UNKNOWN), None)
 

@@ -198,7 +198,7 @@ PREVIOUS = "previous_response_id"
 #: Those of p1, which are tried over each of its transports.
 P1_SCENARIOS: Sequence[Scenario[ClaudeCode]] = tuple(SCENARIOS)
 
-CONTINUED = {"PROXY_P1_TRANSPORT": "websocket", "PROXY_P1_PREVIOUS_RESPONSE_ID": "1"}
+CONTINUED = {"PROXY_P1_TRANSPORT": "auto", "PROXY_P1_PREVIOUS_RESPONSE_ID": "1"}
 
 
 @scenario

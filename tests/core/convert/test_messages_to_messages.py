@@ -489,6 +489,47 @@ def test_what_no_client_knows_is_left_out_or_translated() -> None:
     assert found["stop_reason"] == "max_tokens" and found["content"] == HI
 
 
+#: A call at the end of an answer at the token limit -> the arguments so far; None when the call is whole.
+CUTS: list[tuple[list[Event], str | None]] = [
+    ([*calling(1)[:2], ended(1)], '{"a":'),
+    (calling(1)[:2], '{"a":'),
+    ([begun(CALL, 1)], "{"),
+    ([begun(CALL, 1), said(typed(" "), 1)], " {"),
+    (calling(1), None),
+    (calling(1)[:3], None),
+    ([begun(CALL, 1), said(typed("[1]"), 1), ended(1)], None),
+]
+
+
+@pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded"])
+@pytest.mark.parametrize(("call", "arguments"), CUTS)
+def test_a_call_that_a_limit_cut_stays_open(call: list[Event], arguments: str | None, reason: str) -> None:
+    out = run(answer(*SPOKEN, *call, reason=reason))
+    blocks = [block["type"] for block in folded(out)["content"]]
+    assert blocks == (["text"] if arguments else ["text", "tool_use"])
+    if arguments:
+        pieces = [event["delta"].get("partial_json", "") for event in out if event["type"] == "content_block_delta"]
+        assert "".join(pieces) == arguments
+
+
+@pytest.mark.parametrize(
+    ("events", "ends"),
+    [
+        (answer(*SPOKEN)[:-1], True),
+        (answer(*calling(0), reason="tool_use")[:-1], True),
+        (answer(begun(CALL), said(typed("{")), reason="max_tokens")[:-1], True),
+        (answer(*SPOKEN)[:-2], False),
+        (answer(SPOKEN[0], reason="end_turn")[:-1], False),
+        ([], False),
+    ],
+)
+def test_behind_a_stop_reason_nothing_is_missing(events: list[Event], ends: bool) -> None:
+    reducer = MessagesToMessages(MessageStream("m", "m"), AnswerPolicy({"messages": []}))
+    for event in events:
+        reducer.feed(event)
+    assert ([event["type"] for event in reducer.end()][-1:] == ["message_stop"]) is ends is reducer.finished
+
+
 @pytest.mark.parametrize(
     ("events", "said_as", "told"),
     [
