@@ -127,6 +127,7 @@ async def test_a_body_is_fitted_into_the_lite_lane(live: Live) -> None:
         ({"tools": [{"type": "image_generation"}]}, "Unsupported tool type: image_generation"),
         ({"instructions": ["x"]}, "does not support `instructions`"),
         ({"input": None, "instructions": "x"}, "Input must be a list"),
+        ({"input": [], "instructions": "x"}, "Missing required parameter: 'input'."),
     ],
 )
 async def test_what_does_not_fit_is_for_the_backend_to_refuse(live: Live, members: Any, param: str) -> None:

@@ -81,7 +81,7 @@ def _fit_lite(body: dict[str, Any]) -> None:
         if instructions:
             content = [{"type": "input_text", "text": instructions}]
             prefix.append({"type": "message", "role": "developer", "content": content})
-    if prefix and isinstance(body.get("input"), list):
+    if isinstance(body.get("input"), list) and body["input"]:  # an empty one stays so, which the backend refuses
         body["input"] = prefix + body["input"]
     if body.get("parallel_tool_calls") is None:
         body["parallel_tool_calls"] = False
