@@ -62,6 +62,8 @@ def test_a_section_is_given_by_its_class_and_a_changed_one_leaves_the_others() -
 VALUES: list[tuple[str, str | None, Any, Any]] = [
     *(("PROXY_PORT", None, 19000, 19000), ("PORT", "19001", 19000, 19001), ("PORT", "", None, 18765)),
     *(("PROXY_P1_EFFORT", "low", "high", "low"), ("PROXY_P1_EFFORT", None, "high", "high")),
+    *(("PROXY_P1_MODEL", word, None, word) for word in ("opus", "claude-haiku-9", "gpt-5.5-fast")),
+    *(("PROXY_P1_MODEL", "opus[1m]", None, "opus"), ("PROXY_P1_EFFORT", "HIGH", None, "high")),
     *(("PROXY_P1_MODEL", "", "gpt-5.4", "gpt-5.4"), ("PROXY_API_KEY", " ", None, None)),
     *(("PROXY_LOG_STDERR", value, None, True) for value in ("", "0", "false", "1")),
     *(("PROXY_LOG_VERBOSE", value, None, True) for value in ("", "0", "false", "1")),
@@ -96,6 +98,9 @@ WRONG_VARIABLES = [
     *(("PROXY_ALIAS_PROVIDER", word, "p1 or p2") for word in ("p9", "P2", "x")),
     *(("PROXY_P1_SERVER_COMPACTION", word, "true or false") for word in ("maybe", "2")),
     ("PROXY_P1_TRANSPORT", "carrier pigeon", "auto, websocket or http"),
+    *(("PROXY_P1_MODEL", word, "a model of p1: gpt-5.2, ") for word in ("gpt-7", "k3", "opus-fast", "gpt-5.5 ")),
+    ("PROXY_P1_EFFORT", "hihg", "none, low, medium, high, xhigh or max"),
+    ("PROXY_P1_SERVICE_TIER", "slow", "fast, priority or flex"),
 ]
 
 
@@ -136,7 +141,7 @@ WRONG_KEYS: list[tuple[str, Any, str]] = [
     *(("apiKey", value, "a secret that is not empty") for value in ("", " ")),
     *(("p1.pdfInput", value, "true or false") for value in ("yes", 1)),
     *(
-        ("p1.model", 7, "text"),
+        *(("p1.model", 7, "model of p1"), ("p1.model", "gpt-7", "model of p1"), ("p1.effort", "", "xhigh or max")),
         ("server.allowedHosts", {"a": 1}, "host names"),
         ("server.allowedHosts", [1], "host names"),
     ),
