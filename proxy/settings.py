@@ -100,11 +100,20 @@ def text(value: Any) -> str:
     raise UnfitValue("expected a text")
 
 
+def header(value: Any) -> str:
+    """text without control characters."""
+    found = text(value).strip()
+    if not found.isprintable():
+        raise UnfitValue("expected a text without control characters, since a header carries it")
+    return found
+
+
 def secret(value: Any) -> Secret:
     """secret text."""
-    if not text(value).strip():
+    found = header(value)
+    if not found:
         raise UnfitValue("expected a secret that is not empty")
-    return Secret(value)
+    return Secret(found)
 
 
 def integer(low: int, high: int) -> Callable[[Any], int]:

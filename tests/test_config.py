@@ -15,6 +15,7 @@ import pytest
 from proxy.cli.command import Context
 from proxy.cli.config_file import ConfigFile
 from proxy.config import Config, ConfigError
+from proxy.core.secret import Secret
 from proxy.loading import SETTINGS, load, overrides, read_file
 from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p2_kimi.settings import KimiSettings
@@ -62,6 +63,7 @@ def test_a_section_is_given_by_its_class_and_a_changed_one_leaves_the_others() -
 VALUES: list[tuple[str, str | None, Any, Any]] = [
     *(("PROXY_PORT", None, 19000, 19000), ("PORT", "19001", 19000, 19001), ("PORT", "", None, 18765)),
     *(("PROXY_P1_EFFORT", "low", "high", "low"), ("PROXY_P1_EFFORT", None, "high", "high")),
+    *(("PROXY_P4_API_KEY", "sk-1\n", None, Secret("sk-1")), ("PROXY_P2_USER_AGENT", " me/1 ", None, "me/1")),
     *(("PROXY_P1_MODEL", word, None, word) for word in ("opus", "claude-haiku-9", "gpt-5.5-fast")),
     *(("PROXY_P1_MODEL", "opus[1m]", None, "opus"), ("PROXY_P1_EFFORT", "HIGH", None, "high")),
     *(("PROXY_P1_MODEL", "", "gpt-5.4", "gpt-5.4"), ("PROXY_API_KEY", " ", None, None)),
@@ -141,6 +143,10 @@ WRONG_KEYS: list[tuple[str, Any, str]] = [
     *(("apiKey", value, "a secret that is not empty") for value in ("", " ")),
     *(("p1.pdfInput", value, "true or false") for value in ("yes", 1)),
     *(
+        *(
+            (key, "a\nb", "text without control characters")
+            for key in ("apiKey", "p4.apiKey", "p1.userAgent", "p1.originator")
+        ),
         *(("p1.model", 7, "model of p1"), ("p1.model", "gpt-7", "model of p1"), ("p1.effort", "", "xhigh or max")),
         ("server.allowedHosts", {"a": 1}, "host names"),
         ("server.allowedHosts", [1], "host names"),

@@ -8,7 +8,7 @@ from typing import Any
 from proxy.core.compaction import EFFORTS
 from proxy.core.routing import normalise_model
 from proxy.providers.p1_codex.catalog import MODELS, TIERS, behind_alias, without_fast
-from proxy.settings import UnfitValue, boolean, integer, row, text, url, word_of
+from proxy.settings import UnfitValue, boolean, header, integer, row, text, url, word_of
 
 
 def model_name(value: Any) -> str:
@@ -79,9 +79,13 @@ class CodexSettings:
         boolean,
         "Send PDF documents to p1 as files instead of a note that one was left out.",
     )
-    originator: str | None = row("p1.originator", "PROXY_P1_ORIGINATOR", None, text, "originator header of p1.")
+    originator: str | None = row("p1.originator", "PROXY_P1_ORIGINATOR", None, header, "originator header of p1.")
     user_agent: str | None = row(
-        "p1.userAgent", "PROXY_P1_USER_AGENT", None, text, "User agent of p1; an empty one in the file sends none."
+        "p1.userAgent",
+        "PROXY_P1_USER_AGENT",
+        None,
+        header,
+        "User agent of p1; an empty one in the file sends none.",
     )
     header_timeout_ms: int = row(
         "p1.headerTimeoutMs",
