@@ -59,6 +59,9 @@ def test_a_section_is_given_by_its_class_and_a_changed_one_leaves_the_others() -
     assert changed.changed(Config, port=2).port == 2
 
 
+#: As they stand in a refused Host header, and as they are compared.
+HOSTS = ("a.example", "192.0.2.7", "fd00::1", "fd00::2", "*")
+
 #: variable, its value, what the file says, what counts
 VALUES: list[tuple[str, str | None, Any, Any]] = [
     *(("PROXY_PORT", None, 19000, 19000), ("PORT", "19001", 19000, 19001), ("PORT", "", None, 18765)),
@@ -80,6 +83,7 @@ VALUES: list[tuple[str, str | None, Any, Any]] = [
     *(("PROXY_ALIAS_PROVIDER", word, None, "p1") for word in ("p1", "codex")),
     ("PROXY_ALLOWED_HOSTS", "A.example, b.example,,", None, ("a.example", "b.example")),
     ("PROXY_ALLOWED_HOSTS", None, ["A.example"], ("a.example",)),
+    ("PROXY_ALLOWED_HOSTS", "a.example:80, 192.0.2.7:1, [fd00::1]:1, fd00::2,*", None, HOSTS),
     *(("PROXY_P1_TRANSPORT", word, "http", word.strip().lower()) for word in ("http", " WebSocket ")),
 ]
 
