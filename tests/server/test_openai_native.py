@@ -65,6 +65,15 @@ async def test_everything_else_is_passed_on_as_it_is(live: Live) -> None:
     assert ProviderSelected("p1", "gpt-5.5", "high") in live.watcher.last
 
 
+async def test_a_long_cache_key_is_hashed(live: Live) -> None:
+    keys = []
+    for key in ("k" * 65, "k" * 65, "k" * 64):
+        body = {"model": "gpt-5.5", "input": [USER], "prompt_cache_key": key}
+        assert (await live.post(body, RESPONSES)).status == 200
+        keys.append(sent(live).body["prompt_cache_key"])
+    assert keys[0] == keys[1] != keys[2] == "k" * 64 and len(keys[0]) == 64
+
+
 @pytest.mark.parametrize(
     ("asked", "model", "tier", "lite"),
     [
@@ -118,6 +127,7 @@ async def test_a_body_is_fitted_into_the_lite_lane(live: Live) -> None:
         ({"tools": [{"type": "image_generation"}]}, "Unsupported tool type: image_generation"),
         ({"instructions": ["x"]}, "does not support `instructions`"),
         ({"input": None, "instructions": "x"}, "Input must be a list"),
+        ({"input": [], "instructions": "x"}, "Missing required parameter: 'input'."),
     ],
 )
 async def test_what_does_not_fit_is_for_the_backend_to_refuse(live: Live, members: Any, param: str) -> None:

@@ -27,6 +27,9 @@ _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 _CALL = ("type", "id", "name", "input", "cache_control")
 #: What else may stand inside a tool result.
 _IN_RESULTS = frozenset({"document", "search_result"})
+#: What only the assistant says, and what only stands in messages of the user.
+_SPOKEN = frozenset({"thinking", "redacted_thinking", "tool_use"})
+_SAID = frozenset({"image", "video", "tool_reference", "tool_result", *_IN_RESULTS})
 
 
 class MessagesHistory:
@@ -136,7 +139,7 @@ class MessagesHistory:
             return [self._media(block)]
         if kind == "tool_reference":
             return [_text(reference_text(block))]
-        return [] if not isinstance(kind, str) or _is_of_server(kind) else [block]
+        return [] if not isinstance(kind, str) or kind in _SPOKEN or _is_of_server(kind) else [block]
 
     def _media(self, block: Block) -> Block:
         if not self._images:
@@ -196,8 +199,7 @@ class MessagesHistory:
         if kind == "thinking":
             signed = block if isinstance(block.get("signature"), str) else {**block, "signature": ""}
             return [signed] if isinstance(block.get("thinking"), str) else []
-        dropped = not isinstance(kind, str) or kind in ("image", "video", "tool_reference") or _is_of_server(kind)
-        return [] if dropped else [block]
+        return [] if not isinstance(kind, str) or kind in _SAID or _is_of_server(kind) else [block]
 
     def _call(self, block: Block) -> Block:
         call_id, name = block.get("id"), block.get("name")

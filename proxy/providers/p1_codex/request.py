@@ -183,8 +183,8 @@ def replayed(content: list[dict[str, Any]], options: ResponsesOptions) -> list[d
     content  blocks of the answer
     """
     items = messages_to_responses({"messages": [{"role": "assistant", "content": content}]}, options)["input"]
-    # the results of its calls come with that turn; here they stand for missing ones
-    return [item for item in items if item["type"] != "function_call_output"]
+    # the results of its calls come with that turn, as does the user's word; here they stand for missing ones
+    return [item for item in items if item["type"] != "function_call_output" and item.get("role") != "user"]
 
 
 def post(

@@ -265,6 +265,13 @@ MENDED: dict[str, tuple[list[Any], list[Any] | None]] = {
         ],
         [said_by("user", LINE), said_by("assistant", LINE)],
     ),
+    "blocks of the other role": (
+        [
+            said_by("user", LINE, use("a"), {"type": "thinking", "thinking": "t", "signature": "s"}),
+            said_by("assistant", LINE, back("a"), PAGE, PICTURE),
+        ],
+        [said_by("user", LINE), said_by("assistant", LINE)],
+    ),
     "a broken image": ([said_by("user", {"type": "image"}, PICTURE)], [said_by("user", BROKEN, PICTURE)]),
     "an image by another name": (
         [said_by("user", {**PICTURE, "source": {"media_type": "IMAGE/PNG", "data": "aGk="}})],

@@ -75,7 +75,7 @@ class Workspaces:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._lock = asyncio.Lock()
+        self._asking: asyncio.Event | None = None  # while one request asks for all
         self._known: dict[tuple[str, str], _Known] = {}  # one entry: by account and address
 
     async def of(self, credential: Credential) -> Workspace:
@@ -85,10 +85,17 @@ class Workspaces:
         account, base = credential.account_id, codex.base_url
         if not codex.workspace_routing or account is None or not base.endswith(_RESPONSES):
             return Workspace()
-        known = self._fresh(account, base, credential)
-        if known is None:
-            async with self._lock:
-                known = self._fresh(account, base, credential) or await self._learn(account, base, credential)
+        while (known := self._fresh(account, base, credential)) is None:
+            if self._asking is not None:
+                await self._asking.wait()
+                continue
+            self._asking = asked = asyncio.Event()
+            try:
+                known = await self._learn(account, base, credential)
+                break
+            finally:
+                self._asking = None
+                asked.set()  # all at once: a queue would pull a burst of requests apart
         return known.workspace
 
     def _fresh(self, account: str, base: str, credential: Credential) -> _Known | None:

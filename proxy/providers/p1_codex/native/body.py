@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from proxy.core.tools.calls import short_key
 from proxy.providers.contract import Target
 from proxy.providers.p1_codex.catalog import MODELS
 
@@ -52,6 +53,8 @@ def native_body(body: Mapping[str, Any], target: Target) -> NativeBody:
         _fit_lite(result)
     elif result.get("instructions") is None:
         result["instructions"] = ""
+    if isinstance(key := result.get("prompt_cache_key"), str):
+        result["prompt_cache_key"] = short_key(key)
     if target.tier and result.get("service_tier") is None:
         result["service_tier"] = target.tier
     return NativeBody(result, lite)
@@ -78,7 +81,7 @@ def _fit_lite(body: dict[str, Any]) -> None:
         if instructions:
             content = [{"type": "input_text", "text": instructions}]
             prefix.append({"type": "message", "role": "developer", "content": content})
-    if prefix and isinstance(body.get("input"), list):
+    if isinstance(body.get("input"), list) and body["input"]:  # an empty one stays so, which the backend refuses
         body["input"] = prefix + body["input"]
     if body.get("parallel_tool_calls") is None:
         body["parallel_tool_calls"] = False

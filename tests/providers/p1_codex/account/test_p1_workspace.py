@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any
 
@@ -67,6 +68,13 @@ async def test_requests_follow_it(transport: str, live: Live) -> None:
         assert (seen.socket is not None) is (transport == "websocket")
     assert live.sandbox.p1.routings == 1
     assert live.notes.all("workspace_routing")
+
+
+async def test_one_request_asks_for_all(live: Live) -> None:
+    elsewhere(live)
+    answers = await asyncio.gather(*(live.post(ask()) for _ in range(8)))
+    assert [one.status for one in answers] == [200] * 8 and live.sandbox.p1.routings == 1
+    assert {seen.headers[OVERRIDE_HEADER] for seen in live.sandbox.p1.requests} == {"us"}
 
 
 @with_live(openai_routes=True)

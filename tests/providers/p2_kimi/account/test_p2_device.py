@@ -61,6 +61,7 @@ async def test_folder_that_is_a_file(tmp_path: Path) -> None:
 
 
 async def test_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = device.this_model()  # asked once a process: before the machine is made a strange one
     monkeypatch.setattr(platform, "node", lambda: "电脑")
     monkeypatch.setattr(platform, "release", lambda: "6.8.0\x07 é\n")
     monkeypatch.setattr(platform, "system", lambda: "Linux")
@@ -69,7 +70,7 @@ async def test_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "X-Msh-Platform": "kimi_code_cli",
         "X-Msh-Version": "2.1.0",
         "X-Msh-Device-Name": "unknown",
-        "X-Msh-Device-Model": device.this_model(),
+        "X-Msh-Device-Model": model,
         "X-Msh-Os-Version": "6.8.0",
         "X-Msh-Device-Id": device_path(tmp_path).read_text(),
     }
