@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from proxy.core.secret import Secret
 from proxy.errors import ProxyError
-from proxy.settings import address, boolean, hosts, integer, present, provider, row, secret, switch, text
+from proxy.settings import address, boolean, header, hosts, integer, model, present, provider, row, secret, switch, text
 
 Section = TypeVar("Section")
 
@@ -146,7 +146,7 @@ class Config:
         "autoReviewModel",
         "PROXY_AUTO_REVIEW_MODEL",
         None,
-        text,
+        model,
         "Model for Claude Code's safety classifier; default gpt-5.6-luna when the request would go to p1.",
         free_text=True,
     )
@@ -161,7 +161,7 @@ class Config:
     log_stderr: bool = row("log.stderr", "PROXY_LOG_STDERR", False, present, "Mirror all log records to stderr.")
     log_verbose: bool = row("log.verbose", "PROXY_LOG_VERBOSE", False, present, "Do not cut long values in the log.")
     user_agent: str | None = row(
-        None, "PROXY_USER_AGENT", None, text, "User agent towards p1 and p2 when they have none of their own."
+        None, "PROXY_USER_AGENT", None, header, "User agent towards p1 and p2 when they have none of their own."
     )
     # routes
     openai_routes: bool = row(

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from proxy.core.routing import Catalog, normalise_model, route
 from proxy.core.secret import Secret
 
 Parse = Callable[[Any], Any]
@@ -100,11 +101,20 @@ def text(value: Any) -> str:
     raise UnfitValue("expected a text")
 
 
+def header(value: Any) -> str:
+    """text without control characters."""
+    found = text(value).strip()
+    if not found.isprintable():
+        raise UnfitValue("expected a text without control characters, since a header carries it")
+    return found
+
+
 def secret(value: Any) -> Secret:
     """secret text."""
-    if not text(value).strip():
+    found = header(value)
+    if not found:
         raise UnfitValue("expected a secret that is not empty")
-    return Secret(value)
+    return Secret(found)
 
 
 def integer(low: int, high: int) -> Callable[[Any], int]:
@@ -155,6 +165,24 @@ def label_of(services: Mapping[str, str]) -> Callable[[Any], str]:
     return parse
 
 
+def model(value: Any) -> str:
+    """model of any provider; the table of settings knows which there are."""
+    return text(value)
+
+
+def model_of(catalogs: Sequence[Catalog]) -> Callable[[Any], str]:
+    """A model that one of these providers has, or an alias."""
+
+    def parse(value: Any) -> str:
+        name = text(value)
+        if name and route(normalise_model(name), catalogs, alias_provider=catalogs[0].label) is None:
+            raise UnfitValue("expected a model, as `model-proxy models` lists them")
+        return name
+
+    parse.__doc__ = "model of any provider."
+    return parse
+
+
 def address(value: Any) -> str:
     """IP address, v4 or v6."""
     try:
@@ -184,7 +212,19 @@ def hosts(value: Any) -> tuple[str, ...]:
     members = value.split(",") if isinstance(value, str) else value
     if not isinstance(members, list) or not all(isinstance(member, str) for member in members):
         raise UnfitValue("expected a list of host names")
-    return tuple(member.strip().lower() for member in members if member.strip())
+    return tuple(host_name(member) for member in members if member.strip())
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, in the form in which names are compared; an IPv6 address has no brackets then.
+
+    >>> host_name("Mine.Example.:80"), host_name("[::1]:80"), host_name("::1")
+    ('mine.example', '::1', '::1')
+    """
+    name = host.strip().lower()
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return (name.rpartition(":")[0] if name.count(":") == 1 else name).rstrip(".")
 
 
 def is_loopback(host: str) -> bool:

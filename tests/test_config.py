@@ -15,6 +15,7 @@ import pytest
 from proxy.cli.command import Context
 from proxy.cli.config_file import ConfigFile
 from proxy.config import Config, ConfigError
+from proxy.core.secret import Secret
 from proxy.loading import SETTINGS, load, overrides, read_file
 from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p2_kimi.settings import KimiSettings
@@ -58,10 +59,17 @@ def test_a_section_is_given_by_its_class_and_a_changed_one_leaves_the_others() -
     assert changed.changed(Config, port=2).port == 2
 
 
+#: As they stand in a refused Host header, and as they are compared.
+HOSTS = ("a.example", "192.0.2.7", "fd00::1", "fd00::2", "*")
+
 #: variable, its value, what the file says, what counts
 VALUES: list[tuple[str, str | None, Any, Any]] = [
     *(("PROXY_PORT", None, 19000, 19000), ("PORT", "19001", 19000, 19001), ("PORT", "", None, 18765)),
     *(("PROXY_P1_EFFORT", "low", "high", "low"), ("PROXY_P1_EFFORT", None, "high", "high")),
+    *(("PROXY_P4_API_KEY", "sk-1\n", None, Secret("sk-1")), ("PROXY_P2_USER_AGENT", " me/1 ", None, "me/1")),
+    *(("PROXY_P1_MODEL", word, None, word) for word in ("opus", "claude-haiku-9", "gpt-5.5-fast")),
+    *(("PROXY_AUTO_REVIEW_MODEL", word, None, word) for word in ("k3", "opus", "glm-5.2", "gpt-5.5[1m]")),
+    *(("PROXY_P1_MODEL", "opus[1m]", None, "opus"), ("PROXY_P1_EFFORT", "HIGH", None, "high")),
     *(("PROXY_P1_MODEL", "", "gpt-5.4", "gpt-5.4"), ("PROXY_API_KEY", " ", None, None)),
     *(("PROXY_LOG_STDERR", value, None, True) for value in ("", "0", "false", "1")),
     *(("PROXY_LOG_VERBOSE", value, None, True) for value in ("", "0", "false", "1")),
@@ -76,6 +84,7 @@ VALUES: list[tuple[str, str | None, Any, Any]] = [
     *(("PROXY_ALIAS_PROVIDER", word, None, "p1") for word in ("p1", "codex")),
     ("PROXY_ALLOWED_HOSTS", "A.example, b.example,,", None, ("a.example", "b.example")),
     ("PROXY_ALLOWED_HOSTS", None, ["A.example"], ("a.example",)),
+    ("PROXY_ALLOWED_HOSTS", "a.example:80, 192.0.2.7:1, [fd00::1]:1, fd00::2,*", None, HOSTS),
     *(("PROXY_P1_TRANSPORT", word, "http", word.strip().lower()) for word in ("http", " WebSocket ")),
 ]
 
@@ -96,6 +105,10 @@ WRONG_VARIABLES = [
     *(("PROXY_ALIAS_PROVIDER", word, "p1 or p2") for word in ("p9", "P2", "x")),
     *(("PROXY_P1_SERVER_COMPACTION", word, "true or false") for word in ("maybe", "2")),
     ("PROXY_P1_TRANSPORT", "carrier pigeon", "auto, websocket or http"),
+    *(("PROXY_P1_MODEL", word, "a model of p1: gpt-5.2, ") for word in ("gpt-7", "k3", "opus-fast", "gpt-5.5 ")),
+    ("PROXY_AUTO_REVIEW_MODEL", "gpt-5.6-lunar", "a model, as `model-proxy models` lists them"),
+    ("PROXY_P1_EFFORT", "hihg", "none, low, medium, high, xhigh or max"),
+    ("PROXY_P1_SERVICE_TIER", "slow", "fast, priority or flex"),
 ]
 
 
@@ -136,7 +149,11 @@ WRONG_KEYS: list[tuple[str, Any, str]] = [
     *(("apiKey", value, "a secret that is not empty") for value in ("", " ")),
     *(("p1.pdfInput", value, "true or false") for value in ("yes", 1)),
     *(
-        ("p1.model", 7, "text"),
+        *(
+            (key, "a\nb", "text without control characters")
+            for key in ("apiKey", "p4.apiKey", "p1.userAgent", "p1.originator")
+        ),
+        *(("p1.model", 7, "model of p1"), ("p1.model", "gpt-7", "model of p1"), ("p1.effort", "", "xhigh or max")),
         ("server.allowedHosts", {"a": 1}, "host names"),
         ("server.allowedHosts", [1], "host names"),
     ),

@@ -43,7 +43,7 @@ END_MS = 5 * 1000
 #: How long a request whose token still lives waits for the renewal of it. An issuer answers within a second or two.
 PATIENCE_S = 5.0
 
-#: After a renewal that failed, requests whose token still lives use it for this long before another one is tried.
+#: After a renewal that failed or takes longer, requests whose token still lives use it at once for this long.
 PAUSE_S = 10.0
 
 #: How long `close` waits for a renewal under way: an issuer answers within a second or two.
@@ -196,17 +196,22 @@ class Credentials:
             return old
         flight = self._running() or self._start(None)
         await asyncio.wait({flight}, timeout=self._patience_s)
-        if not flight.done() or flight.cancelled():
-            return old
-        error = flight.exception()
-        if error is None:
-            return flight.result()
-        if not isinstance(error, ProxyError) or (self._refused is not None and self._refused.token == old.refresh):
-            raise error
-        if self._clock() >= self._paused_until:  # of all who waited, the first
-            self._paused_until = self._clock() + PAUSE_S
-            self._log.write("warn", "auth", "sign-in not renewed", provider=self._renewal.label, error=error.message)
+        if not flight.done():
+            self._pause(f"no answer within {self._patience_s:g} s")
+        elif not flight.cancelled():
+            error = flight.exception()
+            if error is None:
+                return flight.result()
+            if not isinstance(error, ProxyError) or (self._refused is not None and self._refused.token == old.refresh):
+                raise error
+            self._pause(error.message)
         return old
+
+    def _pause(self, reason: str) -> None:
+        """Of all who waited for the same renewal, the first does it."""
+        if self._clock() >= self._paused_until:
+            self._paused_until = self._clock() + PAUSE_S
+            self._log.write("warn", "auth", "sign-in not renewed", provider=self._renewal.label, error=reason)
 
     async def _outcome(self, flight: asyncio.Task[Credential]) -> Credential:
         """What the flight brings. `wait` leaves it alone when the waiting request is cancelled."""

@@ -21,6 +21,7 @@ from aiohttp import web
 
 from proxy.config import Config
 from proxy.errors import ProxyError, RequestError
+from proxy.settings import host_name
 
 _CONTAINER_HOSTS = frozenset({"host.docker.internal", "host.containers.internal"})
 
@@ -94,15 +95,8 @@ def _shown(value: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in value[:100])
 
 
-def _host_name(host: str) -> str:
-    name = host.strip().lower()
-    if name.startswith("["):
-        return name[1:].partition("]")[0]
-    return name.rpartition(":")[0] if name.count(":") == 1 else name
-
-
 def _host_is_ours(host: str, config: Config) -> bool:
-    name = _host_name(host).rstrip(".")
+    name = host_name(host)
     if "*" in config.allowed_hosts or name in config.allowed_hosts:
         return True
     if name == "localhost" or name.endswith(".localhost") or name in _CONTAINER_HOSTS or name == config.bind_address:

@@ -152,6 +152,9 @@ async def test_an_issuer_that_hangs_is_not_waited_for_while_the_old_token_lives(
     world.issuer.hold.clear()
     got = await asyncio.gather(*(world.credentials.get() for _ in range(20)))
     assert {one.access.reveal() for one in got} == {"old"} and world.issuer.tokens == ["r1"]
+    world.credentials._patience_s = 60  # who comes now does not wait at all
+    assert (await asyncio.wait_for(world.credentials.get(), 1)).access.reveal() == "old"
+    assert world.notes.messages == ["sign-in not renewed"]
     world.issuer.hold.set()
     await settled(world)
     assert await world.credentials.get() == world.stored != got[0]

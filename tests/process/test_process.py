@@ -104,8 +104,7 @@ async def test_an_acknowledged_open_listener_starts_with_a_warning(tmp_path: Pat
     async with Proxy(tmp_path, "--allow-remote-unauthenticated", PROXY_BIND_ADDRESS="0.0.0.0") as proxy:
         async with proxy.client.get(f"http://127.0.0.1:{proxy.port}/healthz") as response:
             assert response.status == 200
-        await until(lambda: "remoteUnauthenticated" in proxy.log)
-    assert b"remoteUnauthenticated" in proxy.err
+        await until(lambda: "remoteUnauthenticated" in proxy.log and b"remoteUnauthenticated" in proxy.err)
 
 
 async def test_a_listener_with_a_key_needs_no_acknowledgement(tmp_path: Path) -> None:
@@ -158,8 +157,7 @@ async def test_a_reader_that_stops_stops_the_upstream_and_costs_no_memory(sandbo
     delta = {"type": "response.output_text.delta", "output_index": 0, "delta": "x" * 1_000_000}
     step = {"events": [{"type": "response.created"}, *[delta] * 60], "events_per_write": 1}
     sandbox.p1.script.extend([step])
-    await send(proxy, ask(), 502)
-    await send(proxy, ask())  # loads what is loaded late
+    await send(proxy, ask())  # breaks off unseen and is asked for again; loads what is loaded late
     sandbox.p1.script.extend([step])
     before = proxy.memory
     reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port, limit=1024)

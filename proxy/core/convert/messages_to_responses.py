@@ -264,7 +264,7 @@ class _InputBuilder:
                 self._start("assistant")
                 self._assistant(blocks)
             self._flush()
-        if not self._items and any(message["role"] == "user" for message in self._messages):
+        if not self._items and self._messages:
             return [_message("user", [_input_text("")])]  # without input it would be refused
         return self._with_missing_results()
 

@@ -190,6 +190,13 @@ def _names(value: Any, _depth: int) -> Any:
     return value if names == value else names
 
 
+def _count(value: Any, _depth: int) -> Any:
+    """A whole number; some programs write it as 1.0, which not every validator takes."""
+    if not _is_number(value) or value < 0 or value % 1:
+        return _GONE
+    return value if isinstance(value, int) else int(value)
+
+
 def _of(accepts: Callable[[Any], bool]) -> _Rule:
     return lambda value, _depth: value if accepts(value) else _GONE
 
@@ -211,10 +218,7 @@ _RULES: dict[str, _Rule] = {
     **dict.fromkeys(("additionalProperties", "additionalItems", "unevaluatedProperties", "unevaluatedItems"), _single),
     **dict.fromkeys(("contains", "propertyNames", "not", "if", "then", "else", "contentSchema"), _single),
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _of(_is_number)),
-    **dict.fromkeys(
-        ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
-        _of(lambda value: _is_number(value) and value >= 0 and value == int(value)),
-    ),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), _count),
     "multipleOf": _of(lambda value: _is_number(value) and value > 0),
     "patternProperties": _keyed,
     "dependencies": _dependencies,

@@ -55,6 +55,15 @@ def behind_alias(name: str) -> str:
     return ALIAS_TARGETS.get(name) or ALIAS_TARGETS.get(family_of(name) or "", name)
 
 
+def without_fast(model: str) -> tuple[str, bool]:
+    """A model's name without the suffix of the fast tier, and whether it had one."""
+    base = model.removesuffix(FAST)
+    return (base, True) if base != model and base in MODELS else (model, False)
+
+
+#: how a tier is asked for -> how it is sent
+TIERS = {"fast": "priority", "priority": "priority", "flex": "flex"}
+
 CATALOG = Catalog(
     LABEL,
     "codex",

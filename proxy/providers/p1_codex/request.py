@@ -17,7 +17,7 @@ from proxy.core.tools.calls import is_web_search, offered_tools
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import RequestError
 from proxy.providers.contract import Call, Target
-from proxy.providers.p1_codex.catalog import FAST, LABEL, MODELS, behind_alias
+from proxy.providers.p1_codex.catalog import LABEL, MODELS, TIERS, behind_alias, without_fast
 from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.upstream.transport import UpstreamRequest
 from proxy.version import __version__
@@ -29,8 +29,6 @@ CODEX_VERSION = "0.169.0"
 CODEX_AGENT = f"{CODEX_NAME}/{CODEX_VERSION} ({PRODUCT}; {__version__})"
 #: Whose rate limits a request counts against.
 ACCOUNT_HEADER = "chatgpt-account-id"
-
-_TIERS = {"fast": "priority", "priority": "priority", "flex": "flex"}
 
 
 def _bad(message: str) -> RequestError:
@@ -53,10 +51,10 @@ def final_model(model: str, config: Config, *, forced: bool = True) -> tuple[str
 
     forced  whether a model of the settings replaces the requested one
     """
-    final, fast = _strip_fast(behind_alias(model))
+    final, fast = without_fast(behind_alias(model))
     replacement = config.section(CodexSettings).model
     if replacement and forced:
-        final, forced_fast = _strip_fast(behind_alias(replacement))
+        final, forced_fast = without_fast(behind_alias(replacement))
         fast = fast or forced_fast
     if final not in MODELS:
         raise _not_served(model, final)
@@ -68,7 +66,7 @@ def native_target(model: str, body: Mapping[str, Any]) -> Target:
     is known to be refused."""
     if body.get("store") is True:
         raise RequestError("`store` must be false: this backend keeps nothing", provider=LABEL, param="store")
-    final, fast = _strip_fast(behind_alias(model))
+    final, fast = without_fast(behind_alias(model))
     if final not in MODELS:
         raise _not_served(model, final)
     reasoning = body.get("reasoning")
@@ -76,17 +74,12 @@ def native_target(model: str, body: Mapping[str, Any]) -> Target:
     return Target(final, "priority" if fast else None, effort if isinstance(effort, str) else None)
 
 
-def _strip_fast(model: str) -> tuple[str, bool]:
-    base = model.removesuffix(FAST)
-    return (base, True) if base != model and base in MODELS else (model, False)
-
-
 def _tier(request: Mapping[str, Any], config: Config, *, fast: bool) -> str | None:
     tier = config.section(CodexSettings).service_tier
     if tier is not None:
-        if tier not in _TIERS:
-            raise _bad(f"p1.serviceTier is {tier!r}; it must be one of {', '.join(_TIERS)}")
-        return _TIERS[tier]
+        if tier not in TIERS:
+            raise _bad(f"p1.serviceTier is {tier!r}; it must be one of {', '.join(TIERS)}")
+        return TIERS[tier]
     if fast or request.get("speed") == "fast":
         return None if request.get("service_tier") == "standard_only" else "priority"
     return None
@@ -190,8 +183,8 @@ def replayed(content: list[dict[str, Any]], options: ResponsesOptions) -> list[d
     content  blocks of the answer
     """
     items = messages_to_responses({"messages": [{"role": "assistant", "content": content}]}, options)["input"]
-    # the results of its calls come with that turn; here they stand for missing ones
-    return [item for item in items if item["type"] != "function_call_output"]
+    # the results of its calls come with that turn, as does the user's word; here they stand for missing ones
+    return [item for item in items if item["type"] != "function_call_output" and item.get("role") != "user"]
 
 
 def post(

@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from proxy.settings import boolean, integer, row, text, url, word_of
+from proxy.core.compaction import EFFORTS
+from proxy.core.routing import normalise_model
+from proxy.providers.p1_codex.catalog import MODELS, TIERS, behind_alias, without_fast
+from proxy.settings import UnfitValue, boolean, header, integer, row, text, url, word_of
+
+
+def model_name(value: Any) -> str:
+    """model of p1."""
+    name = normalise_model(text(value))
+    if name and without_fast(behind_alias(name))[0] not in MODELS:
+        raise UnfitValue(f"expected a model of p1: {', '.join(MODELS)}")
+    return name
 
 
 @dataclass(frozen=True)
@@ -27,17 +39,17 @@ class CodexSettings:
         "Ask p1 where the account's workspace is served, and send requests there.",
     )
     model: str | None = row(
-        "p1.model", "PROXY_P1_MODEL", None, text, "Model for every p1 request, whatever was asked for."
+        "p1.model", "PROXY_P1_MODEL", None, model_name, "Model for every p1 request, whatever was asked for."
     )
     effort: str | None = row(
         "p1.effort",
         "PROXY_P1_EFFORT",
         None,
-        text,
-        "Reasoning effort for every p1 request: none, low, medium, high, xhigh or max.",
+        word_of(*EFFORTS),
+        "Reasoning effort for every p1 request, whatever was asked for.",
     )
     service_tier: str | None = row(
-        "p1.serviceTier", "PROXY_P1_SERVICE_TIER", None, text, "Service tier of p1: fast, priority or flex."
+        "p1.serviceTier", "PROXY_P1_SERVICE_TIER", None, word_of(*TIERS), "Service tier for every p1 request."
     )
     reasoning_summary: str | None = row(
         "p1.reasoningSummary",
@@ -67,9 +79,13 @@ class CodexSettings:
         boolean,
         "Send PDF documents to p1 as files instead of a note that one was left out.",
     )
-    originator: str | None = row("p1.originator", "PROXY_P1_ORIGINATOR", None, text, "originator header of p1.")
+    originator: str | None = row("p1.originator", "PROXY_P1_ORIGINATOR", None, header, "originator header of p1.")
     user_agent: str | None = row(
-        "p1.userAgent", "PROXY_P1_USER_AGENT", None, text, "User agent of p1; an empty one in the file sends none."
+        "p1.userAgent",
+        "PROXY_P1_USER_AGENT",
+        None,
+        header,
+        "User agent of p1; an empty one in the file sends none.",
     )
     header_timeout_ms: int = row(
         "p1.headerTimeoutMs",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from proxy.settings import row, text, url
+from proxy.settings import header, row, url
 
 
 @dataclass(frozen=True)
@@ -14,5 +14,9 @@ class KimiSettings:
     base_url: str = row("p2.baseUrl", "PROXY_P2_BASE_URL", "https://api.kimi.com/coding/v1", url, "The API of p2.")
     oauth_host: str = row("p2.oauthHost", "PROXY_P2_OAUTH_HOST", "https://auth.kimi.com", url, "Where p2 signs in.")
     user_agent: str | None = row(
-        "p2.userAgent", "PROXY_P2_USER_AGENT", None, text, "User agent of p2; the service takes coding agents only."
+        "p2.userAgent",
+        "PROXY_P2_USER_AGENT",
+        None,
+        header,
+        "User agent of p2; the service takes coding agents only.",
     )

@@ -170,7 +170,13 @@ def test_tools_have_what_everybody_knows() -> None:
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 BLIND = {"type": "text", "text": "[image omitted: model has no image input]"}
-BROKEN = {"type": "text", "text": "[unsupported content block omitted: image]"}
+
+
+def unknown(kind: str) -> dict[str, Any]:
+    return {"type": "text", "text": f"[unsupported content block omitted: {kind}]"}
+
+
+BROKEN = unknown("image")
 EMPTY = {"type": "text", "text": ""}
 PAGE = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}}
 
@@ -191,8 +197,8 @@ def earlier(call_id: str) -> dict[str, Any]:
     return {"type": "text", "text": f"[result of an earlier tool call {call_id}]\n"}
 
 
-#: What the client sends, and what is sent of it; None: the same.
-MENDED: dict[str, tuple[list[Any], list[Any] | None]] = {
+#: What the client sends, and what is sent of it.
+MENDED: dict[str, tuple[list[Any], list[Any]]] = {
     "text before results": (
         [said_by("assistant", use("a")), said_by("user", LINE, back("a"))],
         [said_by("assistant", use("a")), said_by("user", back("a"), LINE)],
@@ -235,8 +241,8 @@ MENDED: dict[str, tuple[list[Any], list[Any] | None]] = {
                         LINE,
                         {"type": "text", "text": f"[tool reference: {SHORT}]"},
                         PAGE,
-                        {"type": "text", "text": "[unsupported content block omitted: new]"},
-                        {"type": "text", "text": "[unsupported content block omitted: unknown]"},
+                        unknown("new"),
+                        unknown("unknown"),
                     ],
                 ),
             ),
@@ -265,12 +271,28 @@ MENDED: dict[str, tuple[list[Any], list[Any] | None]] = {
         ],
         [said_by("user", LINE), said_by("assistant", LINE)],
     ),
+    "blocks of the other role": (
+        [
+            said_by("user", LINE, use("a"), {"type": "thinking", "thinking": "t", "signature": "s"}),
+            said_by("assistant", LINE, back("a"), PAGE, PICTURE),
+        ],
+        [said_by("user", LINE), said_by("assistant", LINE)],
+    ),
     "a broken image": ([said_by("user", {"type": "image"}, PICTURE)], [said_by("user", BROKEN, PICTURE)]),
     "an image by another name": (
         [said_by("user", {**PICTURE, "source": {"media_type": "IMAGE/PNG", "data": "aGk="}})],
         [said_by("user", PICTURE)],
     ),
-    "what nobody knows": ([said_by("user", {"type": "future_block", "x": 1}, PAGE)], None),
+    "what nobody knows": (
+        [
+            said_by("user", {"type": "future_block", "x": 1}, PAGE, {"type": "document", "source": {"type": "file"}}),
+            said_by("assistant", LINE, {"type": "mcp_tool_use", "id": "m"}, {"type": "mcp_tool_result"}),
+        ],
+        [
+            said_by("user", unknown("future_block"), PAGE, unknown("document")),
+            said_by("assistant", LINE),
+        ],
+    ),
     "the breakpoint of an empty text": (
         [said_by("user", LINE), said_by("assistant", {**EMPTY, **MARK}), said_by("user", "b")],
         [said_by("user", {**LINE, **MARK}, {"type": "text", "text": "b"})],
@@ -298,7 +320,7 @@ MENDED: dict[str, tuple[list[Any], list[Any] | None]] = {
 def test_what_such_servers_refuse_is_mended(name: str) -> None:
     given, expected = MENDED[name]
     before = copy.deepcopy(given)
-    assert sent([USER, SAYS, *given])["messages"] == _after(expected or given)
+    assert sent([USER, SAYS, *given])["messages"] == _after(expected)
     assert given == before
 
 

@@ -73,6 +73,7 @@ def test_the_root_is_an_object_with_properties(schema: Any, expected: dict[str, 
         ({"required": ["a", "a", 1]}, {"required": ["a"]}),
         ({"exclusiveMinimum": True, "minimum": 1}, {"minimum": 1}),
         ({"maxLength": -1, **STRING}, STRING),
+        ({"maxLength": 3.0, "minLength": 0.5, **STRING}, {"maxLength": 3, **STRING}),
         ({"description": None, **STRING}, STRING),
         (
             {"dependencies": {"a": ["b"], "c": {"type": "array"}}},
