@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from proxy.core.secret import Secret
 from proxy.errors import ProxyError
-from proxy.settings import address, boolean, header, hosts, integer, present, provider, row, secret, switch, text
+from proxy.settings import address, boolean, header, hosts, integer, model, present, provider, row, secret, switch, text
 
 Section = TypeVar("Section")
 
@@ -146,7 +146,7 @@ class Config:
         "autoReviewModel",
         "PROXY_AUTO_REVIEW_MODEL",
         None,
-        text,
+        model,
         "Model for Claude Code's safety classifier; default gpt-5.6-luna when the request would go to p1.",
         free_text=True,
     )

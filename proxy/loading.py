@@ -16,7 +16,7 @@ from proxy.config import Config, ConfigError
 from proxy.core.invalid import cut
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
-from proxy.settings import Setting, UnfitValue, hosts, label_of, present, provider, rows_of
+from proxy.settings import Parse, Setting, UnfitValue, hosts, label_of, model, model_of, present, provider, rows_of
 
 Values = dict[Setting, Any]
 
@@ -25,9 +25,13 @@ def settings_of(providers: Iterable[Entry]) -> tuple[Setting, ...]:
     """The table of settings: the general rows, then those of each provider."""
     providers = tuple(providers)
     services = {entry.label: entry.catalog.service for entry in providers if entry.catalog.aliases}
+    by_providers: dict[Parse, Parse] = {
+        provider: label_of(services),
+        model: model_of([entry.catalog for entry in providers]),
+    }
     sections: tuple[type[Any], ...] = (Config, *(entry.settings for entry in providers if entry.settings is not None))
     return tuple(
-        replace(setting, parse=label_of(services)) if setting.parse is provider else setting
+        replace(setting, parse=by_providers.get(setting.parse, setting.parse))
         for section in sections
         for setting in rows_of(section)
     )

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from proxy.core.routing import Catalog, normalise_model, route
 from proxy.core.secret import Secret
 
 Parse = Callable[[Any], Any]
@@ -161,6 +162,24 @@ def label_of(services: Mapping[str, str]) -> Callable[[Any], str]:
         return str(label)
 
     parse.__doc__ = f"{listed} ({', '.join(services.values())})."
+    return parse
+
+
+def model(value: Any) -> str:
+    """model of any provider; the table of settings knows which there are."""
+    return text(value)
+
+
+def model_of(catalogs: Sequence[Catalog]) -> Callable[[Any], str]:
+    """A model that one of these providers has, or an alias."""
+
+    def parse(value: Any) -> str:
+        name = text(value)
+        if name and route(normalise_model(name), catalogs, alias_provider=catalogs[0].label) is None:
+            raise UnfitValue("expected a model, as `model-proxy models` lists them")
+        return name
+
+    parse.__doc__ = "model of any provider."
     return parse
 
 

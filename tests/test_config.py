@@ -68,6 +68,7 @@ VALUES: list[tuple[str, str | None, Any, Any]] = [
     *(("PROXY_P1_EFFORT", "low", "high", "low"), ("PROXY_P1_EFFORT", None, "high", "high")),
     *(("PROXY_P4_API_KEY", "sk-1\n", None, Secret("sk-1")), ("PROXY_P2_USER_AGENT", " me/1 ", None, "me/1")),
     *(("PROXY_P1_MODEL", word, None, word) for word in ("opus", "claude-haiku-9", "gpt-5.5-fast")),
+    *(("PROXY_AUTO_REVIEW_MODEL", word, None, word) for word in ("k3", "opus", "glm-5.2", "gpt-5.5[1m]")),
     *(("PROXY_P1_MODEL", "opus[1m]", None, "opus"), ("PROXY_P1_EFFORT", "HIGH", None, "high")),
     *(("PROXY_P1_MODEL", "", "gpt-5.4", "gpt-5.4"), ("PROXY_API_KEY", " ", None, None)),
     *(("PROXY_LOG_STDERR", value, None, True) for value in ("", "0", "false", "1")),
@@ -105,6 +106,7 @@ WRONG_VARIABLES = [
     *(("PROXY_P1_SERVER_COMPACTION", word, "true or false") for word in ("maybe", "2")),
     ("PROXY_P1_TRANSPORT", "carrier pigeon", "auto, websocket or http"),
     *(("PROXY_P1_MODEL", word, "a model of p1: gpt-5.2, ") for word in ("gpt-7", "k3", "opus-fast", "gpt-5.5 ")),
+    ("PROXY_AUTO_REVIEW_MODEL", "gpt-5.6-lunar", "a model, as `model-proxy models` lists them"),
     ("PROXY_P1_EFFORT", "hihg", "none, low, medium, high, xhigh or max"),
     ("PROXY_P1_SERVICE_TIER", "slow", "fast, priority or flex"),
 ]

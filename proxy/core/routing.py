@@ -29,8 +29,9 @@ ALIASES = frozenset(
     }
 )
 
-#: `claude-haiku-5-5`, and the older order, `claude-3-5-haiku-20241022`. Each release of the client brings new versions.
-_VERSION = re.compile(r"claude-(?:[0-9][0-9.-]*-)?(haiku|sonnet|opus|fable)(?:-[\w.@:-]+)?", re.ASCII)
+#: `claude-haiku-5-5`, and the older order, `claude-3-5-haiku-20241022`, in one cloud with `@` before the date. Each
+#: release of the client brings new versions.
+_VERSION = re.compile(r"claude-(?:[0-9][0-9.-]*-)?(haiku|sonnet|opus|fable)(?:[-@][\w.@:-]+)?", re.ASCII)
 
 #: How many names an error proposes.
 MAX_PROPOSED = 3

@@ -57,6 +57,7 @@ def label(model: str, *, alias_provider: str = "p1", affinity: str | None = None
         ("claude-fable-5-2", "p1"),
         ("claude-sonnet-latest", "p1"),
         ("claude-3-5-haiku-20241022", "p1"),
+        ("claude-3-7-sonnet@20250219", "p1"),
         ("claude-sonnet-4@20250514", "p1"),
         ("claude-foo-1", None),
         ("claude-opus-", None),

@@ -517,6 +517,9 @@ CUTS: list[tuple[list[Event], str | None]] = [
     (calling(1)[:2], '{"a":'),
     ([begun(CALL, 1)], "{"),
     ([begun(CALL, 1), said(typed(" "), 1)], " {"),
+    ([begun(CALL, 1), ended(1)], "{"),
+    ([begun(CALL, 1), said(typed(" "), 1), ended(1)], " {"),
+    ([begun(CALL, 1), ended(1), begun({"type": "text", "text": ""}, 2), ended(2)], None),
     (calling(1), None),
     (calling(1)[:3], None),
     ([begun(CALL, 1), said(typed("[1]"), 1), ended(1)], None),
@@ -539,6 +542,7 @@ def test_a_call_that_a_limit_cut_stays_open(call: list[Event], arguments: str | 
     [
         (answer(*SPOKEN)[:-1], True),
         (answer(*calling(0), reason="tool_use")[:-1], True),
+        (answer(begun(CALL), ended(), reason="tool_use")[:-1], True),
         (answer(begun(CALL), said(typed("{")), reason="max_tokens")[:-1], True),
         (answer(*SPOKEN)[:-2], False),
         (answer(SPOKEN[0], reason="end_turn")[:-1], False),
