@@ -13,6 +13,7 @@ from typing import Any
 #: A plain text that is longer is no explanation.
 MAX_PLAIN = 500
 _MARKUP = re.compile(r"<[A-Za-z!/?]")
+_PAGE = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
 
 ErrorObject = Mapping[str, Any]
 
@@ -60,17 +61,17 @@ def error_event(data: bytes) -> dict[str, Any]:
 
 
 def error_of_value(value: Any) -> ErrorObject | None:
-    """The error object of a JSON value, None when it has none."""
+    """The error object of a JSON value, None when it has none, or a page in place of words."""
     if isinstance(value, str):
         return _plain(value) or None
     if not isinstance(value, Mapping):
         return None
     error = error_object(value)
-    if error is not None:
-        return error
-    if isinstance(value.get("message"), str) and value["message"].strip():
-        return value
-    return _detail(value.get("detail"))
+    if error is None and _says(value.get("message")):
+        error = value
+    for name in ("detail", "errors", "error"):
+        error = _detail(value.get(name)) if error is None else error
+    return None if error is None or _PAGE.match(str(error.get("message"))) else error
 
 
 def error_object(holder: Mapping[str, Any]) -> ErrorObject | None:
@@ -82,15 +83,20 @@ def error_object(holder: Mapping[str, Any]) -> ErrorObject | None:
 
 
 def _detail(detail: Any) -> ErrorObject | None:
-    """The words of `{"detail": …}`: a text, an object with a code, or a list of what is wrong where."""
-    if isinstance(detail, str) and detail.strip():
-        return {"message": detail}
-    if isinstance(detail, Mapping):
-        code, message = detail.get("code"), detail.get("message")
-        if isinstance(message, str) and message.strip():
-            return detail
-        return {**detail, "message": f"the upstream refused: {code}"} if isinstance(code, str) and code else None
-    found = [fault for entry in detail if (fault := _fault(entry))] if isinstance(detail, list) else []
+    """The words of `{"detail": …}`: a text, an object with an error or a code, or a list of what is wrong where."""
+    if isinstance(detail, str):
+        return {"message": detail} if detail.strip() else None
+    if isinstance(detail, list):
+        return _faults(detail)
+    if not isinstance(detail, Mapping) or _says(detail.get("message")):
+        return detail if isinstance(detail, Mapping) else None
+    code = detail.get("code")
+    named = {**detail, "message": f"the upstream refused: {code}"} if _says(code) else None
+    return error_object(detail) or _faults([detail]) or named
+
+
+def _faults(entries: list[Any]) -> ErrorObject | None:
+    found = [fault for entry in entries if (fault := _fault(entry))]
     if not found:
         return None
     message = "; ".join(f"{place}: {words}" if place else words for place, words in found)
@@ -99,7 +105,7 @@ def _detail(detail: Any) -> ErrorObject | None:
 
 def _fault(entry: Any) -> tuple[str, str] | None:
     """Place and words of one entry of such a list."""
-    if isinstance(entry, str) and entry.strip():
+    if _says(entry):
         return "", entry
     if not isinstance(entry, Mapping):
         return None
@@ -109,6 +115,10 @@ def _fault(entry: Any) -> tuple[str, str] | None:
     steps = steps[1:] if steps[:1] == ["body"] else steps
     where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")
     return (where, words) if isinstance(words, str) and words else None
+
+
+def _says(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
 def _plain(text: str) -> dict[str, str]:

@@ -188,7 +188,7 @@ def _kind(code: str, word: str, status: int | None, text: str, unknown: tuple[st
     known = _CODES.get(code) or _CODES.get(word) or _WORDS.get(word)
     if known is not None:
         return known
-    if status in _PERMANENT:  # then words of the caller may stand in the message
+    if status is not None and status < 500 and status not in _PASSING:  # the message may have words of the caller
         text = ""
     if "model is at capacity" in text:
         return "overloaded", 529
@@ -224,6 +224,8 @@ def _tells_of_overflow(status: int | None, text: str) -> bool:
 
 
 _RATE_LIMITED = "rate_limit_exceeded"
+#: Statuses below 500 that say "later".
+_PASSING = frozenset({425, 429})
 #: A 413 is a prompt that does not fit, whatever the words: the client's cure is the same.
 _PERMANENT = {
     400: "invalid_request",

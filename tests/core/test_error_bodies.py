@@ -25,13 +25,17 @@ BOOM = {"message": "boom"}
         ({"detail": "boom"}, BOOM),
         ({"detail": {"message": "boom", "code": "x"}}, {"message": "boom", "code": "x"}),
         ({"detail": {"code": "gone"}}, {"code": "gone", "message": "the upstream refused: gone"}),
+        *(({"detail": detail}, BOOM) for detail in ({"error": "boom"}, {"error": BOOM}, {"msg": "boom", "code": "x"})),
         ({"detail": ["boom", {"msg": "bang"}]}, {"message": "boom; bang"}),
+        *(({name: [BOOM]}, BOOM) for name in ("errors", "error")),
         (
             {"detail": [{"loc": ["body", "tools", 3, "name"], "msg": "boom"}, {"loc": ["query", "q"], "msg": "bang"}]},
             {"message": "tools[3].name: boom; query.q: bang", "param": "tools[3].name"},
         ),
         ({"detail": [{"loc": 3, "msg": "boom"}, {"loc": []}, 7]}, BOOM),
         *((nothing, {}) for nothing in ({}, [], 5, None, True, "", {"detail": []}, {"detail": {}}, {"error": None})),
+        *((page, {}) for page in ({"error": {"message": "<html>x"}}, {"detail": " <!DOCTYPE html>"})),
+        ({"error": {"message": "<tool> is no tool"}}, {"message": "<tool> is no tool"}),
         *((nothing, {}) for nothing in ({"message": " "}, {"detail": {"code": 5}}, [{}, {}], "<p>x</p>")),
     ],
 )

@@ -96,6 +96,7 @@ CONVERTED: list[Row] = [
     *rows(Broken(529, "overloaded_error", open="tool_use"), "error_event", {"after": "call"}),
     *rows(Good(), "cut_after_reason end_after_reason"),
     *rows(Good(), "cut_after_reason", {"reset": True}),
+    *rows(Good(), "end_after_reason", {"garbled": True}),
     *rows(CALLS, "interleaved"),
     *rows(CALL, "no_arguments whole_arguments"),
     *rows(Broken(open="tool_use", words=NO_JSON, whole=None), "bad_arguments", {"arguments": '{"a":'}),

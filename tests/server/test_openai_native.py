@@ -267,6 +267,8 @@ BODIES: list[tuple[int, Any, str, str | None, str | None, str]] = [
     (502, "<html><h1>Bad Gateway</h1></html>", "api_error", None, None, "502"),
     (400, "", INVALID, None, None, "400"),
     (400, {"error": {"message": " ", "code": "x"}}, INVALID, None, "x", "rror"),
+    (400, {"error": {"message": "boom", "code": "x"}}, INVALID, None, "x", "boom"),  # no type
+    (503, {"error": {"message": "<html>Bad</html>", "type": "x"}}, "api_error", None, None, "503"),
     (400, [], INVALID, None, None, "400"),
 ]
 
@@ -371,12 +373,29 @@ async def test_a_cut_stream_is_cut_here_too(live: Live) -> None:
     assert not live.notes.all("internal_error")
 
 
-async def test_a_cut_answer_that_is_not_streamed_is_an_error(live: Live) -> None:
-    for step in ({"fault": "cut_frame"}, plays({"type": "response.created"})):
-        answer = await answered(live, step)
-        assert answer.status == 502 and error_of(answer)["type"] == "api_error"
-    assert error_of(answer)["code"] == "upstream_protocol_error"
-    assert live.sandbox.p1.total_requests == 2
+@pytest.mark.parametrize("step", [{"fault": "cut_frame"}, plays(done(0, "abandoned"))], ids=["cut", "end"])
+async def test_a_cut_answer_that_is_not_streamed_is_asked_for_again(live: Live, step: dict[str, Any]) -> None:
+    """Nobody has seen anything of it. One that is always cut is an error."""
+    answer = await answered(live, step)
+    assert answer.status == 200 and "abandoned" not in answer.raw.decode() and live.sleeps == [1.5]
+    answer = await answered(live, {**step, "times": 4})
+    assert answer.status == 502 and error_of(answer)["type"] == "api_error"
+    assert live.sandbox.p1.total_requests == 6
+
+
+@pytest.mark.parametrize(
+    ("frame", "status", "words"),
+    [
+        ('event: error\ndata: {"type": "invalid_request_error", "message": "boom"}\n\n', 400, "boom"),
+        ("event: error\ndata: boom\n\n", 500, "boom"),
+        ('data: {"error": {"code": 403, "message": "boom"}}\n\n', 403, "boom"),
+    ],
+)
+async def test_an_error_that_only_its_name_tells(live: Live, frame: str, status: int, words: str) -> None:
+    step = plays({"type": "response.created"}, {"raw": frame})
+    answer = await answered(live, step)
+    assert (answer.status, error_of(answer)["message"]) == (status, words)
+    assert frame in (await answered(live, step, stream=True)).raw.decode()
 
 
 async def test_a_failure_event_is_relayed_or_becomes_a_status(live: Live) -> None:

@@ -27,9 +27,8 @@ _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 _CALL = ("type", "id", "name", "input", "cache_control")
 #: What else may stand inside a tool result.
 _IN_RESULTS = frozenset({"document", "search_result"})
-#: What only the assistant says, and what only stands in messages of the user.
+#: What only the assistant says.
 _SPOKEN = frozenset({"thinking", "redacted_thinking", "tool_use"})
-_SAID = frozenset({"image", "video", "tool_reference", "tool_result", *_IN_RESULTS})
 
 
 class MessagesHistory:
@@ -139,7 +138,9 @@ class MessagesHistory:
             return [self._media(block)]
         if kind == "tool_reference":
             return [_text(reference_text(block))]
-        return [] if not isinstance(kind, str) or kind in _SPOKEN or _is_of_server(kind) else [block]
+        if kind in _IN_RESULTS and not _is_uploaded(block.get("source")):
+            return [block]
+        return [] if not isinstance(kind, str) or kind in _SPOKEN else [_text(omitted(block))]
 
     def _media(self, block: Block) -> Block:
         if not self._images:
@@ -199,7 +200,7 @@ class MessagesHistory:
         if kind == "thinking":
             signed = block if isinstance(block.get("signature"), str) else {**block, "signature": ""}
             return [signed] if isinstance(block.get("thinking"), str) else []
-        return [] if not isinstance(kind, str) or kind in _SAID or _is_of_server(kind) else [block]
+        return [block] if kind == "redacted_thinking" else []
 
     def _call(self, block: Block) -> Block:
         call_id, name = block.get("id"), block.get("name")
@@ -236,9 +237,9 @@ def plainly_marked(block: Block) -> Block:
     return {**block, "cache_control": _breakpoint(mark)}
 
 
-def _is_of_server(kind: str) -> bool:
-    """Whether a block belongs to a tool that ran on the server: who has no such tools does not know it."""
-    return kind in ("server_tool_use", "container_upload") or kind.endswith("_tool_result")
+def _is_uploaded(source: Any) -> bool:
+    """Whether a block speaks of a file that only the official service has."""
+    return isinstance(source, Mapping) and source.get("type") == "file"
 
 
 def marked_on(blocks: list[Block], left_out: Mapping[str, Any]) -> list[Block]:

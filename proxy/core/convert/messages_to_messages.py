@@ -146,11 +146,13 @@ class _OpenBlock:
 
     given      content of its start that is passed on when it stops, unless deltas replace it
     arguments  pieces of the argument text of a tool call
+    stopped    whether a tool call was stopped without arguments: what follows tells if the limit came before them
     """
 
     row: BlockType | None  # None for an unknown type
     given: dict[DeltaType, str] = field(default_factory=dict)
     arguments: list[str] = field(default_factory=list)
+    stopped: bool = False
 
 
 class MessagesToMessages:
@@ -185,7 +187,7 @@ class MessagesToMessages:
     def end(self) -> list[Event]:
         """The end of the stream before its last event: it does no harm behind a stop reason, when no block is under
         way."""
-        whole = self._limited or not self._open
+        whole = self._limited or all(opened.stopped for opened in self._open.values())
         return self.feed({"type": "message_stop"}) if self._stop is not None and whole else []
 
     @property
@@ -211,6 +213,7 @@ class MessagesToMessages:
         index, block = event["index"], event["content_block"]
         if not isinstance(index, int) or not isinstance(block, Mapping) or not isinstance(block.get("type"), str):
             raise BadAnswer("the upstream began a block of no kind")
+        self._close_stopped()
         opened = self._open[index] = _OpenBlock(BLOCKS.get(block["type"]))
         if opened.row is None or not opened.row.deltas:
             self.produced, self.only_thinking = True, False
@@ -278,7 +281,17 @@ class MessagesToMessages:
         opened = self._open[index]
         for delta, value in list(opened.given.items()):
             self._pass(index, delta.of(value))
-        del self._open[index]
+        if opened.row is TOOL_USE and not "".join(opened.arguments).strip():
+            opened.stopped = True
+        else:
+            self._close(index)
+
+    def _close_stopped(self) -> None:
+        for index in [index for index, opened in self._open.items() if opened.stopped]:
+            self._close(index)
+
+    def _close(self, index: int) -> None:
+        opened = self._open.pop(index)
         if opened.row is TOOL_USE and not are_readable("".join(opened.arguments)):
             self._broken = True  # the last event tells why
             return
@@ -296,6 +309,8 @@ class MessagesToMessages:
             self._stop = (reason, sequence if isinstance(sequence, str) else None)
 
     def _finish(self, _event: Mapping[str, Any]) -> None:
+        if not self._limited:
+            self._close_stopped()
         if any(not self._limited or opened.row is not TOOL_USE for opened in self._open.values()):
             raise BadAnswer("the upstream ended its answer inside a block")
         if self._broken and not self._limited:

@@ -38,8 +38,8 @@ _JSON = (b"{", b"[")
 
 #: What a chat upstream says at the end of a stream, as an event.
 DONE: dict[str, Any] = {"done": True}
-#: A body that ended or broke before its last event, for reducers that can tell whether the answer is complete all the
-#: same.
+#: A body that ended, broke or became unreadable before its last event, for reducers that can tell whether the answer is
+#: complete all the same.
 EOF: dict[str, Any] = {"done": False}
 #: Kind and status of a failure inside a stream that names nothing known: a gateway's own.
 UNKNOWN = ("upstream", 502)
@@ -71,7 +71,8 @@ class UpstreamProfile:
     is_last           whether an event ends the stream
     refusal           the error behind a failure event or an answer that is not 200: `(event, upstream request id)`
     skips_garbage     an event that is not JSON is left out; False makes it an error
-    eof               what is told of a body that ends early, before that is an error; None when nothing is
+    eof               what is told of a body that ends early or cannot be read on, before that is an error; None when
+                      nothing is
     whole             a whole answer in JSON as events; None for what is no answer
     empty_is_failure  whether an answer without content is a failure
     """
@@ -132,12 +133,8 @@ class HttpTransport:
             try:
                 while not terminal:
                     chunk, failure = await self._chunk(response)
-                    if failure is not None:
-                        if self._profile.eof is not None:
-                            yield [self._profile.eof]  # nobody asks for more when that was all
-                        raise failure
                     if not begun and chunk.lstrip()[:1] in _JSON:
-                        batch, unreadable = await self._whole(response, chunk), None
+                        batch, unreadable = await self.whole(response, chunk), None
                         terminal = True
                     else:
                         batch, unreadable = self._decode(decoder, chunk)
@@ -146,8 +143,11 @@ class HttpTransport:
                         events += len(batch)
                         terminal = terminal or any(map(self._profile.is_last, batch))
                         yield batch
-                    if unreadable is not None and not terminal:
-                        raise unreadable
+                    failure = failure or unreadable
+                    if failure is not None and not terminal:
+                        if self._profile.eof is not None:
+                            yield [self._profile.eof]  # nobody asks for more when that was all
+                        raise failure
             finally:
                 if terminal:
                     self._note(request, "http_stream_completed", events=events, ms=_ms(started))
@@ -156,9 +156,9 @@ class HttpTransport:
     async def json(self, request: UpstreamRequest) -> dict[str, Any]:
         """The JSON answer of one call that does not stream. Raises UpstreamError."""
         async with self._answer(request) as response:
-            return await self.read_json(response)
+            return await self._read_json(response)
 
-    async def read_json(self, response: aiohttp.ClientResponse, begun: bytes = b"") -> dict[str, Any]:
+    async def _read_json(self, response: aiohttp.ClientResponse, begun: bytes = b"") -> dict[str, Any]:
         """The JSON object in the body behind its beginning. Raises UpstreamError."""
         body = bytearray(begun)
         while chunk := await self.read(response):
@@ -173,9 +173,10 @@ class HttpTransport:
             raise self._failure("the answer is not a JSON object", kind="bad_answer")
         return answer
 
-    async def _whole(self, response: aiohttp.ClientResponse, begun: bytes) -> Batch:
-        """The events of an answer that is no stream: that of a gateway which knows none, or which failed."""
-        answer = await self.read_json(response, begun)
+    async def whole(self, response: aiohttp.ClientResponse, begun: bytes = b"") -> Batch:
+        """The events of an answer that is no stream: that of a gateway which knows none, or which failed. Raises
+        UpstreamError when it is neither."""
+        answer = await self._read_json(response, begun)
         events = self._profile.whole(answer)
         if events is not None:
             return events

@@ -83,6 +83,10 @@ def _cut_frame(answer: Answer, reset: bool = False) -> list[Action]:
     return break_off(answer, "text", Raw(frame[: len(frame) // 2]), Cut(reset))
 
 
+#: A frame that is no event.
+GARBLED = Raw(b'data: {"\n\n')
+
+
 def _malformed_json(answer: Answer, after: str = "text") -> list[Action]:
     frame = answer.encode([answer.text_event("x")])
     end = frame.index(b"data: ") + len(b"data: ") + _HALF

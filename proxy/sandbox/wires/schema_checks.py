@@ -38,6 +38,13 @@ def _is_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
+_TYPES = ("string", "number", "integer", "boolean", "null", "object", "array")
+
+
+def _is_type(value: Any) -> bool:
+    return all(one in _TYPES for one in value) and bool(value) if isinstance(value, list) else value in _TYPES
+
+
 _Shape = tuple[Callable[[Any], object], str]
 
 #: Keyword -> what its value must be, and the words for it.
@@ -50,7 +57,7 @@ _SHAPES: dict[str, _Shape] = {
     **dict.fromkeys(("$ref", "pattern"), (lambda value: isinstance(value, str), "a string")),
     "enum": (lambda value: isinstance(value, list), "a list"),
     "required": (_is_names, "a list of names"),
-    "type": (lambda value: isinstance(value, str) or (_is_names(value) and value), "the name of a type"),
+    "type": (_is_type, "the name of a type"),
 }
 
 #: What a function's schema must not have at the top.

@@ -170,7 +170,13 @@ def test_tools_have_what_everybody_knows() -> None:
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 BLIND = {"type": "text", "text": "[image omitted: model has no image input]"}
-BROKEN = {"type": "text", "text": "[unsupported content block omitted: image]"}
+
+
+def unknown(kind: str) -> dict[str, Any]:
+    return {"type": "text", "text": f"[unsupported content block omitted: {kind}]"}
+
+
+BROKEN = unknown("image")
 EMPTY = {"type": "text", "text": ""}
 PAGE = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}}
 
@@ -191,8 +197,8 @@ def earlier(call_id: str) -> dict[str, Any]:
     return {"type": "text", "text": f"[result of an earlier tool call {call_id}]\n"}
 
 
-#: What the client sends, and what is sent of it; None: the same.
-MENDED: dict[str, tuple[list[Any], list[Any] | None]] = {
+#: What the client sends, and what is sent of it.
+MENDED: dict[str, tuple[list[Any], list[Any]]] = {
     "text before results": (
         [said_by("assistant", use("a")), said_by("user", LINE, back("a"))],
         [said_by("assistant", use("a")), said_by("user", back("a"), LINE)],
@@ -235,8 +241,8 @@ MENDED: dict[str, tuple[list[Any], list[Any] | None]] = {
                         LINE,
                         {"type": "text", "text": f"[tool reference: {SHORT}]"},
                         PAGE,
-                        {"type": "text", "text": "[unsupported content block omitted: new]"},
-                        {"type": "text", "text": "[unsupported content block omitted: unknown]"},
+                        unknown("new"),
+                        unknown("unknown"),
                     ],
                 ),
             ),
@@ -277,7 +283,16 @@ MENDED: dict[str, tuple[list[Any], list[Any] | None]] = {
         [said_by("user", {**PICTURE, "source": {"media_type": "IMAGE/PNG", "data": "aGk="}})],
         [said_by("user", PICTURE)],
     ),
-    "what nobody knows": ([said_by("user", {"type": "future_block", "x": 1}, PAGE)], None),
+    "what nobody knows": (
+        [
+            said_by("user", {"type": "future_block", "x": 1}, PAGE, {"type": "document", "source": {"type": "file"}}),
+            said_by("assistant", LINE, {"type": "mcp_tool_use", "id": "m"}, {"type": "mcp_tool_result"}),
+        ],
+        [
+            said_by("user", unknown("future_block"), PAGE, unknown("document")),
+            said_by("assistant", LINE),
+        ],
+    ),
     "the breakpoint of an empty text": (
         [said_by("user", LINE), said_by("assistant", {**EMPTY, **MARK}), said_by("user", "b")],
         [said_by("user", {**LINE, **MARK}, {"type": "text", "text": "b"})],
@@ -305,7 +320,7 @@ MENDED: dict[str, tuple[list[Any], list[Any] | None]] = {
 def test_what_such_servers_refuse_is_mended(name: str) -> None:
     given, expected = MENDED[name]
     before = copy.deepcopy(given)
-    assert sent([USER, SAYS, *given])["messages"] == _after(expected or given)
+    assert sent([USER, SAYS, *given])["messages"] == _after(expected)
     assert given == before
 
 
@@ -502,6 +517,9 @@ CUTS: list[tuple[list[Event], str | None]] = [
     (calling(1)[:2], '{"a":'),
     ([begun(CALL, 1)], "{"),
     ([begun(CALL, 1), said(typed(" "), 1)], " {"),
+    ([begun(CALL, 1), ended(1)], "{"),
+    ([begun(CALL, 1), said(typed(" "), 1), ended(1)], " {"),
+    ([begun(CALL, 1), ended(1), begun({"type": "text", "text": ""}, 2), ended(2)], None),
     (calling(1), None),
     (calling(1)[:3], None),
     ([begun(CALL, 1), said(typed("[1]"), 1), ended(1)], None),
@@ -524,6 +542,7 @@ def test_a_call_that_a_limit_cut_stays_open(call: list[Event], arguments: str | 
     [
         (answer(*SPOKEN)[:-1], True),
         (answer(*calling(0), reason="tool_use")[:-1], True),
+        (answer(begun(CALL), ended(), reason="tool_use")[:-1], True),
         (answer(begun(CALL), said(typed("{")), reason="max_tokens")[:-1], True),
         (answer(*SPOKEN)[:-2], False),
         (answer(SPOKEN[0], reason="end_turn")[:-1], False),

@@ -184,6 +184,7 @@ P1_REFUSED: list[Row] = [
     ("parameters without type", bash(parameters={}), "'type: \\\"object\\\"', got 'type: \\\"None\\\"'."),
     ("parameters without properties", bash(parameters={"type": "object"}), "object schema missing properties."),
     ("array without items", bash(parameters=parameter({"type": "array"})), f"{PARAMETER}, {NO_ITEMS}"),
+    ("type of no name", bash(parameters=parameter({"type": "any"})), f"{PARAMETER}, 'type' is not the name"),
     ("array in an array", bash(parameters=parameter({"type": "array", "items": {"type": "array"}})), NO_ITEMS),
     ("tuple of an older draft", bash(parameters=parameter({"items": [{}]})), f"{PARAMETER}, 'items' is not a schema."),
     *((f"top-level {word}", bash(parameters={**NO_PARAMETERS, word: [{}]}), NOT_AT_TOP) for word in AT_TOP),

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from proxy.core.error_bodies import error_of_body, error_of_value
 from proxy.core.invalid import cut
 from proxy.core.sse import encode_json, load_json
 from proxy.errors import UpstreamError, openai_body
@@ -55,36 +56,26 @@ class Refusal:
 
 
 def _is_standard(body: bytes) -> bool:
-    error = _parsed(body).get("error")
-    return isinstance(error, Mapping) and isinstance(error.get("message"), str) and bool(error["message"].strip())
+    try:
+        parsed = load_json(body.decode())
+    except (ValueError, RecursionError):
+        return False
+    error = parsed.get("error") if isinstance(parsed, Mapping) else None
+    return isinstance(error, Mapping) and "type" in error and error_of_value(parsed) is error and _has_words(error)
+
+
+def _has_words(error: Mapping[str, Any]) -> bool:
+    return isinstance(error.get("message"), str) and bool(error["message"].strip())
 
 
 def _told(error: UpstreamError, body: bytes) -> UpstreamError:
     """The error with the member that it is about: as the body names it, or its text."""
-    detail = _parsed(body).get("detail")
-    first = detail[0] if isinstance(detail, list) and detail else detail
-    if isinstance(first, Mapping):
-        location = first.get("loc")
-        named = _path(location) if isinstance(location, list) else first.get("param")
-        if isinstance(named, str) and named:
-            return error.replaced(param=cut(named))
+    named = error_of_body(body).get("param")
+    if isinstance(named, str) and named:
+        return error.replaced(param=cut(named))
     for pattern, about, code in _ABOUT:
         found = pattern.search(error.message)
         if found is not None:
             param = about or cut(found["param"])
             return error.replaced(param=param.lower() if param.istitle() else param, code=error.code or code)
     return error
-
-
-def _path(location: list[Any]) -> str:
-    """`["body", "input", 0, "role"]` as `input[0].role`."""
-    steps = location[1:] if location[:1] == ["body"] else location
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")
-
-
-def _parsed(body: bytes) -> Mapping[str, Any]:
-    try:
-        parsed = load_json(body.decode())
-    except (ValueError, RecursionError):
-        return {}
-    return parsed if isinstance(parsed, Mapping) else {}

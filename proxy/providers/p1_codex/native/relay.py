@@ -12,11 +12,10 @@ from typing import Any
 
 import aiohttp
 
-from proxy.core.convert.whole_answers import response_events
 from proxy.core.error_bodies import error_event
 from proxy.core.messages import MAX_REPLY_CHARS
 from proxy.core.responses_events import ENDS, is_last, responses_failure, responses_usage
-from proxy.core.sse import FrameTooLarge, SSEDecoder, encode_json, load_json
+from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json
 from proxy.core.token_usage import Usage
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.providers.contract import NativeEnd
@@ -62,14 +61,11 @@ class RelayObserver:
             return
         for name, data in frames:
             if name in _LAST_NAMES or (not name and _may_be_last(data)):
-                self._last(data)
+                self._last(name, data)
 
-    def _last(self, data: bytes) -> None:
-        try:
-            event = load_json(data.decode())
-        except (ValueError, RecursionError):
-            return
-        if not isinstance(event, dict) or not is_last(event):
+    def _last(self, name: bytes, data: bytes) -> None:
+        event = _event_of(name, data)
+        if event is None or not is_last(event):
             return
         self.ended = True
         failure = responses_failure(event, now=self._now)
@@ -83,6 +79,17 @@ class RelayObserver:
         """The body is over. An end that was not seen is a failure, unless we stopped looking."""
         if not self.ended and self._decoder is not None:
             self._end.failure = cut_answer()
+
+
+def _event_of(name: bytes, data: bytes) -> dict[str, Any] | None:
+    """A frame as an event, None when it is none."""
+    if name == b"error":
+        return error_event(data)
+    try:
+        event = load_json(data.decode())
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) else None
 
 
 def _may_be_last(data: bytes) -> bool:
@@ -133,26 +140,24 @@ async def aggregated(
             if event.get("type") == "response.output_item.done" and isinstance(event.get("item"), dict):
                 index = event.get("output_index")
                 items.append((index if isinstance(index, int) else float("inf"), event["item"]))
-            if not is_last(event):
-                continue
             failure = responses_failure(event, now=now)
             if failure is not None:
                 raise client_error(upstream_error(failure))
-            if isinstance(event.get("response"), dict):
+            if is_last(event) and isinstance(event.get("response"), dict):
                 answer = event["response"]
                 return _with_items(answer, items), responses_usage(answer.get("usage"))
     raise cut_answer()
 
 
-def unstreamed(answer: Mapping[str, Any], end: NativeEnd, now: float) -> list[dict[str, Any]]:
-    """The events of an answer that came as JSON although a stream was asked for; the last holds the response, and `end`
-    gets its counters. Raises UpstreamError for an error, whatever its status was."""
-    events = response_events(answer) or [error_event(encode_json(answer))]
+def unstreamed(events: list[dict[str, Any]], end: NativeEnd, now: float) -> dict[str, Any]:
+    """The response object in the events of an answer that came as JSON although a stream was asked for; `end` gets its
+    counters. Raises UpstreamError for an error, whatever its status was."""
     failure = responses_failure(events[-1], now=now)
     if failure is not None:
         raise client_error(upstream_error(failure))
+    answer: dict[str, Any] = events[-1]["response"]
     end.usage = responses_usage(answer.get("usage"))
-    return events
+    return answer
 
 
 async def _events(transport: HttpTransport, response: aiohttp.ClientResponse) -> AsyncGenerator[dict[str, Any], None]:
@@ -165,12 +170,9 @@ async def _events(transport: HttpTransport, response: aiohttp.ClientResponse) ->
                 raise FrameTooLarge(f"the answer passed {MAX_REPLY_CHARS} bytes")
         except FrameTooLarge as error:
             raise PROFILE.error(str(error), kind="bad_answer") from None
-        for _, data in frames:
-            try:
-                event = load_json(data.decode())
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(event, dict):
+        for name, data in frames:
+            event = _event_of(name, data)
+            if event is not None:
                 yield event
 
 

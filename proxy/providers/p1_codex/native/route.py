@@ -36,8 +36,8 @@ Outcome = NativeAnswer | Refusal | UpstreamError
 
 
 class NativeRoute:
-    """Always HTTP. What met a rate limit is sent again, since clients of this API do not wait for it, and once what met
-    a refused token; any other failure they repeat by themselves."""
+    """Always HTTP. What met a rate limit is sent again, since clients of this API do not wait for it, and so is what
+    broke while an answer was put together; once what met a refused token. Other failures they repeat by themselves."""
 
     def __init__(
         self, services: Services, credentials: Credentials, workspaces: Workspaces, transport: HttpTransport
@@ -53,7 +53,7 @@ class NativeRoute:
         shaped = native_body(call.request, call.target)
         payload = dump_json(shaped.body).encode()
         credential = await self._credentials.get()
-        number, limited, renewed = 0, 0, False
+        number, repeated, renewed = 0, 0, False
         while True:
             number += 1
             call.record(UpstreamStarted(number))
@@ -68,9 +68,9 @@ class NativeRoute:
             if error.status == 401 and not renewed:
                 credential, renewed = await self._credentials.renew(credential.access), True
                 continue
-            wait = self._wait(call, error, limited)
+            wait = self._wait(call, error, repeated, broke=outcome is error)
             if wait is not None:
-                limited += 1
+                repeated += 1
                 await self._services.sleep(wait)
                 continue
             if isinstance(outcome, UpstreamError):
@@ -97,11 +97,11 @@ class NativeRoute:
         headers, streams = passed_headers(response.headers), call.request.get("stream") is True
         try:
             if response.content_type == _JSON:
-                events = unstreamed(await self._transport.read_json(response), end, now)
+                events = await self._transport.whole(response)
+                body = unstreamed(events, end, now)
                 if streams:
                     kind = {"content-type": "text/event-stream"}
                     return NativeAnswer(200, {**headers, **kind}, whole(encode_events(events)), end)
-                body = events[-1]["response"]
             elif streams:
                 return NativeAnswer(200, headers, relayed(self._transport, response, RelayObserver(end, now)), end)
             else:
@@ -110,15 +110,15 @@ class NativeRoute:
             return error
         return NativeAnswer(200, {**headers, "content-type": _JSON}, whole(encode_json(body)), end)
 
-    def _wait(self, call: Call, error: UpstreamError, limited: int) -> float | None:
-        """Seconds until a request that met a rate limit is sent again; None: it is not."""
-        if error.kind != "rate_limit":
+    def _wait(self, call: Call, error: UpstreamError, repeated: int, *, broke: bool) -> float | None:
+        """Seconds until a request that failed is sent again; None: it is not. `broke`: in an answer with status 200."""
+        if error.kind != "rate_limit" and (not broke or call.request.get("stream") is True):
             return None
-        decision = decide(error, attempt=limited, visible=Visibility.NOTHING, chance=self._services.random())
+        decision = decide(error, attempt=repeated, visible=Visibility.BUFFERED, chance=self._services.random())
         if not isinstance(decision, Retry):
             return None
-        fields = {"reqId": call.request_id, "attempt": limited + 1, "retryInS": decision.after}
-        self._services.log.write("warn", LABEL, "native_rate_limited", **fields)
+        fields = {"reqId": call.request_id, "attempt": repeated + 1, "kind": error.kind, "retryInS": decision.after}
+        self._services.log.write("warn", LABEL, "native_repeated", **fields)
         return decision.after
 
     def _marked(self, call: Call, answer: NativeAnswer) -> NativeAnswer:

@@ -9,7 +9,7 @@ from typing import Any
 from proxy.sandbox.model.pieces import words
 from proxy.sandbox.model.reply import Say
 from proxy.sandbox.play.actions import Action, Cut
-from proxy.sandbox.play.stream_faults import ARGUMENT_FAULTS, STREAM_FAULTS, Fault, break_off, edited, without
+from proxy.sandbox.play.stream_faults import ARGUMENT_FAULTS, GARBLED, STREAM_FAULTS, Fault, break_off, edited, without
 from proxy.sandbox.wires.answer import Block, Event
 from proxy.sandbox.wires.chat.answer import DONE, USAGE_PLACES, ChatAnswer
 
@@ -180,7 +180,7 @@ CHAT_FAULTS: dict[str, Fault] = {
     "explicit_nulls": lambda answer: edited(answer.stream(), _explicit_nulls),
     # everything was said, but for the usage and the end
     "cut_after_reason": lambda answer, reset=False: [*_up_to_reason(answer), Cut(reset)],
-    "end_after_reason": lambda answer: _up_to_reason(answer),
+    "end_after_reason": lambda answer, garbled=False: [*_up_to_reason(answer), *([GARBLED] if garbled else ())],
     "error_event": lambda answer, message="overloaded", kind="server_error", after="nothing", code=None: break_off(
         answer, after, answer.failure(message, kind, code)
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proxy.sandbox.play.actions import Action, Cut, Raw
-from proxy.sandbox.play.stream_faults import ARGUMENT_FAULTS, STREAM_FAULTS, Fault, break_off, edited, without
+from proxy.sandbox.play.stream_faults import ARGUMENT_FAULTS, GARBLED, STREAM_FAULTS, Fault, break_off, edited, without
 from proxy.sandbox.wires.answer import Event
 from proxy.sandbox.wires.messages.answer import MessagesAnswer, block_events
 
@@ -56,9 +56,10 @@ MESSAGES_FAULTS: dict[str, Fault] = {
     "strange_block": _strange_block,
     # everything was said, but for the last event
     "cut_after_reason": lambda answer, reset=False: [*answer.stream()[:-1], Cut(reset)],
-    "end_after_reason": lambda answer, sentinel=False: [
+    "end_after_reason": lambda answer, sentinel=False, garbled=False: [
         *answer.stream()[:-1],
         *([Raw(b"data: [DONE]\n\n")] if sentinel else ()),
+        *([GARBLED] if garbled else ()),
     ],
     "error_event": lambda answer, message="Overloaded", kind="overloaded_error", after="nothing", code=None: break_off(
         answer, after, answer.failure(message, kind, code)
