@@ -114,6 +114,12 @@ async def test_an_unknown_name_is_answered_with_the_nearest_first(live: Live) ->
     assert 'Unknown model "zzzzzzzzzz". Supported: p1: ' in (await live.post(ask(model="zzzzzzzzzz"))).error["message"]
 
 
+@pytest.mark.parametrize("prefix", ["z", "cursor:", "claude-opus-"])
+async def test_an_answer_repeats_no_name_that_is_endless(live: Live, prefix: str) -> None:
+    answer = await live.post(ask(model=prefix + "9" * 100_000))
+    assert answer.status == 400 and len(answer.raw) < 10_000
+
+
 @with_live(alias_provider="p2")
 async def test_aliases_go_where_they_are_configured(live: Live) -> None:
     assert [await served_by(live, alias) for alias in ("haiku", "claude-opus-9", "opus")] == ["p2"] * 3
