@@ -96,6 +96,9 @@ async def test_the_list_has_qualified_and_bare_names(live: Live) -> None:
         ("claude-fable-5-2", "gpt-5.6-sol"),
         ("claude-opus-9", "gpt-5.6-sol"),
         ("claude-opus-5-5", "gpt-6-sol"),
+        ("claude-opus-5-5-20261101", "gpt-6-sol"),
+        ("claude-opus-5-5@20261101", "gpt-6-sol"),
+        ("claude-opus-5-50", "gpt-5.6-sol"),
         ("claude-3-5-haiku-20241022", "gpt-5.6-luna"),
     ],
 )
