@@ -78,8 +78,8 @@ class ResponsesReply(AnswerReader):
 
     def fail(self, code: str, message: str) -> list[dict[str, Any]]:
         """The end of an answer that failed, behind what `feed` could not return; nothing when it has ended already.
-        Items under way stay open, and so does what the hub closed in front of the failure: only what is whole is part
-        of the response."""
+        Items under way stay open, and so does what the hub closed in front of the failure: only what is whole belongs
+        to the response."""
         if self.finished:
             return []
         self._begin_once()

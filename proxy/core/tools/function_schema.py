@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
+from urllib.parse import unquote
 
 from proxy.core.sse import dump_json, load_json
 
@@ -19,8 +20,9 @@ Schema = Any
 
 #: Deeper schemas are passed on unchanged below this level; a real one has about ten.
 MAX_DEPTH = 64
-#: Branches of a root that is a choice, references followed: past this many they are told in words only.
-MAX_BRANCHES = 200
+#: Branches of a root that is a choice and their properties, references followed: past this many they are told in words
+#: only. Real ones have some dozen.
+MAX_FOLDED = 1000
 #: The words of a choice, in characters.
 MAX_CHOICE = 4000
 
@@ -45,7 +47,7 @@ def function_schema(schema: Schema) -> tuple[dict[str, Any], str]:
     """
     mended = legal_schema(schema) if isinstance(schema, dict) else {}
     if "$ref" in mended:
-        mended = _referred(mended, mended)
+        mended = _referred(mended, mended, {})
     choice = {key: mended[key] for key in _NOT_AT_ROOT if key in mended}
     if choice:
         mended = _RootChoice(mended).root()
@@ -232,32 +234,49 @@ _RULES: dict[str, _Rule] = {
 # -- the root
 
 
-def _referred(schema: dict[str, Any], root: Mapping[str, Any], trail: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The schema with what its `$ref` names written out; without the `$ref` when that leads nowhere."""
+def _referred(
+    schema: dict[str, Any], root: Mapping[str, Any], known: dict[str, dict[str, Any]], trail: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """The schema with what its `$ref` names written out; without the `$ref` when that leads nowhere.
+
+    known  reference -> what it names. It may stand where schemas are not looked for (`#/components/schemas/Name`).
+    """
     reference = schema.get("$ref")
     rest = {key: value for key, value in schema.items() if key != "$ref"}
     if not isinstance(reference, str) or reference in trail or len(trail) > MAX_DEPTH:
         return rest
-    found = target(reference, root)
-    if not isinstance(found, dict):
-        return rest
+    if reference not in known:
+        found = target(reference, root)
+        known[reference] = legal_schema(found) if isinstance(found, dict) else {}
+    merged = _both(known[reference], rest)
+    return _referred(merged, root, known, (*trail, reference)) if "$ref" in merged else merged
+
+
+def _both(found: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any]:
+    """What a reference names and what stands beside it."""
     merged = {**found, **rest}
-    return _referred(merged, root, (*trail, reference)) if "$ref" in merged else merged
+    if "properties" in found and "properties" in rest:
+        merged["properties"] = found["properties"] | rest["properties"]
+    if "required" in found and "required" in rest:
+        merged["required"] = list(dict.fromkeys(found["required"] + rest["required"]))
+    return merged
 
 
 def target(reference: str, root: Schema) -> Schema:
     """What a local reference like `#/$defs/Name` points to, or None."""
     for step in reference.removeprefix("#").split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
+        name = unquote(step).replace("~1", "/").replace("~0", "~")
         if isinstance(root, list):
-            root = root[int(name)] if name.isdecimal() and name.isascii() and int(name) < len(root) else None
+            root = root[int(name)] if _PLACE.fullmatch(name) and int(name) < len(root) else None
         else:
-            root = root.get(name) if isinstance(root, dict) else None
+            root = root.get(name) if isinstance(root, Mapping) else None
     return root
 
 
+#: A place in a list.
+_PLACE = re.compile("[0-9]{1,9}")
 #: A reference into a branch of the root: some generators write a repeated form so.
-_INTO_BRANCH = re.compile(r'"\$ref":"#/(anyOf|oneOf|allOf)/(\d+)')
+_INTO_BRANCH = re.compile(r'"\$ref":"#/(anyOf|oneOf|allOf)/([0-9]{1,9})(?![0-9])')
 
 
 class _RootChoice:
@@ -266,8 +285,9 @@ class _RootChoice:
 
     def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
-        self._left = MAX_BRANCHES
+        self._left = MAX_FOLDED
         self._forms: dict[str, list[Schema]] = {}  # property -> its different schemas
+        self._known: dict[str, dict[str, Any]] = {}  # reference -> what it names
 
     def root(self) -> dict[str, Any]:
         required = self._fold(self._root, 0)
@@ -281,9 +301,9 @@ class _RootChoice:
 
     def _fold(self, schema: Mapping[str, Any], depth: int) -> set[str]:
         """Collects the properties of a schema and its branches; returns what is always required."""
-        self._left -= 1
-        properties, required = schema.get("properties"), schema.get("required")
-        for name, form in (properties if isinstance(properties, dict) else {}).items():
+        properties, required = schema.get("properties", {}), schema.get("required")
+        self._left -= 1 + len(properties)
+        for name, form in properties.items():
             forms = self._forms.setdefault(name, [])
             if form not in forms:
                 forms.append(form)
@@ -297,7 +317,7 @@ class _RootChoice:
     def _branch(self, branch: Schema, depth: int) -> set[str]:
         if not isinstance(branch, dict) or self._left <= 0 or depth >= MAX_DEPTH:
             return set()
-        return self._fold(_referred(branch, self._root) if "$ref" in branch else branch, depth + 1)
+        return self._fold(_referred(branch, self._root, self._known) if "$ref" in branch else branch, depth + 1)
 
     def _with_branches(self, folded: dict[str, Any]) -> dict[str, Any]:
         """References into the branches lead to copies of them."""

@@ -93,7 +93,7 @@ def accepts_null(schema: Schema) -> bool:
         return True
     if kind is None and not schema.keys() & {"anyOf", "oneOf", "allOf", "enum", "const", "$ref", "properties"}:
         return True
-    if None in schema.get("enum", ()) if isinstance(schema.get("enum"), list) else False:
+    if schema.get("const", True) is None or (isinstance(schema.get("enum"), list) and None in schema["enum"]):
         return True
     return any(accepts_null(branch) for key in ("anyOf", "oneOf") for branch in _branches(schema, key))
 

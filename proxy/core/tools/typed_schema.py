@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import unquote
 
-from proxy.core.tools.function_schema import ANY_ITEMS
+from proxy.core.tools.function_schema import ANY_ITEMS, target
 
 Schema = Any
 
@@ -83,10 +82,10 @@ class _Writer:
     def _visit(self, schema: Schema, trail: tuple[str, ...], depth: int, *, top: bool = False) -> Schema:
         if not isinstance(schema, dict) or depth > MAX_DEPTH:
             return schema
-        target = self._referred(schema.get("$ref"), trail)
-        if target is not None:
+        found = self._referred(schema.get("$ref"), trail)
+        if found is not None:
             self._left -= 1
-            merged = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+            merged = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
             return self._visit(merged, (*trail, schema["$ref"]), depth + 1, top=top)
         if trail:
             self._left -= 1
@@ -112,13 +111,7 @@ class _Writer:
     def _referred(self, reference: Any, trail: tuple[str, ...]) -> dict[str, Any] | None:
         if not isinstance(reference, str) or not reference.startswith("#/") or reference in trail or self._left <= 0:
             return None
-        node: Any = self._root
-        for part in unquote(reference)[2:].split("/"):
-            if isinstance(node, list):
-                node = node[int(part)] if part.isdecimal() and part.isascii() and int(part) < len(node) else None
-            else:
-                name = part.replace("~1", "/").replace("~0", "~")
-                node = node.get(name) if isinstance(node, Mapping) else None
+        node = target(reference, self._root)
         return node if isinstance(node, dict) else None
 
 

@@ -185,11 +185,15 @@ def test_optional_properties_are_those_that_may_go() -> None:
             "nullable": {"type": ["string", "null"]},
             "either": {"anyOf": [{"type": "null"}, {"type": "string"}]},
             "anything": {},
+            "nothing": {"const": None},
         },
         "required": ["needed", 3],
     }
     assert optional_properties({"input_schema": schema}) == {"optional"}
     assert optional_properties({"input_schema": []}) == optional_properties({}) == frozenset()
+    assert optional_properties({"input_schema": {"oneOf": [schema, {"properties": {"other": {"type": "array"}}}]}}) == {
+        *("needed", "optional", "other")
+    }
 
 
 # -- arguments
