@@ -138,9 +138,9 @@ class MessagesHistory:
             return [self._media(block)]
         if kind == "tool_reference":
             return [_text(reference_text(block))]
-        if kind in _IN_RESULTS and not _is_uploaded(block.get("source")):
-            return [block]
-        return [] if not isinstance(kind, str) or kind in _SPOKEN else [_text(omitted(block))]
+        if not isinstance(kind, str) or kind in _SPOKEN:
+            return []
+        return [block] if kind in _IN_RESULTS and not _is_uploaded(block.get("source")) else [_text(omitted(block))]
 
     def _media(self, block: Block) -> Block:
         if not self._images:

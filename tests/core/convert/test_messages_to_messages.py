@@ -309,6 +309,7 @@ MENDED: dict[str, tuple[list[Any], list[Any]]] = {
         [said_by("user", back("z", **MARK))],
         [said_by("user", earlier("z"), {**TEXT_X, **MARK})],
     ),
+    "a block of no type": ([said_by("user", LINE, {"type": []})], [said_by("user", LINE)]),
     "a breakpoint stands on no thought": (
         [said_by("assistant", LINE, {"type": "thinking", "thinking": "t", "signature": "s"}, {**EMPTY, **MARK})],
         [said_by("assistant", {**LINE, **MARK}, {"type": "thinking", "thinking": "t", "signature": "s"})],
