@@ -197,9 +197,11 @@ def url(value: Any) -> str:
     try:
         parts = urlsplit(found)
         host = parts.hostname or ""
-        _ = parts.port
+        _ = parts.port, host.encode("idna")
     except ValueError:
         raise UnfitValue("expected a URL") from None
+    if not found.isprintable() or " " in found or "\\" in found:
+        raise UnfitValue("expected a URL without blanks and backslashes")
     if not host or parts.username or parts.password or parts.query or parts.fragment:
         raise UnfitValue("expected a URL with a host and without user info, query or fragment")
     if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host)):

@@ -187,7 +187,8 @@ GOOD = ("https://example.com/x/responses", "http://127.0.0.1:8080/r", "http://lo
 BAD = (
     *("http://example.com/x", "ftp://127.0.0.1", "https://user:pass@example.com", "https://example.com/?q=1"),
     *("https://example.com/#x", "https://", "example.com", "http://127.0.0.1.example.com", "http://[broken"),
-    "https://example.com:99999",
+    *("https://example.com:99999", "https://exa mple.com", "https://example.com/a b", "https://example.com\\x"),
+    *("https://exa\nmple.com", "https://a..example.com", f"https://{'a' * 64}.example.com"),
 )
 
 

@@ -30,8 +30,8 @@ ALIASES = frozenset(
 )
 
 #: `claude-haiku-5-5`, and the older order, `claude-3-5-haiku-20241022`, in one cloud with `@` before the date. Each
-#: release of the client brings new versions.
-_VERSION = re.compile(r"claude-(?:[0-9][0-9.-]*-)?(haiku|sonnet|opus|fable)(?:[-@][\w.@:-]+)?", re.ASCII)
+#: release of the client brings new versions. Answers repeat the name in each of their chunks, so it has a bound.
+_VERSION = re.compile(r"claude-(?:[0-9][0-9.-]{,20}-)?(haiku|sonnet|opus|fable)(?:[-@][\w.@:-]{1,80})?", re.ASCII)
 
 #: How many names an error proposes.
 MAX_PROPOSED = 3

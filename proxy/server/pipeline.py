@@ -145,7 +145,9 @@ def choose(
         raise unknown_model(exchange, config, f'Unknown model "{cut(model)}". {near}'.rstrip())
     exchange.provider = found.label
     if found.label not in state.providers:
-        raise unknown_model(exchange, config, f'Model "{model}" belongs to {found.label}, which is not available yet.')
+        raise unknown_model(
+            exchange, config, f'Model "{cut(model)}" belongs to {found.label}, which is not available yet.'
+        )
     return Choice(model, found, other is not None)
 
 

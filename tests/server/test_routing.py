@@ -96,6 +96,9 @@ async def test_the_list_has_qualified_and_bare_names(live: Live) -> None:
         ("claude-fable-5-2", "gpt-5.6-sol"),
         ("claude-opus-9", "gpt-5.6-sol"),
         ("claude-opus-5-5", "gpt-6-sol"),
+        ("claude-opus-5-5-20261101", "gpt-6-sol"),
+        ("claude-opus-5-5@20261101", "gpt-6-sol"),
+        ("claude-opus-5-50", "gpt-5.6-sol"),
         ("claude-3-5-haiku-20241022", "gpt-5.6-luna"),
     ],
 )
@@ -112,6 +115,12 @@ async def test_an_unknown_name_is_answered_with_the_nearest_first(live: Live) ->
     assert answer.error["message"].startswith('Unknown model "kimi-k2.7". Did you mean kimi-k2.6')
     assert "? Supported: p1: " in answer.error["message"]
     assert 'Unknown model "zzzzzzzzzz". Supported: p1: ' in (await live.post(ask(model="zzzzzzzzzz"))).error["message"]
+
+
+@pytest.mark.parametrize("prefix", ["z", "cursor:", "claude-opus-"])
+async def test_an_answer_repeats_no_name_that_is_endless(live: Live, prefix: str) -> None:
+    answer = await live.post(ask(model=prefix + "9" * 100_000))
+    assert answer.status == 400 and len(answer.raw) < 10_000
 
 
 @with_live(alias_provider="p2")

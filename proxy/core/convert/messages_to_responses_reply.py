@@ -61,6 +61,7 @@ class ResponsesReply(AnswerReader):
         self._sequence = 0
         self._items = 0
         self._output: list[Item] = []
+        self._closing: ReplyBlock | None = None  # closed, and not announced yet
         self._response: dict[str, Any] = {}
 
     @property
@@ -77,7 +78,8 @@ class ResponsesReply(AnswerReader):
 
     def fail(self, code: str, message: str) -> list[dict[str, Any]]:
         """The end of an answer that failed, behind what `feed` could not return; nothing when it has ended already.
-        Items under way stay open: only what is whole is part of the response."""
+        Items under way stay open, and so does what the hub closed in front of the failure: only what is whole belongs
+        to the response."""
         if self.finished:
             return []
         self._begin_once()
@@ -97,6 +99,7 @@ class ResponsesReply(AnswerReader):
         self._emit("response.in_progress", response=response)
 
     def _opened(self, block: ReplyBlock) -> None:
+        self._announce()
         if block.kind in ("tool_use", "server_tool_use"):
             self._add(block)
 
@@ -135,7 +138,16 @@ class ResponsesReply(AnswerReader):
         self._emit("response.output_text.annotation.added", **place, annotation=_annotation(citation))
 
     def _closed(self, block: ReplyBlock) -> None:
+        """A call is whole, or known to be cut; whether a text or thought is shows in what follows."""
         if not block.where:
+            return
+        self._closing = block
+        if block.kind in ("tool_use", "server_tool_use"):
+            self._announce()
+
+    def _announce(self) -> None:
+        block, self._closing = self._closing, None
+        if block is None:
             return
         if block.kind == "text":
             self._emit("response.output_text.done", **block.where, text=block.text, logprobs=[])
@@ -152,6 +164,7 @@ class ResponsesReply(AnswerReader):
         self._output.append(item)
 
     def _ended(self) -> None:
+        self._announce()
         reason = INCOMPLETE_REASONS.get(self._finish)
         self._end("incomplete" if reason else "completed", reason=reason)
 

@@ -51,8 +51,13 @@ ALIAS_TARGETS: dict[str, str] = {
 
 
 def behind_alias(name: str) -> str:
-    """The upstream model of an alias, or of its family for a version without a row; any other name as it is."""
-    return ALIAS_TARGETS.get(name) or ALIAS_TARGETS.get(family_of(name) or "", name)
+    """The upstream model of an alias; for a version without a row that of the row it is a date of, or of its family;
+    any other name as it is."""
+    family = family_of(name)
+    if name in ALIAS_TARGETS or family is None:
+        return ALIAS_TARGETS.get(name, name)
+    dated = [alias for alias in ALIAS_TARGETS if name.startswith((f"{alias}-", f"{alias}@"))]
+    return ALIAS_TARGETS[max(dated, key=len, default=family)]
 
 
 def without_fast(model: str) -> tuple[str, bool]:

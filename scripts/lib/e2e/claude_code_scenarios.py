@@ -195,7 +195,7 @@ async def missing_sign_in(claude: ClaudeCode, folder: Path) -> None:
 #: What a request goes on from.
 PREVIOUS = "previous_response_id"
 
-#: Those of p1, which are tried over each of its transports.
+#: Those of p1, which are tried over its other transport as well: its default is HTTP.
 P1_SCENARIOS: Sequence[Scenario[ClaudeCode]] = tuple(SCENARIOS)
 
 CONTINUED = {"PROXY_P1_TRANSPORT": "auto", "PROXY_P1_PREVIOUS_RESPONSE_ID": "1"}

@@ -57,7 +57,6 @@ CLIENTS = (
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, token_limit_scenarios.SCENARIOS),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, auto_mode_scenarios.SCENARIOS),
     Client("claude-code websocket", _NEWEST, *_CLAUDE, claude_code_scenarios.P1_SCENARIOS, "websocket"),
-    Client("claude-code http", _NEWEST, *_CLAUDE, claude_code_scenarios.P1_SCENARIOS, "http"),
     Client("codex websocket", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.P1_SCENARIOS, "websocket"),
     Client("codex alone", codex.VERSIONS, codex.install, codex_alone.CodexAlone, codex_alone.SCENARIOS),
 )

@@ -102,7 +102,8 @@ class SocketExchange:
             self.died = True
             raise
         finally:
-            await self._stop_sending()
+            if self._sending is not None:
+                self._sending.cancel()  # from now on it writes nothing
             if not kept:
                 await self._socket.close()
 
@@ -137,11 +138,6 @@ class SocketExchange:
         with suppress(aiohttp.ClientError, OSError):
             await self._socket.send(message, lambda: self._keepalive.moved(self._now()))
             self._unsent = False
-
-    async def _stop_sending(self) -> None:
-        if self._sending is not None and not self._sending.done():
-            self._sending.cancel()
-            await asyncio.wait({self._sending})
 
     # -- the answer
 

@@ -63,6 +63,23 @@ async def test_a_long_request_gets_through_a_slow_link(live: Live) -> None:
         assert seen.pongs >= 3 and [frame.size > len(LONG) for frame in seen.frames] == [True] and not live.sleeps
 
 
+@pytest.mark.parametrize("options", [KEPT, {"p1_transport": "websocket"}], indirect=True, ids=["auto", "websocket"])
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.usefixtures("uncounted")
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+async def test_who_leaves_in_the_middle_of_a_long_request_takes_its_socket_along(live: Live, stream: bool) -> None:
+    p1, headers = live.sandbox.p1, new_session()
+    p1.options.link = SLOW
+    asked = asyncio.ensure_future(live.post(ask(LONG, stream=stream), headers=headers))
+    await until(lambda: p1.sockets.seen and p1.sockets.seen[0].pongs)
+    asked.cancel()
+    await until(lambda: p1.sockets.open == 0, 1.0)
+    assert not p1.sockets.seen[0].frames and not len(provider_sockets(live).pool)
+    p1.options.link = Link()
+    is_good(await live.post(ask(), headers=headers), Good(), stream=False)
+    assert [frame.socket for frame in p1.requests] == [2]
+
+
 @pytest.mark.parametrize("size", [FRAGMENT_BYTES * part // 2 + extra for part in (1, 2, 3, 4) for extra in (-1, 0, 1)])
 async def test_a_message_arrives_as_it_was_whatever_its_length(live: Live, size: int) -> None:
     await Talk(live).turn("")
