@@ -191,7 +191,7 @@ def without_nulls(value: Any, schema: Schema, root: Schema = None) -> Any:
     stays. `root` is the schema that references point into, by default `schema` itself.
     """
     root = schema if root is None else root
-    schema = _described(value, schema, root) if isinstance(value, dict | list) else None
+    schema = _described(value, schema, root, set()) if isinstance(value, dict | list) else None
     if isinstance(value, list) and isinstance(schema, dict):
         return [without_nulls(member, schema.get("items", True), root) for member in value]
     if not isinstance(value, dict) or not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict):
@@ -204,17 +204,21 @@ def without_nulls(value: Any, schema: Schema, root: Schema = None) -> Any:
     }
 
 
-def _described(value: Any, schema: Schema, root: Schema) -> Schema:
-    """The schema that speaks about `value`: behind references, and in the branch of `anyOf` that knows its members."""
-    for _ in range(MAX_DEPTH):
-        if not isinstance(schema, dict) or "properties" in schema or "items" in schema:
-            return schema
-        if isinstance(schema.get("$ref"), str):
-            schema = target(schema["$ref"], root)
-            continue
-        branches = [_described(value, branch, root) for branch in _branches(schema, "anyOf")]
-        return next((branch for branch in branches if _fits(value, branch)), schema)
-    return None
+def _described(value: Any, schema: Schema, root: Schema, seen: set[str]) -> Schema:
+    """The schema that speaks about `value`: behind references, and in the branch of `anyOf` that knows its members.
+
+    seen  references that were followed for this value; none fits better the second time
+    """
+    while isinstance(schema, dict) and "properties" not in schema and "items" not in schema:
+        reference = schema.get("$ref")
+        if not isinstance(reference, str):
+            branches = (_described(value, branch, root, seen) for branch in _branches(schema, "anyOf"))
+            return next((branch for branch in branches if _fits(value, branch)), schema)
+        if reference in seen:
+            return None
+        seen.add(reference)
+        schema = target(reference, root)
+    return schema
 
 
 def _fits(value: Any, schema: Schema) -> bool:
