@@ -53,11 +53,17 @@ def error_event(data: bytes) -> dict[str, Any]:
         value = json.loads(data)
     except (ValueError, RecursionError):
         value = None
-    event = value if isinstance(value, dict) else {}
-    if str(event.get("type")).startswith("response."):
-        return event
-    error = {name: member for name, member in error_of_body(data).items() if (name, member) != ("type", "error")}
-    return {**{name: event[name] for name in _BESIDE if name in event}, "type": "error", "error": error}
+    return error_event_of(value) if isinstance(value, dict) else _event({}, error_of_body(data))
+
+
+def error_event_of(event: dict[str, Any]) -> dict[str, Any]:
+    """The same for JSON that was read."""
+    return event if str(event.get("type")).startswith("response.") else _event(event, error_of_value(event) or {})
+
+
+def _event(event: Mapping[str, Any], error: ErrorObject) -> dict[str, Any]:
+    words = {name: member for name, member in error.items() if (name, member) != ("type", "error")}
+    return {**{name: event[name] for name in _BESIDE if name in event}, "type": "error", "error": words}
 
 
 def error_of_value(value: Any) -> ErrorObject | None:

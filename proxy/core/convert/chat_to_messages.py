@@ -237,7 +237,7 @@ class ChatToMessages:
     def _close(self, call: ToolCall) -> None:
         if not call.name:
             raise BadAnswer("the upstream sent a tool call without a name")
-        if not call.whole and not call.blank and not are_readable("".join(call.text)):
+        if not call.whole and not are_readable("".join(call.text)):
             raise BadAnswer(f"the upstream sent arguments of tool {call.name} that are not JSON")
         self._pass(call)
         if call.filter is not None:

@@ -13,7 +13,8 @@ from typing import Any
 from proxy.core.content import IMAGE_TYPES, blocks_of, media_type_of, omitted, reference_text, texts_of
 from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.sse import dump_json
-from proxy.core.tools.calls import NO_RESULT, short_name, unique_id, upstream_id
+from proxy.core.tools.calls import NO_RESULT
+from proxy.core.tools.open_calls import OpenCalls
 
 Block = dict[str, Any]
 
@@ -42,8 +43,7 @@ class MessagesHistory:
         self._images = images
         self._out: list[dict[str, Any]] = []
         self._spoken: list[Block] = []  # of the assistant message that is being built
-        self._unanswered: dict[str, list[str]] = {}  # its calls: id -> as they are sent
-        self._sent: set[str] = set()  # their ids as they are sent
+        self._calls = OpenCalls()  # of that message
         self._results: list[Block] = []  # of the turn behind it
         self._said: list[Block] = []  # what else is in that turn
         self._plain: list[Block] = []  # texts that were bare strings
@@ -65,14 +65,14 @@ class MessagesHistory:
 
     def _end_turn(self, *, last: bool = False) -> None:
         """Lets out the assistant message and what answers it, if anything does; behind the last one something must."""
-        missing = [_no_result(sent_as) for sent_ids in self._unanswered.values() for sent_as in sent_ids]
+        missing = list(map(_no_result, self._calls.unanswered))
         content = [*self._results, *missing, *self._said]
         if not (self._from_user or self._results or (last and missing)):
             return
         self._flush(self._spoken, "assistant")
         self._flush(content, "user")
         self._spoken, self._results, self._said, self._from_user = [], [], [], False
-        self._unanswered, self._sent, self._plain = {}, set(), []
+        self._calls, self._plain = OpenCalls(), []
 
     def _flush(self, blocks: list[Block], role: str) -> None:
         if blocks and self._out and self._out[-1]["role"] == role:  # nothing remained of what was between them
@@ -164,13 +164,13 @@ class MessagesHistory:
         """A result of an open call; without its call, or as a second one, it is said."""
         call_id = block.get("tool_use_id")
         content = self._result_content(block.get("content"))
-        sent_ids = self._unanswered.get(call_id) if isinstance(call_id, str) else None
-        if not sent_ids:
+        sent_as = self._calls.answer(call_id)
+        if sent_as is None:
             head = _text(f"[result of an earlier tool call {call_id if isinstance(call_id, str) else ''}]\n")
             self._add(self._said, [head, *(part for part in blocks_of(content) if part.get("text") != "")], block)
             return
         known = {key: value for key, value in block.items() if key != "is_error" or isinstance(value, bool)}
-        self._results.append({**known, "tool_use_id": sent_ids.pop(0), "content": content})
+        self._results.append({**known, "tool_use_id": sent_as, "content": content})
 
     def _result_content(self, content: Any) -> Any:
         """The content of a result: a text, or blocks that are known there."""
@@ -203,16 +203,11 @@ class MessagesHistory:
         return [block] if kind == "redacted_thinking" else []
 
     def _call(self, block: Block) -> Block:
-        call_id, name = block.get("id"), block.get("name")
-        if not isinstance(call_id, str) or not call_id or not isinstance(name, str) or not name:
-            raise InvalidRequest("a `tool_use` block needs a string `id` and `name`", param="messages")
-        # The upstream's own id, as long as no other call of this message has it.
-        sent_as = unique_id(upstream_id(call_id, shorten=False), self._sent)
-        self._unanswered.setdefault(call_id, []).append(sent_as)
+        sent_as, name = self._calls.begin(block)
         given = block.get("input")
         arguments = given if isinstance(given, dict) else {} if given is None else {"input": given}
         known = {key: block[key] for key in _CALL if key in block}
-        return {**known, "id": sent_as, "name": short_name(name), "input": arguments}
+        return {**known, "id": sent_as, "name": name, "input": arguments}
 
     _ROLES = {"user": _user, "assistant": _assistant, "system": _system, "developer": _system}  # noqa: RUF012
 

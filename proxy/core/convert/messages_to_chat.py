@@ -27,7 +27,8 @@ from proxy.core.content import (
 )
 from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.sse import dump_json
-from proxy.core.tools.calls import NO_RESULT, client_tools, function_of, short_name, unique_id, upstream_id
+from proxy.core.tools.calls import NO_RESULT, client_tools, function_of, short_name
+from proxy.core.tools.open_calls import OpenCalls
 from proxy.core.tools.schema import format_in_words
 from proxy.core.tools.typed_schema import typed_schema
 
@@ -201,8 +202,7 @@ class _ChatHistory:
         self._dialect = dialect
         self._out: list[Message] = []
         self._reasoning = ""  # the newest reasoning of the conversation, for messages that lost theirs
-        self._unanswered: dict[str, list[str]] = {}  # calls of the last assistant message: id -> as they are sent
-        self._sent: set[str] = set()  # their ids as they are sent
+        self._calls = OpenCalls()  # of the last assistant message
         self._behind: list[Message] = []  # messages of the turn that come behind its results
         texts = without_billing(system_text(request.get("system"))), format_in_words(request)
         self._system = [text for text in texts if text]
@@ -227,10 +227,10 @@ class _ChatHistory:
         return self._out
 
     def _end_turn(self) -> None:
-        for sent_ids in self._unanswered.values():
-            self._out += [{"role": "tool", "tool_call_id": sent_as, "content": NO_RESULT} for sent_as in sent_ids]
+        for sent_as in self._calls.unanswered:
+            self._out.append({"role": "tool", "tool_call_id": sent_as, "content": NO_RESULT})
         self._out += self._behind
-        self._unanswered, self._sent, self._behind = {}, set(), []
+        self._calls, self._behind = OpenCalls(), []
 
     def _instruct(self, text: str) -> None:
         if text and self._dialect.system == "in_place":
@@ -287,12 +287,12 @@ class _ChatHistory:
         call_id = block.get("tool_use_id")
         call_id = call_id if isinstance(call_id, str) else ""
         parts, media = self._result_parts(block)
-        sent_ids = self._unanswered.get(call_id)
-        if not sent_ids:  # a result without its call, or a second one, would be refused
+        sent_as = self._calls.answer(call_id)
+        if sent_as is None:  # a result without its call, or a second one, would be refused
             head = f"[result of an earlier tool call {call_id}]\n"
             return [_text(head), *(part for part in parts if part.get("text") != ""), *media]
         content = _content(parts) if self._dialect.tool_images == "after" else _collapsed(parts)
-        self._out.append({"role": "tool", "tool_call_id": sent_ids.pop(0), "content": content})
+        self._out.append({"role": "tool", "tool_call_id": sent_as, "content": content})
         return media
 
     def _result_parts(self, block: Mapping[str, Any]) -> tuple[list[Message], list[Message]]:
@@ -345,15 +345,10 @@ class _ChatHistory:
         self._out.append(message)
 
     def _call(self, block: Mapping[str, Any]) -> Message:
-        call_id, name = block.get("id"), block.get("name")
-        if not isinstance(call_id, str) or not call_id or not isinstance(name, str) or not name:
-            raise InvalidRequest("a `tool_use` block needs a string `id` and `name`", param="messages")
-        # The upstream's own id, as long as no other call of this message has it.
-        sent_as = unique_id(upstream_id(call_id, shorten=False), self._sent)
-        self._unanswered.setdefault(call_id, []).append(sent_as)
+        sent_as, name = self._calls.begin(block)
         value = block.get("input")
         arguments = dump_json({} if value is None else value)
-        return {"id": sent_as, "type": "function", "function": {"name": short_name(name), "arguments": arguments}}
+        return {"id": sent_as, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def _system_of(message: Mapping[str, Any]) -> str:

@@ -61,12 +61,18 @@ _IN_WORDS = "Answer with JSON that fits this schema, and with nothing else: no c
 
 def format_in_words(request: Mapping[str, Any]) -> str:
     """The form of answer asked for, for a prompt; "" when any will do."""
-    wanted = output_format(request)
+    wanted = json_format(request)
     if wanted is None:
         return ""
     if wanted["type"] == "json_schema" and isinstance(wanted.get("schema"), dict):
         return _IN_WORDS + dump_json(wanted["schema"])
-    return "Answer with a JSON object and nothing else." if wanted["type"].startswith("json") else ""
+    return "Answer with a JSON object and nothing else."
+
+
+def json_format(request: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The form of answer asked for, when not any will do."""
+    wanted = output_format(request)
+    return wanted if wanted is not None and wanted["type"].startswith("json") else None
 
 
 def _map_children(schema: Mapping[str, Any], visit: Callable[[Schema], Schema]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.tokens.counting import rough_length
 from proxy.core.tokens.heuristic import heuristic_count
-from proxy.core.tools.schema import format_in_words
+from proxy.core.tools.schema import json_format
 from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
@@ -125,7 +125,7 @@ class ChatWire:
 
 def note_format(call: Call, services: Services, profile: UpstreamProfile) -> None:
     """Says in the log that the form of the answer is only told in the prompt."""
-    if format_in_words(call.request):
+    if json_format(call.request) is not None:
         services.log.write("info", profile.label, f"{profile.service}_format_in_prompt", reqId=call.request_id)
 
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import aiohttp
 
-from proxy.core.error_bodies import error_event, error_of_body, error_of_value
-from proxy.core.sse import FrameTooLarge, SSEDecoder, encode_json, load_json
+from proxy.core.error_bodies import error_event, error_event_of, error_of_body, error_of_value
+from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json
 from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.observe.lifecycle import Log
@@ -182,7 +182,7 @@ class HttpTransport:
             return events
         if not error_of_value(answer):
             raise self._failure("the answer is neither a stream nor a whole answer", kind="bad_answer")
-        return [error_event(encode_json(answer))]
+        return [error_event_of(answer)]
 
     async def _chunk(self, response: aiohttp.ClientResponse) -> tuple[bytes, UpstreamError | None]:
         """The next piece of a stream, or why there is none."""

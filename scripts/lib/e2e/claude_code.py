@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from e2e.npm import Installed, platform_name
 from e2e.npm import install as npm_install
-from e2e.npm import platform_name
 from e2e.process import run
 
 #: The newest version that was tried, and an older one that behaves differently in many places (docs/clients).
@@ -59,16 +59,7 @@ class Outcome:
         return self.of("system", "api_retry")
 
 
-class ClaudeCode:
-    """One installed version with a home of its own."""
-
-    def __init__(self, program: Path, version: str, folder: Path) -> None:
-        self.version = version
-        self.program = program
-        self.folder = folder
-        self.work = folder / "work"
-        self.work.mkdir(parents=True, exist_ok=True)
-
+class ClaudeCode(Installed):
     async def run(
         self,
         url: str,
@@ -85,12 +76,10 @@ class ClaudeCode:
         return Outcome(done.lines, done.stderr, done.seconds)
 
     def _environment(self, url: str, settings: Mapping[str, str]) -> dict[str, str]:
-        home = self.folder / "home"
-        home.mkdir(exist_ok=True)
         return {
             "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
-            "HOME": str(home),
-            "CLAUDE_CONFIG_DIR": str(home / ".claude"),
+            "HOME": str(self.home),
+            "CLAUDE_CONFIG_DIR": str(self.home / ".claude"),
             "ANTHROPIC_BASE_URL": url,
             "ANTHROPIC_AUTH_TOKEN": "unused",
             "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",

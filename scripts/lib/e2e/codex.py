@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from e2e.npm import Installed
 from e2e.npm import install as npm_install
 from e2e.pages import blocks
 from e2e.process import Finished, run
@@ -48,17 +49,9 @@ class Turn:
         return next((line["error"]["message"] for line in self.finished.lines if line["type"] == "turn.failed"), "")
 
 
-class Codex:
-    """One installed version with a home of its own."""
-
+class Codex(Installed):
     def __init__(self, program: Path, version: str, folder: Path) -> None:
-        self.version = version
-        self.program = program
-        self.folder = folder
-        self.home = folder / "codex"
-        self.work = folder / "work"
-        self.home.mkdir(parents=True, exist_ok=True)
-        self.work.mkdir(exist_ok=True)
+        super().__init__(program, version, folder, home="codex")
 
     async def run(self, url: str, prompt: str, *flags: str, model: str = "gpt-5.6-sol", resume: bool = False) -> Turn:
         """`codex exec PROMPT`: one turn, tools run without questions; `resume` goes on with the conversation before."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from e2e.alone import Simulators, simulators
 from e2e.expecting import Scenarios, expect
+from e2e.npm import Installed, platform_name
 from e2e.npm import install as npm_install
-from e2e.npm import platform_name
 from e2e.process import Finished, run
 
 VERSIONS = ("2.1.0",)
@@ -26,17 +26,7 @@ async def _install_node(cache: Path) -> Path:
     return await npm_install(package, NODE, cache, f"{package}/bin/node")
 
 
-class KimiCode:
-    """One installed version with a home of its own."""
-
-    def __init__(self, program: Path, version: str, folder: Path) -> None:
-        self.program = program
-        self.version = version
-        self.home = folder / "home"
-        self.work = folder / "work"
-        self.work.mkdir(parents=True, exist_ok=True)
-        self.home.mkdir(exist_ok=True)
-
+class KimiCode(Installed):
     async def run(self, found: Simulators, *arguments: str) -> Finished:
         cache = self.program.parents[5]
         node = await _install_node(cache)  # which is there

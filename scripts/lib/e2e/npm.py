@@ -38,5 +38,18 @@ async def install(package: str, version: str, cache: Path, program: str) -> Path
     return found
 
 
+class Installed:
+    """One installed version of a client, with a home and a folder to work in of its own."""
+
+    def __init__(self, program: Path, version: str, folder: Path, home: str = "home") -> None:
+        self.program = program
+        self.version = version
+        self.folder = folder
+        self.home = folder / home
+        self.work = folder / "work"
+        for place in (self.home, self.work):
+            place.mkdir(parents=True, exist_ok=True)
+
+
 def _find(folder: Path, program: str) -> Path | None:
     return next(iter(sorted((folder / "node_modules").glob(program))), None)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from e2e.alone import Simulators, simulators
 from e2e.expecting import Scenario, Scenarios, expect, named
+from e2e.npm import Installed, platform_name
 from e2e.npm import install as npm_install
-from e2e.npm import platform_name
 from e2e.process import Finished, run
 
 VERSIONS = ("1.18.33",)
@@ -25,16 +25,7 @@ async def install(version: str, cache: Path) -> Path:
     return await npm_install("opencode-ai", version, cache, f"{package}/bin/opencode")
 
 
-class Opencode:
-    """One installed version with a home of its own."""
-
-    def __init__(self, program: Path, version: str, folder: Path) -> None:
-        self.program = program
-        self.version = version
-        self.home = folder / "home"
-        self.work = folder / "work"
-        self.work.mkdir(parents=True, exist_ok=True)
-
+class Opencode(Installed):
     async def run(self, found: Simulators, model: str, prompt: str) -> Finished:
         """One turn; the prompt comes from a file, since as an argument it reaches the model in quotes."""
         options = {"baseURL": f"{found.origin}/zen/go/v1", "apiKey": _KEY}

@@ -1,0 +1,41 @@
+"""The tool calls of the last assistant message that wait for their results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from proxy.core.invalid import InvalidRequest
+from proxy.core.tools.calls import short_name, unique_id, upstream_id
+
+
+class OpenCalls:
+    """Calls by the ids of the client, of which two may be the same, and the ids that they are sent with."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, list[str]] = {}
+        self._sent: set[str] = set()
+
+    def begin(self, block: Mapping[str, Any]) -> tuple[str, str]:
+        """The id and the name that a `tool_use` block is sent with. Raises InvalidRequest.
+
+        >>> OpenCalls().begin({"id": "call_1__u2", "name": "Bash"})
+        ('call_1', 'Bash')
+        """
+        call_id, name = block.get("id"), block.get("name")
+        if not isinstance(call_id, str) or not call_id or not isinstance(name, str) or not name:
+            raise InvalidRequest("a `tool_use` block needs a string `id` and `name`", param="messages")
+        # The upstream's own id, as long as no other call of this message has it.
+        sent_as = unique_id(upstream_id(call_id, shorten=False), self._sent)
+        self._waiting.setdefault(call_id, []).append(sent_as)
+        return sent_as, short_name(name)
+
+    def answer(self, call_id: object) -> str | None:
+        """The id that a result is sent with; None for one without its call, or for a second one."""
+        sent_ids = self._waiting.get(call_id) if isinstance(call_id, str) else None
+        return sent_ids.pop(0) if sent_ids else None
+
+    @property
+    def unanswered(self) -> list[str]:
+        """The ids, as they are sent, of the calls that still wait."""
+        return [sent_as for sent_ids in self._waiting.values() for sent_as in sent_ids]
