@@ -13,7 +13,32 @@ from typing import Any, TypeVar
 
 from proxy.core.secret import Secret
 from proxy.errors import ProxyError
-from proxy.settings import address, boolean, header, hosts, integer, model, present, provider, row, secret, switch, text
+from proxy.settings import (
+    address,
+    boolean,
+    header,
+    hosts,
+    integer,
+    model,
+    present,
+    provider,
+    row,
+    secret,
+    switch,
+    text,
+    word_of,
+)
+
+#: word -> the policy that it means; two are older names.
+_SEARCH_POLICIES = {"soft": "system_prompt", "hard": "reject"}
+_SEARCH_POLICY = word_of("system_prompt", "warning", "reject", *_SEARCH_POLICIES)
+
+
+def search_policy(value: Any) -> str:
+    """system_prompt, warning or reject."""
+    word = _SEARCH_POLICY(value)
+    return _SEARCH_POLICIES.get(word, word)
+
 
 Section = TypeVar("Section")
 
@@ -156,6 +181,13 @@ class Config:
         "low",
         text,
         "Highest reasoning effort of a compaction request: none, low, medium, high, xhigh, max, or off for no cap.",
+    )
+    search_constraints: str = row(
+        None,
+        "PROXY_SEARCH_CONSTRAINTS",
+        "system_prompt",
+        search_policy,
+        "What an upstream's own search cannot be told of a caller's conditions: said in the prompt, only logged, or refused.",
     )
     # log
     log_stderr: bool = row("log.stderr", "PROXY_LOG_STDERR", False, present, "Mirror all log records to stderr.")

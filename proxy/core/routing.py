@@ -48,6 +48,7 @@ class Catalog:
     service   the public name of the service, a synonym of the label wherever a user types one
     models    every id that routes here and is listed
     prefixes  name prefixes that route here whatever follows
+    families  the same for names that are in no list: new models of the service
     aliases   whether it can stand behind the aliases
     reviewer  a small and quick model for auto reviews that would go to this provider
     """
@@ -56,6 +57,7 @@ class Catalog:
     service: str
     models: tuple[str, ...]
     prefixes: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
     aliases: bool = False
     reviewer: str | None = None
 
@@ -88,7 +90,7 @@ def route(model: str, catalogs: Sequence[Catalog], *, alias_provider: str, affin
 
     An alias follows the provider that its session already works with, else `alias_provider`. Prefix forms are looked at
     before the lists, and the lists in order of label: so `grok-4.5` is P3's and `opencode-go/grok-4.5` P4's. What is in
-    no list may still be a version of a known family, which is an alias.
+    no list may still be a new model of a service, or a version of a known family, which is an alias.
     """
     if model in ALIASES:
         return _alias(affinity or alias_provider, catalogs)
@@ -97,6 +99,9 @@ def route(model: str, catalogs: Sequence[Catalog], *, alias_provider: str, affin
             return Route(catalog.label, False)
     for catalog in sorted(catalogs, key=lambda catalog: catalog.label):
         if model in catalog.models:
+            return Route(catalog.label, False)
+    for catalog in catalogs:
+        if any(model.startswith(family) and model != family for family in catalog.families):
             return Route(catalog.label, False)
     return _alias(affinity or alias_provider, catalogs) if family_of(model) else None
 

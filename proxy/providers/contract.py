@@ -59,6 +59,8 @@ class Call:
     auto_review  the safety classifier, sent to a model of our choice
     cache_hint   the caller's own prompt cache key, for a request without a session
     folded       the answer is sent whole: nobody sees anything of it before its end
+    converted    the answer is rendered for another API than Messages: searches are told in blocks of their own, and
+                 citations with their places in the text
     """
 
     request: Mapping[str, Any]
@@ -70,6 +72,7 @@ class Call:
     auto_review: bool = False
     cache_hint: str | None = None
     folded: bool = False
+    converted: bool = False
     recorder: Recorder = field(default_factory=NullRecorder)
 
     @property

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from proxy.core.routing import Catalog
 from proxy.providers.entry import Entry
+from proxy.providers.p3_grok.catalog import CATALOG as GROK_CATALOG
 
-GROK = Entry(Catalog("p3", "grok", ("grok-composer-2.5-fast", "grok-4.5", "grok-4.6")), "Grok")
+GROK = Entry(GROK_CATALOG, "Grok")
 
 CURSOR = Entry(
     Catalog(

@@ -67,5 +67,6 @@ def call_for(exchange: Exchange, asked: RoutedBody, request: Mapping[str, Any], 
         request_id=exchange.id,
         session=asked.session,
         cache_hint=hint if isinstance(hint, str) and hint else None,
+        converted=True,
         recorder=exchange.state.recorder,
     )

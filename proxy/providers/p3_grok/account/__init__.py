@@ -1,0 +1,1 @@
+"""Sign-in and usage of p3."""
