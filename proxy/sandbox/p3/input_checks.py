@@ -16,6 +16,7 @@ from proxy.sandbox.wires.field_checks import (
     Table,
     by_type,
     fits,
+    matches,
     members,
     one_of,
     optional,
@@ -128,6 +129,19 @@ _ITEMS: dict[str, Table] = {
         _CALL_ID,
         *_parts("output", "input_text input_image"),
         _answered,
+    ),
+    # the service's own searches, as the vendor's client sends them back
+    "web_search_call": (
+        Known("type id status action"),
+        required("id", "filled"),
+        required("action", "object", WRONG_TYPE),
+        required("action.type", one_of("search", "open_page", "find_in_page"), argument("Invalid {where}: {value}")),
+    ),
+    "custom_tool_call": (
+        Known("type id call_id name input status"),
+        _CALL_ID,
+        required("name", matches("x_[a-z_]+"), argument("Unsupported custom tool at {where}: {value}")),
+        required("input", "text", WRONG_TYPE),
     ),
     "reasoning": (
         # no `status`, although it came with one

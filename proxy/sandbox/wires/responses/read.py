@@ -10,6 +10,9 @@ from proxy.sandbox.model.pieces import estimate_tokens, media_type
 from proxy.sandbox.model.reply import Ask, Called, Entry, HostedSearch, Returned, Said, Tool
 from proxy.sandbox.wires.responses.tool_checks import flat_tools
 
+#: How ids of calls begin that a service made of its own tools.
+_OWN_CALLS = "xs_"
+
 _SEARCHES = ("web_search", "web_search_preview")
 
 
@@ -47,7 +50,7 @@ def _entry(item: Mapping[str, Any]) -> list[Entry]:
     kind = item.get("type", "message")
     if kind == "message":
         return [_said(item)]
-    if kind in ("function_call", "custom_tool_call"):
+    if kind in ("function_call", "custom_tool_call") and not item["call_id"].startswith(_OWN_CALLS):
         return [Called(item["call_id"], item["name"])]
     if kind in ("function_call_output", "custom_tool_call_output"):
         text, images = _content(item["output"])
