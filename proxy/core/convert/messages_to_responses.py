@@ -57,6 +57,7 @@ class ResponsesOptions:
     tier       service tier, None for the ordinary one
     cache_key  prompt cache key, usually the session
     reasoning  whether encrypted reasoning is asked for and sent back
+    label      whose encrypted reasoning that is: that of another provider cannot be read
     offsets    remembered Read offsets; None turns all handling of the Read tool off
     pdf        whether PDF documents are sent as files instead of a note
     bare_instructions  whether `instructions` are sent when there are none: one backend wants the member
@@ -69,6 +70,7 @@ class ResponsesOptions:
     tier: str | None = None
     cache_key: str | None = None
     reasoning: bool = True
+    label: str = "p1"
     offsets: ReadOffsets | None = None
     pdf: bool = False
     bare_instructions: bool = False
@@ -370,7 +372,7 @@ class _InputBuilder:
                 self._pending.append({"type": "output_text", "text": _search_text(block)})
 
     def _thinking(self, block: dict[str, Any]) -> None:
-        known = decode_signature(block.get("signature")) if self._options.reasoning else None
+        known = decode_signature(self._options.label, block.get("signature")) if self._options.reasoning else None
         if known is not None:
             self._flush()
             self._items.append({"type": "reasoning", "id": known[0], "summary": [], "encrypted_content": known[1]})
