@@ -27,20 +27,23 @@ DENIED = "permission-denied"
 
 def check_caller(headers: CIMultiDictProxy[str], tokens: GrokTokens, options: P3Options) -> None:
     """Of a request for an answer. Raises Refused."""
-    check_bearer(headers, tokens)
+    access = check_bearer(headers, tokens)
     kinds = headers.getall(TOKEN_AUTH, [])
     if kinds != [_KIND]:
         raise flat(401, "unauthenticated", f"Unknown auth kind: {', '.join(kinds) or '(none)'}")
     if headers.get(CLIENT) not in _CLIENTS:
         raise flat(403, DENIED, f"Unknown client: {headers.get(CLIENT) or '(none)'}")
     check_version(headers.get(VERSION), options.oldest_version)
+    if not tokens.permits(access):
+        raise flat(403, DENIED, "Access to the chat endpoint is denied: the token lacks the scope grok-cli:access.")
 
 
-def check_bearer(headers: Mapping[str, str], tokens: GrokTokens) -> None:
-    """Raises Refused (401)."""
+def check_bearer(headers: Mapping[str, str], tokens: GrokTokens) -> str:
+    """The access token. Raises Refused (401)."""
     scheme, _, access = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not tokens.accepts(access):
         raise flat(401, "unauthenticated:bad-credentials", BAD_TOKEN)
+    return access
 
 
 def check_version(given: str | None, oldest: str) -> None:

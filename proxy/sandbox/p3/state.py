@@ -35,4 +35,4 @@ class P3(AccountUpstream):
         return {"PROXY_P3_BASE_URL": f"{origin}{API_PATH}", "PROXY_P3_ISSUER": origin}
 
     def sign_in(self, lifetime_s: int | None) -> tuple[dict[str, Any], Mapping[str, Any]]:
-        return self.tokens.issue(lifetime_s), {"issuer": self.host.origin}
+        return self.tokens.issue(lifetime_s), {}
