@@ -25,13 +25,13 @@ class AnswerPolicy:
 
     request     the Messages request
     offsets     where removed Read offsets are remembered; None leaves Read calls alone
-    signatures  whether encrypted reasoning is handed to the client
+    signatures  label under which encrypted reasoning is handed to the client; "" for not at all
     restore     rewrites the text of a structured answer; None streams text as it comes
     """
 
     request: Mapping[str, Any]
     offsets: ReadOffsets | None = None
-    signatures: bool = True
+    signatures: str = "p1"
     restore: Callable[[str], str] | None = None
 
     @cached_property

@@ -271,7 +271,7 @@ def policy_of(context: Mapping[str, Any]) -> AnswerPolicy:
     return AnswerPolicy(
         request,
         offsets=ReadOffsets(),
-        signatures=context.get("signatures", True),
+        signatures="p1" if context.get("signatures", True) else "",
         restore=partial(restore_text, schema=schema) if has_optional(schema) else None,
     )
 

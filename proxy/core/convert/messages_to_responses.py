@@ -42,6 +42,7 @@ class ResponsesOptions:
     tier       service tier, None for the ordinary one
     cache_key  prompt cache key, usually the session
     reasoning  whether encrypted reasoning is asked for and sent back
+    label      whose encrypted reasoning that is: that of another provider cannot be read
     offsets    remembered Read offsets; None turns all handling of the Read tool off
     pdf        whether PDF documents are sent as files instead of a note
     bare_instructions  whether `instructions` are sent when there are none: one backend wants the member
@@ -54,6 +55,7 @@ class ResponsesOptions:
     tier: str | None = None
     cache_key: str | None = None
     reasoning: bool = True
+    label: str = "p1"
     offsets: ReadOffsets | None = None
     pdf: bool = False
     bare_instructions: bool = False
@@ -65,7 +67,10 @@ def messages_to_responses(request: Mapping[str, Any], options: ResponsesOptions)
     offered = offered_tools(request)
     tools = [_tool(tool, options) for tool in offered]
     dialect = ResponsesDialect(
-        reasoning="bare" if options.reasoning else None, pdf=options.pdf, offsets=options.offsets
+        label=options.label,
+        reasoning="bare" if options.reasoning else None,
+        pdf=options.pdf,
+        offsets=options.offsets,
     )
     items = ResponsesHistory(dialect, SentImages()).build(request.get("messages") or [])
     body: dict[str, Any] = {"model": options.model}

@@ -38,8 +38,8 @@ class ResponsesDialect:
     """How an upstream wants a conversation.
 
     system      the role of messages that speak for the system
-    reasoning   encrypted reasoning of the upstream's own is sent back: `bare`, or with the text that the client was
-                shown as its `summary`. None drops it
+    label       whose encrypted reasoning the upstream can read
+    reasoning   how it is sent back: `bare`, or with the text that the client was shown as its `summary`; None drops it
     searches    earlier hosted searches are told as text; otherwise they are left out
     error_mark  what stands before the result of a call that failed, "" for nothing
     ordered     results stand directly behind their calls, no id is used twice, and a call that nothing follows may
@@ -51,6 +51,7 @@ class ResponsesDialect:
     """
 
     system: Literal["developer", "system"] = "developer"
+    label: str = "p1"
     reasoning: Literal["bare", "summary"] | None = "bare"
     searches: bool = True
     error_mark: str = TOOL_ERROR
@@ -370,7 +371,7 @@ class ResponsesHistory:
             self._pending.append({"type": "output_text", "text": text})
 
     def _thinking(self, block: dict[str, Any]) -> None:
-        known = decode_signature(block.get("signature")) if self._dialect.reasoning else None
+        known = decode_signature(self._dialect.label, block.get("signature")) if self._dialect.reasoning else None
         if known is None:
             return
         self._flush()

@@ -87,4 +87,4 @@ class ReasoningItems:
         known = self._known.get(index, {}) if keep else self._known.pop(index, {})
         if not self._policy.signatures or len(known) < 2 or known["id"] in self._signed:
             return None
-        return encode_signature(known["id"], known["encrypted_content"])
+        return encode_signature(self._policy.signatures, known["id"], known["encrypted_content"])

@@ -65,7 +65,7 @@ class CodexAdapter:
             PROFILE,
             prepared.body,
             offsets=prepared.options.offsets,
-            signatures=prepared.signs,
+            signatures=LABEL if prepared.signs else "",
             plain=prepared.plain,
             encode=shared_json,
             observe=self._observe,

@@ -64,7 +64,8 @@ def _messages(call: Call, services: Services, row: OpenCodeModel, _offsets: Read
 
 def _responses(call: Call, services: Services, row: OpenCodeModel, offsets: ReadOffsets) -> ResponsesWire:
     body = p4_request.responses_body(call, row, offsets)
-    return ResponsesWire(call, services, PROFILES["responses"], body, offsets=offsets, unnamed_status=502)
+    profile = PROFILES["responses"]
+    return ResponsesWire(call, services, profile, body, offsets=offsets, signatures=LABEL, unnamed_status=502)
 
 
 #: wire of a model -> a request on it

@@ -45,6 +45,7 @@ class _ResponsesReducer(ResponsesToMessages):
 class ResponsesWire:
     """One request over the Responses API.
 
+    signatures      label under which encrypted reasoning is handed to the client; "" for not at all
     plain           the body to go back to when the first one is refused; None when there is none
     fell_back       whether that happened
     unnamed_status  status of a failure inside a stream that is of no known kind
@@ -60,7 +61,7 @@ class ResponsesWire:
         body: dict[str, Any],
         *,
         offsets: ReadOffsets | None,
-        signatures: bool = True,
+        signatures: str = "p1",
         plain: dict[str, Any] | None = None,
         unnamed_status: int = 500,
         encode: Callable[[Mapping[str, Any]], bytes] = encoded,

@@ -85,7 +85,7 @@ def folded(events: list[Event]) -> list[dict[str, Any]]:
 
 
 @settings(max_examples=350)
-@given(streams, st.sampled_from([{}, {}, {"restore": str.upper, "signatures": False}]))
+@given(streams, st.sampled_from([{}, {}, {"restore": str.upper, "signatures": ""}]))
 def test_any_events_give_a_legal_stream_or_a_complaint(events: list[dict[str, Any]], policy: dict[str, Any]) -> None:
     machine = reducer(**policy)
     out, complaint = ran(events, machine)

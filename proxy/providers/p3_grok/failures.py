@@ -1,0 +1,18 @@
+"""P3's failures as errors for the client."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from proxy.core.convert.whole_answers import response_events
+from proxy.core.responses_events import is_last
+from proxy.providers.p3_grok.catalog import LABEL
+from proxy.providers.upstream import failures
+from proxy.providers.upstream.transport import UpstreamProfile
+
+SERVICE = "grok"
+
+upstream_error = partial(failures.upstream_error, LABEL)
+client_error = partial(failures.client_error, LABEL, sign_in_hint=f"sign in again: model-proxy auth login {LABEL}")
+
+PROFILE = UpstreamProfile(LABEL, SERVICE, is_last, upstream_error, whole=response_events, empty_is_failure=True)
