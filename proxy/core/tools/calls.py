@@ -127,7 +127,12 @@ def upstream_id(call_id: str, *, shorten: bool = True) -> str:
     call and its result."""
     if "__u" in call_id:
         call_id = _UNIQUE.sub("", call_id)
-    return call_id if len(call_id) <= MAX_NAME or not shorten else f"call_{_digest(call_id)[:32]}"
+    return short_id(call_id) if shorten else call_id
+
+
+def short_id(call_id: str) -> str:
+    """The id, or its hash when it is too long."""
+    return call_id if len(call_id) <= MAX_NAME else f"call_{_digest(call_id)[:32]}"
 
 
 def call_ids(messages: Iterable[Any]) -> set[str]:
