@@ -11,7 +11,7 @@ from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, AnswerRules
 from proxy.core.responses_events import responses_failure
 from proxy.core.sizes import least_size
-from proxy.core.tokens.counting import rough_length
+from proxy.core.tokens.counting import Length, rough_length
 from proxy.core.tokens.responses_count import count_responses
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.core.tools.schema import has_optional, output_format, restore_text
@@ -51,6 +51,7 @@ class ResponsesWire:
     plain           the body to go back to when the first one is refused; None when there is none
     fell_back       whether that happened
     rules           in what the answers of this upstream differ
+    count           input tokens of a body, given the length of a text
     encode          writes the body
     observe         is told every event before it is judged
     """
@@ -66,6 +67,7 @@ class ResponsesWire:
         signatures: str = "p1",
         plain: dict[str, Any] | None = None,
         rules: AnswerRules = _RULES,
+        count: Callable[[Mapping[str, Any], Length], int] = count_responses,
         encode: Callable[[Mapping[str, Any]], bytes] = encoded,
         observe: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
@@ -76,6 +78,7 @@ class ResponsesWire:
         self._signatures = signatures
         self._plain = plain
         self._rules = rules
+        self._count = count
         self._observe = observe
         self._stripped = False
         self.fell_back = False
@@ -93,14 +96,14 @@ class ResponsesWire:
         return _ResponsesReducer(stream, policy)
 
     async def estimate(self) -> int:
-        work = partial(count_responses, self.body.members)
+        work = partial(self._count, self.body.members)
         size = least_size(self.body.members, MAX_INLINE_BYTES)
         if size <= MAX_INLINE_BYTES:
             size = len(self.body.payload)
         return await self._services.tokenizer.run(work, size=size)
 
     def rough_estimate(self) -> int:
-        return count_responses(self.body.members, rough_length)
+        return self._count(self.body.members, rough_length)
 
     def raise_for_event(self, event: Mapping[str, Any]) -> None:
         if self._observe is not None:
