@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from core.hub_events import folded as reply_of
 from core.strategies import json_objects, pieces, streams
+from core.vector_cases import ANSWER_RULES
 from proxy.core.convert.responses.searches import links_in_text
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
@@ -84,8 +85,14 @@ def folded(events: list[Event]) -> list[dict[str, Any]]:
     return content
 
 
-@settings(max_examples=350)
-@given(streams, st.sampled_from([{}, {}, {"restore": str.upper, "signatures": ""}]))
+#: In what the answers of upstreams, and of requests, differ.
+POLICIES: list[dict[str, Any]] = [{}, {"restore": str.upper, "signatures": ""}]
+POLICIES += [{"rules": rules, "signatures": signatures} for rules in ANSWER_RULES.values() for signatures in ("", "p3")]
+policies = st.sampled_from(POLICIES)
+
+
+@settings(max_examples=700)
+@given(streams, policies)
 def test_any_events_give_a_legal_stream_or_a_complaint(events: list[dict[str, Any]], policy: dict[str, Any]) -> None:
     machine = reducer(**policy)
     out, complaint = ran(events, machine)
@@ -96,10 +103,12 @@ def test_any_events_give_a_legal_stream_or_a_complaint(events: list[dict[str, An
         check_message_stream([*out, error], cut=True)
 
 
-@settings(max_examples=100)
-@given(streams)
-def test_every_tool_that_a_client_would_run_has_complete_arguments(events: list[dict[str, Any]]) -> None:
-    out, _ = ran(events)
+@settings(max_examples=200)
+@given(streams, policies)
+def test_every_tool_that_a_client_would_run_has_complete_arguments(
+    events: list[dict[str, Any]], policy: dict[str, Any]
+) -> None:
+    out, _ = ran(events, reducer(**policy))
     texts: dict[int, str] = {}
     seen: set[str] = set()
     for event in out:
