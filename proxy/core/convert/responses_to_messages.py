@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.core.convert.responses.calls import FunctionCalls
-from proxy.core.convert.responses.places import At, Places
+from proxy.core.convert.responses.places import At, Places, Said
 from proxy.core.convert.responses.reasoning import ReasoningItems
 from proxy.core.convert.responses.searches import HostedSearches, search_of
 from proxy.core.convert.responses.texts import TextBlocks
@@ -283,24 +283,21 @@ class ResponsesToMessages:
         items = _mappings(output)
         kinds = Counter(map(_kind, items))
         for index, item in enumerate(items):
+            kind = _kind(item)
+            come = self._come(kind)
             place = self._places.in_output(index, item)
-            if place is None:
-                is_news = self._told(_kind(item)) < kinds[_kind(item)]
-            else:
-                is_news = not self._places.has_ended(place)
-            if is_news:
-                self._done(self._places.end({} if place is None else {"output_index": place}, item), item)
+            place = index if place is None and come is not None and come.was_in(index) else place
+            told = self._calls.begun if kind == "function_call" else len(self._searches if come is None else come)
+            if place is not None and not self._places.has_ended(place):
+                self._done(self._places.end({"output_index": place}, item), item)
+            elif place is None and told < kinds[kind]:
+                self._done(self._places.only_in_output(item), item)
             else:
                 self._cite_all(item, -1 if place is None else place)
 
-    def _told(self, kind: str) -> int:
-        """How many items of a kind have come."""
-        if kind == "function_call":
-            return self._calls.begun
-        if kind == "search":
-            return len(self._searches)
-        said = {"message": self._texts.said, "reasoning": self._reasoning.said}.get(kind)
-        return 0 if said is None else len(said)
+    def _come(self, kind: str) -> Said | None:
+        """What has come of a kind of items that has a text."""
+        return {"message": self._texts.said, "reasoning": self._reasoning.said}.get(kind)
 
     def _end(self, stop_reason: str | None, usage: Any) -> None:
         if self.incomplete:

@@ -23,7 +23,8 @@ class Places:
         self._fresh = count(FIRST_LOOSE)
         self._current: dict[str, int] = {}  # type of an item -> where the newest one is that has not ended
         self._bare: set[int] = set()  # places of ours whose item did not show up
-        self._ended: dict[int, str] = {}  # place -> type of the item that ended there
+        self._kinds: dict[int, str] = {}  # place -> type of the item there
+        self._ended: set[int] = set()
 
     def of(self, event: Mapping[str, Any]) -> int | None:
         """Where an event about a part of an item belongs, None when it does not say so."""
@@ -66,7 +67,7 @@ class Places:
         if place is None:
             place = next(self._fresh)
         self._remember(item, place)
-        self._ended[place] = _text(item.get("type"))
+        self._ended.add(place)
         self.leave(place)
         return place
 
@@ -86,7 +87,15 @@ class Places:
             known = self._of_id.get(_text(item.get(name)))
             if known is not None:
                 return known
-        return index if self._ended.get(index) == item.get("type") else None
+        kind = self._kinds.get(index)
+        return index if kind is not None and kind == item.get("type") else None
+
+    def only_in_output(self, item: Mapping[str, Any]) -> int:
+        """A place for an item that only the final output has."""
+        place = next(self._fresh)
+        self._remember(item, place)
+        self._ended.add(place)
+        return place
 
     def has_ended(self, place: int) -> bool:
         return place in self._ended
@@ -99,6 +108,7 @@ class Places:
         return self._of_id.get(own if own else _text(item.get("call_id")))
 
     def _remember(self, item: Mapping[str, Any], place: int) -> None:
+        self._kinds[place] = _text(item.get("type"))
         for name in _IDS:
             if _text(item.get(name)):
                 self._of_id[item[name]] = place
@@ -120,6 +130,9 @@ class Said:
     def __len__(self) -> int:
         """In how many places something was said."""
         return len(self._places)
+
+    def was_in(self, place: int) -> bool:
+        return place in self._places
 
     def add(self, at: At, text: str) -> None:
         if at not in self._at:
