@@ -6,6 +6,7 @@
     http.py      `TokenClient` and `TokenResponse`: requests to an issuer
     pkce.py  callback.py  browser.py    browser sign-in
     device.py    device-code sign-in
+    discovery.py where the issuer's endpoints are
     grant.py     a token response as a credential
     jwt.py       claims of a token, unverified
     text.py      foreign text made fit for an error message or a terminal

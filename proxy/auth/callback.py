@@ -11,7 +11,7 @@ import asyncio
 import errno
 import hmac
 import html
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import parse_qs, urlsplit
@@ -53,18 +53,23 @@ class Page:
     text: str
     content_type: str = "text/plain"
 
-    def encode(self) -> bytes:
+    def encode(self, headers: Mapping[str, str] = {}) -> bytes:
         body = self.text.encode()
+        more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = (
             f"HTTP/1.1 {self.status} {_REASONS[self.status]}\r\n"
             f"Content-Type: {self.content_type}; charset=utf-8\r\n"
             f"Content-Length: {len(body)}\r\n"
             "Cache-Control: no-store\r\n"
             "X-Content-Type-Options: nosniff\r\n"
+            f"{more}"
             "Connection: close\r\n\r\n"
         )
         return head.encode() + body
 
+
+#: A browser's question whether a page of another origin may ask is answered by the headers alone.
+ALLOWED = Page(200, "")
 
 SUCCESS = Page(200, _SUCCESS, "text/html")
 
@@ -108,8 +113,10 @@ def judge(method: str, target: str, *, path: str, state: str) -> Verdict:
 class CallbackListener:
     """Waits on 127.0.0.1 for one sign-in: `async with CallbackListener(…) as listener: await listener.run(exchange)`.
 
-    label  of the provider, for errors
-    ports  tried in this order; 0 lets the system choose
+    label   of the provider, for errors
+    ports   tried in this order; 0 lets the system choose
+    caller  the origin whose page may ask by script and see the answer, "" for none: there are issuers that do so
+            instead of sending the browser here
     """
 
     def __init__(
@@ -119,6 +126,7 @@ class CallbackListener:
         path: str,
         state: str,
         ports: tuple[int, ...],
+        caller: str = "",
         timeout_s: float = CALLBACK_TIMEOUT_S,
         read_timeout_s: float = READ_TIMEOUT_S,
         max_connections: int = MAX_CONNECTIONS,
@@ -128,6 +136,7 @@ class CallbackListener:
         self._path = path
         self._state = state
         self._ports = ports
+        self._caller = caller
         self._timeout_s = timeout_s
         self._read_timeout_s = read_timeout_s
         self._max_connections = max_connections
@@ -204,7 +213,7 @@ class CallbackListener:
             head = await self._head(reader)
             page = await self._answer(head) if head is not None else None
             if page is not None:
-                writer.write(page.encode())
+                writer.write(page.encode(self._for_caller(head)))
                 await asyncio.wait_for(writer.drain(), self._read_timeout_s)
         except (OSError, TimeoutError):
             pass  # this peer is gone; the next one may be the browser
@@ -220,6 +229,17 @@ class CallbackListener:
         except asyncio.LimitOverrunError:
             return b""
 
+    def _for_caller(self, head: bytes | None) -> dict[str, str]:
+        """Headers of the answer to a page of the one origin that may ask by script; {} for everybody else."""
+        if not head or not self._caller or _header(head, "origin") != self._caller:
+            return {}
+        return {
+            "Access-Control-Allow-Origin": self._caller,
+            "Access-Control-Allow-Methods": "GET",
+            "Access-Control-Allow-Private-Network": "true",
+            "Vary": "Origin",
+        }
+
     async def _answer(self, head: bytes) -> Page:
         """The page for one request."""
         task: asyncio.Task[None] | None = asyncio.current_task()
@@ -228,6 +248,8 @@ class CallbackListener:
         line = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
         if len(line) != 3 or not line[2].startswith("HTTP/1."):
             return Page(400, "Bad request\n")
+        if line[0] == "OPTIONS" and line[1].partition("?")[0] == self._path and self._for_caller(head):
+            return ALLOWED
         verdict = judge(line[0], line[1], path=self._path, state=self._state)
         if verdict.refused is not None and not self._code.done():
             self._code.set_exception(SignInError(f"The sign-in was refused: {verdict.refused}.", provider=self._label))
@@ -238,3 +260,12 @@ class CallbackListener:
             self._code.set_result(verdict.code)
         # A second callback (the browser's reload) sees the same outcome; the code is exchanged once.
         return await asyncio.shield(self._outcome)
+
+
+def _header(head: bytes, name: str) -> str:
+    """The value of a header, "" when it is not there."""
+    for line in head.decode("latin-1").split("\r\n")[1:]:
+        found, _, value = line.partition(":")
+        if found.lower() == name:
+            return value.strip()
+    return ""

@@ -34,10 +34,14 @@ def number(value: object) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def granted(body: Mapping[str, Any], old: Credential | None, now_ms: int, *, default_expires_s: float) -> Credential:
+def granted(
+    body: Mapping[str, Any], old: Credential | None, now_ms: int, *, default_expires_s: float | None = None
+) -> Credential:
     """The credential of a token response; a refresh token that it leaves out stays, as do account and extra of `old`.
 
-    {"access_token": "…", "refresh_token": "…", "expires_in": 900}
+    {"access_token": "…", "refresh_token": "…", "expires_in": 900, "token_type": "Bearer"}
+
+    default_expires_s  stands for an `expires_in` that is missing; None: that is a failure
 
     Raises ValueError, whose text holds no token.
     """

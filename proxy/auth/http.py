@@ -95,11 +95,13 @@ async def repeated(
     *,
     waits_s: tuple[float, ...],
     is_final: Callable[[TokenResponse], bool] = lambda _answer: False,
+    once_sent: bool = True,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> TokenResponse:
     """The answer of `send`, which is called again after each of these waits as long as the failure is a passing one.
 
-    is_final  true for an answer that is not to be repeated, whatever its status
+    is_final   true for an answer that is not to be repeated, whatever its status
+    once_sent  a call that may have reached the issuer, and brought no answer, is repeated too
 
     A call that timed out is not repeated: the caller has been waiting for half a minute already.
     """
@@ -107,7 +109,7 @@ async def repeated(
         try:
             answer = await send()
         except IssuerFailure as error:
-            if isinstance(error.__cause__, TimeoutError):
+            if isinstance(error.__cause__, TimeoutError) or (error.sent and not once_sent):
                 raise
         else:
             if answer.status not in PASSING_STATUSES or is_final(answer):
@@ -122,6 +124,7 @@ class TokenClient:
     session  the caller's, which decides about outgoing proxies and certificates; what it raises about a proxy is
              passed on, and never repeated
     headers  sent with every call
+    most_bytes  of a good answer
     """
 
     def __init__(
@@ -131,9 +134,11 @@ class TokenClient:
         headers: Mapping[str, str] | None = None,
         *,
         timeout: aiohttp.ClientTimeout = TIMEOUT,
+        most_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
         self._label = label
         self._timeout = timeout
+        self._most_bytes = most_bytes
         self._session = session
         self._headers = {**_HEADERS, **(headers or {})}
 
@@ -148,10 +153,14 @@ class TokenClient:
     async def get(self, url: str) -> TokenResponse:
         """A question about the account. Raises UpstreamError `transport`."""
         try:
-            return await self._call("GET", url, {})
+            return await self.get_from_issuer(url)
         except IssuerFailure as error:
             message = f"{self._label} could not be reached: {error.why}. Try again later."
             raise UpstreamError(message, kind="transport", provider=self._label) from error
+
+    async def get_from_issuer(self, url: str) -> TokenResponse:
+        """A question to the sign-in service. Raises as `post_form`."""
+        return await self._call("GET", url, {})
 
     async def _post(self, url: str, **body: Any) -> TokenResponse:
         """One more try, and only when the connection never came to be: then the first one has done no harm."""
@@ -178,7 +187,7 @@ class TokenClient:
 
     async def _read(self, response: aiohttp.ClientResponse) -> TokenResponse:
         ok = 200 <= response.status < 300
-        limit = MAX_ANSWER_BYTES if ok else MAX_ERROR_BYTES
+        limit = self._most_bytes if ok else MAX_ERROR_BYTES
         body = bytearray()
         async for chunk in response.content.iter_any():
             body += chunk

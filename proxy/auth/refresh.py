@@ -78,6 +78,7 @@ class Renewal:
     delete_refused  a refused credential is removed from disk; False keeps it and remembers the refusal only, so a
                     token that a dead process may have used up is worth asking with
     refused_for_s   how long that is remembered: the token is then tried again
+    unfit           what keeps a stored credential from being used at all, as the end of "The sign-in …"; "": nothing
     peer_wait_s     a peer without our lock may have the next token and not have written it yet: wait before looking
     """
 
@@ -87,6 +88,7 @@ class Renewal:
     is_refused: Callable[[TokenResponse], bool] = is_refused
     delete_refused: bool = True
     refused_for_s: float = math.inf
+    unfit: Callable[[Credential], str] = lambda _credential: ""
     peer_wait_s: float = 0.0
     margin_ms: int = MARGIN_MS
 
@@ -318,9 +320,15 @@ class Credentials:
     # State and messages.
 
     def _current(self, stored: Credential | None) -> Credential | None:
-        """What is stored, or the rotation that should be there. A sign-in by another process ends what we remember."""
+        """What is stored, or the rotation that should be there. A sign-in by another process ends what we remember.
+
+        Raises SignInError for one that is unfit.
+        """
         if stored is None:
             return None
+        unfit = self._renewal.unfit(stored)
+        if unfit:
+            raise self._sign_in(self._message(unfit))
         if self._refused is not None and stored.refresh != self._refused.token:
             self._refused = None
         if self._unsaved is None:
@@ -346,6 +354,8 @@ class Credentials:
         if self._refused is not None:
             return self._sign_in(self._refused.message)
         label = self._renewal.label
+        if self._file.is_unreadable:
+            return self._sign_in(self._message(f"in {self._file.path} cannot be read"))
         return self._sign_in(f"{label} is not signed in; {sign_in_hint(label)}.")
 
     def _temporary(self, why: str, retry_after: float | None = None) -> UpstreamError:

@@ -46,12 +46,22 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Names of the members in the file: the first of each row is written, all of them are read."""
+    """Names of the members in the file: the first of each row is written, all of them are read.
+
+    texts  the further members that a file must have, all of them texts, and no others; None: any are kept
+    """
 
     access: tuple[str, ...] = ("access",)
     refresh: tuple[str, ...] = ("refresh",)
     expires_ms: tuple[str, ...] = ("expires",)
     account_id: tuple[str, ...] = ("accountId", "account_id")
+    texts: frozenset[str] | None = None
+
+    def fit(self, extra: Mapping[str, Any]) -> bool:
+        """Whether these may be the further members."""
+        if self.texts is None:
+            return True
+        return extra.keys() == self.texts and all(isinstance(value, str) for value in extra.values())
 
     def all(self) -> set[str]:
         return {*self.access, *self.refresh, *self.expires_ms, *self.account_id}
@@ -80,12 +90,15 @@ def parse_record(data: bytes, fields: Fields) -> Credential | None:
     if not (isinstance(access, str) and access.strip() and isinstance(refresh, str) and _is_number(expires)):
         return None
     known = fields.all()
+    extra = {name: value for name, value in record.items() if name not in known}
+    if not fields.fit(extra):
+        return None
     return Credential(
         access=Secret(access),
         refresh=Secret(refresh),
         expires_ms=int(expires),
         account_id=account if isinstance(account, str) and account else None,
-        extra={name: value for name, value in record.items() if name not in known},
+        extra=extra,
     )
 
 
@@ -185,6 +198,11 @@ class CredentialFile:
         if self._seen is None or self._seen[0] != mark:
             self._seen = (mark, self._read())
         return self._seen[1]
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether a file is there that is no credential."""
+        return self.load() is None and self.path.exists()
 
     def reload(self) -> Credential | None:
         """As `load`, but always reads the content: for decisions that cannot be taken back."""

@@ -15,6 +15,8 @@ from proxy.sandbox.p1.socket.sockets import Limits
 from proxy.sandbox.p1.state import P1
 from proxy.sandbox.p2.options import P2Options
 from proxy.sandbox.p2.state import P2
+from proxy.sandbox.p3.options import P3Options
+from proxy.sandbox.p3.state import P3
 from proxy.sandbox.p4.state import P4, P4Options
 from proxy.sandbox.play.script import Place, Script, ScriptError
 from proxy.sandbox.recorder import Received
@@ -27,11 +29,13 @@ __all__ = [
     "FAULTS",
     "P1",
     "P2",
+    "P3",
     "P4",
     "SIMULATORS",
     "Limits",
     "P1Options",
     "P2Options",
+    "P3Options",
     "P4Options",
     "Place",
     "Quota",

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from proxy.sandbox.p1.state import P1
 from proxy.sandbox.p2.state import P2
+from proxy.sandbox.p3.state import P3
 from proxy.sandbox.p4.state import P4
 from proxy.sandbox.play.script import load_steps, read_steps
 from proxy.sandbox.simulators import SIMULATORS
@@ -42,6 +43,7 @@ class Sandbox:
 
     p1: P1
     p2: P2
+    p3: P3
     p4: P4
 
     def __init__(

@@ -151,6 +151,8 @@ async def test_settings_name_every_upstream(sandbox: Sandbox) -> None:
         "PROXY_P1_ISSUER": sandbox.origin,
         "PROXY_P2_BASE_URL": f"{sandbox.origin}/coding/v1",
         "PROXY_P2_OAUTH_HOST": sandbox.origin,
+        "PROXY_P3_BASE_URL": f"{sandbox.origin}/v1",
+        "PROXY_P3_ISSUER": sandbox.origin,
         "PROXY_P4_BASE_URL": f"{sandbox.origin}/zen/go/v1",
         "PROXY_P4_API_KEY": sandbox.p4.options.api_key,
     }

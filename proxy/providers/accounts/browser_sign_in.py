@@ -22,6 +22,7 @@ class BrowserSignIn:
     authorize  (redirect address, PKCE values) -> the page that the sign-in begins with
     host       of the redirect address, in the form that the issuer has listed
     ports      tried in this order; 0 lets the system choose
+    caller     origin of the issuer's page if that calls the redirect address by script; "": the browser is sent there
     """
 
     endpoint: TokenEndpoint
@@ -29,6 +30,7 @@ class BrowserSignIn:
     path: str
     ports: tuple[int, ...]
     host: str = "localhost"
+    caller: str = ""
     opener: Opener | None = open_graphical
     timeout_s: float = CALLBACK_TIMEOUT_S
     random: Random = secrets.token_bytes
@@ -37,7 +39,12 @@ class BrowserSignIn:
         """Prints and opens the page, waits for the browser, saves the credential. Raises ProxyError."""
         pkce = new_pkce(self.random)
         listener = CallbackListener(
-            self.endpoint.label, path=self.path, state=pkce.state, ports=self.ports, timeout_s=self.timeout_s
+            self.endpoint.label,
+            path=self.path,
+            state=pkce.state,
+            ports=self.ports,
+            caller=self.caller,
+            timeout_s=self.timeout_s,
         )
         async with listener:
             redirect_uri = f"http://{self.host}:{listener.port}{self.path}"

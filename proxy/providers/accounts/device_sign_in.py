@@ -20,6 +20,7 @@ from proxy.core.secret import Secret
 from proxy.errors import SignInError
 from proxy.providers.accounts.token_endpoint import TokenEndpoint
 from proxy.providers.contract import Say
+from proxy.settings import is_loopback
 
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
@@ -38,31 +39,48 @@ ENDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceSignIn:
-    """How one issuer of RFC 8628 does it.
+class DeviceRules:
+    """Where issuers of RFC 8628 differ.
 
-    request   asks for a device code
-    margin_s  see `poll_interval`
+    margin_s    see `poll_interval`
+    wait_first  the first poll comes an interval after the code
+    limit_s     how long a code without `expires_in` is good
+    longest_s   and any other at most
+    page        shown for a code that brings none; None: the code must bring the page that has it in it
+    patient     a poll that fails with a status that may pass is repeated; False: it ends the sign-in
     """
+
+    margin_s: float = 0.0
+    wait_first: bool = False
+    limit_s: float = DEVICE_LIMIT_S
+    longest_s: float = DEVICE_LIMIT_S
+    page: str | None = None
+    patient: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSignIn:
+    """How one issuer of RFC 8628 does it. `request` asks for a device code."""
 
     endpoint: TokenEndpoint
     request: Callable[[], Awaitable[TokenResponse]]
-    margin_s: float
+    rules: DeviceRules
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     async def run(self, *, say: Say) -> Credential:
         """Prints page and code and polls until the user has confirmed. Raises ProxyError."""
         label = self.endpoint.label
-        code = read_code(code_answer(await self.request(), label=label), label=label, margin_s=self.margin_s)
+        code = read_code(code_answer(await self.request(), label=label), self.rules, label=label)
         say("Open this address in a browser on any device to sign in:")
         say(code.page)
-        say(f"and check that it shows this code: {code.user}")
+        say(f"and {'check that it shows' if code.in_page else 'enter'} this code: {code.user}")
         body = await poll(
-            partial(ask_token, self.endpoint, code.device),
+            partial(ask_token, self.endpoint, code.device, patient=self.rules.patient),
             label=label,
             interval_s=code.interval_s,
             limit_s=code.limit_s,
+            wait_first=self.rules.wait_first,
             monotonic=self.monotonic,
             sleep=self.sleep,
         )
@@ -73,14 +91,15 @@ class DeviceSignIn:
 class DeviceCode:
     """What the issuer gave for the user to confirm.
 
-    device  the code that polls send
-    user    the code that the user compares or types
-    page    the address with the code in it
+    device   the code that polls send
+    user     the code that the user compares or types
+    in_page  whether the address of the page has it
     """
 
     device: Secret
     user: str
     page: str
+    in_page: bool
     interval_s: float
     limit_s: float
 
@@ -95,6 +114,8 @@ def poll_interval(value: object, *, margin_s: float) -> float:
 
 def code_answer(answer: TokenResponse, *, label: str) -> Mapping[str, Any]:
     """The members of an answer to the request for a code. Raises SignInError."""
+    if answer.status == 404:
+        raise SignInError("Device sign-in is not enabled for this issuer.", provider=label)
     if not answer.ok:
         raise SignInError(f"The sign-in service gave no device code: {answer.reason()}.", provider=label)
     return answer.data
@@ -105,13 +126,16 @@ def unusable_code(label: str) -> SignInError:
     return SignInError("The sign-in service sent an unusable device code.", provider=label)
 
 
-def read_code(body: Mapping[str, Any], *, label: str, margin_s: float) -> DeviceCode:
+def read_code(body: Mapping[str, Any], rules: DeviceRules, *, label: str) -> DeviceCode:
     """{"user_code":"ABCD-1234","device_code":"…","verification_uri_complete":"https://…","expires_in":900,"interval":5}
 
     Raises SignInError. Code and address are shown in a terminal, so they must be what they seem.
     """
     user, device = first_text(body, "user_code"), first_text(body, "device_code")
-    page = first_text(body, "verification_uri_complete")
+    complete = first_text(body, "verification_uri_complete")
+    page = complete
+    if not page and rules.page is not None:
+        page = first_text(body, "verification_uri") or rules.page
     if not (is_typable(user) and device and _is_page(page)):
         raise unusable_code(label)
     expires = number(body.get("expires_in"))
@@ -119,8 +143,9 @@ def read_code(body: Mapping[str, Any], *, label: str, margin_s: float) -> Device
         device=Secret(device),
         user=user,
         page=page,
-        interval_s=poll_interval(body.get("interval"), margin_s=margin_s),
-        limit_s=min(expires, DEVICE_LIMIT_S) if expires and expires > 0 else DEVICE_LIMIT_S,
+        in_page=bool(complete),
+        interval_s=poll_interval(body.get("interval"), margin_s=rules.margin_s),
+        limit_s=min(expires, rules.longest_s) if expires and expires > 0 else rules.limit_s,
     )
 
 
@@ -129,17 +154,18 @@ def _is_page(url: str) -> bool:
         parts = urlsplit(url)
     except ValueError:
         return False
-    return parts.scheme in ("https", "http") and bool(parts.netloc) and url.isascii() and url == printable(url, 2000)
+    safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
+    return safe and bool(parts.netloc) and url.isascii() and url == printable(url, 2000)
 
 
-async def ask_token(endpoint: TokenEndpoint, code: Secret) -> Mapping[str, Any] | Poll:
+async def ask_token(endpoint: TokenEndpoint, code: Secret, *, patient: bool) -> Mapping[str, Any] | Poll:
     """One poll of the token endpoint. The body decides, not the status: there are pending answers with status 200."""
     answer = await endpoint.send({"grant_type": DEVICE_GRANT, "device_code": code.reveal()})
     if answer.code in WAITING:
         return WAITING[answer.code]
     if answer.code in ENDS:
         raise SignInError(ENDS[answer.code], provider=endpoint.label)
-    waiting = passing(answer)
+    waiting = passing(answer) if patient else None
     if waiting is not None:
         return waiting
     if answer.ok and not answer.code:

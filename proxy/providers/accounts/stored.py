@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
+from proxy.auth.refresh import sign_in_hint
 from proxy.auth.store import Credential, CredentialFile
 from proxy.providers.contract import Say
 
@@ -20,11 +21,26 @@ async def save(file: CredentialFile, credential: Credential, *lines: str, say: S
     return credential
 
 
-def show(file: CredentialFile, describe: Describe, *, say: Say, clock: Callable[[], float]) -> bool:
-    """Prints what is stored, without asking the issuer; False when nothing is (then the exit code is 1)."""
+def show(
+    file: CredentialFile,
+    describe: Describe,
+    *,
+    say: Say,
+    clock: Callable[[], float],
+    unfit: Callable[[Credential], str] = lambda _credential: "",
+) -> bool:
+    """Prints what is stored, without asking the issuer; False when nothing is that can be used (then the exit code
+    is 1). `unfit` as in `Renewal`."""
     credential = file.load()
     if credential is None:
         say("Not authenticated")
+        if file.is_unreadable:
+            say(f"{file.path} cannot be read as a credential; {sign_in_hint(file.label)}")
+        return False
+    why = unfit(credential)
+    if why:
+        say("Not authenticated")
+        say(f"The sign-in in {file.path} {why}; {sign_in_hint(file.label)}")
         return False
     for line in describe(file, credential, (credential.expires_ms - int(clock() * 1000)) // 1000):
         say(line)

@@ -6,7 +6,8 @@ Forms it acts on (all else gets an answer in prose):
   are several calls; a JSON object after the colon is the arguments as they are; a function that only a script can run
   (see `code_mode`) is asked for in the same way;
 - ``stream 400 words`` gives an answer of exactly that many text deltas;
-- ``Perform a web search for the query: X`` searches, where a hosted search is offered.
+- ``Perform a web search for the query: X`` searches, where a hosted search is offered;
+- ``search X for: Y`` searches the posts on X, where that search is offered.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _USE = re.compile(r"\buse ([\w-]+):[ \t]*", re.IGNORECASE)
 _END_OF_USE = re.compile(r",? and then |,? and use |\r?\n|$", re.IGNORECASE)
 _WORDS = re.compile(r"\bstream (\d{1,6}) words\b", re.IGNORECASE)
 _SEARCH = re.compile(r"Perform a web search for the query:[ \t]*(.+)")
+_X_SEARCH = re.compile(r"\bsearch x for:?[ \t]*(.+)", re.IGNORECASE)
 
 
 class Wish(NamedTuple):
@@ -87,6 +89,12 @@ def wanted_words(prompt: str) -> int | None:
 def search_query(prompt: str) -> str | None:
     """X of "Perform a web search for the query: X"."""
     found = _SEARCH.search(prompt)
+    return found[1].strip() if found else None
+
+
+def x_query(prompt: str) -> str | None:
+    """Y of "search X for: Y"."""
+    found = _X_SEARCH.search(prompt)
     return found[1].strip() if found else None
 
 

@@ -76,6 +76,12 @@ class Ask(NamedTuple):
     schema: Any = None  # the answer must be JSON of this schema
     json_object: bool = False  # the answer must be some JSON object
     search: HostedSearch | None = None
+    x_search: bool = False  # the upstream's own search of posts is offered as well
+
+    @property
+    def must_search(self) -> bool:
+        """Whether a hosted search is demanded: by name, or because nothing else is offered."""
+        return self.choice == "web_search" or (self.choice == "required" and not self.tools)
 
 
 class Think(NamedTuple):
@@ -97,6 +103,7 @@ class Call(NamedTuple):
 class Search(NamedTuple):
     query: str
     pages: tuple[Page, ...] = ()
+    on_x: bool = False  # among posts, not on the web
 
 
 Part = Think | Say | Call | Search
@@ -221,12 +228,22 @@ def _structured(scene: Scene) -> list[Part] | None:
 def _web_search(scene: Scene) -> list[Part] | None:
     search = scene.ask.search
     query = prompts.search_query(scene.prompt)
-    if search is None or (query is None and scene.ask.choice != "web_search"):
+    if search is None or (query is None and not scene.ask.must_search):
         return None
     query = query or prompts.short(scene.prompt)
     pages = tuple(find_pages(query, search.allowed, search.blocked))
     named = ", ".join(page.title for page in pages) or "nothing within the domains that were allowed"
     return [Search(query, pages), Say(f'A search for "{query}" found: {named}.', pages)]
+
+
+def _x_search(scene: Scene) -> list[Part] | None:
+    query = prompts.x_query(scene.prompt)
+    forced = scene.ask.must_search and scene.ask.search is None
+    if not scene.ask.x_search or (query is None and not forced):
+        return None
+    query = query or prompts.short(scene.prompt)
+    posts = tuple(find_pages(query, ("x.com",)))
+    return [Search(query, posts, on_x=True), Say(f'On X, "{query}" is discussed in: {posts[0].title}.', posts)]
 
 
 def _comment(scene: Scene) -> list[Part] | None:
@@ -280,6 +297,7 @@ ANSWERS: tuple[Callable[[Scene], list[Part] | None], ...] = (
     _summary,
     _tool_calls,
     _structured,
+    _x_search,
     _web_search,
     _comment,
     _counted_words,

@@ -6,7 +6,6 @@ approved after a number of polls.
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 from aiohttp import web
 from yarl import URL
 
+from proxy.sandbox.oauth.codes import AuthorizationCodes, challenge_of, checked_query
 from proxy.sandbox.oauth.endpoint import (
     MAX_PENDING,
     TokenEndpoint,
@@ -24,7 +24,6 @@ from proxy.sandbox.oauth.endpoint import (
     oauth_error,
     sign_in_page,
 )
-from proxy.sandbox.oauth.jwt import encode_base64url
 from proxy.sandbox.oauth.tokens import remember
 from proxy.sandbox.p1.options import P1Options
 from proxy.sandbox.p1.tokens import CLIENT_ID, TokenBook
@@ -34,14 +33,6 @@ from proxy.sandbox.wires.refusal import detail
 REDIRECT_PORTS = (1455, 1457)
 REDIRECT_HOSTS = ("localhost", "127.0.0.1")
 REDIRECT_PATH = "/auth/callback"
-
-
-@dataclass(slots=True)
-class _AuthorizationCode:
-    """An authorization code that waits for its exchange."""
-
-    challenge: str
-    redirect_uri: str
 
 
 @dataclass(slots=True)
@@ -60,7 +51,7 @@ class Issuer(TokenEndpoint):
         self.deny: str | None = None
         self.device_enabled = True
         self.revoked: list[str] = []
-        self._codes: dict[str, _AuthorizationCode] = {}
+        self._codes = AuthorizationCodes()
         self._devices: dict[str, _PendingDevice] = {}
 
     def recover(self) -> None:
@@ -80,41 +71,20 @@ class Issuer(TokenEndpoint):
     async def _authorize(self, request: web.Request) -> web.Response:
         query = request.query
         redirect = _checked_redirect(query.get("redirect_uri", ""))
-        demands = {
-            "client_id": query.get("client_id") == CLIENT_ID,
-            "response_type": query.get("response_type") == "code",
-            "code_challenge_method": query.get("code_challenge_method") == "S256",
-            "code_challenge": len(query.get("code_challenge", "")) == 43,  # SHA-256 in base64url
-            "scope": {"openid", "offline_access"} <= set(query.get("scope", "").split()),
-            "state": bool(query.get("state")),
-        }
-        for name, met in demands.items():
-            if not met:
-                raise oauth_error("invalid_request", f"{name} is missing or wrong")
+        checked_query(query, CLIENT_ID, {"openid", "offline_access"})
         answer = {"state": query["state"]}
         if self.deny is not None:
             answer["error"] = self.deny
         else:
-            answer["code"] = self._new_code(query["code_challenge"], query["redirect_uri"])
+            answer["code"] = self._codes.new(query["code_challenge"], query["redirect_uri"])
         return web.Response(status=302, headers={"location": str(redirect.update_query(answer))})
-
-    def _new_code(self, challenge: str, redirect_uri: str) -> str:
-        code = f"ac_{secrets.token_urlsafe(24)}"
-        remember(self._codes, code, _AuthorizationCode(challenge, redirect_uri), MAX_PENDING)
-        return code
 
     async def _token(self, request: web.Request) -> web.Response:
         grants = {"authorization_code": self._exchange, "refresh_token": self._refresh}
         return await self.serve_token(await _fields(request), CLIENT_ID, grants)
 
     def _exchange(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        code = self._codes.pop(str(fields.get("code")), None)  # gone whatever comes: a code is good once
-        if code is None:
-            raise oauth_error("invalid_grant", "the code is unknown or was used")
-        if fields.get("redirect_uri") != code.redirect_uri:
-            raise oauth_error("invalid_grant", "redirect_uri differs from that of the authorization")
-        if _challenge(str(fields.get("code_verifier", ""))) != code.challenge:
-            raise oauth_error("invalid_grant", "code_verifier does not match the challenge")
+        self._codes.redeem(fields)
         return self._tokens.issue()
 
     def _refresh(self, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,10 +123,9 @@ class Issuer(TokenEndpoint):
             raise oauth_error("authorization_pending", "not approved yet", 403)
         del self._devices[fields["device_auth_id"]]
         verifier = secrets.token_urlsafe(32)
-        code = self._new_code(_challenge(verifier), f"{self._tokens.host.origin}/deviceauth/callback")
-        return web.json_response(
-            {"authorization_code": code, "code_challenge": _challenge(verifier), "code_verifier": verifier}
-        )
+        challenge = challenge_of(verifier)
+        code = self._codes.new(challenge, f"{self._tokens.host.origin}/deviceauth/callback")
+        return web.json_response({"authorization_code": code, "code_challenge": challenge, "code_verifier": verifier})
 
 
 def _checked_redirect(text: str) -> URL:
@@ -166,10 +135,6 @@ def _checked_redirect(text: str) -> URL:
     if not listed or url.path != REDIRECT_PATH:
         raise oauth_error("invalid_request", "redirect_uri is not listed for this client")
     return url
-
-
-def _challenge(verifier: str) -> str:
-    return encode_base64url(hashlib.sha256(verifier.encode()).digest())
 
 
 async def _fields(request: web.Request) -> dict[str, Any]:

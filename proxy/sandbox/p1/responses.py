@@ -16,7 +16,7 @@ from proxy.sandbox.upstream import Prepared, ServedWire
 from proxy.sandbox.wires.refusal import detail
 from proxy.sandbox.wires.responses.answer import ResponsesAnswer
 from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
-from proxy.sandbox.wires.responses.write import write_answer
+from proxy.sandbox.wires.responses.write import PLAIN, write_answer
 
 RESPONSES = ServedWire(Place("p1", "responses"), HTTP_FAULTS, RESPONSES_FAULTS)
 
@@ -42,6 +42,6 @@ def checked_answer(
 ) -> tuple[ResponsesAnswer, tuple[str, dict[str, Any]] | None]:
     """The answer to a whole body over whatever transport, and the fault that comes instead. Raises Refused."""
     check_body(Seen(headers, body, lite, p1.options.account_id))
-    answer = write_answer(p1, body, p1.options.account_id, lite=lite)
+    answer = write_answer(p1, body, p1.options.account_id, PLAIN, lite=lite)
     over = answer.input_tokens > p1.options.context_limit
     return answer, _OVERFLOWS[p1.options.context_form] if over else None

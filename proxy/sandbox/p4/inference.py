@@ -41,7 +41,7 @@ from proxy.sandbox.wires.messages.faults import MESSAGES_FAULTS
 from proxy.sandbox.wires.messages.read import prompt_tokens, read_messages
 from proxy.sandbox.wires.refusal import Refused
 from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
-from proxy.sandbox.wires.responses.write import write_answer
+from proxy.sandbox.wires.responses.write import PLAIN, write_answer
 
 #: Path below the base -> the wire that is spoken there.
 PATHS = {"chat/completions": "chat", "messages": "messages", "responses": "responses"}
@@ -133,7 +133,7 @@ def _messages(p4: P4, name: str, body: dict[str, Any], session: str) -> Messages
 
 def _responses(p4: P4, name: str, body: dict[str, Any], _session: str) -> Answer:
     check_responses(body, p4.options.account_id)
-    answer = write_answer(p4, {**body, "model": name}, p4.options.account_id)
+    answer = write_answer(p4, {**body, "model": name}, p4.options.account_id, PLAIN)
     answer.tail = _PING
     return answer
 

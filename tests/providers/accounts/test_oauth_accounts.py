@@ -14,7 +14,7 @@ from processes import Child
 
 from proxy.auth.grant import MAX_EXPIRES_S
 from proxy.errors import SignInError, UpstreamError, messages_body
-from proxy.providers.accounts.device_sign_in import poll_interval, read_code
+from proxy.providers.accounts.device_sign_in import DeviceRules, poll_interval, read_code
 from proxy.sandbox import Sandbox
 
 # Token responses
@@ -74,11 +74,14 @@ def test_renewal_keeps_what_the_answer_lacks(
 RECORD = {"access": "ACCESS", "refresh": "REFRESH", "expires": NOW_MS + 90_007}
 FAR = 10**30
 NOBODY = ["Not authenticated"]
+SIGN_IN = "run `model-proxy auth login {label}` (or `python -m proxy auth login {label}`)"
+UNREADABLE = "{{}} cannot be read as a credential; " + SIGN_IN
 NO_ACCOUNT, NO_USER = "Account: (none)", ("User: (none)", "Scope: (none)")
 
 #: account, members of the file (None: no file), seconds since it was written -> what `auth status` prints.
 SHOWN: list[tuple[OAuthAccount, Any, float, list[str]]] = [
-    *((account, record, 0, NOBODY) for account in (P1, P2) for record in (None, [])),
+    *((account, None, 0, NOBODY) for account in (P1, P2)),
+    *((account, [], 0, [*NOBODY, UNREADABLE.format(label=account)]) for account in (P1, P2)),
     (P1, {"accountId": "acct-1"}, 0, ["Account: acct-1", "Expires: 2027-01-15T08:01:30.007Z (in 90s)", "Storage: {}"]),
     (P1, {"expires": NOW_MS - 1}, 60, [NO_ACCOUNT, "Expires: 2027-01-15T07:59:59.999Z (in -61s)", "Storage: {}"]),
     (P1, {"expires": FAR}, 0, [NO_ACCOUNT, f"Expires: {FAR} (in {(FAR - NOW_MS) // 1000}s)", "Storage: {}"]),
@@ -95,7 +98,7 @@ def test_status(tmp_path: Path, account: OAuthAccount, members: Any, later_s: fl
         path.write_text(json.dumps({**RECORD, **members} if members else members))
     said: list[str] = []
     clock = lambda: NOW_S + later_s  # noqa: E731
-    assert account.signin.status(tmp_path, say=said.append, clock=clock) is (lines is not NOBODY)
+    assert account.signin.status(tmp_path, say=said.append, clock=clock) is (lines[0] not in NOBODY)
     assert said == [line.format(path) for line in lines]
 
 
@@ -306,7 +309,7 @@ def test_interval(interval: object, seconds: float, margin_s: float) -> None:
 
 @pytest.mark.parametrize(("expires_in", "limit_s"), [(None, 900), (60, 60), ("1800", 900), (-1, 900)])
 def test_device_code_is_valid_for_15_minutes_at_most(expires_in: object, limit_s: float) -> None:
-    code = read_code({**CODE, "expires_in": expires_in, "interval": "7"}, label="p2", margin_s=0.5)
+    code = read_code({**CODE, "expires_in": expires_in, "interval": "7"}, DeviceRules(margin_s=0.5), label="p2")
     assert (code.limit_s, code.interval_s) == (limit_s, 7.5)
 
 
@@ -322,4 +325,4 @@ def test_device_code_is_valid_for_15_minutes_at_most(expires_in: object, limit_s
 )
 def test_unusable_device_code(body: dict[str, Any]) -> None:
     with pytest.raises(SignInError, match="unusable"):
-        read_code({**CODE, **body}, label="p2", margin_s=0.5)
+        read_code({**CODE, **body}, DeviceRules(), label="p2")

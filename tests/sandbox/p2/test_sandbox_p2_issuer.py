@@ -84,7 +84,7 @@ async def test_refusal_and_expiry_end_the_sign_in() -> None:
     async with Sandbox(clock=lambda: now) as sandbox, aiohttp.ClientSession() as session:
         issuer = Issuer(P2Client(sandbox, session))
         _, begun = await issuer.begin()
-        issuer.p2.issuer.deny = True
+        issuer.p2.issuer.codes.deny = True
         assert (await issuer.poll(begun["device_code"]))[1]["error"] == "access_denied"
         issuer.p2.issuer.recover()
         assert (await issuer.poll(begun["device_code"]))[1]["error"] == "invalid_grant"

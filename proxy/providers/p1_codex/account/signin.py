@@ -182,8 +182,6 @@ async def login(
 async def _request_device_code(client: TokenClient, issuer: str) -> Mapping[str, Any]:
     """{"device_auth_id": "…", "user_code": "ABCD-EFGH", "interval": "5"}"""
     answer = await client.post_json(f"{issuer}/api/accounts/deviceauth/usercode", {"client_id": CLIENT_ID})
-    if answer.status == 404:
-        raise SignInError("Device sign-in is not enabled for this issuer.", provider=LABEL)
     body = device_sign_in.code_answer(answer, label=LABEL)
     user_code = first_text(body, "user_code", "usercode")
     if not is_typable(user_code) or not first_text(body, "device_auth_id"):

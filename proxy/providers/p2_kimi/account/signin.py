@@ -24,7 +24,7 @@ from proxy.auth.store import Credential, CredentialFile, Fields
 from proxy.auth.text import printable
 from proxy.observe.lifecycle import Log
 from proxy.providers.accounts import stored
-from proxy.providers.accounts.device_sign_in import DeviceSignIn
+from proxy.providers.accounts.device_sign_in import DeviceRules, DeviceSignIn
 from proxy.providers.accounts.token_endpoint import TokenEndpoint
 from proxy.providers.contract import Say
 from proxy.providers.p2_kimi.account.device import USER_AGENT, device_headers
@@ -39,8 +39,8 @@ FIELDS = Fields(account_id=("userId", "user_id"))
 #: A token response without `expires_in`.
 DEFAULT_EXPIRES_S = 900
 
-#: Added to the issuer's interval between two polls.
-DEVICE_MARGIN_S = 0.5
+#: No poll comes early by the issuer's clock.
+DEVICE_RULES = DeviceRules(margin_s=0.5)
 
 #: Before the second and the third try of a renewal.
 REFRESH_WAITS_S = (1.0, 2.0)
@@ -148,7 +148,7 @@ async def login(
     Raises ProxyError with a message for the terminal.
     """
     issuer = _Issuer(oauth_host, config_root, session, user_agent)
-    sign_in = DeviceSignIn(issuer.endpoint(clock), issuer.request_code, DEVICE_MARGIN_S, monotonic, sleep)
+    sign_in = DeviceSignIn(issuer.endpoint(clock), issuer.request_code, DEVICE_RULES, monotonic, sleep)
     credential = await sign_in.run(say=say)
     user = [f"User: {printable(credential.account_id)}"] if credential.account_id else []
     return await stored.save(credential_file(config_root), credential, *user, "Signed in", say=say)

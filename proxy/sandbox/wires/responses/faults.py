@@ -66,7 +66,7 @@ def _encrypted(answer: ResponsesAnswer, added: str | None, done: str | None) -> 
             event["item"] = {name: value for name, value in item.items() if name != "encrypted_content"}
             nonce = nonces[event["type"]]
             if nonce is not None:
-                event["item"]["encrypted_content"] = answer.writer.encrypt_again(item, nonce)
+                event["item"]["encrypted_content"] = answer.writer.encrypt(item["id"], nonce)
 
     answer.add_thought()
     return edited(answer.stream(), edit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from proxy.core.sse import dump_json
@@ -14,41 +14,40 @@ from proxy.sandbox.wires.encrypted_content import encrypt
 
 
 class Writer:
-    """Makes the items of one answer. `summary` and `encrypted` say what a reasoning item may carry."""
+    """Makes the items of one answer. `summary`: a thought is shown; `include`: what the request wants in addition."""
 
-    def __init__(self, ids: Ids, account_id: str, *, summary: bool, encrypted: bool, sources: bool) -> None:
-        self._ids = ids
-        self._account_id = account_id
+    def __init__(self, ids: Ids, account_id: str, *, summary: bool, include: Collection[str]) -> None:
+        self.ids = ids
+        self.account_id = account_id
         self._summary = summary
-        self._encrypted = encrypted
-        self._sources = sources
+        self.include = include
 
     def item(self, part: Part) -> Item:
         """The finished item of a part."""
         return _WRITERS[type(part)](self, part)
 
-    def _think(self, part: Think) -> Item:
+    def encrypt(self, item_id: str, nonce: str) -> str:
+        """The encrypted content of a reasoning item; another nonce gives another, just as good."""
+        return encrypt(self.account_id, item_id, nonce)
+
+    def think(self, part: Think) -> Item:
         """`{"type":"reasoning","id","summary":[{"type":"summary_text","text"}],"encrypted_content"?}`"""
-        item_id = self._ids.new("rs")
+        item_id = self.ids.new("rs")
         shown = part.paragraphs if self._summary else ()
         item: Item = {
             "id": item_id,
             "type": "reasoning",
             "summary": [{"type": "summary_text", "text": paragraph} for paragraph in shown],
         }
-        if self._encrypted:
-            item["encrypted_content"] = encrypt(self._account_id, item_id, "done")
+        if "reasoning.encrypted_content" in self.include:
+            item["encrypted_content"] = self.encrypt(item_id, "done")
         return item
-
-    def encrypt_again(self, item: Item, nonce: str) -> str:
-        """Another encrypted content for the same item, just as good."""
-        return encrypt(self._account_id, item["id"], nonce)
 
     def message(self, text: str, annotations: Sequence[dict[str, Any]] = ()) -> Item:
         """`{"type":"message","id","role":"assistant","status","content":[{"type":"output_text",…}]}`"""
         part = {"type": "output_text", "text": text, "annotations": list(annotations), "logprobs": []}
         return {
-            "id": self._ids.new("msg"),
+            "id": self.ids.new("msg"),
             "type": "message",
             "status": "completed",
             "role": "assistant",
@@ -58,17 +57,17 @@ class Writer:
     def refusal(self, text: str) -> Item:
         return {**self.message(""), "content": [{"type": "refusal", "refusal": text}]}
 
-    def _call(self, part: Call) -> Item:
+    def call(self, part: Call) -> Item:
         """A `function_call`, or a `custom_tool_call` for a freeform tool."""
         tool, arguments = part.tool, part.arguments
         kind = ("ctc", "custom_tool_call", "input") if tool.freeform else ("fc", "function_call", "arguments")
         prefix, name, payload = kind
         item: Item = {
-            "id": self._ids.new(prefix),
+            "id": self.ids.new(prefix),
             "type": name,
             "status": "completed",
             payload: arguments if isinstance(arguments, str) else dump_json(arguments),
-            "call_id": self._ids.new("call"),
+            "call_id": self.ids.new("call"),
             "name": tool.name,
         }
         if tool.namespace not in (None, "functions"):
@@ -76,16 +75,16 @@ class Writer:
         return item
 
     def compaction(self) -> Item:
-        item_id = self._ids.new("cmp")
-        return {"id": item_id, "type": "compaction", "encrypted_content": encrypt(self._account_id, item_id)}
+        item_id = self.ids.new("cmp")
+        return {"id": item_id, "type": "compaction", "encrypted_content": self.encrypt(item_id, "")}
 
-    def _search(self, part: Search) -> Item:
+    def search(self, part: Search) -> Item:
         action: dict[str, Any] = {"type": "search", "query": part.query}
-        if self._sources:
+        if "web_search_call.action.sources" in self.include:
             action["sources"] = [{"type": "url", "url": page.url} for page in part.pages]
-        return {"id": self._ids.new("ws"), "type": "web_search_call", "status": "completed", "action": action}
+        return {"id": self.ids.new("ws"), "type": "web_search_call", "status": "completed", "action": action}
 
-    def _say(self, part: Say) -> Item:
+    def say(self, part: Say) -> Item:
         return self.message(part.text, [_citation(part.text, page.title, page.url) for page in part.pages])
 
 
@@ -102,10 +101,10 @@ def _citation(text: str, title: str, url: str) -> dict[str, Any]:
 
 
 _WRITERS: dict[type, Callable[[Writer, Any], Item]] = {
-    Think: Writer._think,
-    Say: Writer._say,
-    Call: Writer._call,
-    Search: Writer._search,
+    Think: lambda writer, part: writer.think(part),
+    Say: lambda writer, part: writer.say(part),
+    Call: lambda writer, part: writer.call(part),
+    Search: lambda writer, part: writer.search(part),
 }
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from proxy.sandbox.model.code_mode import declared
 from proxy.sandbox.model.pieces import estimate_tokens, media_type
 from proxy.sandbox.model.reply import Ask, Called, Entry, HostedSearch, Returned, Said, Tool
 from proxy.sandbox.wires.responses.tool_checks import flat_tools
+
+#: How ids of calls begin that a service made of its own tools.
+_OWN_CALLS = "xs_"
 
 _SEARCHES = ("web_search", "web_search_preview")
 
@@ -21,11 +24,12 @@ def read_ask(body: Mapping[str, Any], *, lite: bool) -> Ask:
     for item in body["input"]:
         if item.get("type") == "additional_tools":
             groups.append(item["tools"])
-        elif item.get("role") == "developer":
+        elif item.get("role") in ("developer", "system"):
             system.append(_said(item).text)
         else:
             entries += _entry(item)
-    tools, search = _read_tools(groups)
+    offered = [(tool, namespace) for group in groups for tool, namespace in _flat(group)]
+    tools = [_read_tool(tool, namespace) for tool, namespace in offered if "name" in tool]
     choice, allowed = _read_choice(body.get("tool_choice"))
     wanted = (body.get("text") or {}).get("format") or {}
     return Ask(
@@ -37,7 +41,8 @@ def read_ask(body: Mapping[str, Any], *, lite: bool) -> Ask:
         effort=(body.get("reasoning") or {}).get("effort"),
         schema=wanted.get("schema"),
         json_object=wanted.get("type") == "json_object",
-        search=search,
+        search=next((_read_search(tool) for tool, _ in offered if tool["type"] in _SEARCHES), None),
+        x_search=any(tool["type"] == "x_search" for tool, _ in offered),
     )
 
 
@@ -45,7 +50,7 @@ def _entry(item: Mapping[str, Any]) -> list[Entry]:
     kind = item.get("type", "message")
     if kind == "message":
         return [_said(item)]
-    if kind in ("function_call", "custom_tool_call"):
+    if kind in ("function_call", "custom_tool_call") and not item["call_id"].startswith(_OWN_CALLS):
         return [Called(item["call_id"], item["name"])]
     if kind in ("function_call_output", "custom_tool_call_output"):
         text, images = _content(item["output"])
@@ -71,19 +76,24 @@ def _content(content: str | Iterable[Mapping[str, Any]]) -> tuple[str, tuple[str
     return "\n".join(texts), tuple(images)
 
 
-def _read_tools(groups: Iterable[Any]) -> tuple[list[Tool], HostedSearch | None]:
-    tools, search = [], None
-    for group in groups:
-        for outer in group:
-            namespace = outer["name"] if outer["type"] == "namespace" else None
-            for tool in flat_tools([outer]):
-                if tool["type"] in _SEARCHES:
-                    filters = tool.get("filters") or {}
-                    search = HostedSearch(filters.get("allowed_domains", ()), filters.get("blocked_domains", ()))
-                elif "name" in tool:
-                    runs = declared(tool.get("description") or "") if tool["type"] == "custom" else {}
-                    tools.append(Tool(tool["name"], tool.get("parameters"), tool["type"] == "custom", namespace, runs))
-    return tools, search
+def _flat(group: Iterable[Any]) -> Iterator[tuple[dict[str, Any], str | None]]:
+    """Each tool with the namespace that it stands in."""
+    for outer in group:
+        namespace = outer["name"] if outer["type"] == "namespace" else None
+        for tool in flat_tools([outer]):
+            yield tool, namespace
+
+
+def _read_tool(tool: Mapping[str, Any], namespace: str | None) -> Tool:
+    freeform = tool["type"] == "custom"
+    runs = declared(tool.get("description") or "") if freeform else {}
+    return Tool(tool["name"], tool.get("parameters"), freeform, namespace, runs)
+
+
+def _read_search(tool: Mapping[str, Any]) -> HostedSearch:
+    filters = tool.get("filters") or {}
+    allowed, *blocked = (filters.get(name, ()) for name in ("allowed_domains", "blocked_domains", "excluded_domains"))
+    return HostedSearch(allowed, [domain for domains in blocked for domain in domains])
 
 
 def _read_choice(choice: Any) -> tuple[str, set[str] | None]:

@@ -14,8 +14,8 @@ from proxy.sandbox.model.pieces import pieces, words
 from proxy.sandbox.wires.answer import Block, Event
 
 
-def item_events(item: Block, index: int) -> list[Event]:
-    """The events of one item at `output_index` index."""
+def item_events(item: Block, index: int, *, early_action: bool = False) -> list[Event]:
+    """The events of one item at `output_index` index. `early_action`: what is searched for is told at once."""
     inner = _ITEM_EVENTS.get(item["type"])
     started = {**item, "status": "in_progress", **_EMPTIED.get(item["type"], {})}
     if item["type"] in ("reasoning", "compaction"):
@@ -23,7 +23,8 @@ def item_events(item: Block, index: int) -> list[Event]:
         if item["type"] == "reasoning":
             # the early copy of a reasoning item has encrypted content as well, but the late one counts
             started["summary"] = []
-    started.pop("action", None)  # what was searched for is told at the end
+    if not early_action:
+        started.pop("action", None)
     return [
         {"type": "response.output_item.added", "output_index": index, "item": started},
         *(inner(item, index) if inner else ()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from proxy.sandbox.model.reply import reply
 from proxy.sandbox.upstream import Upstream
@@ -10,26 +10,45 @@ from proxy.sandbox.wires.responses.answer import ResponsesAnswer
 from proxy.sandbox.wires.responses.items import Writer
 from proxy.sandbox.wires.responses.read import prompt_tokens, read_ask
 
+A = TypeVar("A", bound=ResponsesAnswer)
 
-def write_answer(upstream: Upstream, body: dict[str, Any], account_id: str, *, lite: bool = False) -> ResponsesAnswer:
-    """What the model says, its thoughts encrypted for the account."""
+
+class Form(NamedTuple, Generic[A]):
+    """How a backend writes: its items and its events. `always_shown`: summaries of thoughts come unasked."""
+
+    writer: type[Writer]
+    answer: type[A]
+    always_shown: bool = False
+
+
+PLAIN = Form(Writer, ResponsesAnswer)
+
+
+def write_answer(
+    upstream: Upstream,
+    body: dict[str, Any],
+    account_id: str,
+    form: Form[A],
+    *,
+    lite: bool = False,
+    cache_key: str | None = None,
+) -> A:
+    """What the model says, its thoughts encrypted for the account. `cache_key`: where the body names none."""
     ask = read_ask(body, lite=lite)
-    reasoning = body.get("reasoning") or {}
     include = body.get("include") or ()
-    writer = Writer(
+    writer = form.writer(
         upstream.ids,
         account_id,
-        summary=reasoning.get("summary") is not None,
-        encrypted="reasoning.encrypted_content" in include,
-        sources="web_search_call.action.sources" in include,
+        summary=form.always_shown or (body.get("reasoning") or {}).get("summary") is not None,
+        include=include,
     )
     tokens = prompt_tokens(body)
-    answer = ResponsesAnswer(
+    answer = form.answer(
         ask=ask,
         envelope=_envelope(upstream, body),
         writer=writer,
         input_tokens=tokens,
-        cached_tokens=upstream.cached_tokens(body.get("prompt_cache_key"), tokens),
+        cached_tokens=upstream.cached_tokens(body.get("prompt_cache_key") or cache_key, tokens),
     )
     if body["input"][-1].get("type") == "compaction_trigger":
         answer.blocks = [writer.compaction()]

@@ -92,7 +92,7 @@ async def test_failing_polls_are_repeated(
 @pytest.mark.parametrize(
     ("arrange", "message", "sleeps"),
     [
-        (lambda p2: setattr(p2.issuer, "deny", True), "refused in the browser", 0),
+        (lambda p2: setattr(p2.issuer.codes, "deny", True), "refused in the browser", 0),
         (lambda p2: setattr(p2.options, "device_answers", ("expired_token",)), "has expired", 0),
         (lambda p2: setattr(p2.options, "device_lifetime_s", 11), "not entered in time", 2),
         (lambda p2: setattr(p2.options, "device_lifetime_s", 5000), "not entered in time", 164),

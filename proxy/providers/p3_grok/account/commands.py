@@ -1,0 +1,35 @@
+"""What the command line can do with a P3 account."""
+
+from __future__ import annotations
+
+from proxy.providers.contract import AccountContext, Say
+from proxy.providers.p3_grok.account import signin
+from proxy.providers.p3_grok.account import usage_windows as usage
+from proxy.providers.p3_grok.settings import GrokSettings
+
+
+class GrokAccount:
+    """Sign-in with a browser or a code."""
+
+    def __init__(self, context: AccountContext) -> None:
+        self._root = context.config_root
+        self._grok = context.config.section(GrokSettings)
+        self._connect = context.connect
+
+    async def login(self, *, device: bool, say: Say) -> None:
+        issuer = self._grok.issuer
+        async with self._connect(issuer) as http:
+            if device:
+                await signin.login_device(self._root, issuer, say=say, session=http)
+            else:
+                await signin.login(self._root, issuer, say=say, session=http)
+
+    def status(self, *, say: Say) -> bool:
+        return signin.status(self._root, self._grok.issuer, say=say)
+
+    async def logout(self, *, say: Say) -> None:
+        await signin.logout(self._root, say=say)
+
+    async def usage(self, *, as_json: bool, say: Say) -> None:
+        async with self._connect(self._grok.issuer, self._grok.base_url) as http:
+            await usage.show(self._root, self._grok, say=say, session=http, as_json=as_json)

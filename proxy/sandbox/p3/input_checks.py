@@ -1,0 +1,168 @@
+"""Checks of the items in `input`: kinds, roles, parts, pictures, pairs of calls and results, encrypted reasoning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proxy.sandbox.p3.images import image_fault
+from proxy.sandbox.p3.reasoning import is_readable
+from proxy.sandbox.p3.refusals import argument, image_refused
+from proxy.sandbox.wires.field_checks import (
+    ByKind,
+    Checked,
+    Each,
+    Field,
+    Known,
+    Table,
+    by_type,
+    fits,
+    matches,
+    members,
+    one_of,
+    optional,
+    required,
+)
+from proxy.sandbox.wires.refusal import MISSING, WRONG_TYPE
+from proxy.sandbox.wires.responses.tool_checks import NAME
+
+_UNKNOWN_KIND = argument("Unsupported item type at {where}: {value}")
+_UNKNOWN_PART = argument("Unsupported content type at {where}: {value}")
+_BAD_ROLE = argument("Invalid role at {where}: {value}")
+_UNREADABLE = argument(
+    "Could not read the encrypted_content of the reasoning item at {here}: it was made for another model."
+)
+_NULL = argument("{where} must not be null.")
+
+
+def _seen_image(part: Any, _where: str, _seen: Checked) -> None:
+    fault = image_fault(part["image_url"])
+    if fault is not None:
+        raise image_refused(fault)
+
+
+_PARTS: dict[str, Table] = {
+    "input_text": (Known("type text"), required("text", "text")),
+    "input_image": (
+        Known("type image_url detail"),
+        optional("detail", one_of("auto", "low", "high"), argument("Invalid {where}: {value}")),
+        required("image_url", "text"),
+        _seen_image,
+    ),
+    "output_text": (Known("type text annotations logprobs"), required("text", "text")),
+    "refusal": (Known("type refusal"), required("refusal", "text")),
+}
+
+
+def _parts(path: str, kinds: str) -> Table:
+    """A text, or a list of parts of these types."""
+    text_or_list = fits(lambda value: isinstance(value, str | list), "a string or a sequence")
+    known = one_of(*kinds.split())
+    part: Table = (required("", "object", WRONG_TYPE), *by_type(_PARTS, _UNKNOWN_PART, known))
+    return (required(path, text_or_list, WRONG_TYPE), Each(path, part))
+
+
+#: Role -> the content of its messages.
+_CONTENTS = {
+    "system": _parts("content", "input_text"),
+    "user": _parts("content", "input_text input_image"),
+    "assistant": _parts("content", "output_text refusal"),
+}
+
+
+def _settled(_item: Any, where: str, seen: Checked) -> None:
+    """Nothing is said between a call and its result."""
+    for call_id, answered in seen.open_calls.items():
+        if not answered:
+            raise argument("No tool output found for function call {value} before {here}.").fill(where, where, call_id)
+
+
+def _called(item: Any, where: str, seen: Checked) -> None:
+    if item["call_id"] in seen.open_calls:
+        raise argument("Duplicate call_id at {where}: {value}").fill(where, value=item["call_id"])
+    seen.open_calls[item["call_id"]] = False
+
+
+def _answered(item: Any, where: str, seen: Checked) -> None:
+    if seen.open_calls.get(item["call_id"]) is not False:
+        raise argument("No open function call for the output at {where}: {value}").fill(where, value=item["call_id"])
+    seen.open_calls[item["call_id"]] = True
+
+
+def _not_null(name: str) -> Field:
+    return required("", fits(lambda item: item.get(name, "") is not None), _NULL, at=name)
+
+
+def _unreadable(content: Any, seen: Checked) -> str | None:
+    return None if is_readable(content, seen.rules.reader) else ""
+
+
+def _texts(path: str, kind: str) -> Table:
+    """A list of texts of this type."""
+    part: Table = (
+        required("", "object", WRONG_TYPE),
+        Known("type text"),
+        required("type", one_of(kind)),
+        required("text", "text"),
+    )
+    return (optional(path, "list", WRONG_TYPE), Each(path, part))
+
+
+_CALL_ID = required("call_id", "filled")
+
+#: Item type -> its checks; without any it is not looked into.
+_ITEMS: dict[str, Table] = {
+    "message": (
+        Known("type role content id status"),
+        required("role", one_of(*_CONTENTS), _BAD_ROLE),
+        ByKind("role", _CONTENTS),
+        _settled,
+    ),
+    "function_call": (
+        Known("type call_id name arguments id status"),
+        _CALL_ID,
+        *NAME,
+        required("arguments", "text", WRONG_TYPE),
+        _called,
+    ),
+    "function_call_output": (
+        Known("type call_id output id status"),
+        _CALL_ID,
+        *_parts("output", "input_text input_image"),
+        _answered,
+    ),
+    # the service's own searches, as the vendor's client sends them back
+    "web_search_call": (
+        Known("type id status action"),
+        required("id", "filled"),
+        required("action", "object", WRONG_TYPE),
+        required("action.type", one_of("search", "open_page", "find_in_page"), argument("Invalid {where}: {value}")),
+    ),
+    "custom_tool_call": (
+        Known("type id call_id name input status"),
+        _CALL_ID,
+        required("name", matches("x_[a-z_]+"), argument("Unsupported custom tool at {where}: {value}")),
+        required("input", "text", WRONG_TYPE),
+    ),
+    "reasoning": (
+        # no `status`, although it came with one
+        Known("type id summary content encrypted_content"),
+        *members("id: text"),
+        required("summary", "list", MISSING),
+        *_texts("summary", "summary_text"),
+        *map(_not_null, ("content", "encrypted_content")),
+        *_texts("content", "reasoning_text"),
+        optional("encrypted_content", "text", WRONG_TYPE),
+        optional("encrypted_content", _unreadable, _UNREADABLE),
+    ),
+}
+
+
+def _typed(item: Any) -> Any:
+    """A message may leave its type out."""
+    return {"type": "message", **item} if isinstance(item, dict) and "role" in item else item
+
+
+INPUT: Table = (
+    required("input", "filled list"),
+    Each("input", (required("", "object", WRONG_TYPE), *by_type(_ITEMS, _UNKNOWN_KIND)), _typed),
+)

@@ -1,0 +1,134 @@
+"""The simulated sign-in service of P3: discovery, browser and device flows, refresh with rotation.
+
+Nobody is asked: a browser that opens the authorize page is sent back with a code at once, and a device code is
+approved after the polls that `options.device_answers` lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from aiohttp import web
+from yarl import URL
+
+from proxy.sandbox.oauth.codes import AuthorizationCodes, checked_query
+from proxy.sandbox.oauth.devices import DEVICE_GRANT, DeviceCodes, DeviceOptions
+from proxy.sandbox.oauth.endpoint import TokenEndpoint, form_fields, oauth_error, sign_in_page
+from proxy.sandbox.p3.tokens import CLIENT_ID, GrokTokens
+from proxy.sandbox.wires.refusal import detail
+
+#: Where the real service sends a browser back to: any port of this machine.
+REDIRECT_HOST = "127.0.0.1"
+REDIRECT_PATH = "/callback"
+
+
+class IssuerOptions(DeviceOptions, Protocol):
+    """Without `device_enabled` there are no device codes (404)."""
+
+    device_enabled: bool
+
+
+class GrokIssuer(TokenEndpoint):
+    """Beside the switches of the token endpoint: `deny` makes the authorize page send that error back, `devices.deny`
+    the user refuse a code. `document` is laid over the discovery document, and a member that it has as None is left
+    out. `discoveries` counts who asked for it."""
+
+    def __init__(self, tokens: GrokTokens, options: IssuerOptions) -> None:
+        super().__init__()
+        self._tokens = tokens
+        self._options = options
+        self._codes = AuthorizationCodes()
+        self.devices = DeviceCodes(options, tokens.host.clock)
+        self.deny: str | None = None
+        self.document: dict[str, Any] = {}
+        self.discoveries = 0
+
+    def recover(self) -> None:
+        super().recover()
+        self.deny, self.devices.deny = None, False
+        self.document = {}
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/.well-known/openid-configuration", self._discovery),
+            web.get("/oauth2/authorize", self._authorize),
+            web.post("/oauth2/token", self._token),
+            web.post("/oauth2/device/code", self._device_code),
+            web.get("/device", sign_in_page),
+        ]
+
+    async def _discovery(self, _request: web.Request) -> web.Response:
+        self.discoveries += 1
+        document = {**_document(self._tokens.host.origin), **self.document}
+        return web.json_response({name: value for name, value in document.items() if value is not None})
+
+    async def _authorize(self, request: web.Request) -> web.Response:
+        query = request.query
+        redirect = _checked_redirect(query.get("redirect_uri", ""))
+        checked_query(query, CLIENT_ID, {"openid", "offline_access"})
+        answer = {"state": query["state"]}
+        if self.deny is not None:
+            answer["error"] = self.deny
+        else:
+            answer["code"] = self._codes.new(query["code_challenge"], query["redirect_uri"])
+        return web.Response(status=302, headers={"location": str(redirect.update_query(answer))})
+
+    async def _token(self, request: web.Request) -> web.Response:
+        grants = {"authorization_code": self._exchange, "refresh_token": self._refresh, DEVICE_GRANT: self._poll}
+        return await self.serve_token(await form_fields(request), CLIENT_ID, grants)
+
+    async def _device_code(self, request: web.Request) -> web.Response:
+        fields = await form_fields(request)
+        if not self._options.device_enabled:
+            raise detail("Not Found", 404)
+        if fields.get("client_id") != CLIENT_ID:
+            raise oauth_error("invalid_client", "unknown client_id", 401)
+        if "offline_access" not in str(fields.get("scope", "")).split():
+            raise oauth_error("invalid_scope", "offline_access is needed")
+        return web.json_response(self.devices.new(f"{self._tokens.host.origin}/device"))
+
+    def _exchange(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        _demand(fields, "code", "redirect_uri", "code_verifier")
+        self._codes.redeem(fields)
+        return self._tokens.issue()
+
+    def _refresh(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        _demand(fields, "refresh_token")
+        tokens = self._tokens.rotate(fields["refresh_token"])
+        self.refreshes += 1
+        return tokens
+
+    def _poll(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        _demand(fields, "device_code")
+        self.devices.redeem(fields)
+        return self._tokens.issue()
+
+
+def _demand(fields: Mapping[str, Any], *names: str) -> None:
+    """Raises Refused for a request that lacks one of these."""
+    for name in names:
+        if not fields.get(name):
+            raise oauth_error("invalid_request", f"{name} is missing")
+
+
+def _checked_redirect(text: str) -> URL:
+    """The redirect address, if it is one of a program on the user's machine."""
+    url = URL(text)
+    if url.scheme != "http" or url.host != REDIRECT_HOST or not url.explicit_port or url.path != REDIRECT_PATH:
+        raise oauth_error("invalid_request", "redirect_uri is not listed for this client")
+    return url
+
+
+def _document(origin: str) -> dict[str, Any]:
+    return {
+        "issuer": origin,
+        "authorization_endpoint": f"{origin}/oauth2/authorize",
+        "token_endpoint": f"{origin}/oauth2/token",
+        "device_authorization_endpoint": f"{origin}/oauth2/device/code",
+        "response_types_supported": ["code"],
+        "grant_types_supported": ["authorization_code", "refresh_token", DEVICE_GRANT],
+        "code_challenge_methods_supported": ["S256"],
+        "token_endpoint_auth_methods_supported": ["none"],
+        "scopes_supported": ["openid", "profile", "email", "offline_access", "grok-cli:access", "api:access"],
+    }

@@ -1,0 +1,24 @@
+"""The entry of the simulated P3: its routes, its wire and its faults."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from aiohttp import web
+
+from proxy.sandbox.p3.account import serve_models
+from proxy.sandbox.p3.options import P3Options
+from proxy.sandbox.p3.responses import RESPONSES, prepare_responses
+from proxy.sandbox.p3.state import API_PATH, P3
+from proxy.sandbox.upstream import Simulator
+
+
+def _routes(p3: P3) -> list[web.RouteDef]:
+    return [
+        web.post(f"{API_PATH}/responses", partial(p3.serve, partial(prepare_responses, p3))),
+        web.get(f"{API_PATH}/models", partial(serve_models, p3)),
+        *p3.issuer.routes(),
+    ]
+
+
+P3_SIMULATOR = Simulator("p3", P3, P3Options, (RESPONSES,), _routes)
