@@ -42,7 +42,7 @@ class Issuer:
 
     async def get(self, path: str, access: str = "", **query: str | None) -> tuple[int, Any]:
         url = URL(f"{self.sandbox.origin}{path}").with_query({name: text for name, text in query.items() if text})
-        headers = {"authorization": f"Bearer {access}"} if access else {}
+        headers = {"authorization": f"Bearer {access}", "x-xai-token-auth": "xai-grok-cli"} if access else {}
         async with self.session.get(url, headers=headers, allow_redirects=False) as response:
             if response.status == 302:
                 return 302, URL(response.headers["location"])
