@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 from proxy.core.blocks import SIGNATURE_DELTA, THINKING, THINKING_DELTA
+from proxy.core.convert.responses.places import Said
 from proxy.core.convert.responses_signatures import encode_signature
 from proxy.core.messages import MessageStream
 from proxy.core.reducer import AnswerPolicy
@@ -20,14 +21,24 @@ class ReasoningItems:
         self._stream = stream
         self._policy = policy
         self._numbers = count()
-        self._open: int | None = None  # output_index of the open block
+        self._open: int | None = None  # place of the open block
         self._key: object = None
         self._known: dict[int, dict[str, str]] = {}
         self._signed: set[str] = set()  # reasoning ids handed to the client: the upstream takes each back once
+        self.said = Said()
 
     @property
     def is_open(self) -> bool:
         return self._open is not None
+
+    def is_open_at(self, index: int) -> bool:
+        return self._open == index
+
+    def begin(self, index: int, item: Mapping[str, Any]) -> None:
+        """The upstream began to think."""
+        if self._open != index:
+            self.said.forget(index)
+        self.merge(index, item)
 
     def merge(self, index: int, item: Mapping[str, Any]) -> None:
         """The copy in `added` can be incomplete; a later value wins, a missing one keeps the earlier."""
@@ -41,6 +52,7 @@ class ReasoningItems:
         if self._open != index:
             self.close()
             self._begin(index)
+        self.said.add((index, None), delta)
         self._stream.delta(self._key, THINKING_DELTA.of(delta))
 
     def add_part(self, index: int) -> None:
@@ -53,13 +65,27 @@ class ReasoningItems:
         self.merge(index, item)
         if item.get("status") == "incomplete":
             self._known.pop(index)  # what was not thought to its end is not taken back
+        told = self.whole(index, _parts(item))
         was_open = self._open == index
         self.close()
-        if was_open or self._signature(index, keep=True) is None:
-            return False
+        if told or was_open or self._signature(index, keep=True) is None:
+            return told
         self._begin(index)
         self.close()
         return True
+
+    def whole(self, index: int, parts: list[str]) -> bool:
+        """A thought in one piece, told unless it came in smaller ones."""
+        at, text = (index, None), "\n\n".join(parts)
+        is_news = self.said.is_news(at, text) and any(self.said.is_news(at, part) for part in parts)
+        if is_news:
+            self.add_summary(index, text)
+        return is_news
+
+    def part_is_over(self, index: int) -> None:
+        """A part of a thought ended. A block that may get a signature waits for it."""
+        if self._open == index and self._policy.rules.parts and not self._policy.signatures:
+            self.close()
 
     def _begin(self, index: int) -> None:
         self._open, self._key = index, ("thinking", next(self._numbers))
@@ -69,6 +95,7 @@ class ReasoningItems:
         if self._open is None:
             return
         index, self._open = self._open, None
+        self.said.end(index)
         reasoning_id = self._known.get(index, {}).get("id", "")
         signature = self._signature(index)
         if signature is not None:
@@ -88,3 +115,17 @@ class ReasoningItems:
         if not self._policy.signatures or len(known) < 2 or known["id"] in self._signed:
             return None
         return encode_signature(self._policy.signatures, known["id"], known["encrypted_content"])
+
+
+def _parts(item: Mapping[str, Any]) -> list[str]:
+    """The summary of a thought, or the thought itself."""
+    for name in ("summary", "content"):
+        members = item.get(name)
+        texts = [
+            part["text"]
+            for part in (members if isinstance(members, list) else ())
+            if isinstance(part, Mapping) and isinstance(part.get("text"), str) and part["text"]
+        ]
+        if texts:
+            return texts
+    return []

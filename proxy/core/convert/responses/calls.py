@@ -13,15 +13,21 @@ from typing import Any
 from proxy.core.blocks import INPUT_DELTA, TOOL_USE
 from proxy.core.messages import MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
-from proxy.core.sse import dump_json
+from proxy.core.sse import dump_json, dump_sorted_json
 from proxy.core.tools.calls import ArgumentStream, are_readable, parse_arguments, unique_id
 from proxy.core.tools.read_tool import MAX_ARGUMENTS, STALL_BLANKS, repair_arguments, stalled_arguments
 from proxy.core.tools.read_tool import NAME as READ
 
+#: More calls that are open at once are nonsense.
+MAX_OPEN = 128
+#: Arguments of a call may have so many characters, and so many where the upstream is held to the letter.
+MAX_EXACT = 1024 * 1024
+
 
 @dataclass(slots=True)
 class FunctionCall:
-    """A function call under way. `text` is what the upstream sent, `sent` whether the client has seen any of it."""
+    """A function call under way. `text` is what the upstream sent, `sent` whether the client has seen any of it. One
+    without a name waits for it, and has no block."""
 
     key: object
     sent_as: str  # the upstream's own call id
@@ -29,19 +35,21 @@ class FunctionCall:
     name: str
     filter: ArgumentStream
     buffered: bool
+    limit: int
     text: list[str] = field(default_factory=list)
     size: int = 0
     sent: bool = False
     blanks: int = 0  # length of the run of blanks at the end
     next_look: int = STALL_BLANKS
     cut: bool = False  # the upstream ended it before its arguments were whole
+    shown: bool | None = True  # whether what comes is shown: not before, and not without, the beginning of an object
 
     def append(self, text: str) -> None:
         """Raises BadAnswer when the arguments are too long."""
         self.text.append(text)
         self.size += len(text)
-        if self.size > MAX_ARGUMENTS:
-            raise BadAnswer(f"the arguments of tool {self.name} passed {MAX_ARGUMENTS} bytes")
+        if self.size > self.limit:
+            raise BadAnswer(f"the arguments of tool {self.name} passed {self.limit} bytes")
 
     def is_other_than(self, item: Mapping[str, Any]) -> bool:
         """Whether an item is another call than this one."""
@@ -59,10 +67,17 @@ class FunctionCalls:
         self._stream = stream
         self._policy = policy
         self._numbers = count()
-        self._open: dict[int, FunctionCall] = {}  # by output_index
-        self._done: set[tuple[int, str]] = set()  # (output_index, the upstream's call id)
+        self._open: dict[int, FunctionCall] = {}  # by place
+        self._done: set[tuple[int, str]] = set()  # (place, the upstream's call id)
+        self._unnamed: dict[int, list[str]] = {}  # arguments of calls that wait for their name, by place
+        self._waiting = 0  # characters of them
+        self._exact = policy.rules.exact
         self.begun = False
         self.doubtful = False
+
+    @property
+    def are_open(self) -> bool:
+        return bool(self._open or self._unnamed)
 
     @property
     def under_way(self) -> FunctionCall | None:
@@ -72,11 +87,6 @@ class FunctionCalls:
     @property
     def any_done(self) -> bool:
         return bool(self._done)
-
-    def of_event(self, event: Mapping[str, Any]) -> FunctionCall | None:
-        """The call that an arguments event belongs to; one that does not say so belongs to none."""
-        index = event.get("output_index")
-        return self._open.get(index) if isinstance(index, int) else None
 
     # -- the beginning
 
@@ -91,47 +101,96 @@ class FunctionCalls:
             return
         earlier = self._open.get(index)
         if earlier is not None:
+            if self._exact:
+                raise BadAnswer(f"the upstream began another call inside that of tool {earlier.name}")
             if not earlier.is_other_than(item):
                 return
             if not earlier.text:
                 raise BadAnswer(f"the upstream never ended the call of tool {earlier.name}")
             self._complete(index, earlier, "".join(earlier.text))
             self.doubtful = True
-        self._begin(index, item)
+        if self._is_named(item):
+            self._begin(index, item)
+        else:
+            self._unnamed.setdefault(index, [])
+
+    def _is_named(self, item: Mapping[str, Any]) -> bool:
+        """Whether a block can begin: with a name, and with an id where the upstream is held to the letter."""
+        call_id = item.get("call_id")
+        return bool(_name(item)) and (not self._exact or (isinstance(call_id, str) and bool(call_id)))
+
+    def begin_late(self, index: int, item: Mapping[str, Any]) -> None:
+        """Opens a call of which only the end is told, or only the end has the name. Raises BadAnswer."""
+        waited = self._unnamed.pop(index, [])
+        if not _name(item):
+            raise BadAnswer("the upstream sent a tool call without a name")
+        self.add(index, item) if self._is_named(item) else self._begin(index, item)
+        for delta in waited if index in self._open else ():
+            self._add_to(index, self._open[index], delta)
 
     def _begin(self, index: int, item: Mapping[str, Any]) -> None:
-        name = item.get("name") if isinstance(item.get("name"), str) else ""
-        if not name:
-            raise BadAnswer("the upstream sent a tool call without a name")
-        name = self._policy.names.get(name, name)
-        call_id = unique_id(_call_id(item), self._policy.used_ids)
+        upstreams = _call_id(item)
+        twice = self._exact and any(call.sent_as == upstreams for call in self._open.values())
+        if twice or len(self._open) >= MAX_OPEN:
+            raise BadAnswer("the upstream began a call twice" if twice else f"more than {MAX_OPEN} calls are open")
+        name = self._policy.names.get(_name(item), _name(item))
+        call_id = unique_id(upstreams, self._policy.used_ids)
         self.begun = True
         key = ("call", next(self._numbers))
         self._open[index] = FunctionCall(
             key=key,
-            sent_as=_call_id(item),
+            sent_as=upstreams,
             call_id=call_id,
             name=name,
             filter=ArgumentStream(self._policy.optional(name)),
             buffered=name == READ and self._policy.offsets is not None,
+            limit=MAX_EXACT if self._exact else MAX_ARGUMENTS,
+            shown=None if self._exact else True,
         )
         self._stream.open(key, TOOL_USE.start(id=call_id, name=name))
 
     # -- arguments
 
-    def add_arguments(self, index: int, call: FunctionCall, delta: str) -> bool:
-        """More arguments; True when the model will not end the call by itself, which is complete and closed then."""
+    def is_open(self, index: int | None) -> bool:
+        return index in self._open
+
+    def add_arguments(self, index: int | None, delta: str) -> bool:
+        """More arguments of the call in a place; True when the model will not end the call by itself, which is complete
+        and closed then."""
+        call = self._open.get(index) if index is not None else None
+        if call is not None and index is not None:
+            return self._add_to(index, call, delta)
+        if index is not None and index in self._unnamed:
+            self._unnamed[index].append(delta)
+            self._waiting += len(delta)
+            if self._waiting > MAX_EXACT:
+                raise BadAnswer(f"the arguments of tools without a name passed {MAX_EXACT} bytes")
+            return False
+        if self._exact and delta.strip():
+            raise BadAnswer("the upstream sent arguments of a call that is not open")
+        self.doubtful = True
+        return False
+
+    def _add_to(self, index: int, call: FunctionCall, delta: str) -> bool:
         call.append(delta)
         if call.buffered:
             return self._close_if_stalled(index, call, delta)
-        self._send(call, call.filter.feed(delta))
+        if call.shown is None and (begun := delta.lstrip()):
+            call.shown, delta = begun[0] == "{", begun
+        if call.shown:
+            self._send(call, call.filter.feed(delta))
         return False
 
-    def whole_arguments(self, call: FunctionCall, event: Mapping[str, Any]) -> None:
+    def whole_arguments(self, index: int | None, event: Mapping[str, Any]) -> None:
         """The arguments in one piece, taken when no delta brought any."""
+        call = self._open.get(index) if index is not None else None
         text = _final_arguments(event)
-        if not call.text and text:
+        if call is None or not text:
+            return
+        if not call.text:
             call.append(text)
+        elif self._exact and not _are_equal("".join(call.text), text):
+            raise BadAnswer(f"the upstream sent two versions of the arguments of tool {call.name}")
 
     def _send(self, call: FunctionCall, text: str) -> None:
         if text:
@@ -172,6 +231,10 @@ class FunctionCalls:
 
     def complete(self) -> None:
         """Closes all calls: nothing follows. Raises BadAnswer when one is not whole."""
+        if self._unnamed:
+            raise BadAnswer("the upstream sent a tool call without a name")
+        if self._exact and self.under_way is not None:
+            raise BadAnswer(f"the upstream never ended the call of tool {self.under_way.name}")
         for index, call in list(self._open.items()):
             self._complete(index, call, "".join(call.text))
 
@@ -192,6 +255,8 @@ class FunctionCalls:
             raise BadAnswer(f"the answer ended before the arguments of tool {call.name}")
         if not are_readable(text):
             raise BadAnswer(f"the upstream sent arguments of tool {call.name} that are not JSON")
+        if self._exact:
+            text = _object_text(text, call.name)
         if call.buffered and self._policy.offsets is not None:
             text = repair_arguments(text, call.call_id, self._policy.offsets)
         if call.sent:
@@ -201,6 +266,11 @@ class FunctionCalls:
             self._send(call, whole.feed(text) + whole.end())
         self._stream.close(call.key)
         del self._open[index]
+
+
+def _name(item: Mapping[str, Any]) -> str:
+    name = item.get("name")
+    return name if isinstance(name, str) else ""
 
 
 def _call_id(item: Mapping[str, Any]) -> str:
@@ -213,3 +283,21 @@ def _final_arguments(holder: Mapping[str, Any]) -> str:
     if isinstance(arguments, str):
         return arguments
     return "" if arguments is None else dump_json(arguments)
+
+
+def _are_equal(pieces: str, whole: str) -> bool:
+    """Whether two texts are the same arguments, blanks apart."""
+    if pieces == whole:
+        return True
+    first, second = parse_arguments(pieces), parse_arguments(whole)
+    if first is None or second is None:
+        return "".join(pieces.split()) == "".join(whole.split())
+    return dump_sorted_json(first) == dump_sorted_json(second)
+
+
+def _object_text(text: str, name: str) -> str:
+    """Arguments that are an object; nothing for null. Raises BadAnswer for every other value."""
+    arguments = parse_arguments(text)
+    if arguments is None:
+        raise BadAnswer(f"the upstream sent arguments of tool {name} that are no JSON object")
+    return text if arguments else text if text.strip()[:1] == "{" else ""
