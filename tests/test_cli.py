@@ -145,7 +145,7 @@ async def test_signing_in_with_a_browser(sandbox: Sandbox, tmp_path: Path) -> No
 
 
 async def test_a_browser_that_brings_a_refusal_ends_with_its_reason(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.p1.issuer.deny = "access_denied"
+    sandbox.p1.issuer.codes.deny = "access_denied"
     ended = await browser_login(sandbox, tmp_path)
     assert ended.status == 2 and "access_denied" in ended.err and "Traceback" not in ended.err
     assert not (tmp_path / "config" / "p1" / "auth.json").exists()

@@ -116,7 +116,7 @@ GRANT = {"access_token": "SECRET", "refresh_token": "r", "expires_in": 60, "toke
 @pytest.mark.parametrize(
     ("arrange", "message", "status"),
     [
-        (lambda p3: setattr(p3.issuer, "deny", "access_denied"), "refused: access_denied", 400),
+        (lambda p3: setattr(p3.issuer.codes, "deny", "access_denied"), "refused: access_denied", 400),
         (lambda p3: p3.issuer.answer_with(400, {"error": "invalid_grant"}), "refused the code: 400 invalid_grant", 500),
         (lambda p3: p3.issuer.answer_with(307, ""), "refused the code: 307", 500),
         (lambda p3: p3.issuer.answer_with(200, {**GRANT, "refresh_token": ""}), "has no refresh_token", 500),
