@@ -130,6 +130,7 @@ class ProxyError(Exception):
     param, code  members of the OpenAI shape
     details      a member of the Messages shape that programs read: {"error_code": …}
     upstream_id  the upstream's request id, for the log
+    final        no retry cures it, though its kind does not say so: the upstream does
     """
 
     default_kind = "internal"
@@ -146,6 +147,7 @@ class ProxyError(Exception):
         code: str | None = None,
         details: Mapping[str, Any] | None = None,
         upstream_id: str | None = None,
+        final: bool = False,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -158,6 +160,7 @@ class ProxyError(Exception):
         self.code = code
         self.details = details
         self.upstream_id = upstream_id
+        self.final = final
 
     @property
     def row(self) -> Kind:
@@ -222,14 +225,18 @@ def messages_body(error: ProxyError, request_id: str) -> dict[str, Any]:
     return {"type": "error", "error": shape, "request_id": request_id}
 
 
+_TOO_LONG = "prompt is too long"
+
+
 def messages_event(error: ProxyError) -> dict[str, Any]:
     """The `error` event of a stream that has begun.
 
     There the status is spent, so the words carry the meaning: Claude Code compacts after an in-stream overflow
-    only when the message begins with "prompt is too long".
+    only when the message begins with `_TOO_LONG`.
     """
     if error.kind == "context":
-        shape = _shape(error, type="invalid_request_error", message=f"prompt is too long: {error.message}")
+        words = "" if error.message.lower().startswith(_TOO_LONG) else f"{_TOO_LONG}: "
+        shape = _shape(error, type="invalid_request_error", message=words + error.message)
     else:
         shape = _shape(error, type=error.row.messages, message=error.message)
     return {"type": "error", "error": shape}
@@ -259,6 +266,6 @@ def headers(error: ProxyError) -> dict[str, str]:
     hints: dict[str, str] = {}
     if error.retry_after is not None:
         hints["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
-    if error.row.final:
+    if error.final or error.row.final:
         hints["x-should-retry"] = "false"
     return hints

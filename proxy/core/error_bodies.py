@@ -1,4 +1,5 @@
-"""Where the words of an upstream stand in its error bodies: the shapes in use, as one error object.
+"""Where the words of an upstream stand in its error bodies, and what of them may be shown: the shapes in use, as one
+error object.
 
 An error object has some of `message`, `type`, `code`, `param` and `status`. Foreign markup is never among its words.
 """
@@ -15,10 +16,20 @@ MAX_PLAIN = 500
 _MARKUP = re.compile(r"<[A-Za-z!/?]")
 _PAGE = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
 
+_SECRETS = re.compile(
+    r"(?P<head>://)[^\s/?#@]{1,500}@"  # user and password of an address
+    r"|(?P<scheme>\bbearer )[\w.~+/=-]{8,}"
+    r"|\beyJ[\w-]{8,500}\.[\w.-]+"  # a token that says who it is for
+    r"|\b(?:sk|xai)-[\w-]{16,}",
+    re.IGNORECASE,
+)
+
 ErrorObject = Mapping[str, Any]
 
 #: What an error event may have beside its error object.
-_BESIDE = ("status", "status_code", "headers", "retry_after_seconds")
+_BESIDE = ("status", "status_code", "http_status", "headers", "retry_after", "retry_after_seconds")
+#: A machine's word among the words for people.
+_MARKER = re.compile(r" ?\[WKE=([\w:./-]{1,200})\]")
 
 
 def error_of_body(body: bytes) -> ErrorObject:
@@ -69,7 +80,8 @@ def _event(event: Mapping[str, Any], error: ErrorObject) -> dict[str, Any]:
 def error_of_value(value: Any) -> ErrorObject | None:
     """The error object of a JSON value, None when it has none, or a page in place of words."""
     if isinstance(value, str):
-        return _plain(value) or None
+        packed = _packed(value)
+        return (_plain(value) if packed is None else packed) or None
     if not isinstance(value, Mapping):
         return None
     error = error_object(value)
@@ -77,15 +89,58 @@ def error_of_value(value: Any) -> ErrorObject | None:
         error = value
     for name in ("detail", "errors", "error"):
         error = _detail(value.get(name)) if error is None else error
-    return None if error is None or _PAGE.match(str(error.get("message"))) else error
+    return None if error is None or is_page(error.get("message")) else error
 
 
 def error_object(holder: Mapping[str, Any]) -> ErrorObject | None:
-    """The `error` member as an object; an error that is only a text is its message."""
+    """The `error` member as an object. An error that is only a text is its message, or JSON that was packed once too
+    often; its code stands beside it.
+
+    >>> error_object({"code": "permission-denied", "error": "no access"})
+    {'code': 'permission-denied', 'message': 'no access'}
+    """
     error = holder.get("error")
     if isinstance(error, str) and error:
-        return {"message": error}
+        beside = {name: holder[name] for name in ("code", "param") if holder.get(name) is not None}
+        packed = _packed(error)
+        return {**beside, "message": error} if packed is None else packed
     return error if isinstance(error, Mapping) else None
+
+
+def with_code(error: ErrorObject) -> ErrorObject:
+    """The error with the code that a machine can read: a marker among its words is one, a sentence is none.
+
+    >>> with_code({"code": 429, "message": "No credits. [WKE=personal-team-blocked:spending-limit]"})
+    {'code': 'personal-team-blocked:spending-limit', 'message': 'No credits.'}
+    >>> with_code({"code": "Not now", "message": "Try later."})
+    {'code': None, 'message': 'Not now: Try later.'}
+    """
+    message, code = error.get("message"), error.get("code")
+    words = message if isinstance(message, str) else ""
+    marker = _MARKER.search(words)
+    if marker is not None:
+        return {**error, "code": marker[1], "message": _MARKER.sub("", words).strip()}
+    if not isinstance(code, str) or " " not in code.strip():
+        return error
+    sentence = code.strip()
+    if sentence not in words:
+        words = f"{sentence.rstrip('.:')}: {words}" if words.strip() else sentence
+    return {**error, "code": None, "message": words}
+
+
+def is_page(words: Any) -> bool:
+    """Whether the words are markup of some box on the way."""
+    return _PAGE.match(str(words)) is not None
+
+
+def _packed(text: str) -> ErrorObject | None:
+    """The error in a text that is JSON itself, {} when it has none; None for any other text."""
+    if text.lstrip()[:1] not in ("{", '"'):
+        return None
+    try:
+        return error_of_value(json.loads(text)) or {}
+    except (ValueError, RecursionError):
+        return None
 
 
 def _detail(detail: Any) -> ErrorObject | None:
@@ -131,3 +186,18 @@ def _plain(text: str) -> dict[str, str]:
     words = " ".join(text.split())
     shown = 0 < len(words) <= MAX_PLAIN and words.isprintable() and not _MARKUP.search(words)
     return {"message": words} if shown else {}
+
+
+def masked(words: str) -> str:
+    """The words without credentials.
+
+    >>> masked("no route to https://me:pw@box/v1, Bearer abcdefghij refused")
+    'no route to https://[redacted]@box/v1, Bearer [redacted] refused'
+    """
+    return _SECRETS.sub(_mask, words)
+
+
+def _mask(found: re.Match[str]) -> str:
+    if found["head"]:
+        return "://[redacted]@"
+    return f"{found['scheme'] or ''}[redacted]"

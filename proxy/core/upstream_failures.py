@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.core.error_bodies import error_object
+from proxy.core.error_bodies import error_object, is_page, masked, with_code
 
 _TRANSIENT_STATUSES = frozenset({500, 502, 503})
 _TRANSIENT_WORDS = frozenset({"server_error", "internal_server_error", "internal_error"})
@@ -41,20 +41,20 @@ _CONTEXT_PHRASES = (
     "context window",
     "context length",
     "maximum context",
+    "maximum prompt length",
+    "context_length_exceeded",
+    "too long for this model",
     "model token limit",
 )
 _CONTEXT_PHRASE_OF_A_REFUSAL = "too many tokens"
 _REFUSALS = (400, 413, 422)
 
-#: What an account does not have, no waiting brings, whatever the status.
-_NOT_INCLUDED = "usage_not_included"
 #: code or type word -> (kind, status when the event names none). Kinds are rows of proxy.errors.KINDS.
 _CODES: dict[str, tuple[str, int]] = {
     "usage_limit_reached": ("usage_limit", 429),
     "insufficient_quota": ("usage_limit", 429),
     "context_length_exceeded": ("context", 413),
     "context_too_large": ("context", 413),
-    _NOT_INCLUDED: ("permission", 403),
     "cyber_policy": ("invalid_request", 400),
     "invalid_prompt": ("invalid_request", 400),
     "bio_policy": ("invalid_request", 400),
@@ -69,13 +69,25 @@ _WORDS: dict[str, tuple[str, int]] = {
     "GoUsageLimitError": ("usage_limit", 429),
     "FreeUsageLimitError": ("usage_limit", 429),
     "BlackUsageLimitError": ("usage_limit", 429),
+}
+#: code or type word -> the same, whatever the status: a 401 that has nothing to do with signing in, a server error that
+#: is about the request, what an account does not have and no waiting brings.
+_VERDICTS: dict[str, tuple[str, int]] = {
+    "usage_not_included": ("permission", 403),
+    "ModelError": ("invalid_request", 400),
     "CreditsError": ("billing", 402),
     "MonthlyLimitError": ("billing", 402),
     "UserLimitError": ("billing", 402),
-    "ModelError": ("invalid_request", 400),
+    "invalid_image": ("invalid_request", 400),
 }
-#: Words behind a 401 that has nothing to do with signing in: the status is ours.
-_NO_SIGN_IN = frozenset({"ModelError", "CreditsError", "MonthlyLimitError", "UserLimitError"})
+#: The same for codes that are several words with colons between them; the last known word decides.
+_VERDICTS_OF_PARTS: dict[str, tuple[str, int]] = {
+    "permission-denied": ("permission", 403),
+    "personal-team-blocked": ("billing", 402),
+    "spending-limit": ("billing", 402),
+    "free-usage-exhausted": ("usage_limit", 429),
+    "bad-credentials": ("sign_in", 401),
+}
 #: What a type word says where no status does: in a stream. A known code says more, and so does a code that is a status.
 _STATUS_OF_WORDS: dict[str, int] = {
     "invalid_request_error": 400,
@@ -97,7 +109,26 @@ _STATUS_OF_WORDS: dict[str, int] = {
     "timeout_error": 504,
     "overloaded_error": 529,
     "engine_overloaded_error": 529,
+    "api_error": 500,
 }
+#: The same for any other word, by what is in it.
+_STATUS_OF_PARTS: tuple[tuple[str, int], ...] = (
+    ("rate_limit", 429),
+    ("too_many_requests", 429),
+    ("resource_exhausted", 429),
+    ("overloaded", 529),
+    ("authentication", 401),
+    ("unauthenticated", 401),
+    ("unauthorized", 401),
+    ("permission", 403),
+    ("forbidden", 403),
+    ("not_found", 404),
+    ("invalid_request", 400),
+    ("invalid_argument", 400),
+    ("timeout", 504),
+    ("deadline_exceeded", 504),
+    ("unavailable", 503),
+)
 _USAGE_LIMIT_PHRASE = "usage limit"
 _QUOTA_PHRASES = (
     "exceeded your current quota",
@@ -105,6 +136,13 @@ _QUOTA_PHRASES = (
     "insufficient balance",
     "recharge",
 )
+#: Words of an account that has to be paid for, where the status says only "later".
+_CREDIT_PHRASES = ("out of credits", "all available credits", "spending limit")
+_BAD_IMAGE_PHRASE = "could not process image"
+#: Words of a refused token; the status may be that of a missing permission.
+_BAD_TOKEN_PHRASES = ("oauth2 access token", "validated")
+#: In characters; what is longer explains nothing.
+_MAX_MESSAGE = 10_000
 _DEFAULT_MESSAGES = {
     "cyber_policy": "The request was refused by the upstream's cybersecurity policy.",
     "invalid_prompt": "Invalid request.",
@@ -142,22 +180,31 @@ def failure_of(event: Mapping[str, Any], *, now: float = 0.0, unknown: tuple[str
 
 
 def _failure(event: Mapping[str, Any], error: Mapping[str, Any], now: float, unknown: tuple[str, int]) -> Failure:
-    code, word = _word(error.get("code")), _word(error.get("type"))
-    named = (event.get("status"), event.get("status_code"), error.get("status"))
-    status = next((value for value in map(_status, named) if value), None) or _implied_status(error, code, word)
-    if word in _NO_SIGN_IN or _NOT_INCLUDED in (code, word):
-        status = None
-    message = error.get("message")
-    if not isinstance(message, str) or not message.strip():
+    error = with_code(error)
+    code, word, message = _word(error.get("code")), _word(error.get("type")), _word(error.get("message"))
+    status = _named_status(event, error) or _implied_status(error, code, word)
+    if not message.strip() or is_page(message):
         words = code or (word if word != "error" else "")
         message = _DEFAULT_MESSAGES.get(code) or (f"Upstream error: {words}" if words else "Upstream error")
-    kind, default = _kind(code, word, status, message.lower(), unknown)
-    if kind == "context" and "context window" not in message.lower():
+    text = message.lower()
+    kind, default = verdict = _verdict(code, word, status, text)
+    if verdict == _NONE:
+        kind, default = _kind(code, word, status, text, unknown)
+        default = status or default
+    if kind == "context" and "context window" not in text:
         message = f"context window exceeded: {message}"
     wait = retry_after_of(event, error, now=now)
     if kind == "usage_limit":  # a retry-after beside the end of the window is for the next try
         wait = max((seconds for seconds in (wait, _reset_of(error, now)) if seconds is not None), default=None)
-    return Failure(kind, 413 if kind == "context" else status or default, message, wait, code or None)
+    return Failure(kind, 413 if kind == "context" else default, masked(message[:_MAX_MESSAGE]), wait, code or None)
+
+
+_STATUS_MEMBERS = ("status", "status_code", "http_status")
+
+
+def _named_status(event: Mapping[str, Any], error: Mapping[str, Any]) -> int | None:
+    named = (_status(holder.get(name)) for holder in (event, error) for name in _STATUS_MEMBERS)
+    return next(filter(None, named), None)
 
 
 def _status(value: Any) -> int | None:
@@ -168,20 +215,41 @@ def _status(value: Any) -> int | None:
 
 
 def _implied_status(error: Mapping[str, Any], code: str, word: str) -> int | None:
-    """The status that an error object without one means: its code is a status, or its type word is that of one."""
+    """The status that an error object without one means: its code is a status, or a word that stands for one, or its
+    type is such a word."""
     numeric = _status(error.get("code"))
-    if numeric is not None or code in _CODES or code in _TRANSIENT_WORDS or code == _RATE_LIMITED:
+    if numeric is not None or code in _CODES or code in _TRANSIENT_WORDS:
         return numeric
-    return _STATUS_OF_WORDS.get(word)
+    return _status_in(code) or _STATUS_OF_WORDS.get(word) or (None if word in _CODES else _status_in(word))
+
+
+def _status_in(word: str) -> int | None:
+    plain = word.lower().replace("-", "_")
+    return next((status for part, status in _STATUS_OF_PARTS if part in plain), None)
+
+
+_NONE = ("", 0)
+
+
+def _verdict(code: str, word: str, status: int | None, text: str) -> tuple[str, int]:
+    """`(kind, status)` of what is known better than by the status that it came with; `_NONE` for anything else."""
+    known = _VERDICTS.get(code) or _VERDICTS.get(word)
+    for part in code.split(":"):
+        known = _VERDICTS_OF_PARTS.get(part, known)
+    if known is not None:
+        return known
+    if _BAD_IMAGE_PHRASE in text:
+        return _VERDICTS["invalid_image"]
+    if status in (None, 401, 403) and all(phrase in text for phrase in _BAD_TOKEN_PHRASES):
+        return _VERDICTS_OF_PARTS["bad-credentials"]
+    if status in (None, 429) and any(phrase in text for phrase in _CREDIT_PHRASES):
+        return _VERDICTS_OF_PARTS["spending-limit"]
+    return _NONE
 
 
 def _kind(code: str, word: str, status: int | None, text: str, unknown: tuple[str, int]) -> tuple[str, int]:
     """`(kind, default status)`; the order of the tests matters."""
-    if "usage_limit_reached" in (code, word) or "insufficient_quota" in (code, word):
-        return "usage_limit", 429
-    if word in _NO_SIGN_IN:  # whatever its words: "insufficient balance" is no rate limit there
-        return _WORDS[word]
-    if _tells_of_quota(status, text):
+    if "usage_limit_reached" in (code, word) or "insufficient_quota" in (code, word) or _tells_of_quota(status, text):
         return "usage_limit", 429
     if _tells_of_overflow(status, text):
         return "context", 413
@@ -192,7 +260,7 @@ def _kind(code: str, word: str, status: int | None, text: str, unknown: tuple[st
         text = ""
     if "model is at capacity" in text:
         return "overloaded", 529
-    if status == 429 or "rate limit" in text or code == _RATE_LIMITED:
+    if status == 429 or "rate limit" in text:
         return "rate_limit", 429
     if status == 529 or "overloaded_error" in (code, word) or "overloaded" in text:
         return "overloaded", 529
@@ -223,7 +291,6 @@ def _tells_of_overflow(status: int | None, text: str) -> bool:
     return status in _REFUSALS and _CONTEXT_PHRASE_OF_A_REFUSAL in text
 
 
-_RATE_LIMITED = "rate_limit_exceeded"
 #: Statuses below 500 that say "later".
 _PASSING = frozenset({425, 429})
 #: A 413 is a prompt that does not fit, whatever the words: the client's cure is the same.
@@ -253,6 +320,7 @@ def retry_after_of(event: Mapping[str, Any], error: Mapping[str, Any], *, now: f
     for value in (
         error.get("retry_after"),
         error.get("retry_after_seconds"),
+        event.get("retry_after"),
         event.get("retry_after_seconds"),
         headers.get("retry-after"),
     ):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from core.strategies import json_values
-from proxy.core.error_bodies import MAX_PLAIN, error_event, error_of_body
+from proxy.core.error_bodies import MAX_PLAIN, error_event, error_of_body, with_code
 
 BOOM = {"message": "boom"}
 
@@ -20,6 +20,13 @@ BOOM = {"message": "boom"}
         ({"error": {"message": "boom", "code": 5}}, {"message": "boom", "code": 5}),
         ({"error": "boom"}, BOOM),
         ({"message": "boom", "code": "x"}, {"message": "boom", "code": "x"}),
+        ({"code": "x", "error": "boom"}, {"message": "boom", "code": "x"}),
+        ({"code": 429, "error": "boom", "param": "p"}, {"message": "boom", "code": 429, "param": "p"}),
+        ({"code": None, "error": "boom"}, BOOM),
+        *(({"error": json.dumps(packed)}, BOOM) for packed in ({"type": "error", "error": BOOM}, BOOM, "boom")),
+        (json.dumps({"error": json.dumps({"error": BOOM})}), BOOM),
+        *(({"error": text}, {"message": text}) for text in ("{boom", "{curly} words", "[1]")),
+        ({"error": '{"error": "<html>x"}'}, {}),
         ([{"error": BOOM}], BOOM),
         ("boom", BOOM),
         ({"detail": "boom"}, BOOM),
@@ -66,6 +73,8 @@ def test_what_a_plain_body_says(body: bytes, expected: dict[str, Any]) -> None:
         ({"type": "error", "error": BOOM}, {"type": "error", "error": BOOM}),
         ({"type": "error", "code": "x", "message": "m"}, {"type": "error", "error": {"code": "x", "message": "m"}}),
         ({"type": "busy", "message": "m"}, {"type": "error", "error": {"type": "busy", "message": "m"}}),
+        ({"code": "x", "error": "m"}, {"type": "error", "error": {"code": "x", "message": "m"}}),
+        ({"error": BOOM, "retry_after": 7}, {"retry_after": 7, "type": "error", "error": BOOM}),
         ({"type": "response.failed", "response": {}}, {"type": "response.failed", "response": {}}),
         ({}, {"type": "error", "error": {}}),
         ([1], {"type": "error", "error": {}}),
@@ -75,8 +84,25 @@ def test_an_event_that_is_called_an_error_is_one(data: Any, expected: dict[str, 
     assert error_event(json.dumps(data).encode()) == expected
 
 
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ({"code": 429, "message": "boom [WKE=a-b:c-d]"}, {"code": "a-b:c-d", "message": "boom"}),
+        ({"message": "[WKE=a] boom"}, {"code": "a", "message": "boom"}),
+        ({"code": "x", "message": "[WKE=a]"}, {"code": "a", "message": ""}),
+        ({"code": "Too bad.", "message": "boom"}, {"code": None, "message": "Too bad: boom"}),
+        ({"code": "Too bad", "message": "Too bad, boom"}, {"code": None, "message": "Too bad, boom"}),
+        ({"code": "Too bad"}, {"code": None, "message": "Too bad"}),
+        *((same, same) for same in ({"code": "x:y", **BOOM}, {"code": 5, "message": 5}, {}, {"message": "[WKE=]"})),
+    ],
+)
+def test_the_code_is_what_a_machine_can_read(error: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert with_code(error) == expected
+
+
 @given(json_values)
 def test_any_body_is_survived(value: Any) -> None:
     body = json.dumps({"detail": value}).encode()
     assert error_event(body)["type"] == "error"
     assert isinstance(error_of_body(body).get("message", ""), str)
+    with_code({"code": value, "message": value})

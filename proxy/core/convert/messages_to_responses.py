@@ -12,38 +12,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.core.content import (
-    blocks_of,
-    document_blocks,
-    image_data_url,
-    image_url,
-    omitted,
-    pdf_data,
-    reference_text,
-    system_text,
-    texts_of,
+from proxy.core.content import system_text
+from proxy.core.convert.history.responses import (
+    Item,
+    ResponsesDialect,
+    ResponsesHistory,
+    SentImages,
+    input_text,
+    message_item,
 )
-from proxy.core.convert.responses_signatures import decode_signature
 from proxy.core.invalid import InvalidRequest
-from proxy.core.tools.calls import (
-    NO_RESULT,
-    arguments_text,
-    function_of,
-    is_web_search,
-    offered_tools,
-    short_key,
-    short_name,
-    upstream_id,
-)
+from proxy.core.tools.calls import function_of, is_web_search, offered_tools, short_key, short_name
 from proxy.core.tools.function_schema import legal_schema
 from proxy.core.tools.read_tool import NAME as READ
-from proxy.core.tools.read_tool import ReadOffsets, guided_definition, result_notes
+from proxy.core.tools.read_tool import ReadOffsets, guided_definition
 from proxy.core.tools.schema import NotStrict, output_format, strict_schema
 
-Item = dict[str, Any]
-
 LITE_MARKER = "ws_request_header_x_openai_internal_codex_responses_lite"
-TOOL_ERROR = "[tool execution error]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +66,13 @@ def messages_to_responses(request: Mapping[str, Any], options: ResponsesOptions)
     instructions = system_text(request.get("system"))
     offered = offered_tools(request)
     tools = [_tool(tool, options) for tool in offered]
-    items = _InputBuilder(request.get("messages") or [], options).build()
+    dialect = ResponsesDialect(
+        label=options.label,
+        reasoning="bare" if options.reasoning else None,
+        pdf=options.pdf,
+        offsets=options.offsets,
+    )
+    items = ResponsesHistory(dialect, SentImages()).build(request.get("messages") or [])
     body: dict[str, Any] = {"model": options.model}
     if options.lite:
         items = _lite_prefix(tools, instructions) + items
@@ -110,16 +101,8 @@ def _lite_prefix(tools: list[Item], instructions: str) -> list[Item]:
     if tools:
         prefix.append({"type": "additional_tools", "role": "developer", "tools": tools})
     if instructions:
-        prefix.append(_message("developer", [_input_text(instructions)]))
+        prefix.append(message_item("developer", [input_text(instructions)]))
     return prefix
-
-
-def _message(role: str, content: list[Item]) -> Item:
-    return {"type": "message", "role": role, "content": content}
-
-
-def _input_text(text: str) -> Item:
-    return {"type": "input_text", "text": text}
 
 
 # -- tools
@@ -235,212 +218,3 @@ def _reasoning(options: ResponsesOptions) -> dict[str, Any]:
     if thinks and options.reasoning:
         members["include"] = ["reasoning.encrypted_content"]
     return members
-
-
-# -- conversation
-
-
-class _InputBuilder:
-    """Builds `input` out of the messages, in order."""
-
-    def __init__(self, messages: list[Any], options: ResponsesOptions) -> None:
-        self._messages = messages
-        self._options = options
-        self._items: list[Item] = []
-        self._pending: list[Item] = []  # content parts of the message item under way
-        self._role = "user"
-        self._calls: dict[str, Mapping[str, Any]] = {}  # tool_use blocks so far, by the client's id
-        self._unanswered: dict[str, list[int]] = {}  # the client's id -> positions of its calls without a result
-
-    def build(self) -> list[Item]:
-        for message in self._messages:
-            role = message["role"]
-            blocks = blocks_of(message["content"])
-            if role == "system":
-                self._start("developer")
-                self._pending = [_input_text(text) for text in texts_of(message["content"]) if text]
-            elif role == "user":
-                self._start("user")
-                self._user(blocks)
-            else:
-                self._start("assistant")
-                self._assistant(blocks)
-            self._flush()
-        if not self._items and self._messages:
-            return [_message("user", [_input_text("")])]  # without input it would be refused
-        return self._with_missing_results()
-
-    def _start(self, role: str) -> None:
-        self._role, self._pending = role, []
-
-    def _flush(self) -> None:
-        if self._pending:
-            self._items.append(_message(self._role, self._pending))
-            self._pending = []
-
-    def _with_missing_results(self) -> list[Item]:
-        """The upstream refuses a call without a result; an interrupted client leaves some."""
-        missing = {
-            position: upstream_id(call_id) for call_id, positions in self._unanswered.items() for position in positions
-        }
-        if not missing:
-            return self._items
-        items: list[Item] = []
-        for position, item in enumerate(self._items):
-            items.append(item)
-            if position in missing:
-                items.append({"type": "function_call_output", "call_id": missing[position], "output": NO_RESULT})
-        return items
-
-    # user side
-
-    def _user(self, blocks: list[Any]) -> None:
-        alone = len(blocks) == 1
-        for block in blocks:
-            if not isinstance(block, dict):
-                continue
-            if block.get("type") == "tool_result":
-                self._result(block)
-            else:
-                self._pending += self._user_parts(block, alone=alone)
-
-    def _user_parts(self, block: dict[str, Any], *, alone: bool) -> list[Item]:
-        kind = block.get("type")
-        if kind == "text":
-            text = block.get("text")
-            text = text if isinstance(text, str) else ""
-            return [_input_text(text)] if text or alone else []
-        if kind == "image":
-            return [_user_image(block)]
-        if kind in ("thinking", "redacted_thinking"):
-            return []
-        if kind in ("document", "search_result"):
-            return self._document(block)
-        return [_input_text(reference_text(block) if kind == "tool_reference" else omitted(block))]
-
-    def _document(self, block: dict[str, Any]) -> list[Item]:
-        parts, pdf = document_blocks(block), pdf_data(block)
-        if parts:
-            return [_user_image(part) if part["type"] == "image" else _input_text(part["text"]) for part in parts]
-        if pdf is None or not self._options.pdf:
-            return [_input_text(omitted(block))]
-        title = block.get("title")
-        name = title if isinstance(title, str) and title else "document.pdf"
-        return [{"type": "input_file", "filename": name, "file_data": f"data:application/pdf;base64,{pdf}"}]
-
-    def _result(self, block: dict[str, Any]) -> None:
-        call_id = block.get("tool_use_id")
-        call_id = call_id if isinstance(call_id, str) else ""
-        call = self._calls.get(call_id)
-        parts = _result_parts(block.get("content"), present="content" in block)
-        if block.get("is_error") is True:
-            parts.insert(0, _input_text(TOOL_ERROR))
-        if self._options.offsets is not None:
-            parts += self._notes(call_id, call, parts, is_error=block.get("is_error") is True)
-        waiting = self._unanswered.get(call_id)
-        if not waiting:  # not called in this history, or answered already: as a result the upstream would refuse it
-            self._pending.append(_input_text(f"[result of an earlier tool call {call_id}]"))
-            self._pending += parts
-            return
-        self._flush()
-        del waiting[0]
-        self._items.append({"type": "function_call_output", "call_id": upstream_id(call_id), "output": _output(parts)})
-
-    def _notes(self, call_id: str, call: Mapping[str, Any] | None, parts: list[Item], *, is_error: bool) -> list[Item]:
-        offsets = self._options.offsets
-        if offsets is None or call is None or call.get("name") != READ:
-            return []
-        text = "\n".join(part["text"] for part in parts if part["type"] == "input_text")
-        notes = result_notes(call_id, call, text, is_error=is_error, offsets=offsets)
-        return [_input_text(note) for note in notes]
-
-    # assistant side
-
-    def _assistant(self, blocks: list[Any]) -> None:
-        for block in blocks:
-            if not isinstance(block, dict):
-                continue
-            kind = block.get("type")
-            if kind == "text" and isinstance(block.get("text"), str) and block["text"]:
-                self._pending.append({"type": "output_text", "text": block["text"]})
-            elif kind == "tool_use":
-                self._flush()
-                self._call(block)
-            elif kind == "thinking":
-                self._thinking(block)
-            elif kind in ("server_tool_use", "web_search_tool_result"):
-                self._pending.append({"type": "output_text", "text": _search_text(block)})
-
-    def _thinking(self, block: dict[str, Any]) -> None:
-        known = decode_signature(self._options.label, block.get("signature")) if self._options.reasoning else None
-        if known is not None:
-            self._flush()
-            self._items.append({"type": "reasoning", "id": known[0], "summary": [], "encrypted_content": known[1]})
-
-    def _call(self, block: dict[str, Any]) -> None:
-        call_id, name = block.get("id"), block.get("name")
-        if not isinstance(call_id, str) or not isinstance(name, str) or not name:
-            raise InvalidRequest("a `tool_use` block needs a string `id` and `name`", param="messages")
-        self._calls[call_id] = block
-        self._unanswered.setdefault(call_id, []).append(len(self._items))
-        arguments = arguments_text(block.get("input"))
-        self._items.append(
-            {"type": "function_call", "call_id": upstream_id(call_id), "name": short_name(name), "arguments": arguments}
-        )
-
-
-def _user_image(block: Mapping[str, Any]) -> Item:
-    url = image_url(block.get("source"), default_type="image/png")
-    # A broken image would be refused, and with it every later turn of the conversation.
-    return {"type": "input_image", "image_url": url} if url else _input_text(omitted(block))
-
-
-def _result_parts(content: Any, *, present: bool) -> list[Item]:
-    if isinstance(content, str) or not present or content is None:
-        return [_input_text(content or "")]
-    return [part for member in content for part in _parts_of(member)] if isinstance(content, list) else []
-
-
-def _parts_of(member: Any) -> list[Item]:
-    """What stands for a member of a tool result."""
-    kind = member.get("type") if isinstance(member, Mapping) else None
-    if kind in ("document", "search_result") and (parts := document_blocks(member)):
-        return list(map(_result_part, parts))
-    return [_result_part(member)]
-
-
-def _result_part(block: Any) -> Item:
-    kind = block.get("type") if isinstance(block, Mapping) else None
-    if kind == "text" and isinstance(block.get("text"), str):
-        return _input_text(block["text"])
-    if kind == "image":
-        source = block.get("source")
-        url = image_data_url(source)
-        if url is not None:
-            return {"type": "input_image", "image_url": url}
-        if isinstance(source, Mapping) and source.get("type") == "url" and isinstance(source.get("url"), str):
-            return _input_text("[image omitted: url]")
-    if kind == "tool_reference":
-        return _input_text(reference_text(block))
-    return _input_text(omitted({"type": kind} if isinstance(kind, str) else {}))
-
-
-def _output(parts: list[Item]) -> str | list[Item]:
-    if any(part["type"] == "input_image" for part in parts):
-        return parts
-    return "\n".join(part["text"] for part in parts)
-
-
-def _search_text(block: Mapping[str, Any]) -> str:
-    """An earlier hosted search, as text: the upstream has no way to take it back."""
-    if block.get("type") == "server_tool_use":
-        query = block.get("input")
-        query = query.get("query") if isinstance(query, Mapping) else None
-        return f"[web search: {query}]" if isinstance(query, str) else "[web search]"
-    content = block.get("content")
-    links = [
-        f"- {link.get('title') or link['url']}: {link['url']}"
-        for link in (content if isinstance(content, list) else ())
-        if isinstance(link, Mapping) and isinstance(link.get("url"), str)
-    ]
-    return "\n".join(["[web search results]", *links])

@@ -33,7 +33,7 @@ def client_error(label: str, error: UpstreamError, *, sign_in_hint: str) -> Upst
 
     sign_in_hint  what helps after a 401
     """
-    if error.kind in _PASSING and error.retry_after is None:
+    if error.kind in _PASSING and error.retry_after is None and not error.final:
         error = error.replaced(retry_after=TRANSIENT_WAIT_S)
     if error.kind == "usage_limit" and error.retry_after:
         wait = duration(error.retry_after)

@@ -91,7 +91,7 @@ def decide(error: ProxyError, *, attempt: int, visible: Visibility, chance: floa
     attempt  how many attempts were repeated already
     chance   a random number from 0 to 1
     """
-    if not isinstance(error, UpstreamError) or error.kind not in RETRYABLE or not error.repeatable:
+    if not isinstance(error, UpstreamError) or error.kind not in RETRYABLE or not error.repeatable or error.final:
         return GiveUp()
     if attempt >= RETRY_BUDGETS[visible].failures:
         return GiveUp()

@@ -35,6 +35,8 @@ Batch = list[dict[str, Any]]
 
 #: How a body begins that is JSON: no frame of a stream does.
 _JSON = (b"{", b"[")
+#: Statuses of an answer with a body.
+_ANSWERED = range(200, 204)
 
 #: What a chat upstream says at the end of a stream, as an event.
 DONE: dict[str, Any] = {"done": True}
@@ -133,7 +135,10 @@ class HttpTransport:
             try:
                 while not terminal:
                     chunk, failure = await self._chunk(response)
-                    if not begun and chunk.lstrip()[:1] in _JSON:
+                    first = b"" if begun else chunk.lstrip()[:1]
+                    if first == b"<":
+                        raise self._failure("the answer is a page in place of a stream", kind="bad_answer")
+                    if first in _JSON:
                         batch, unreadable = await self.whole(response, chunk), None
                         terminal = True
                     else:
@@ -195,9 +200,9 @@ class HttpTransport:
 
     @asynccontextmanager
     async def _answer(self, request: UpstreamRequest) -> AsyncGenerator[aiohttp.ClientResponse, None]:
-        """An answer with status 200; every other one becomes an UpstreamError."""
+        """An answer that is one; every other becomes an UpstreamError."""
         async with self.open(request) as response:
-            if response.status != 200:
+            if response.status not in _ANSWERED:
                 raise await self._refusal(response)
             yield response
 
@@ -255,7 +260,7 @@ class HttpTransport:
             pass
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> UpstreamError:
-        """The error behind an answer that is not 200."""
+        """The error behind an answer that is none."""
         if 200 <= response.status < 400:
             return self._failure(f"unexpected answer with status {response.status}", kind="bad_answer")
         return refusal_of(
@@ -308,6 +313,8 @@ def refusal_of(
     error = error_of_body(body) or {"message": _unexplained(profile.label, status)}
     event = {"type": "error", "status": status, "error": error}
     result = profile.refusal(failure_of(event, now=now), headers.get("x-request-id"))
+    if headers.get("x-should-retry", "").strip().lower() == "false":
+        result = result.replaced(final=True)
     header = parse_retry_after(headers.get("retry-after"), now=now)
     if header is None:
         return result

@@ -17,9 +17,13 @@ def failed(kind: str = "transient", retry_after: float | None = None, *, repeata
     return UpstreamError("x", kind=kind, retry_after=retry_after, repeatable=repeatable)
 
 
+FAILURES = {
+    "maybe at work": failed("transport", repeatable=False),
+    "the upstream says so": UpstreamError("x", kind="transient", final=True),
+}
 #: What went wrong -> how often it is tried again when there was nothing, something unseen, thinking or content.
 RULE = {
-    **dict.fromkeys([*KINDS, "maybe at work"], (0, 0, 0, 0)),
+    **dict.fromkeys([*KINDS, "maybe at work", "the upstream says so"], (0, 0, 0, 0)),
     **dict.fromkeys(("transient", "upstream_timeout", "overloaded", "rate_limit", "transport"), (3, 3, 1, 0)),
     "empty": (2, 2, 0, 0),
     "empty after a tool result": (1, 1, 0, 0),
@@ -33,7 +37,7 @@ def test_the_commit_rule(problem: str, shown: Visibility) -> None:
         if problem.startswith("empty"):
             tool = problem != "empty"
             return decide_empty(attempt=attempt, visible=shown, after_tool_result=tool, chance=0) != GiveUp()
-        error = failed("transport", repeatable=False) if problem == "maybe at work" else failed(problem)
+        error = FAILURES[problem] if problem in FAILURES else failed(problem)
         return decide(error, attempt=attempt, visible=shown, chance=0) != GiveUp()
 
     assert [again(attempt) for attempt in range(6)] == [attempt < RULE[problem][shown] for attempt in range(6)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -13,15 +14,15 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 import proxy
-from proxy.errors import UpstreamError
+from proxy.errors import UpstreamError, headers
 from proxy.observe.lifecycle import NullLog
 from proxy.providers.upstream import transport as module
 from proxy.providers.upstream.client import read_error
 from proxy.providers.upstream.failures import client_error, upstream_error
-from proxy.providers.upstream.transport import HttpTransport, UpstreamProfile, UpstreamRequest
+from proxy.providers.upstream.transport import HttpTransport, UpstreamProfile, UpstreamRequest, refusal_of
 
 PACKAGE = Path(proxy.__file__).parent
-PROFILE = UpstreamProfile("p9", "toy", lambda _event: False, lambda failure, name: upstream_error("p9", failure, name))
+PROFILE = UpstreamProfile("p9", "toy", lambda event: "last" in event, partial(upstream_error, "p9"))
 
 
 @asynccontextmanager
@@ -57,6 +58,37 @@ async def test_of_an_error_body_the_beginning_is_read(limit: int) -> None:
     async with answering([b"ab"] * 100, 400) as (transport, request), transport.open(request) as response:
         body = await read_error(response, limit)
     assert (type(body), body) == (bytes, (b"ab" * 100)[:limit])
+
+
+PAGE = [b"\n <!DOCTYPE html>", b"<html>"]
+END = b'data: {"last": true}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("status", "pieces", "outcome"),
+    [
+        *((status, [END], 1) for status in (200, 201, 202)),
+        *((status, [], "unexpected answer with status") for status in (204, 302, 304)),
+        (206, [END], "unexpected answer with status 206"),
+        (200, PAGE, "a page in place of a stream"),
+        (202, [], "ended before its last event"),
+    ],
+)
+async def test_what_is_taken_for_an_answer(status: int, pieces: list[bytes], outcome: int | str) -> None:
+    async with answering(pieces, status) as (transport, request):
+        if isinstance(outcome, int):
+            assert [len(batch) async for batch in transport.stream(request)] == [outcome]
+            return
+        with pytest.raises(UpstreamError, match=outcome) as caught:
+            await anext(transport.stream(request))
+    assert caught.value.status == 502
+
+
+@pytest.mark.parametrize(("word", "final"), [("false", True), (" False", True), ("true", False), ("", False)])
+def test_an_upstream_says_whether_to_ask_again(word: str, final: bool) -> None:
+    error = refusal_of(PROFILE, 503, {"x-should-retry": word}, b"", now=0.0)
+    assert error.final is final
+    assert headers(error) == ({"x-should-retry": "false"} if final else {})
 
 
 def found_by(search: Callable[[ast.AST], Iterator[str]]) -> dict[Path, list[str]]:

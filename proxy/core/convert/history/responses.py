@@ -1,0 +1,432 @@
+"""A Messages conversation as the `input` of a Responses body.
+
+Upstreams agree on the items and disagree on details, and refuse what they do not like: who speaks for the system, what
+becomes of pictures, in which order calls and results may stand. Those details are data: a `ResponsesDialect`, and an
+`Images` for the pictures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from proxy.core.content import (
+    blocks_of,
+    document_blocks,
+    image_data_url,
+    image_url,
+    omitted,
+    pdf_data,
+    reference_text,
+    texts_of,
+)
+from proxy.core.convert.responses_signatures import decode_signature
+from proxy.core.invalid import InvalidRequest, cut, shown
+from proxy.core.sse import dump_sorted_json
+from proxy.core.tools.calls import NO_RESULT, arguments_text, short_id, short_name, unique_id, upstream_id
+from proxy.core.tools.read_tool import NAME as READ
+from proxy.core.tools.read_tool import ReadOffsets, result_notes
+
+Item = dict[str, Any]
+
+TOOL_ERROR = "[tool execution error]"
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsesDialect:
+    """How an upstream wants a conversation.
+
+    system      the role of messages that speak for the system
+    label       whose encrypted reasoning the upstream can read
+    reasoning   how it is sent back: `bare`, or with the text that the client was shown as its `summary`; None drops it
+    searches    earlier hosted searches are told as text; otherwise they are left out
+    error_mark  what stands before the result of a call that failed, "" for nothing
+    ordered     results stand directly behind their calls, no id is used twice, and a call that nothing follows may
+                stay open
+    odd         what no known client sends: `noted` as something that is missing; or `read` as what it can only mean,
+                left out where it means nothing, and the caller's error where nothing can be made of it
+    pdf         PDF documents are sent as files instead of a note
+    offsets     remembered Read offsets; None turns all handling of the Read tool off
+    """
+
+    system: Literal["developer", "system"] = "developer"
+    label: str = "p1"
+    reasoning: Literal["bare", "summary"] | None = "bare"
+    searches: bool = True
+    error_mark: str = TOOL_ERROR
+    ordered: bool = False
+    odd: Literal["noted", "read"] = "noted"
+    pdf: bool = False
+    offsets: ReadOffsets | None = None
+
+
+class Images(Protocol):
+    """What becomes of pictures."""
+
+    def in_message(self, block: Mapping[str, Any]) -> Item:
+        """The part for an `image` block that the user shows."""
+        ...
+
+    def in_result(self, block: Mapping[str, Any]) -> tuple[Item, Item | None]:
+        """The part for an `image` block of a tool result, and the one for a message behind the result."""
+        ...
+
+    def in_words(self, block: Mapping[str, Any]) -> str:
+        """What stands for an `image` block where only text may stand."""
+        ...
+
+
+class SentImages:
+    """Pictures are sent where they are; a broken one would be refused, and with it every later turn."""
+
+    def in_message(self, block: Mapping[str, Any]) -> Item:
+        url = image_url(block.get("source"), default_type="image/png")
+        return input_image(url) if url else input_text(omitted(block))
+
+    def in_result(self, block: Mapping[str, Any]) -> tuple[Item, Item | None]:
+        source = block.get("source")
+        url = image_data_url(source)
+        if url is not None:
+            return input_image(url), None
+        if isinstance(source, Mapping) and source.get("type") == "url" and isinstance(source.get("url"), str):
+            return input_text("[image omitted: url]"), None
+        return input_text(omitted(block)), None
+
+    def in_words(self, block: Mapping[str, Any]) -> str:
+        return omitted(block)
+
+
+def message_item(role: str, content: list[Item]) -> Item:
+    return {"type": "message", "role": role, "content": content}
+
+
+def input_text(text: str) -> Item:
+    return {"type": "input_text", "text": text}
+
+
+def input_image(url: str) -> Item:
+    return {"type": "input_image", "image_url": url}
+
+
+#: Blocks of a user that stand for something to look at or to hear.
+_MEDIA = frozenset({"video", "audio", "file", "container_upload"})
+_THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+_DOCUMENTS = frozenset({"document", "search_result"})
+_SEARCH_RESULTS = frozenset({"web_search_tool_result", "x_search_tool_result"})
+#: Blocks that a client sends back as it got them, and that say nothing to this upstream.
+_SILENT = _THOUGHTS | _SEARCH_RESULTS | {"server_tool_use"}
+
+
+def _kind_of(block: Any) -> str:
+    """The type of a block, "" for what is none."""
+    kind = block.get("type") if isinstance(block, Mapping) else None
+    return kind if isinstance(kind, str) else ""
+
+
+class ResponsesHistory:
+    """Builds `input` out of the messages, in order.
+
+    left_out  types of the blocks that stand nowhere in it, known once it is built
+    """
+
+    def __init__(self, dialect: ResponsesDialect, images: Images) -> None:
+        self.left_out: dict[str, None] = {}
+        self._dialect = dialect
+        self._images = images
+        self._items: list[Item] = []
+        #: messages of the turn that come behind its results
+        self._behind: list[Item] = [] if dialect.ordered else self._items
+        self._pending: list[Item] = []  # content parts of the message item under way
+        self._role = "user"
+        self._calls: dict[str, Mapping[str, Any]] = {}  # tool_use blocks so far, by the client's id
+        self._sent: set[str] = set()  # ids that calls were sent with
+        #: the client's id -> its calls without a result: where they stand, the ids they were sent with
+        self._unanswered: dict[str, list[tuple[int, str]]] = {}
+
+    def build(self, messages: list[Any]) -> list[Item]:
+        """Raises InvalidRequest."""
+        for index, message in enumerate(messages):
+            role, content = self._checked(message, index)
+            if role == "assistant":
+                self._end_turn()
+                self._role = role
+                self._assistant(blocks_of(content))
+            elif role == "user":
+                self._role = role
+                self._user(blocks_of(content))
+            else:
+                self._role = self._dialect.system
+                self._system(content)
+            self._flush()
+        self._end_turn()
+        if not self._items and messages:
+            return [message_item("user", [input_text("")])]  # without input it would be refused
+        return self._with_missing_results()
+
+    def _checked(self, message: Mapping[str, Any], index: int) -> tuple[str, Any]:
+        """Who speaks, and the content."""
+        role, content = message["role"], message["content"]
+        if self._dialect.odd == "noted":
+            return role if role in ("system", "user") else "assistant", content
+        if role not in ("system", "developer", "user", "assistant"):
+            raise InvalidRequest(
+                f"`messages[{index}]` has the unknown role {shown(role)}", param=f"messages[{index}].role"
+            )
+        if content is not None and not isinstance(content, str | list):
+            where = f"messages[{index}].content"
+            raise InvalidRequest(f"`{where}` must be a string or a list of blocks", param=where)
+        return role, content
+
+    def _flush(self) -> None:
+        if self._pending:
+            place = self._items if self._role == "assistant" else self._behind
+            place.append(message_item(self._role, self._pending))
+            self._pending = []
+
+    def _end_turn(self) -> None:
+        """What stands between two assistant messages is a turn."""
+        if self._dialect.ordered:
+            self._items += self._behind
+            self._behind = []
+
+    def _with_missing_results(self) -> list[Item]:
+        """The upstream refuses a call without a result; an interrupted client leaves some."""
+        missing = dict(call for calls in self._unanswered.values() for call in calls)
+        if not missing:
+            return self._items
+        end = _last_answer(self._items) if self._dialect.ordered else len(self._items)
+        items: list[Item] = []
+        for position, item in enumerate(self._items):
+            items.append(item)
+            if position in missing and position < end:
+                items.append(_result_item(missing[position], NO_RESULT))
+        return items
+
+    def _leave_out(self, block: Any) -> None:
+        kind = _kind_of(block)
+        if kind not in _SILENT and kind != "text":
+            self.left_out[cut(kind) or "unknown"] = None
+
+    # user side
+
+    def _user(self, blocks: list[Any]) -> None:
+        alone = len(blocks) == 1 and self._dialect.odd == "noted"
+        for block in blocks:
+            if not isinstance(block, dict):
+                self._leave_out(block)
+            elif block.get("type") == "tool_result":
+                self._result(block)
+            else:
+                self._pending += self._user_parts(block, alone=alone)
+
+    def _user_parts(self, block: dict[str, Any], *, alone: bool) -> list[Item]:
+        kind = _kind_of(block)
+        if kind == "text":
+            text = block.get("text")
+            text = text if isinstance(text, str) else ""
+            return [input_text(text)] if text or alone else []
+        if kind == "image":
+            return [self._images.in_message(block)]
+        if kind in _THOUGHTS:
+            return []
+        if kind in _DOCUMENTS:
+            return self._document(block)
+        if kind == "tool_reference":
+            return [input_text(reference_text(block))]
+        if self._dialect.odd == "noted" or kind in _MEDIA:
+            return [input_text(omitted(block))]
+        self._leave_out(block)
+        return []
+
+    def _document(self, block: dict[str, Any]) -> list[Item]:
+        parts, pdf = document_blocks(block), pdf_data(block)
+        if parts:
+            return [
+                self._images.in_message(part) if part["type"] == "image" else input_text(part["text"]) for part in parts
+            ]
+        if pdf is None or not self._dialect.pdf:
+            return [input_text(omitted(block))]
+        title = block.get("title")
+        name = title if isinstance(title, str) and title else "document.pdf"
+        return [{"type": "input_file", "filename": name, "file_data": f"data:application/pdf;base64,{pdf}"}]
+
+    # results
+
+    def _result(self, block: dict[str, Any]) -> None:
+        call_id = block.get("tool_use_id")
+        call_id = call_id if isinstance(call_id, str) else ""
+        parts, behind = self._result_parts(block)
+        if block.get("is_error") is True and self._dialect.error_mark:
+            parts.insert(0, input_text(self._dialect.error_mark))
+        if self._dialect.offsets is not None:
+            parts += self._notes(call_id, parts, is_error=block.get("is_error") is True)
+        waiting = self._unanswered.get(call_id)
+        if not waiting:  # not called in this history, or answered already: as a result the upstream would refuse it
+            self._orphan(call_id, parts + behind)
+            return
+        if not self._dialect.ordered:
+            self._flush()
+        _, sent_as = waiting.pop(0)
+        self._items.append(_result_item(sent_as, _output(parts)))
+        if behind:
+            self._items.append(message_item("user", behind))
+
+    def _orphan(self, call_id: str, parts: list[Item]) -> None:
+        if self._dialect.odd == "read":
+            parts = [part for part in parts if part.get("text") != ""]
+            if not parts:
+                return
+        self._pending.append(input_text(f"[result of an earlier tool call {call_id}]"))
+        self._pending += parts
+
+    def _notes(self, call_id: str, parts: list[Item], *, is_error: bool) -> list[Item]:
+        offsets, call = self._dialect.offsets, self._calls.get(call_id)
+        if offsets is None or call is None or call.get("name") != READ:
+            return []
+        text = "\n".join(part["text"] for part in parts if part["type"] == "input_text")
+        notes = result_notes(call_id, call, text, is_error=is_error, offsets=offsets)
+        return [input_text(note) for note in notes]
+
+    def _result_parts(self, block: Mapping[str, Any]) -> tuple[list[Item], list[Item]]:
+        """The parts of the output, and those of a message behind it."""
+        content = block.get("content")
+        if content is None or isinstance(content, str):
+            return [input_text(content or "")], []
+        if not isinstance(content, list):
+            return ([] if self._dialect.odd == "noted" else [input_text(dump_sorted_json(content))]), []
+        behind: list[Item] = []
+        return [part for member in content for part in self._member_parts(member, behind)], behind
+
+    def _member_parts(self, member: Any, behind: list[Item]) -> list[Item]:
+        """What stands for a member of a tool result."""
+        kind = _kind_of(member)
+        if kind in _DOCUMENTS and (parts := document_blocks(member)):
+            return [self._member_part(part, behind) for part in parts]
+        return [self._member_part(member, behind)]
+
+    def _member_part(self, block: Any, behind: list[Item]) -> Item:
+        kind = _kind_of(block)
+        if kind == "text" and isinstance(block.get("text"), str):
+            return input_text(block["text"])
+        if kind == "image":
+            part, picture = self._images.in_result(block)
+            behind += [picture] if picture else []
+            return part
+        if kind == "tool_reference":
+            return input_text(reference_text(block))
+        if self._dialect.odd == "read":
+            return input_text(block if isinstance(block, str) else omitted(block))
+        return input_text(omitted({"type": kind} if kind else {}))
+
+    # system
+
+    def _system(self, content: Any) -> None:
+        if self._dialect.odd == "noted":
+            self._pending = [input_text(text) for text in texts_of(content) if text]
+        else:
+            self._pending = [input_text(text) for block in blocks_of(content) for text in self._in_words(block)]
+
+    def _in_words(self, block: Any) -> list[str]:
+        """The texts that stand for a block where nothing else may stand."""
+        kind = _kind_of(block)
+        if kind == "text" and isinstance(block.get("text"), str):
+            return [block["text"]] if block["text"] else []
+        if kind == "image":
+            return [self._images.in_words(block)]
+        if kind == "tool_reference":
+            return [reference_text(block)]
+        if kind in _DOCUMENTS:
+            parts = document_blocks(block)
+            found = [self._images.in_words(part) if part["type"] == "image" else part["text"] for part in parts]
+            return found or [omitted(block)]
+        if kind in _MEDIA:
+            return [omitted(block)]
+        self._leave_out(block)
+        return []
+
+    # assistant side
+
+    def _assistant(self, blocks: list[Any]) -> None:
+        for block in blocks:
+            if not isinstance(block, dict):
+                self._leave_out(block)
+                continue
+            kind = _kind_of(block)
+            if kind == "text":
+                self._say(block["text"] if isinstance(block.get("text"), str) else "")
+            elif kind == "tool_use":
+                self._flush()
+                self._call(block)
+            elif kind == "thinking":
+                self._thinking(block)
+            elif self._dialect.searches and (kind == "server_tool_use" or kind in _SEARCH_RESULTS):
+                self._say(_search_text(block))
+            elif self._dialect.odd == "read":
+                for text in self._in_words(block):
+                    self._say(text)
+
+    def _say(self, text: str) -> None:
+        if text:
+            self._pending.append({"type": "output_text", "text": text})
+
+    def _thinking(self, block: dict[str, Any]) -> None:
+        known = decode_signature(self._dialect.label, block.get("signature")) if self._dialect.reasoning else None
+        if known is None:
+            return
+        self._flush()
+        text = block.get("thinking") if self._dialect.reasoning == "summary" else ""
+        summary = [{"type": "summary_text", "text": text}] if isinstance(text, str) and text else []
+        self._items.append({"type": "reasoning", "id": known[0], "summary": summary, "encrypted_content": known[1]})
+
+    def _call(self, block: dict[str, Any]) -> None:
+        call_id, name, value = block.get("id"), block.get("name"), block.get("input")
+        nameless = not isinstance(name, str) or not name
+        if not isinstance(call_id, str) or nameless or (self._dialect.ordered and not call_id):
+            raise InvalidRequest("a `tool_use` block needs a string `id` and `name`", param="messages")
+        sent_as = upstream_id(call_id)
+        if self._dialect.ordered:
+            sent_as = short_id(unique_id(sent_as, self._sent))
+        self._calls[call_id] = block
+        self._unanswered.setdefault(call_id, []).append((len(self._items), sent_as))
+        if self._dialect.odd == "read" and value is not None and not isinstance(value, dict):
+            value = {"input": value}
+        arguments = arguments_text(value)
+        self._items.append(
+            {"type": "function_call", "call_id": sent_as, "name": short_name(str(name)), "arguments": arguments}
+        )
+
+
+def _last_answer(items: list[Item]) -> int:
+    """The position of the last item that is not the assistant's, -1 when there is none."""
+    for position in range(len(items) - 1, -1, -1):
+        item = items[position]
+        if item["type"] == "function_call_output" or item.get("role", "assistant") != "assistant":
+            return position
+    return -1
+
+
+def _result_item(call_id: str, output: str | list[Item]) -> Item:
+    return {"type": "function_call_output", "call_id": call_id, "output": output}
+
+
+def _output(parts: list[Item]) -> str | list[Item]:
+    if any(part["type"] == "input_image" for part in parts):
+        return parts
+    return "\n".join(part["text"] for part in parts)
+
+
+def _search_text(block: Mapping[str, Any]) -> str:
+    """An earlier hosted search, as text: the upstream has no way to take it back."""
+    if block.get("type") == "server_tool_use":
+        where = "X" if block.get("name") == "x_search" else "web"
+        query = block.get("input")
+        query = query.get("query") if isinstance(query, Mapping) else None
+        return f"[{where} search: {query}]" if isinstance(query, str) else f"[{where} search]"
+    content = block.get("content")
+    links = [
+        f"- {link.get('title') or link['url']}: {link['url']}"
+        for link in (content if isinstance(content, list) else ())
+        if isinstance(link, Mapping) and isinstance(link.get("url"), str)
+    ]
+    return "\n".join([f"[{'X' if block.get('type') == 'x_search_tool_result' else 'web'} search results]", *links])
