@@ -20,6 +20,7 @@ from e2e import (
     codex,
     codex_alone,
     codex_scenarios,
+    grok_cli,
     grok_scenarios,
     kimi_code,
     opencode,
@@ -65,9 +66,11 @@ CLIENTS = (
     Client("codex alone", codex.VERSIONS, codex.install, codex_alone.CodexAlone, codex_alone.SCENARIOS),
 )
 
-#: The vendors' own clients at the simulators alone, as far as nothing else needs them: half a gigabyte to install.
+#: The vendors' own clients at the simulators alone, as far as nothing else needs them: seven hundred megabytes to
+#: install.
 MORE = (
     Client("kimi-code alone", kimi_code.VERSIONS, kimi_code.install, kimi_code.KimiCode, kimi_code.SCENARIOS),
+    Client("grok alone", grok_cli.VERSIONS, grok_cli.install, grok_cli.Grok, grok_cli.SCENARIOS),
     Client("opencode alone", opencode.VERSIONS, opencode.install, opencode.Opencode, opencode.SCENARIOS),
 )
 ALL = "--all"
