@@ -16,6 +16,7 @@ BLOCK_DELTAS: dict[str, frozenset[str]] = {
     "tool_use": frozenset({"input_json_delta"}),
     "server_tool_use": frozenset({"input_json_delta"}),
     "web_search_tool_result": frozenset(),
+    "x_search_tool_result": frozenset(),
 }
 _STOP_REASONS = (
     *("end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"),
@@ -140,7 +141,7 @@ class _Checker:
         refuse(self._open is not None and not (may_be_open and self._open["type"] == "tool_use"), "in an open block")
         refuse(self._cut and reason not in _LIMITS, "arguments that are not JSON")
         refuse((reason == "stop_sequence") != (event["delta"].get("stop_sequence") is not None), "a wrong sequence")
-        _check_usage(event.get("usage"))
+        _check_usage(event.get("usage"), told=("output_tokens",))
         self._reason = reason
 
     def _message_stop(self, event: Mapping[str, Any]) -> None:
@@ -161,8 +162,9 @@ def is_json(text: str) -> bool:
     return True
 
 
-def _check_usage(usage: Any) -> None:
+def _check_usage(usage: Any, told: Iterable[str] = _COUNTERS) -> None:
+    """`told`: the counters that must be there. What the end does not tell stays as the start said."""
     refuse(not isinstance(usage, Mapping), "no usage")
-    for counter in _COUNTERS:
+    for counter in {*told, *(name for name in _COUNTERS if name in usage)}:
         value = usage.get(counter)
         refuse(not isinstance(value, int) or isinstance(value, bool) or value < 0, f"usage.{counter}")

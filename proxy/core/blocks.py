@@ -106,6 +106,8 @@ SERVER_TOOL_USE = BlockType(
 SERVER_TOOL_RESULT = BlockType(
     "web_search_tool_result", requests=frozenset({"messages", "responses"}), answers=_MESSAGES
 )
+#: That of a search of X, which one service has beside that of the web.
+X_SEARCH_RESULT = BlockType("x_search_tool_result", requests=SERVER_TOOL_RESULT.requests, answers=_MESSAGES)
 
 BLOCKS: Mapping[str, BlockType] = {
     block.name: block
@@ -116,6 +118,7 @@ BLOCKS: Mapping[str, BlockType] = {
         TOOL_USE,
         SERVER_TOOL_USE,
         SERVER_TOOL_RESULT,
+        X_SEARCH_RESULT,
         BlockType("tool_result"),
         BlockType("image"),
         BlockType("document"),

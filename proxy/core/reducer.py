@@ -19,6 +19,35 @@ class CutAnswer(BadAnswer):
     """The answer stopped before its end: as long as nothing was shown it can be asked for again."""
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerRules:
+    """In what the answers of upstreams on the Responses API differ, and what their clients see of it.
+
+    search      how a search of the upstream is told: "links": as blocks, its results are what the answer cites, so what
+                follows waits for the end; "blocks": as blocks, its results are what the upstream says at once; "text":
+                as a line of text
+    cites       whether citations are passed on with the text
+    parts       whether each part of a message or of a thought is a block
+    converted   whether the reader is on another API than Messages: places of citations and reasoning tokens are told
+    exact       whether the upstream is held to the letter of calls: each ended by an event of its own, its arguments
+                an object, and the same wherever they stand
+    any_limit   whether an answer that is not whole is one that met its limit, whatever reason is given
+    told_usage  whether only those counts are passed on that the upstream gives, and searches always
+    unnamed     kind and status of an `error` event that names nothing known
+    unexplained  the same of a response that failed
+    """
+
+    search: str = "links"
+    cites: bool = False
+    parts: bool = False
+    converted: bool = False
+    exact: bool = False
+    any_limit: bool = False
+    told_usage: bool = False
+    unnamed: tuple[str, int] = ("upstream", 500)
+    unexplained: tuple[str, int] = ("transient", 503)
+
+
 @dataclass
 class AnswerPolicy:
     """What a reducer has to know of the request it answers. What only tool calls need is worked out at the first one.
@@ -27,12 +56,14 @@ class AnswerPolicy:
     offsets     where removed Read offsets are remembered; None leaves Read calls alone
     signatures  label under which encrypted reasoning is handed to the client; "" for not at all
     restore     rewrites the text of a structured answer; None streams text as it comes
+    rules       of an upstream on the Responses API
     """
 
     request: Mapping[str, Any]
     offsets: ReadOffsets | None = None
     signatures: str = "p1"
     restore: Callable[[str], str] | None = None
+    rules: AnswerRules = AnswerRules()
 
     @cached_property
     def used_ids(self) -> set[str]:

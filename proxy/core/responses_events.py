@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.core.error_bodies import error_object
-from proxy.core.token_usage import Usage, count, search_usage, usage_of
+from proxy.core.reducer import AnswerRules
+from proxy.core.token_usage import Usage, count, search_usage, told_count, usage_of, x_search_usage
 from proxy.core.upstream_failures import Failure, as_seconds, failure_of
 
 COMPLETE, FAILED = "complete", "failed"
@@ -29,6 +30,9 @@ _ERROR_EVENTS = frozenset({"response.error", "error"})
 
 #: An incomplete answer with one of these reasons ends normally; the value is its stop reason.
 INCOMPLETE_STOPS = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
+
+
+_RULES = AnswerRules()
 
 
 def ends_as(event: Mapping[str, Any]) -> str | None:
@@ -59,12 +63,15 @@ def incomplete_reason(event: Mapping[str, Any]) -> str | None:
     return reason if isinstance(reason, str) else "unknown"
 
 
-def responses_failure(event: Mapping[str, Any], *, now: float = 0.0, unknown_status: int = 500) -> Failure | None:
-    """The failure that an event reports, or None.
+def incomplete_stop(reason: str | None, rules: AnswerRules) -> str | None:
+    """The stop reason of an incomplete answer; None when it is whole, or when that is a failure."""
+    if reason is None:
+        return None
+    return INCOMPLETE_STOPS.get(reason, "max_tokens" if rules.any_limit else None)
 
-    now             epoch seconds, for answers that name a moment
-    unknown_status  that of an error event that names nothing known
-    """
+
+def responses_failure(event: Mapping[str, Any], *, now: float = 0.0, rules: AnswerRules = _RULES) -> Failure | None:
+    """The failure that an event reports, or None. `now`: epoch seconds, for answers that name a moment."""
     kind = event.get("type")
     if "type" not in event and error_object(event) is not None:
         kind = "error"
@@ -76,16 +83,12 @@ def responses_failure(event: Mapping[str, Any], *, now: float = 0.0, unknown_sta
     error = error_object(response) if error is None else error
     if error is None:
         reason = incomplete_reason(event)
-        if reason is not None and reason not in INCOMPLETE_STOPS:
+        if reason is not None and incomplete_stop(reason, rules) is None:
             return Failure("transient", 503, f"Incomplete response returned, reason: {reason}")
         if ENDS.get(kind) != FAILED and response.get("status") != "failed":
             return None
     known = event if error is None else {**event, "error": error}
-    return failure_of(known, now=now, unknown=("upstream", unknown_status) if kind in _ERROR_EVENTS else _UNKNOWN)
-
-
-#: A response that failed without a known reason can be asked for again.
-_UNKNOWN = ("transient", 503)
+    return failure_of(known, now=now, unknown=rules.unnamed if kind in _ERROR_EVENTS else rules.unexplained)
 
 
 def responses_usage(usage: Any, *, searches: int = 0) -> Usage:
@@ -108,6 +111,39 @@ def responses_usage(usage: Any, *, searches: int = 0) -> Usage:
     if searches:
         result["server_tool_use"] = search_usage(searches)
     return result
+
+
+def told_usage(usage: Any, *, web: int, x: int, reasoning: bool) -> Usage:
+    """The same with no more than the upstream told: no input where it told none, since the estimate is better than
+    nothing. Searches are always counted.
+
+    After searches `input_tokens` is the sum over several turns, and may pass the window: then `context_details` has
+    what the conversation takes.
+
+    reasoning  whether the reasoning among the output is told as well
+    """
+    usage = usage if isinstance(usage, Mapping) else {}
+    context, details = _mapping(usage, "context_details"), _mapping(usage, "input_tokens_details")
+    total, cached = told_count(usage.get("input_tokens")), told_count(details.get("cached_tokens"))
+    last = told_count(context.get("input_tokens"))
+    total = total if last is None else last
+    result: Usage = {}
+    if total is not None:
+        read = cached if cached is not None and cached <= total else None
+        result["input_tokens"] = total - (read or 0)
+        if read is not None:
+            result["cache_read_input_tokens"] = read
+    result["output_tokens"] = count(usage.get("output_tokens"))
+    thought = told_count(_mapping(usage, "output_tokens_details").get("reasoning_tokens"))
+    if reasoning and thought is not None:
+        result["output_tokens_details"] = {"reasoning_tokens": thought}
+    result["server_tool_use"] = x_search_usage(web, x)
+    return result
+
+
+def _mapping(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = holder.get(name)
+    return value if isinstance(value, Mapping) else {}
 
 
 def spent_window(event: Mapping[str, Any]) -> float | None:

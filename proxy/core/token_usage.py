@@ -22,6 +22,16 @@ def search_usage(searches: int) -> dict[str, int]:
     return {"web_search_requests": searches, "web_fetch_requests": 0}
 
 
+def x_search_usage(web: int, x: int) -> dict[str, int]:
+    """The same where searches of X are told beside all."""
+    return {"web_search_requests": web + x, "x_search_requests": x}
+
+
+def told_count(value: Any) -> int | None:
+    """A token count of an upstream, None for what is no such."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
 def count(value: Any) -> int:
-    """A token count of an upstream: a non-negative whole number, else 0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    """The same, 0 for what is no such."""
+    return told_count(value) or 0

@@ -3,7 +3,8 @@
 messages_to_responses/<case>.json            {"about", "request", "settings", "session", "auto_review"}
 messages_to_responses/<case>.expected.json   {"body", "lite", "tokens"} or {"error"}
 responses_to_messages/<case>.sse             bytes of an upstream
-responses_to_messages/<case>.json            what the answer belongs to: {"about", "request", "signatures"}; optional
+responses_to_messages/<case>.json            what the answer belongs to: {"about", "request", "signatures", "rules"};
+                                             optional; rules: a name of ANSWER_RULES, else p1
 responses_to_messages/<case>.jsonl           the events, one a line; a last line {"outcome"} when there is no good end
 responses_to_messages/<case>.reply.json      the same answer in one piece, for cases that have an end
 
@@ -11,6 +12,9 @@ messages_to_chat/<case>.json                 {"about", "request", "dialects"}: n
 messages_to_chat/<case>.expected.json        dialect -> the body, or {"error"}
 chat_to_messages/<case>.*                    as responses_to_messages; the .json has {"about", "request", "own_ids",
                                              "message_id"}
+
+messages_to_grok/<case>.json                 {"about", "request", "settings", "constraints", "session"}
+messages_to_grok/<case>.expected.json        {"body", "notes", "tokens"} or {"error"}
 
 chat_request_to_messages/<case>.json         {"about", "body", "rules", "session"}: a name of RULES, else p2
 chat_request_to_messages/<case>.expected.json  the members of the Ingress that say something, or {"error"}
@@ -38,7 +42,7 @@ from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Fold, MessageStream, check_request, decode_body
-from proxy.core.reducer import AnswerPolicy, BadAnswer
+from proxy.core.reducer import AnswerPolicy, AnswerRules, BadAnswer
 from proxy.core.responses_events import responses_failure
 from proxy.core.routing import normalise_model
 from proxy.core.sse import SSEDecoder, load_json
@@ -51,6 +55,9 @@ from proxy.errors import ProxyError
 from proxy.providers.contract import Call
 from proxy.providers.p1_codex.request import prepare, resolve
 from proxy.providers.p2_kimi.request import DIALECT as P2_DIALECT
+from proxy.providers.p3_grok import request as grok
+from proxy.providers.p3_grok.answers import answer_rules
+from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.providers.p4_opencode.catalog import MODELS
 from proxy.providers.p4_opencode.request import dialect_of
 from proxy.providers.upstream.tokenizer import Tokenizer
@@ -64,6 +71,13 @@ DIALECTS = {
     "p4-deepseek": replace(dialect_of(MODELS["deepseek-v4-pro"]), images=True),
     "p4-kimi": dialect_of(MODELS["kimi-k2.6"]),
     "p4-blind": dialect_of(MODELS["hy3"]),
+}
+#: In what upstreams differ that answer over the Responses API.
+ANSWER_RULES = {
+    "p1": AnswerRules(),
+    "p3": answer_rules(GrokSettings(), converted=False),
+    "p3-native": answer_rules(GrokSettings(search_blocks="native"), converted=False),
+    "p3-converted": answer_rules(GrokSettings(), converted=True),
 }
 MARK = "model-proxy:p2:v1"
 
@@ -121,6 +135,30 @@ def translated(vector: Mapping[str, Any]) -> dict[str, Any]:
     )
     prepared = prepare(call, config, offsets)
     return {"body": prepared.body, "lite": prepared.lite, "tokens": count_responses(prepared.body, real_length())}
+
+
+def grok_result(vector: Mapping[str, Any]) -> dict[str, Any]:
+    """What becomes of a request on P3: the body, what the log is told, its size; or the refusal."""
+    try:
+        request = decode_body(json.dumps(vector["request"]).encode())
+        check_request(request)
+        written = grok_written(request, vector)
+    except InvalidRequest as error:
+        return {"error": {"status": 400, "message": error.message, "param": error.param}}
+    return {"body": written.body, "notes": list(written.notes), "tokens": grok.count(written.body)}
+
+
+def grok_written(request: Mapping[str, Any], vector: Mapping[str, Any]) -> grok.Written:
+    model = normalise_model(request.get("model", "grok-4.5"))
+    target = grok.target_of(model, request)
+    call = Call(request=request, model=model, target=target, request_id="r", session=vector.get("session"))
+    settings = GrokSettings(**vector.get("settings", {}))
+    return grok.responses_body(call, settings, vector.get("constraints", "system_prompt"))
+
+
+def grok_bodies(vector: Mapping[str, Any]) -> None:
+    with suppress(InvalidRequest):
+        grok_written(vector["request"], vector)
 
 
 def chat_request_result(vector: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,6 +221,7 @@ REQUESTS = {
         request_result,
         lambda vector: messages_to_responses(vector["request"], ResponsesOptions("m", offsets=ReadOffsets())),
     ),
+    "messages_to_grok": RequestVectors(VECTORS / "messages_to_grok", grok_result, grok_bodies),
     "messages_to_chat": RequestVectors(VECTORS / "messages_to_chat", chat_request_result, chat_bodies),
     **{
         f"{surface}_request_to_messages": RequestVectors(
@@ -202,7 +241,8 @@ def drive(chunks: Iterable[bytes], context: Mapping[str, Any]) -> list[dict[str,
     """Bytes to events, as a provider does it, without transport and retries."""
     request = context.get("request", {})
     stream = MessageStream("msg_1", normalise_model(request.get("model", MODEL)), input_tokens=INPUT_TOKENS)
-    reducer = ResponsesToMessages(stream, policy_of(context))
+    policy = policy_of(context)
+    reducer = ResponsesToMessages(stream, policy)
     stops = stops_of(request)
     cutter = StopSequences(stops, input_tokens=INPUT_TOKENS) if stops else None
     out: list[dict[str, Any]] = []
@@ -216,7 +256,7 @@ def drive(chunks: Iterable[bytes], context: Mapping[str, Any]) -> list[dict[str,
             if data == b"[DONE]":
                 continue
             event = json.loads(data)
-            failure = responses_failure(event)
+            failure = responses_failure(event, rules=policy.rules)
             if failure is not None:
                 said = reducer.produced
                 add(reducer.interrupt())
@@ -265,13 +305,15 @@ def _chunk(data: bytes) -> dict[str, Any] | None:
 
 
 def policy_of(context: Mapping[str, Any]) -> AnswerPolicy:
-    request = context.get("request", {})
+    request, rules = context.get("request", {}), context.get("rules", "p1")
+    is_p1 = rules == "p1"
     wanted = output_format(request) or {}
     schema = wanted.get("schema")
     return AnswerPolicy(
         request,
-        offsets=ReadOffsets(),
-        signatures="p1" if context.get("signatures", True) else "",
+        offsets=ReadOffsets() if is_p1 else None,
+        signatures=context.get("signatures", "p1" if is_p1 else "") or "",
+        rules=ANSWER_RULES[rules],
         restore=partial(restore_text, schema=schema) if has_optional(schema) else None,
     )
 

@@ -8,26 +8,16 @@ MessageStream), and a tool call is closed only when its arguments are complete J
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
-from proxy.core.blocks import TEXT, TEXT_DELTA
-from proxy.core.convert.hosted_search import HostedSearches
-from proxy.core.convert.responses_calls import FunctionCalls
-from proxy.core.convert.responses_reasoning import ReasoningItems
-from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
+from proxy.core.convert.responses.calls import FunctionCalls
+from proxy.core.convert.responses.places import At, Places
+from proxy.core.convert.responses.reasoning import ReasoningItems
+from proxy.core.convert.responses.searches import HostedSearches, search_of
+from proxy.core.convert.responses.texts import TextBlocks
+from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
-from proxy.core.responses_events import INCOMPLETE_STOPS, incomplete_reason, responses_usage
-
-
-@dataclass(slots=True)
-class _Text:
-    """A text under way. `held` collects it when it has to be rewritten as a whole, and is None when it streams."""
-
-    key: object
-    held: list[str] | None
-    size: int = 0
+from proxy.core.responses_events import incomplete_reason, incomplete_stop, responses_usage, told_usage
 
 
 class ResponsesToMessages:
@@ -37,15 +27,13 @@ class ResponsesToMessages:
 
     def __init__(self, stream: MessageStream, policy: AnswerPolicy) -> None:
         self._stream = stream
-        self._policy = policy
-        self._numbers = count()  # name text blocks: an upstream may use an output_index again
+        self._rules = policy.rules
+        self._places = Places()
         self._reasoning = ReasoningItems(stream, policy)
-        self._texts: dict[int, _Text] = {}
-        self._spoken: set[int] = set()  # texts of which something was said
-        self._items: dict[str, int] = {}
+        self._texts = TextBlocks(stream, policy)
         self._calls = FunctionCalls(stream, policy)
-        self._open_items: set[int] = set()
         self._searches = HostedSearches(stream, policy)
+        self._open_items: set[int] = set()
         self._refused = False
         self.produced = False
         self.only_thinking = True
@@ -70,7 +58,7 @@ class ResponsesToMessages:
         """The end of a stream before its last event. It does no harm behind calls that the upstream said are over, when
         nothing else was under way: the client has to act next anyway. Raises CutAnswer otherwise."""
         if not self.finished:
-            under_way = self._open_items or self._calls.under_way or self._texts or self._reasoning.is_open
+            under_way = self._open_items or self._calls.are_open or self._texts.are_open or self._reasoning.is_open
             if under_way or self._calls.doubtful or not self._calls.any_done:
                 raise CutAnswer("the upstream cut the answer: it ended before its last event")
             self._end("tool_use", {"input_tokens": self._stream.input_tokens})
@@ -80,8 +68,7 @@ class ResponsesToMessages:
         """What can be said before an error: open text and thinking are closed, held text and links come out."""
         self._reasoning.interrupt()
         try:
-            for index in list(self._texts):
-                self._close_text(index)
+            self._texts.close_all()
         except OverflowError:
             pass  # behind a block that never ended: nobody would see it
         self._searches.fill()
@@ -99,183 +86,226 @@ class ResponsesToMessages:
     # -- items
 
     def _item_added(self, event: Mapping[str, Any]) -> None:
-        item, index = _item(event), _index(event)
+        item = _item(event)
         if item is None:
             return
-        kind = item.get("type")
-        self._open_items.add(index)
-        if isinstance(item.get("id"), str):
-            self._items[item["id"]] = index
+        kind, place = item.get("type"), self._places.begin(event, item)
+        self._open_items.add(place)
         if kind == "reasoning":
-            self._reasoning.merge(index, item)
+            self._reasoning.begin(place, item)
         elif kind == "message":
             self._reasoning.close()
-            if index not in self._texts:
-                self._spoken.discard(index)
-            self._open_text(index)
+            self._texts.begin(place)
         elif kind == "function_call":
-            self._reasoning.close()
-            self._calls.add(index, item)
+            self._other_block()
+            self._calls.add(place, item)
+        elif search_of(item):
+            self._searches.begin(place)
+            self._search_began(event)
 
     def _item_done(self, event: Mapping[str, Any]) -> None:
-        item, index = _item(event), _index(event)
-        if item is None:
-            return
+        item = _item(event)
+        if item is not None:
+            self._done(self._places.end(event, item), item)
+
+    def _done(self, place: int, item: Mapping[str, Any]) -> None:
         kind = item.get("type")
-        self._open_items.discard(index)
+        self._open_items.discard(place)
         if kind == "reasoning":
-            self.produced = self._reasoning.done(index, item) or self.produced
+            self.produced = self._reasoning.done(place, item) or self.produced
         elif kind == "message":
-            self._message_done(index, item)
+            self._message_done(place, item)
         elif kind == "function_call":
-            self._call_done(index, item)
-        elif kind == "web_search_call":
-            self._search_done(index, item)
+            self._call_done(place, item)
+        else:
+            self._search_done(place, item)
+
+    def _other_block(self) -> None:
+        """A block begins that is neither a text nor a thought."""
+        self._reasoning.close()
+        self._texts.settle()
 
     # -- reasoning
 
-    def _summary_delta(self, event: Mapping[str, Any]) -> None:
+    def _thought_delta(self, event: Mapping[str, Any]) -> None:
         delta = event.get("delta")
         if isinstance(delta, str) and delta:
             self.produced = True
-            self._reasoning.add_summary(_index(event), delta)
+            self._add_thought(self._places.or_current(event, "reasoning"), delta)
 
-    def _summary_part(self, event: Mapping[str, Any]) -> None:
-        self._reasoning.add_part(_index(event))
+    def _add_thought(self, place: int, text: str) -> None:
+        if not self._reasoning.is_open_at(place):
+            self._texts.settle()
+        self._reasoning.add_summary(place, text)
+
+    def _thought_part(self, event: Mapping[str, Any]) -> None:
+        self._reasoning.add_part(self._places.or_current(event, "reasoning"))
+
+    def _thought_done(self, event: Mapping[str, Any]) -> None:
+        """The end of a thought, or of a part of it, with its whole text."""
+        place, text = self._places.or_current(event, "reasoning"), event.get("text")
+        if isinstance(text, str) and text and self._reasoning.whole(place, [text]):
+            self.produced = True
+        self._reasoning.part_is_over(place)
 
     # -- text
-
-    def _open_text(self, index: int) -> _Text:
-        text = self._texts.get(index)
-        if text is None:
-            text = _Text(("text", next(self._numbers)), [] if self._policy.restore is not None else None)
-            self._texts[index] = text
-            self._stream.open(text.key, TEXT.start())
-        return text
 
     def _text_delta(self, event: Mapping[str, Any]) -> None:
         delta = event.get("delta")
         self._reasoning.close()
         if isinstance(delta, str) and delta:
-            self._add_text(self._text_index(event), delta)
+            self._add_text(self._text_at(event), delta)
 
-    def _text_index(self, event: Mapping[str, Any]) -> int:
-        if isinstance(event.get("output_index"), int):
-            return _index(event)
-        return self._items.get(str(event.get("item_id")), 0)
+    def _text_at(self, event: Mapping[str, Any]) -> At:
+        return self._texts.at(self._places.or_current(event, "message"), event.get("content_index"))
 
-    def _add_text(self, index: int, text: str) -> None:
-        block = self._open_text(index)
-        self._spoken.add(index)
-        self.produced, self.only_thinking = True, False
-        if block.held is not None:
-            block.size += len(text)
-            if block.size > MAX_HELD_BYTES:
-                raise BadAnswer(f"a structured answer passed {MAX_HELD_BYTES} bytes")
-            block.held.append(text)
-            return
+    def _add_text(self, at: At, text: str) -> None:
+        self._texts.add(at, text)
         self._searches.read(text)
-        self._stream.delta(block.key, TEXT_DELTA.of(text))
+        self.produced, self.only_thinking = True, False
 
     def _text_done(self, event: Mapping[str, Any]) -> None:
-        text, index = event.get("text"), self._text_index(event)
-        if isinstance(text, str) and text and index not in self._spoken:
+        self._whole_text(event, event)
+
+    def _part_done(self, event: Mapping[str, Any]) -> None:
+        part = event.get("part")
+        if isinstance(part, Mapping) and part.get("type") in _PART_TEXTS:
+            self._whole_text(event, part)
+
+    def _whole_text(self, event: Mapping[str, Any], part: Mapping[str, Any]) -> None:
+        """The end of a part of a message: its text, if no piece of it came, and its citations."""
+        at = self._text_at(event)
+        self._tell_part(at, part)
+        self._texts.part_is_over(at)
+        self._places.leave_loose(at[0])
+
+    def _tell_part(self, at: At, part: Mapping[str, Any]) -> None:
+        text = part.get(_PART_TEXTS.get(str(part.get("type")), "text"))
+        if isinstance(text, str) and self._texts.said.is_news(at, text):
+            self._refused = self._refused or "refusal" in str(part.get("type"))
             self._reasoning.close()
-            self._add_text(index, text)
+            self._add_text(at, text)
+        for annotation in _mappings(part.get("annotations")):
+            self._cite(annotation, at)
 
     def _refusal_delta(self, event: Mapping[str, Any]) -> None:
         self._refused = self._refused or bool(event.get("delta"))
         self._text_delta(event)
 
     def _annotation(self, event: Mapping[str, Any]) -> None:
-        self._searches.cite(event.get("annotation"))
+        place = self._places.of(event)
+        self._cite(event.get("annotation"), self._texts.at(-1 if place is None else place, event.get("content_index")))
 
-    def _message_done(self, index: int, item: Mapping[str, Any]) -> None:
+    def _cite(self, annotation: Any, at: At) -> None:
+        self._searches.cite(annotation)
+        self._texts.cite(annotation, at)
+
+    def _message_done(self, place: int, item: Mapping[str, Any]) -> None:
         """The item repeats its content: a text of which no delta came is taken from here."""
-        said = index in self._spoken
-        for part in _mappings(item.get("content")):
-            text = part.get("text") if part.get("type") == "output_text" else part.get("refusal")
-            if not said and isinstance(text, str) and text:
-                self._refused = self._refused or part.get("type") == "refusal"
-                self._reasoning.close()
-                self._add_text(index, text)
-            for annotation in _mappings(part.get("annotations")):
-                self._searches.cite(annotation)
-        self._close_text(index)
-
-    def _close_text(self, index: int) -> None:
-        block = self._texts.pop(index, None)
-        if block is None:
-            return
-        if block.held and self._policy.restore is not None:
-            text = self._policy.restore("".join(block.held))
-            self._stream.delta(block.key, TEXT_DELTA.of(text))
-        self._stream.close(block.key)
+        parts = [part for part in _mappings(item.get("content")) if part.get("type") in _PART_TEXTS]
+        whole = "".join(str(part.get(_PART_TEXTS[part["type"]])) for part in parts)
+        is_news = self._texts.said.is_whole_news(place, whole)
+        for number, part in enumerate(_mappings(item.get("content"))):
+            self._tell_part(self._texts.at(place, number), part if is_news else {**part, "text": "", "refusal": ""})
+        self._texts.end(place)
 
     # -- function calls
 
     def _arguments_delta(self, event: Mapping[str, Any]) -> None:
-        call, delta = self._calls.of_event(event), event.get("delta")
+        place, delta = self._places.of(event), event.get("delta")
         if not isinstance(delta, str) or not delta:
             return
-        if call is None:
-            self._calls.doubtful = True
-            return
-        self.produced, self.only_thinking = True, False
-        if self._calls.add_arguments(_index(event), call, delta):
+        if self._calls.is_open(place):
+            self.produced, self.only_thinking = True, False
+        if self._calls.add_arguments(place, delta):
             self._end("tool_use", {})
 
     def _arguments_done(self, event: Mapping[str, Any]) -> None:
-        call = self._calls.of_event(event)
-        if call is not None:
-            self._calls.whole_arguments(call, event)
+        self._calls.whole_arguments(self._places.of(event), event)
 
-    def _call_done(self, index: int, item: Mapping[str, Any]) -> None:
-        if self._calls.is_repeated(index, item):
+    def _call_done(self, place: int, item: Mapping[str, Any]) -> None:
+        if self._calls.is_repeated(place, item):
             return
-        if self._calls.begins(index, item):
-            self._reasoning.close()
-            self._calls.add(index, item)
+        if self._calls.begins(place, item):
+            self._other_block()
+            self._calls.begin_late(place, item)
         self.produced, self.only_thinking = True, False
-        self._calls.done(index, item)
+        self._calls.done(place, item)
 
     # -- hosted search
 
-    def _search_done(self, index: int, item: Mapping[str, Any]) -> None:
-        self._reasoning.close()
-        if self._searches.add(index, item):
+    def _search_began(self, _event: Mapping[str, Any]) -> None:
+        """A search costs: where it is told at once, the answer is not asked for again from here on."""
+        if self._searches.tells_at_once:
+            self.produced, self.only_thinking = True, False
+
+    def _search_input(self, event: Mapping[str, Any]) -> None:
+        self._searches.add_input(self._places.of(event), event.get("delta"))
+
+    def _search_done(self, place: int, item: Mapping[str, Any]) -> None:
+        name = search_of(item)
+        if name is None:
+            return
+        self._other_block()
+        if self._searches.add(place, item, name):
             self.produced, self.only_thinking = True, False
 
     # -- the end
 
     def _terminal(self, event: Mapping[str, Any]) -> None:
         response = event.get("response")
-        usage = response.get("usage") if isinstance(response, Mapping) else None
+        response = response if isinstance(response, Mapping) else {}
         reason = incomplete_reason(event)
-        stop = INCOMPLETE_STOPS.get(reason) if reason else None
+        self.incomplete = reason is not None
+        self._texts.end_all()
+        self._repeated(response.get("output"))
+        stop = incomplete_stop(reason, self._rules)
         call = self._calls.under_way
         if stop == "max_tokens":
             self._calls.end_cut()
         elif reason and call is not None:
             raise BadAnswer(f"the answer ended ({reason}) inside the arguments of tool {call.name}")
-        self.incomplete = reason is not None
-        self._end(stop, usage)
+        self._end(stop, response.get("usage"))
+
+    def _repeated(self, output: Any) -> None:
+        """The last event repeats the whole answer: what did not come before is taken from there."""
+        items = _mappings(output)
+        for index, item in enumerate(items):
+            place = self._places.in_output(index, item)
+            if place is not None and self._places.has_ended(place):
+                if item.get("type") == "message":
+                    self._message_done(place, item)
+            elif place is not None or self._is_news(items, item):
+                self._done(self._places.end({} if place is None else {"output_index": place}, item), item)
+
+    def _is_news(self, items: list[Mapping[str, Any]], item: Mapping[str, Any]) -> bool:
+        """Whether an item that nothing names may not have come yet: texts and thoughts may have come without the place
+        where they belong."""
+        said = {"message": self._texts.said, "reasoning": self._reasoning.said}.get(str(item.get("type")))
+        return said is None or said.places < sum(other.get("type") == item.get("type") for other in items)
 
     def _end(self, stop_reason: str | None, usage: Any) -> None:
         if self.incomplete:
             self._reasoning.interrupt()
         else:
             self._reasoning.close()
-        for index in list(self._texts):
-            self._close_text(index)
+        self._texts.close_all()
         if not self.incomplete:
             self._calls.complete()
         self._searches.fill()
         if stop_reason is None:
             stop_reason = "refusal" if self._refused else "tool_use" if self._calls.begun else "end_turn"
-        self.usage = responses_usage(usage, searches=self._searches.count)
+        if stop_reason == "end_turn":
+            self._searches.list_sources()
+        self.usage = self._usage(usage)
         self.finished = True
         self._stream.finish(stop_reason, self.usage)
+
+    def _usage(self, usage: Any) -> dict[str, Any]:
+        web, x = self._searches.counts
+        if self._rules.told_usage:
+            return told_usage(usage, web=web, x=x, reasoning=self._rules.converted)
+        return responses_usage(usage, searches=web + x)
 
     _HANDLERS = {  # noqa: RUF012 - a table, never changed
         "response.created": _control,
@@ -287,15 +317,28 @@ class ResponsesToMessages:
         "response.output_text.delta": _text_delta,
         "response.output_text.done": _text_done,
         "response.output_text.annotation.added": _annotation,
+        "response.content_part.done": _part_done,
         "response.refusal.delta": _refusal_delta,
-        "response.reasoning_summary_part.added": _summary_part,
-        "response.reasoning_summary_text.delta": _summary_delta,
+        "response.reasoning_summary_part.added": _thought_part,
+        "response.reasoning_summary_text.delta": _thought_delta,
+        "response.reasoning_summary_text.done": _thought_done,
+        "response.reasoning_text.delta": _thought_delta,
+        "response.reasoning_text.done": _thought_done,
         "response.function_call_arguments.delta": _arguments_delta,
         "response.function_call_arguments.done": _arguments_done,
+        "response.custom_tool_call_input.delta": _search_input,
+        "response.web_search_call.in_progress": _search_began,
+        "response.web_search_call.searching": _search_began,
+        "response.x_search_call.in_progress": _search_began,
+        "response.x_search_call.searching": _search_began,
         "response.completed": _terminal,
         "response.done": _terminal,
         "response.incomplete": _terminal,
     }
+
+
+#: type of a part of a message -> the member with its text
+_PART_TEXTS = {"output_text": "text", "refusal": "refusal"}
 
 
 def _item(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -305,8 +348,3 @@ def _item(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _mappings(value: Any) -> list[Mapping[str, Any]]:
     return [member for member in value if isinstance(member, Mapping)] if isinstance(value, list) else []
-
-
-def _index(event: Mapping[str, Any]) -> int:
-    index = event.get("output_index")
-    return index if isinstance(index, int) else 0

@@ -10,6 +10,7 @@ from typing import Any
 from proxy.core.convert.whole_answers import response_events
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
+from proxy.core.reducer import AnswerRules
 from proxy.core.responses_events import is_last
 from proxy.core.routing import Catalog
 from proxy.core.tools.read_tool import OffsetStore, ReadOffsets
@@ -43,6 +44,9 @@ PROFILES: dict[str, UpstreamProfile] = {
     "responses": UpstreamProfile(LABEL, SERVICE, is_last, upstream_error, whole=response_events),
 }
 
+#: An error in a stream that names nothing known is not asked for again.
+RULES = AnswerRules(unnamed=("upstream", 502))
+
 #: Some models take no forced choice while they think.
 FALLBACKS = (
     BodyFallback(
@@ -65,7 +69,7 @@ def _messages(call: Call, services: Services, row: OpenCodeModel, _offsets: Read
 def _responses(call: Call, services: Services, row: OpenCodeModel, offsets: ReadOffsets) -> ResponsesWire:
     body = p4_request.responses_body(call, row, offsets)
     profile = PROFILES["responses"]
-    return ResponsesWire(call, services, profile, body, offsets=offsets, signatures=LABEL, unnamed_status=502)
+    return ResponsesWire(call, services, profile, body, offsets=offsets, signatures=LABEL, rules=RULES)
 
 
 #: wire of a model -> a request on it

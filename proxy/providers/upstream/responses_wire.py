@@ -8,10 +8,10 @@ from typing import Any
 
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.messages import Event, MessageStream
-from proxy.core.reducer import AnswerPolicy
+from proxy.core.reducer import AnswerPolicy, AnswerRules
 from proxy.core.responses_events import responses_failure
 from proxy.core.sizes import least_size
-from proxy.core.tokens.counting import rough_length
+from proxy.core.tokens.counting import Length, rough_length
 from proxy.core.tokens.responses_count import count_responses
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.core.tools.schema import has_optional, output_format, restore_text
@@ -26,10 +26,12 @@ _DELTAS = frozenset(
     {
         "response.output_text.delta",
         "response.reasoning_summary_text.delta",
+        "response.reasoning_text.delta",
         "response.function_call_arguments.delta",
     }
 )
 
+_RULES = AnswerRules()
 
 #: Kinds of failure that lie in the request: another body may be taken.
 _REFUSALS = frozenset({"invalid_request", "unprocessable", "not_found", "context", "too_large"})
@@ -48,7 +50,8 @@ class ResponsesWire:
     signatures      label under which encrypted reasoning is handed to the client; "" for not at all
     plain           the body to go back to when the first one is refused; None when there is none
     fell_back       whether that happened
-    unnamed_status  status of a failure inside a stream that is of no known kind
+    rules           in what the answers of this upstream differ
+    count           input tokens of a body, given the length of a text
     encode          writes the body
     observe         is told every event before it is judged
     """
@@ -63,7 +66,8 @@ class ResponsesWire:
         offsets: ReadOffsets | None,
         signatures: str = "p1",
         plain: dict[str, Any] | None = None,
-        unnamed_status: int = 500,
+        rules: AnswerRules = _RULES,
+        count: Callable[[Mapping[str, Any], Length], int] = count_responses,
         encode: Callable[[Mapping[str, Any]], bytes] = encoded,
         observe: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
@@ -73,7 +77,8 @@ class ResponsesWire:
         self._offsets = offsets
         self._signatures = signatures
         self._plain = plain
-        self._unnamed_status = unnamed_status
+        self._rules = rules
+        self._count = count
         self._observe = observe
         self._stripped = False
         self.fell_back = False
@@ -87,18 +92,18 @@ class ResponsesWire:
     def reducer(self, stream: MessageStream) -> ResponsesToMessages:
         request = self._call.request
         restore = text_restorer(request)
-        policy = AnswerPolicy(request, offsets=self._offsets, signatures=self._signatures, restore=restore)
+        policy = AnswerPolicy(request, self._offsets, self._signatures, restore, self._rules)
         return _ResponsesReducer(stream, policy)
 
     async def estimate(self) -> int:
-        work = partial(count_responses, self.body.members)
+        work = partial(self._count, self.body.members)
         size = least_size(self.body.members, MAX_INLINE_BYTES)
         if size <= MAX_INLINE_BYTES:
             size = len(self.body.payload)
         return await self._services.tokenizer.run(work, size=size)
 
     def rough_estimate(self) -> int:
-        return count_responses(self.body.members, rough_length)
+        return self._count(self.body.members, rough_length)
 
     def raise_for_event(self, event: Mapping[str, Any]) -> None:
         if self._observe is not None:
@@ -106,7 +111,7 @@ class ResponsesWire:
         kind = event.get("type")
         if isinstance(kind, str) and kind in _DELTAS:
             return
-        failure = responses_failure(event, now=self._services.clock(), unknown_status=self._unnamed_status)
+        failure = responses_failure(event, now=self._services.clock(), rules=self._rules)
         if failure is not None:
             raise self._profile.refusal(failure, None)
 

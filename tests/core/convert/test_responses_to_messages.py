@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from core.hub_events import folded as reply_of
 from core.strategies import json_objects, pieces, streams
-from proxy.core.convert.hosted_search import links_in_text
+from proxy.core.convert.responses.searches import links_in_text
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
@@ -210,7 +210,7 @@ NEVER_ENDED = "the upstream never ended the call of tool Bash"
     [
         ([call(0, "a"), call(0, "b")], NEVER_ENDED),
         ([call(0, "a"), done(0, type="function_call", call_id="b", name="Bash", arguments="{}")], NEVER_ENDED),
-        ([added(0, type="function_call", call_id="c")], "the upstream sent a tool call without a name"),
+        ([added(0, type="function_call", call_id="c"), COMPLETED], "the upstream sent a tool call without a name"),
         (
             [call(0), done(0, type="function_call", arguments='{"a":1}{}')],
             "the upstream sent arguments of tool Bash that are not JSON",

@@ -1,0 +1,131 @@
+"""Reasoning items of a Responses stream as thinking blocks, with their encrypted content as the signature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+from proxy.core.blocks import SIGNATURE_DELTA, THINKING, THINKING_DELTA
+from proxy.core.convert.responses.places import Said
+from proxy.core.convert.responses_signatures import encode_signature
+from proxy.core.messages import MessageStream
+from proxy.core.reducer import AnswerPolicy
+
+
+class ReasoningItems:
+    """The reasoning of one answer; one thinking block is open at most. Methods that may open one tell whether they
+    did."""
+
+    def __init__(self, stream: MessageStream, policy: AnswerPolicy) -> None:
+        self._stream = stream
+        self._policy = policy
+        self._numbers = count()
+        self._open: int | None = None  # place of the open block
+        self._key: object = None
+        self._known: dict[int, dict[str, str]] = {}
+        self._signed: set[str] = set()  # reasoning ids handed to the client: the upstream takes each back once
+        self.said = Said()
+
+    @property
+    def is_open(self) -> bool:
+        return self._open is not None
+
+    def is_open_at(self, index: int) -> bool:
+        return self._open == index
+
+    def begin(self, index: int, item: Mapping[str, Any]) -> None:
+        """The upstream began to think."""
+        if self._open != index:
+            self.said.forget(index)
+        self.merge(index, item)
+
+    def merge(self, index: int, item: Mapping[str, Any]) -> None:
+        """The copy in `added` can be incomplete; a later value wins, a missing one keeps the earlier."""
+        known = self._known.setdefault(index, {})
+        for key in ("id", "encrypted_content"):
+            if isinstance(item.get(key), str) and item[key]:
+                known[key] = item[key]
+
+    def add_summary(self, index: int, delta: str) -> None:
+        """A piece of the summary; opens a block when none is open for this item."""
+        if self._open != index:
+            self.close()
+            self._begin(index)
+        self.said.add((index, None), delta)
+        self._stream.delta(self._key, THINKING_DELTA.of(delta))
+
+    def add_part(self, index: int) -> None:
+        """Another part of the summary begins."""
+        if self._open == index:
+            self._stream.delta(self._key, THINKING_DELTA.of("\n\n"))
+
+    def done(self, index: int, item: Mapping[str, Any]) -> bool:
+        """The item is complete. One without a summary becomes a block only for its signature."""
+        self.merge(index, item)
+        if item.get("status") == "incomplete":
+            self._known.pop(index)  # what was not thought to its end is not taken back
+        told = self.whole(index, _parts(item))
+        was_open = self._open == index
+        self.close()
+        if told or was_open or self._signature(index, keep=True) is None:
+            return told
+        self._begin(index)
+        self.close()
+        return True
+
+    def whole(self, index: int, parts: list[str]) -> bool:
+        """A thought in one piece, told unless it came in smaller ones."""
+        at, text = (index, None), "\n\n".join(parts)
+        is_news = self.said.is_news(at, text) and any(self.said.is_news(at, part) for part in parts)
+        if is_news:
+            self.add_summary(index, text)
+        return is_news
+
+    def part_is_over(self, index: int) -> None:
+        """A part of a thought ended. A block that may get a signature waits for it."""
+        if self._open == index and self._policy.rules.parts and not self._policy.signatures:
+            self.close()
+
+    def _begin(self, index: int) -> None:
+        self._open, self._key = index, ("thinking", next(self._numbers))
+        self._stream.open(self._key, THINKING.start())
+
+    def close(self) -> None:
+        if self._open is None:
+            return
+        index, self._open = self._open, None
+        self.said.end(index)
+        reasoning_id = self._known.get(index, {}).get("id", "")
+        signature = self._signature(index)
+        if signature is not None:
+            self._signed.add(reasoning_id)
+            self._stream.delta(self._key, SIGNATURE_DELTA.of(signature))
+        self._stream.close(self._key)
+
+    def interrupt(self) -> None:
+        """Closes an open block without a signature: the encrypted copy that came first can be incomplete, and a bad one
+        would come back with every later request."""
+        if self._open is not None:
+            self._known.pop(self._open, None)
+        self.close()
+
+    def _signature(self, index: int, *, keep: bool = False) -> str | None:
+        known = self._known.get(index, {}) if keep else self._known.pop(index, {})
+        if not self._policy.signatures or len(known) < 2 or known["id"] in self._signed:
+            return None
+        return encode_signature(self._policy.signatures, known["id"], known["encrypted_content"])
+
+
+def _parts(item: Mapping[str, Any]) -> list[str]:
+    """The summary of a thought, or the thought itself."""
+    for name in ("summary", "content"):
+        members = item.get(name)
+        texts = [
+            part["text"]
+            for part in (members if isinstance(members, list) else ())
+            if isinstance(part, Mapping) and isinstance(part.get("text"), str) and part["text"]
+        ]
+        if texts:
+            return texts
+    return []

@@ -1,0 +1,263 @@
+"""Searches that the upstream makes itself, as the pairs of blocks that clients read, the call and its links, or as a
+line of text: see `AnswerRules.search`.
+
+Links that are the citations of the answer are known only from its text, and clients want them before it. So the place
+of the links is held (see MessageStream), everything behind waits, and at the end all searches get them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.core.blocks import INPUT_DELTA, SERVER_TOOL_RESULT, SERVER_TOOL_USE, TEXT, TEXT_DELTA, X_SEARCH_RESULT
+from proxy.core.convert.responses.places import FIRST_LOOSE
+from proxy.core.messages import MAX_HELD_BYTES, MessageStream
+from proxy.core.reducer import AnswerPolicy, BadAnswer
+from proxy.core.sse import dump_json, load_json
+from proxy.core.tools.calls import is_web_search, offered_tools, unique_id
+from proxy.core.tools.schema import output_format
+
+WEB, X = "web_search", "x_search"
+#: How calls of the upstream's own X tools begin: `x_keyword_search`, `x_user_search`, …
+_X_TOOLS = "x_"
+#: name of a search -> the word for it, and the type of its result
+_KINDS = {WEB: ("web", SERVER_TOOL_RESULT), X: ("X", X_SEARCH_RESULT)}
+
+#: The input of a search may have so many characters.
+MAX_INPUT = 1024 * 1024
+#: So many of the addresses that were found, and that nothing cites, are worth listing.
+MAX_FOUND = 10
+
+Link = dict[str, str]
+
+
+def search_of(item: Mapping[str, Any]) -> str | None:
+    """What kind of search an item is, None when it is something else. Calls of X tools look like those of a caller's
+    own, which these services do not have."""
+    if item.get("type") == "web_search_call":
+        return WEB
+    name = item.get("name") or X
+    is_x = item.get("type") == "custom_tool_call" and isinstance(name, str) and name.startswith(_X_TOOLS)
+    return X if is_x else None
+
+
+@dataclass(slots=True)
+class _Search:
+    """A finished search; `key` names the block that waits for its links, None once it has them."""
+
+    name: str
+    block_id: str
+    key: object | None
+
+
+class HostedSearches:
+    """The searches of one answer."""
+
+    def __init__(self, stream: MessageStream, policy: AnswerPolicy) -> None:
+        self._stream = stream
+        self._policy = policy
+        self._form = policy.rules.search
+        self._done: dict[str, set[int]] = {}  # id of an item -> its places
+        self._inputs: dict[int, list[str]] = {}  # of X searches, by place
+        self._input_size = 0
+        self._searches: list[_Search] = []
+        self._citations: dict[str, str] = {}  # url -> title
+        self._found: dict[str, str] = {}
+        self._lists = self._form == "text" and _wants_sources(policy.request)
+        self._text: list[str] = []  # kept only while its links matter
+        self._text_size = 0
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Searches of the web, and of X."""
+        x = sum(search.name == X for search in self._searches)
+        return len(self._searches) - x, x
+
+    @property
+    def tells_at_once(self) -> bool:
+        """Whether a search is told as soon as it is done."""
+        return self._form != "links"
+
+    # -- searches
+
+    def begin(self, place: int) -> None:
+        """A call of an X tool began."""
+        self._inputs.setdefault(place, [])
+
+    def add_input(self, place: int | None, delta: Any) -> None:
+        """A piece of its input. Raises BadAnswer."""
+        pieces = self._inputs.get(place) if place is not None else None
+        if pieces is not None and isinstance(delta, str):
+            self._input_size += len(delta)
+            if self._input_size > MAX_INPUT:
+                raise BadAnswer(f"the input of a search passed {MAX_INPUT} bytes")
+            pieces.append(delta)
+
+    def add(self, place: int, item: Mapping[str, Any], name: str) -> bool:
+        """A finished search; False when it was known already."""
+        known = item.get("id")
+        if isinstance(known, str) and known:
+            places = self._done.setdefault(known, set())
+            if place in places or (places and not self.tells_at_once):
+                return False
+            places.add(place)
+        number = place if place < FIRST_LOOSE else 0
+        block_id = "srvtoolu_" + re.sub(r"[^A-Za-z0-9_]", "_", str(known or number))
+        self._searches.append(_Search(name, unique_id(block_id, self._policy.used_ids), None))
+        if self._form == "text":
+            self._tell_line(self._query(place, item, name))
+        else:
+            self._tell_blocks(self._query(place, item, name), item)
+        self._found.update((link["url"], link["title"]) for link in _sources(item))
+        return True
+
+    def _query(self, place: int, item: Mapping[str, Any], name: str) -> str:
+        if name == X:
+            return _x_query("".join(self._inputs.pop(place, [])) or item.get("input"))
+        action = item.get("action")
+        action = action if isinstance(action, Mapping) else {}
+        return told_query(action, item) if self.tells_at_once else _query(action)
+
+    def _tell_line(self, query: str) -> None:
+        search = self._searches[-1]
+        label = f"{_KINDS[search.name][0]} search"
+        words = ", ".join(line for line in map(str.strip, query.splitlines()) if line)
+        key = ("search", len(self._searches))
+        self._stream.open(key, TEXT.start())
+        self._stream.delta(key, TEXT_DELTA.of(f"[{label}: {words}]\n" if words else f"[{label}]\n"))
+        self._stream.close(key)
+
+    def _tell_blocks(self, query: str, item: Mapping[str, Any]) -> None:
+        search, number = self._searches[-1], len(self._searches)
+        call, search.key = ("search", number), ("links", number)
+        self._stream.open(call, SERVER_TOOL_USE.start(id=search.block_id, name=search.name))
+        self._stream.delta(call, INPUT_DELTA.of(dump_json({"query": query})))
+        self._stream.close(call)
+        self._stream.hold(search.key)
+        links = _sources(item)
+        if links or self.tells_at_once:
+            self._give(search, links)
+
+    # -- links
+
+    def cite(self, annotation: Any) -> None:
+        """An annotation of the answer's text."""
+        if isinstance(annotation, Mapping) and annotation.get("type") == "url_citation":
+            url, title = annotation.get("url"), annotation.get("title")
+            if isinstance(url, str) and url:
+                self._citations.setdefault(url, title if isinstance(title, str) and title else url)
+
+    def read(self, text: str) -> None:
+        """Text of the answer, for the links that are written in it."""
+        if self._lists or (self._searches and self._waits_for_links()):
+            self._text_size += len(text)
+            if self._text_size <= MAX_HELD_BYTES:
+                self._text.append(text)
+
+    def _waits_for_links(self) -> bool:
+        return not self._citations and any(search.key is not None for search in self._searches)
+
+    def fill(self) -> None:
+        """Gives every search that waits its links, and lets out what waited behind it."""
+        waiting = [search for search in self._searches if search.key is not None]
+        if not waiting:
+            return
+        links = [{"title": title, "url": url} for url, title in self._citations.items()]
+        links = links or links_in_text("".join(self._text))
+        for search in waiting:
+            self._give(search, links)
+
+    def _give(self, search: _Search, links: list[Link]) -> None:
+        """The Messages schema wants two members of a link that nobody knows."""
+        content = [{"type": "web_search_result", **link, "encrypted_content": "", "page_age": None} for link in links]
+        result = _KINDS[search.name][1].start(tool_use_id=search.block_id, content=content)
+        self._stream.fill(search.key, result)
+        search.key = None
+
+    def list_sources(self) -> None:
+        """A last text with the sources that the answer does not show itself, for clients that do not read citations;
+        only where the caller asked for a search."""
+        text = "".join(self._text)
+        links = {url: title for url, title in self._citations.items() if url not in text}
+        if not self._citations and not any(url in text for url in self._found):
+            links = dict(list(self._found.items())[:MAX_FOUND])
+        if not self._lists or not links:
+            return
+        lines = "".join(f"- [{_plain(title)}]({url})\n" for url, title in links.items())
+        self._stream.open("sources", TEXT.start())
+        self._stream.delta("sources", TEXT_DELTA.of(f"Sources:\n{lines}"))
+        self._stream.close("sources")
+
+
+def _wants_sources(request: Mapping[str, Any]) -> bool:
+    """Whether a caller declares a search of the upstream, and takes any text for an answer."""
+    return output_format(request) is None and any(map(is_web_search, offered_tools(request)))
+
+
+def _plain(title: str) -> str:
+    """A title that can stand in a Markdown link."""
+    return " ".join(title.replace("[", "(").replace("]", ")").split())
+
+
+def told_query(action: Mapping[str, Any], item: Mapping[str, Any]) -> str:
+    """What was looked for; opening a page has nothing to say here."""
+    queries = action.get("queries")
+    lines = "\n".join(query for query in queries if isinstance(query, str)) if isinstance(queries, list) else ""
+    for value in (action.get("query"), lines, item.get("query")):
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+def _x_query(text: Any) -> str:
+    """The query in the input of an X tool."""
+    try:
+        value = load_json(text) if isinstance(text, str) else text
+    except (ValueError, RecursionError):
+        return ""
+    query = value.get("query") if isinstance(value, Mapping) else None
+    return query if isinstance(query, str) else ""
+
+
+def _sources(item: Mapping[str, Any]) -> list[Link]:
+    """The addresses that a search found, where the upstream tells them."""
+    action = item.get("action")
+    sources = action.get("sources") if isinstance(action, Mapping) else None
+    return [
+        {"title": str(source.get("title") or source["url"]), "url": source["url"]}
+        for source in (sources if isinstance(sources, list) else ())
+        if isinstance(source, Mapping) and isinstance(source.get("url"), str)
+    ]
+
+
+def _query(action: Mapping[str, Any]) -> str:
+    """What was looked for: a search has a query, opening a page has a url, finding in it a pattern."""
+    queries = action.get("queries")
+    first = queries[0] if isinstance(queries, list) and queries else None
+    for value in (action.get("query"), first, action.get("url"), action.get("pattern")):
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+_MARKDOWN_LINK = re.compile(r"\[([^\[\]\n]{1,300})\]\((https?://[^\s)]{1,2000})\)")
+_BARE_URL = re.compile(r"https?://[^\s<>()\[\]\"'`]{1,2000}")
+_URL_TAIL = ".,;:!?"
+
+
+def links_in_text(text: str) -> list[Link]:
+    """Links written in an answer: Markdown links first, then bare addresses, each address once.
+
+    >>> links_in_text("See [Rust](https://r.example). Also https://b.example/x, too.")
+    [{'title': 'Rust', 'url': 'https://r.example'}, {'title': 'b.example', 'url': 'https://b.example/x'}]
+    """
+    found: dict[str, str] = {}
+    for title, url in _MARKDOWN_LINK.findall(text):
+        found.setdefault(url.rstrip(_URL_TAIL), re.split(r" [-–] ", title.strip(" *`-"))[0].strip(" *`"))
+    for url in _BARE_URL.findall(text):
+        url = url.rstrip(_URL_TAIL)
+        found.setdefault(url, url.split("/")[2] if url.count("/") >= 2 else url)
+    return [{"title": title or url, "url": url} for url, title in found.items()]

@@ -1,0 +1,154 @@
+"""The text of a Responses stream as text blocks, with their citations.
+
+A block is the text of a message, or of one part of it. Where parts are blocks, one stays open until another block
+begins, since some citations come behind their text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from proxy.core.blocks import CITATIONS_DELTA, TEXT, TEXT_DELTA
+from proxy.core.convert.responses.places import FIRST_LOOSE, At, Said
+from proxy.core.messages import MAX_HELD_BYTES, MessageStream
+from proxy.core.reducer import AnswerPolicy, BadAnswer
+
+#: More citations of one answer are dropped.
+MAX_CITATIONS = 4096
+
+
+@dataclass(slots=True)
+class _Text:
+    """A text under way. `held` collects it when it has to be rewritten as a whole, and is None when it streams; `over`
+    tells that only citations may follow."""
+
+    key: object
+    held: list[str] | None
+    size: int = 0
+    over: bool = False
+
+
+class TextBlocks:
+    """The texts of one answer."""
+
+    def __init__(self, stream: MessageStream, policy: AnswerPolicy) -> None:
+        self._stream = stream
+        self._policy = policy
+        self._parts = policy.rules.parts
+        self._numbers = count()  # name text blocks: an upstream may use an output_index again
+        self._texts: dict[At, _Text] = {}
+        self._cited: set[tuple[Any, ...]] = set()
+        self._waiting: list[dict[str, Any]] = []  # citations that came before their text
+        self.said = Said()
+
+    @property
+    def are_open(self) -> bool:
+        return any(not text.over for text in self._texts.values())
+
+    def at(self, place: int, part: Any) -> At:
+        """Where a text belongs; `part` is the `content_index` that an event told."""
+        return (place, part if self._parts and type(part) is int else None)
+
+    def begin(self, place: int) -> None:
+        """A message begins, without a word so far."""
+        at = (place, None)
+        if at not in self._texts:
+            self.said.forget(place)
+        if not self._parts:
+            self._open(at)
+
+    def _open(self, at: At) -> _Text:
+        text = self._texts.get(at)
+        if text is not None and not text.over:
+            return text
+        self.settle()
+        held: list[str] | None = [] if self._policy.restore is not None else None
+        text = self._texts[at] = _Text(("text", next(self._numbers)), held)
+        self._stream.open(text.key, TEXT.start())
+        for citation in self._waiting:
+            self._stream.delta(text.key, CITATIONS_DELTA.of(citation))
+        self._waiting = []
+        return text
+
+    def add(self, at: At, piece: str) -> None:
+        """A piece of a text. Raises BadAnswer."""
+        text = self._texts.get(at)
+        if text is None or text.over:
+            text = self._open(at)
+        self.said.add(at, piece)
+        if text.held is None:
+            self._stream.delta(text.key, TEXT_DELTA.of(piece))
+            return
+        text.size += len(piece)
+        if text.size > MAX_HELD_BYTES:
+            raise BadAnswer(f"a structured answer passed {MAX_HELD_BYTES} bytes")
+        text.held.append(piece)
+
+    # -- the end of a text
+
+    def part_is_over(self, at: At) -> None:
+        """The upstream ended a part of a message: a block, where parts are blocks."""
+        if self._parts and at in self._texts:
+            self._texts[at].over = True
+            self.said.end(at[0])
+
+    def end(self, place: int) -> None:
+        """The upstream ended a message."""
+        self.said.end(place)
+        for at in [at for at in self._texts if at[0] == place]:
+            if self._parts:
+                self._texts[at].over = True
+            else:
+                self._close(at)
+
+    def settle(self) -> None:
+        """Another block begins: what only waits for citations is closed, and a text that nothing would end."""
+        for at in [at for at, text in self._texts.items() if text.over or at[0] >= FIRST_LOOSE]:
+            self._close(at)
+
+    def end_all(self) -> None:
+        """The answer has ended: only what its last event repeats may follow."""
+        for place in {at[0] for at in self._texts}:
+            self.end(place)
+
+    def close_all(self) -> None:
+        for at in list(self._texts):
+            self._close(at)
+
+    def _close(self, at: At) -> None:
+        text = self._texts.pop(at)
+        self.said.end(at[0])
+        if text.held and self._policy.restore is not None:
+            self._stream.delta(text.key, TEXT_DELTA.of(self._policy.restore("".join(text.held))))
+        self._stream.close(text.key)
+
+    # -- citations
+
+    def cite(self, annotation: Any, at: At) -> None:
+        """A citation of a text. One that belongs to none that is open goes to the newest, else to the next."""
+        if (
+            not self._policy.rules.cites
+            or not isinstance(annotation, Mapping)
+            or annotation.get("type") != "url_citation"
+        ):
+            return
+        same = tuple(map(repr, map(annotation.get, ("url", "start_index", "end_index"))))
+        if same in self._cited or len(self._cited) >= MAX_CITATIONS:
+            return
+        self._cited.add(same)
+        citation = self._citation(annotation)
+        text = self._texts.get(at) or next(reversed(self._texts.values()), None)
+        if text is None:
+            self._waiting.append(citation)
+        else:
+            self._stream.delta(text.key, CITATIONS_DELTA.of(citation))
+
+    def _citation(self, annotation: Mapping[str, Any]) -> dict[str, Any]:
+        members = {"url": "url", "title": "title", "cited_text": "text"}
+        texts = {name: value if isinstance(value := annotation.get(of), str) else "" for name, of in members.items()}
+        places = ("start_index", "end_index") if self._policy.rules.converted else ()
+        numbers = {name: value for name in places if type(value := annotation.get(name)) is int}
+        return {"type": "web_search_result_location", **texts, **numbers}
