@@ -54,7 +54,8 @@ def answer(
     """The events of an answer as the hub builds them.
 
     Blocks are ("text", *pieces), ("thinking", *pieces), ("call", id, name, *pieces), ("search", query),
-    ("links", *urls), and ("cut", id, name, *pieces) for a call that does not end. A piece of a text that is a dict is a citation.
+    ("links", *urls), and ("cut", id, name, *pieces) for a call that does not end. A piece of a text that is a dict is a
+    citation.
     """
     stream = MessageStream("msg_1", MODEL, input_tokens=2)
     stream.start()
