@@ -48,14 +48,7 @@ _TEXTS: dict[str, dict[str, str]] = {
     for row in BLOCKS.values()
     if row.answers & {"chat", "responses"}
 }
-#: The last is ours: what providers tell when they know that the answer is rendered for these routes.
-_COUNTERS = (
-    "input_tokens",
-    "cache_read_input_tokens",
-    "cache_creation_input_tokens",
-    "output_tokens",
-    "reasoning_tokens",
-)
+_COUNTERS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 
 @dataclass(slots=True)
@@ -119,6 +112,7 @@ class AnswerReader(ABC):
         self._size = 0
         self._call_ids: set[str] = set()
         self._counts = dict.fromkeys(_COUNTERS, 0)
+        self._thought = 0
 
     # -- what a wire says
 
@@ -324,14 +318,22 @@ class AnswerReader(ABC):
 
     def _count(self, usage: Any) -> None:
         """Later values win: some providers know the input only at the end."""
-        for name in _COUNTERS if isinstance(usage, Mapping) else ():
-            value = usage.get(name)
-            if type(value) is int and value >= 0:
-                self._counts[name] = value
+        if not isinstance(usage, Mapping):
+            return
+        for name in _COUNTERS:
+            self._counts[name] = _number(usage.get(name), self._counts[name])
+        # no member of the Messages API: providers tell it when they know that the answer is rendered here
+        details = usage.get("output_tokens_details")
+        if isinstance(details, Mapping):
+            self._thought = _number(details.get("reasoning_tokens"), self._thought)
 
     def _totals(self) -> Totals:
-        plain, cached, written, output, reasoning = (self._counts[name] for name in _COUNTERS)
-        return Totals(plain + cached + written, cached, written, output, min(reasoning, output))
+        plain, cached, written, output = (self._counts[name] for name in _COUNTERS)
+        return Totals(plain + cached + written, cached, written, output, min(self._thought, output))
+
+
+def _number(value: Any, default: int) -> int:
+    return value if type(value) is int and value >= 0 else default
 
 
 def _citation(citation: Any) -> dict[str, Any]:

@@ -223,8 +223,17 @@ def test_the_order_of_events(block: tuple[Any, ...], expected: list[str]) -> Non
     ("start", "end", "expected"),
     [
         ({"input_tokens": 5, "cache_read_input_tokens": 20}, {"output_tokens": 7}, (25, 20, 0, 7, 32, 0)),
-        ({"input_tokens": 5}, {"output_tokens": 7, "reasoning_tokens": 6}, (5, 0, 0, 7, 12, 6)),
-        ({"input_tokens": 5}, {"output_tokens": 7, "reasoning_tokens": 8}, (5, 0, 0, 7, 12, 7)),
+        (
+            {"input_tokens": 5},
+            {"output_tokens": 7, "output_tokens_details": {"reasoning_tokens": 6}},
+            (5, 0, 0, 7, 12, 6),
+        ),
+        (
+            {"input_tokens": 5},
+            {"output_tokens": 7, "output_tokens_details": {"reasoning_tokens": 8}},
+            (5, 0, 0, 7, 12, 7),
+        ),
+        ({"output_tokens_details": []}, {"output_tokens_details": {"reasoning_tokens": -1}}, (0, 0, 0, 0, 0, 0)),
         ({"input_tokens": 9}, usage_of(3, 7, cache_read=20, cache_creation=4), (27, 20, 4, 7, 34, 0)),
         ({"input_tokens": 9, "output_tokens": 1}, {"input_tokens": None, "output_tokens": -3}, (9, 0, 0, 1, 10, 0)),
         (None, None, (0, 0, 0, 0, 0, 0)),
