@@ -16,7 +16,7 @@ VERSIONS = (platform.python_version(),)
 #: Page -> words that its programs print, in the sandbox.
 PAGES = {
     "anthropic-sdk.md": ('You asked: "hello"', "gpt-5.6-sol"),
-    "openai-sdk.md": ('You asked: "hello"',),
+    "openai-sdk.md": ('You asked: "hello"', "searched: rust news", "https://docs.example.org"),
 }
 
 
