@@ -74,4 +74,6 @@ def upstream_error(failure: Failure, upstream_id: str | None = None) -> Upstream
 
 client_error = partial(failures.client_error, LABEL, sign_in_hint=f"sign in again: model-proxy auth login {LABEL}")
 
-PROFILE = UpstreamProfile(LABEL, SERVICE, is_last, upstream_error, whole=response_events, empty_is_failure=True)
+PROFILE = UpstreamProfile(
+    LABEL, SERVICE, is_last, upstream_error, whole=response_events, empty_is_failure=True, lenient=True
+)
