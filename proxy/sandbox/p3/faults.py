@@ -34,8 +34,9 @@ def _raw(answer: GrokAnswer, change: Callable[[bytes], bytes]) -> list[Action]:
 
 def _data_only(answer: GrokAnswer) -> list[Action]:
     """Without names of events."""
-    numbered = [one for one in answer.finished(answer.stream()) if isinstance(one, dict)]
-    return [Raw(BARE.encode(numbered) + answer.tail)]
+    actions = answer.stream()
+    answer.finished(actions)  # numbers them
+    return [Raw(BARE.encode([one for one in actions if isinstance(one, dict)]) + answer.tail)]
 
 
 def _mixed_ends(data: bytes) -> bytes:
