@@ -62,7 +62,7 @@ def test_help_names_the_commands(command: Run) -> None:
     for name in ("serve", "auth", "usage", "models", "sandbox", "version"):
         assert name in out
     for name in ("auth", "usage"):
-        assert "p1 (codex), p2 (kimi), p4 (opencode)" in command(name, "--help")[1]
+        assert "p1 (codex), p2 (kimi), p3 (grok), p4 (opencode)" in command(name, "--help")[1]
 
 
 @pytest.mark.parametrize("port", ["70000", "-1"])

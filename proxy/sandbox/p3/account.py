@@ -34,9 +34,9 @@ async def serve_user(p3: P3, request: web.Request) -> web.Response:
 
 
 async def serve_settings(p3: P3, request: web.Request) -> web.Response:
-    """Switches of the vendor's client; none is set."""
+    """Switches of the vendor's client, none of which is set, and the plan that it shows."""
     _check_login(p3, request)
-    return _answer(p3, {})
+    return _answer(p3, {"subscription_tier_display": "SuperGrok", "allow_access": True})
 
 
 async def serve_billing(p3: P3, request: web.Request) -> web.Response:
@@ -44,11 +44,18 @@ async def serve_billing(p3: P3, request: web.Request) -> web.Response:
     if request.query.get("format") != "credits":
         raise argument("Invalid format.").fill("format")
     now = p3.clock()
-    period = {"start": _moment(now - 20 * _DAY_S), "end": _moment(now + 10 * _DAY_S)}
-    amounts = {"monthlyLimit": 1_000, "used": 125, "onDemandCap": 0, "onDemandUsed": 0, "prepaidBalance": 0}
-    config: dict[str, Any] = {"creditUsagePercent": 12.5, "currentPeriod": period}
-    config |= {name: {"val": amount} for name, amount in amounts.items()}
-    return _answer(p3, {"config": config, "on_demand_enabled": False})
+    week = {"start": _moment(now - 2 * _DAY_S), "end": _moment(now + 5 * _DAY_S)}
+    month = {"billingPeriodStart": _moment(now - 20 * _DAY_S), "billingPeriodEnd": _moment(now + 10 * _DAY_S)}
+    cents = {"monthlyLimit": 2_000, "used": 250, "onDemandCap": 5_000, "onDemandUsed": 1_234, "prepaidBalance": 777}
+    config: dict[str, Any] = {
+        "creditUsagePercent": 12.5,
+        "currentPeriod": {"type": "USAGE_PERIOD_TYPE_WEEKLY", **week},
+        **{name: {"val": amount} for name, amount in cents.items()},
+        "isUnifiedBillingUser": True,
+        **month,
+        "history": [],
+    }
+    return _answer(p3, {"config": config, "on_demand_enabled": True})
 
 
 def _check_login(p3: P3, request: web.Request) -> None:

@@ -31,8 +31,9 @@ class IssuerOptions(DeviceOptions, Protocol):
 
 class GrokIssuer(TokenEndpoint):
     """Beside the switches of the token endpoint: `deny` makes the authorize page send that error back, `devices.deny`
-    the user refuse a code. `document` is laid over the discovery document, and a member that it has as None is left
-    out. `discoveries` counts who asked for it."""
+    the user refuse a code. `document` is laid over the discovery document and `device_members` over the answer with a
+    code; a member that they have as None is left out. `discoveries` counts who asked for the document. With
+    `cut_answers` the connection breaks when a token request has been dealt with."""
 
     def __init__(self, tokens: GrokTokens, options: IssuerOptions) -> None:
         super().__init__()
@@ -42,12 +43,14 @@ class GrokIssuer(TokenEndpoint):
         self.devices = DeviceCodes(options, tokens.host.clock)
         self.deny: str | None = None
         self.document: dict[str, Any] = {}
+        self.device_members: dict[str, Any] = {}
+        self.cut_answers = False
         self.discoveries = 0
 
     def recover(self) -> None:
         super().recover()
         self.deny, self.devices.deny = None, False
-        self.document = {}
+        self.document, self.device_members, self.cut_answers = {}, {}, False
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -60,8 +63,7 @@ class GrokIssuer(TokenEndpoint):
 
     async def _discovery(self, _request: web.Request) -> web.Response:
         self.discoveries += 1
-        document = {**_document(self._tokens.host.origin), **self.document}
-        return web.json_response({name: value for name, value in document.items() if value is not None})
+        return _changed(_document(self._tokens.host.origin), self.document)
 
     async def _authorize(self, request: web.Request) -> web.Response:
         query = request.query
@@ -76,7 +78,10 @@ class GrokIssuer(TokenEndpoint):
 
     async def _token(self, request: web.Request) -> web.Response:
         grants = {"authorization_code": self._exchange, "refresh_token": self._refresh, DEVICE_GRANT: self._poll}
-        return await self.serve_token(await form_fields(request), CLIENT_ID, grants)
+        answer = await self.serve_token(await form_fields(request), CLIENT_ID, grants)
+        if self.cut_answers and request.transport is not None:
+            request.transport.close()
+        return answer
 
     async def _device_code(self, request: web.Request) -> web.Response:
         fields = await form_fields(request)
@@ -86,7 +91,7 @@ class GrokIssuer(TokenEndpoint):
             raise oauth_error("invalid_client", "unknown client_id", 401)
         if "offline_access" not in str(fields.get("scope", "")).split():
             raise oauth_error("invalid_scope", "offline_access is needed")
-        return web.json_response(self.devices.new(f"{self._tokens.host.origin}/device"))
+        return _changed(self.devices.new(f"{self._tokens.host.origin}/device"), self.device_members)
 
     def _exchange(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         _demand(fields, "code", "redirect_uri", "code_verifier")
@@ -103,6 +108,10 @@ class GrokIssuer(TokenEndpoint):
         _demand(fields, "device_code")
         self.devices.redeem(fields)
         return self._tokens.issue()
+
+
+def _changed(body: Mapping[str, Any], changes: Mapping[str, Any]) -> web.Response:
+    return web.json_response({name: value for name, value in {**body, **changes}.items() if value is not None})
 
 
 def _demand(fields: Mapping[str, Any], *names: str) -> None:
