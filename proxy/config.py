@@ -187,7 +187,7 @@ class Config:
         "PROXY_SEARCH_CONSTRAINTS",
         "system_prompt",
         search_policy,
-        "What an upstream's own search cannot be told of a caller's conditions: said in the prompt, only logged, or refused.",
+        "Conditions of a search that the upstream has no place for: said in the prompt, only logged, or refused.",
     )
     # log
     log_stderr: bool = row("log.stderr", "PROXY_LOG_STDERR", False, present, "Mirror all log records to stderr.")

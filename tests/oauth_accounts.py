@@ -4,6 +4,7 @@ a clock that only sleeping moves."""
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from proxy.auth.refresh import Credentials
 from proxy.auth.store import Credential
 from proxy.providers.p1_codex.account import signin as p1
 from proxy.providers.p2_kimi.account import signin as p2
+from proxy.providers.p3_grok.account import signin as p3
 from proxy.sandbox import Sandbox
 
 NOW_S = 1_800_000_000.0
@@ -44,26 +46,39 @@ class Clock:
 class OAuthAccount:
     """What differs.
 
-    owner       the members of the file that say whose the credential is
-    lifetime_s  of a token response without `expires_in`
-    options     of its credentials, beside those that all have
-    waits       before the further tries of a renewal
-    deletes     whether a refusal deletes the file
+    owner         the members of the file that say whose the credential is; {} stands for the origin
+    lifetime_s    of a token response without `expires_in`; None: that is a failure
+    options       of its credentials, beside those that all have
+    waits         before the further tries of a renewal
+    deletes       whether a refusal deletes the file
+    remembered_s  how long a refusal is remembered otherwise
+    expires       the member of the file with the end of the access token
+    more          a further member that the file may have
+    issuer        what its functions are told, before their other arguments
     """
 
     label: str
     signin: ModuleType
     owner: dict[str, str]
-    lifetime_s: int
+    lifetime_s: int | None
     options: Callable[[Clock], dict[str, Any]] = lambda _clock: {}
     waits: tuple[float, ...] = ()
     deletes: bool = True
+    remembered_s: float = math.inf
+    expires: str = "expires"
+    more: dict[str, str] = field(default_factory=lambda: {"note": "kept"})
+    issuer: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.label
 
+    @property
+    def extra(self) -> dict[str, str]:
+        """What a credential has beside tokens and account, whatever the token response says."""
+        return {"issuer": self.issuer[0], "client_id": self.signin.CLIENT_ID} if self.issuer else {}
+
     def parse(self, body: dict[str, Any], old: Credential | None = None) -> Credential:
-        found: Credential = self.signin.credential_from(body, old, NOW_MS)
+        found: Credential = self.signin.credential_from(*self.issuer, body, old, NOW_MS)
         return found
 
 
@@ -76,9 +91,23 @@ P2 = OAuthAccount(
     options=lambda clock: {"sleep": clock.sleep, "user_agent": "KimiCLI/2"},
     waits=(1.0, 2.0),
     deletes=False,
+    remembered_s=300,
+)
+P3 = OAuthAccount(
+    "p3",
+    p3,
+    {"issuer": "{}", "client_id": p3.CLIENT_ID},
+    None,
+    options=lambda clock: {"sleep": clock.sleep},
+    waits=(1.0, 2.0),
+    deletes=False,
+    expires="expires_at_ms",
+    more={},
+    issuer=("https://auth.x.ai",),
 )
 
-each_account = pytest.mark.parametrize("account", [P1, P2])
+ACCOUNTS = [P1, P2, P3]
+each_account = pytest.mark.parametrize("account", ACCOUNTS)
 
 
 @dataclass
@@ -106,6 +135,11 @@ class World:
         self.path.parent.mkdir(exist_ok=True)
         self.path.write_text(json.dumps(record))
         return record
+
+    @property
+    def owner(self) -> dict[str, str]:
+        """The members of the file that say whose the credential is."""
+        return {name: text.format(self.sandbox.origin) for name, text in self.account.owner.items()}
 
     @property
     def stored(self) -> dict[str, Any]:

@@ -88,7 +88,7 @@ ILLEGAL = {
     "a sequence without its reason": [START, reason("end_turn", "x"), STOP],
     "a call without an id": [START, opened("tool_use", id=""), closed(), *ENDING],
     "text in the start of a block": [START, opened(text="lost"), closed(), *ENDING],
-    "a counter missing": [START, {**reason(), "usage": {"output_tokens": 1}}, STOP],
+    "a counter missing": [START, {**reason(), "usage": {"input_tokens": 1}}, STOP],
 }
 
 

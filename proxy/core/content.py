@@ -34,17 +34,17 @@ def texts_of(content: Any) -> Iterator[str]:
             yield block["text"]
 
 
-def system_text(system: Any) -> str:
+def system_text(system: Any, gap: str = "\n\n") -> str:
     """The system prompt as one text, without the billing line; "" when there is none.
 
-    Blocks are joined by a blank line. A plain string is taken as it is.
+    Blocks are joined by `gap`. A plain string is taken as it is.
     """
     if isinstance(system, str):
         return system
     if not isinstance(system, list):
         return ""
     texts = [member["text"] for member in system if isinstance(member, dict) and isinstance(member.get("text"), str)]
-    return "\n\n".join(text for text in texts if not text.startswith(BILLING_PREFIX))
+    return gap.join(text for text in texts if not text.startswith(BILLING_PREFIX))
 
 
 def without_billing(text: str) -> str:

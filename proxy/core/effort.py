@@ -22,13 +22,16 @@ _BETWEEN = re.compile(r"[\s_-]+")
 MAX_WORD = 40
 
 
-def effort_asked(request: Mapping[str, Any]) -> str | None:
+def effort_asked(request: Mapping[str, Any], *, none: bool = False) -> str | None:
     """The effort that a request asks for, the nearest of EFFORTS; None when it asks for none that is known.
 
+    none  whether the upstream knows the word `none` too
     >>> effort_asked({"output_config": {"effort": "ultra"}}), effort_asked({"output_config": {"effort": "purple"}})
     ('max', None)
     """
     word = _word(request)
+    if none and word is not None and word.strip().lower() == "none":
+        return "none"
     return None if word is None else _NEAREST.get(_BETWEEN.sub("", word[:MAX_WORD]).lower())
 
 

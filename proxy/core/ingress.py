@@ -18,17 +18,49 @@ from proxy.core.effort import EFFORTS
 
 
 @dataclass(frozen=True, slots=True)
+class HostedTool:
+    """A tool that runs upstream, as callers of these routes declare it.
+
+    tool     the hub's declaration of it
+    options  members that narrow it -> the hub's member; those of `filters` by their path
+    refused  members that narrow it and cannot be honoured. Any other is a hint
+    """
+
+    tool: Mapping[str, Any]
+    options: Mapping[str, str] = field(default_factory=dict)
+    refused: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """The hub's name for it."""
+        return str(self.tool["name"])
+
+
+#: Some callers leave out the `filters`, and two words are in use for what is kept out.
+_DOMAINS = {
+    "allowed_domains": "allowed_domains",
+    "blocked_domains": "blocked_domains",
+    "excluded_domains": "blocked_domains",
+}
+WEB_SEARCH = HostedTool(
+    {"type": "web_search_20250305", "name": "web_search"},
+    {"user_location": "user_location", **_DOMAINS, **{f"filters.{name}": member for name, member in _DOMAINS.items()}},
+)
+
+
+@dataclass(frozen=True, slots=True)
 class IngressRules:
     """In what a provider differs as far as the OpenAI-style routes are concerned.
 
     efforts         accepted reasoning efforts
-    search          whether the hosted `web_search` tool is mapped; otherwise its declaration is left out
+    hosted          type word -> tool that runs upstream. `web_search` stands for its previews and dates too; where it
+                    is missing its declaration is left out, any other is refused
     image_urls      whether pictures may be named by an http(s) URL
     tools           names of the only tools that can be bridged; None for any. Such tools need a stream and a session
     """
 
     efforts: tuple[str, ...] = EFFORTS
-    search: bool = False
+    hosted: Mapping[str, HostedTool] = field(default_factory=dict)
     image_urls: bool = True
     tools: frozenset[str] | None = None
 

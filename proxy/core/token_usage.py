@@ -24,7 +24,7 @@ def search_usage(searches: int) -> dict[str, int]:
 
 def x_search_usage(web: int, x: int) -> dict[str, int]:
     """The same where searches of X are told beside all."""
-    return {"web_search_requests": web + x, "x_search_requests": x}
+    return {**search_usage(web + x), "x_search_requests": x}
 
 
 def told_count(value: Any) -> int | None:

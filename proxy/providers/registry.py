@@ -6,6 +6,7 @@ from proxy.providers import unserved
 from proxy.providers.entry import Entry
 from proxy.providers.p1_codex.entry import CODEX
 from proxy.providers.p2_kimi.entry import KIMI
+from proxy.providers.p3_grok.entry import GROK
 from proxy.providers.p4_opencode.entry import OPENCODE
 
-PROVIDERS: tuple[Entry, ...] = (CODEX, KIMI, unserved.GROK, OPENCODE, unserved.CURSOR)
+PROVIDERS: tuple[Entry, ...] = (CODEX, KIMI, GROK, OPENCODE, unserved.CURSOR)

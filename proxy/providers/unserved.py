@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from proxy.core.routing import Catalog
 from proxy.providers.entry import Entry
-from proxy.providers.p3_grok.catalog import CATALOG as GROK_CATALOG
-
-GROK = Entry(GROK_CATALOG, "Grok")
 
 CURSOR = Entry(
     Catalog(

@@ -164,3 +164,36 @@ async def test_leaving_early_frees_the_port_and_warns_about_nothing(caplog: pyte
     assert caplog.records == []  # no "exception was never retrieved"
     async with listening(ports=(port,)) as listener:
         assert listener.port == port
+
+
+CALLER = "https://accounts.example"
+ASKED = f"{PATH}?state=S&code=C"
+PREFLIGHT = {"Access-Control-Allow-Methods": "GET", "Access-Control-Allow-Private-Network": "true", "Vary": "Origin"}
+
+
+@pytest.mark.parametrize(
+    ("caller", "origin", "method", "target", "status", "allowed"),
+    [
+        (CALLER, CALLER, "OPTIONS", PATH, "200", True),
+        (CALLER, CALLER, "OPTIONS", f"{PATH}?state=wrong", "200", True),
+        (CALLER, CALLER, "OPTIONS", "/else", "404", True),
+        (CALLER, CALLER, "GET", f"{PATH}?state=T&code=C", "400", True),
+        (CALLER, CALLER, "GET", ASKED, "200", True),
+        (CALLER, "", "GET", ASKED, "200", False),
+        (CALLER, "https://evil.example", "GET", ASKED, "200", False),
+        *((CALLER, origin, "OPTIONS", PATH, "405", False) for origin in ("", "null", "https://evil.example", "*")),
+        *((caller, origin, "OPTIONS", PATH, "405", False) for caller, origin in (("", CALLER), ("", ""))),
+    ],
+)
+async def test_a_page_of_one_origin_may_ask_by_script(
+    caller: str, origin: str, method: str, target: str, status: str, allowed: bool
+) -> None:
+    async with listening(caller=caller) as listener:
+        task = await begun(listener)
+        sent = f"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n{f'origin: {origin}' if origin else 'X: y'}\r\n\r\n"
+        line, headers, _ = await ask(listener.port, sent.encode())
+        assert line.split()[1] == status
+        expected = {**PREFLIGHT, "Access-Control-Allow-Origin": CALLER} if allowed else {}
+        assert {name: value for name, value in headers.items() if name in PREFLIGHT or "Access" in name} == expected
+        await ask(listener.port, ASKED)
+        assert await task == "CC"

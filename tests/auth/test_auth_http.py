@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from proxy.auth import http
-from proxy.auth.http import IssuerFailure, TokenClient, TokenResponse
+from proxy.auth.http import IssuerFailure, TokenClient, TokenResponse, repeated
 from proxy.core.secret import Secret
 
 
@@ -161,3 +161,47 @@ def test_code_and_reason(given: TokenResponse, code: str, reason: str | None) ->
 )
 def test_retry_after(value: str | None, seconds: float | None) -> None:
     assert http._seconds(value) == seconds
+
+
+UNSENT, LOST = IssuerFailure("p1", "no connection", sent=False), IssuerFailure("p1", "broken off", sent=True)
+SLOW = IssuerFailure("p1", "slow", sent=False)
+SLOW.__cause__ = TimeoutError()
+BUSY, FINAL, DONE = answer(503, {}), answer(500, {"error": "invalid_grant"}), answer(200, {})
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "once_sent", "tries"),
+    [
+        *(([DONE], once_sent, 1) for once_sent in (True, False)),
+        *(([UNSENT, BUSY, DONE], once_sent, 3) for once_sent in (True, False)),
+        *(([BUSY, BUSY, BUSY], once_sent, 3) for once_sent in (True, False)),
+        *(([one], once_sent, 1) for one in (FINAL, SLOW) for once_sent in (True, False)),
+        ([UNSENT, LOST, DONE], True, 3),
+        ([UNSENT, LOST], False, 2),
+    ],
+)
+async def test_what_is_tried_again(outcomes: list[Any], once_sent: bool, tries: int) -> None:
+    left, sleeps = list(outcomes), list[float]()
+
+    async def send() -> TokenResponse:
+        outcome = left.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        found: TokenResponse = outcome
+        return found
+
+    async def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+
+    def is_final(found: TokenResponse) -> bool:
+        return found is FINAL
+
+    trying = repeated(send, waits_s=(1.0, 2.0), is_final=is_final, once_sent=once_sent, sleep=sleep)
+    last = outcomes[-1]
+    if isinstance(last, Exception):
+        with pytest.raises(IssuerFailure) as caught:
+            await trying
+        assert caught.value is last
+    else:
+        assert await trying is last
+    assert not left and sleeps == [1.0, 2.0][: tries - 1]

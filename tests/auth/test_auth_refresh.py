@@ -12,6 +12,7 @@ from refresh_world import NEW, NO_SPACE, OLD, World, begin, failing, granted, re
 
 from proxy.auth.http import IssuerFailure, TokenResponse
 from proxy.auth.refresh import END_MS, MARGIN_MS, PAUSE_S, is_refused
+from proxy.auth.store import Credential
 from proxy.core.secret import Secret
 from proxy.errors import SignInError, UpstreamError
 
@@ -198,6 +199,23 @@ async def test_refusal_deletes_and_is_remembered(tmp_path: Path, answer: TokenRe
     assert await world.credentials.get() == NEW
     await world.other.discard()
     assert "not signed in" in str(await failing(world))
+
+
+async def test_file_that_cannot_be_read_is_named(world: World) -> None:
+    world.file.path.write_text("{")
+    for failure in (world.credentials.get(), world.credentials.renew(OLD.access)):
+        with pytest.raises(SignInError, match=r"p1 sign-in in .*auth\.json cannot be read; run .*auth login p1"):
+            await failure
+    assert world.issuer.tokens == []
+
+
+@pytest.mark.parametrize("stored", [OLD, NEW])
+async def test_credential_that_is_unfit_is_never_used(tmp_path: Path, stored: Credential) -> None:
+    world = World(tmp_path, granted(), stored=stored, unfit=lambda found: f"is of {found.extra['scope']}")
+    for failure in (world.credentials.get(), world.credentials.renew(OLD.access)):
+        with pytest.raises(SignInError, match=r"The p1 sign-in is of s; run .*auth login p1"):
+            await failure
+    assert world.issuer.tokens == [] and world.stored == stored
 
 
 @pytest.mark.parametrize("way", ["kept", "cannot be deleted"])

@@ -114,6 +114,26 @@ async def test_load_sees_another_writer_but_parses_once(tmp_path: Path) -> None:
     assert ours.load() is None
 
 
+CLOSED = '{"access":"a","refresh":"r","expires":1,"issuer":"i","client":"c"%s}'
+
+
+@pytest.mark.parametrize(
+    ("text", "is_read"),
+    [
+        (CLOSED % "", True),
+        *((CLOSED % more, False) for more in (',"scope":"s"', ',"issuer":5', ',"accountId":"A"')),
+        ('{"access":"a","refresh":"r","expires":1,"issuer":"i"}', False),
+    ],
+)
+def test_file_may_have_no_other_members(tmp_path: Path, text: str, is_read: bool) -> None:
+    closed = CredentialFile(tmp_path, "p1", fields=Fields(account_id=(), texts=frozenset({"issuer", "client"})))
+    assert not closed.is_unreadable
+    put_text(closed, text)
+    loaded = closed.load()
+    assert (loaded is not None, closed.is_unreadable) == (is_read, not is_read)
+    assert loaded is None or loaded.extra == {"issuer": "i", "client": "c"}
+
+
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 async def test_failed_save_keeps_the_old_file(file: CredentialFile, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     await file.save(credential())

@@ -16,17 +16,17 @@ from proxy.core.convert.chat_request_to_messages import chat_request_to_messages
 from proxy.core.convert.messages_to_messages import messages_to_messages
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.convert.responses_request_to_messages import responses_request_to_messages
-from proxy.core.effort import EFFORTS
 from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import check_request, decode_body
+from proxy.providers.p3_grok.ingress import INGRESS
 
 Json = dict[str, Any]
 
 #: What the providers' differences amount to: the ordinary case, one that searches, one that bridges three tools.
 RULES = {
     "p2": IngressRules(),
-    "p3": IngressRules(efforts=("none", *EFFORTS), search=True),
+    "p3": INGRESS,
     "p5": IngressRules(image_urls=False, tools=frozenset({"Read", "Write", "Bash"})),
 }
 PARSERS: dict[str, Callable[..., Ingress]] = {

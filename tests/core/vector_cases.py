@@ -13,6 +13,9 @@ messages_to_chat/<case>.expected.json        dialect -> the body, or {"error"}
 chat_to_messages/<case>.*                    as responses_to_messages; the .json has {"about", "request", "own_ids",
                                              "message_id"}
 
+messages_to_grok/<case>.json                 {"about", "request", "settings", "constraints", "session"}
+messages_to_grok/<case>.expected.json        {"body", "notes", "tokens"} or {"error"}
+
 chat_request_to_messages/<case>.json         {"about", "body", "rules", "session"}: a name of RULES, else p2
 chat_request_to_messages/<case>.expected.json  the members of the Ingress that say something, or {"error"}
 responses_request_to_messages/<case>.*       the same
@@ -53,6 +56,7 @@ from proxy.errors import ProxyError
 from proxy.providers.contract import Call
 from proxy.providers.p1_codex.request import prepare, resolve
 from proxy.providers.p2_kimi.request import DIALECT as P2_DIALECT
+from proxy.providers.p3_grok import request as grok
 from proxy.providers.p3_grok.answers import answer_rules
 from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.providers.p4_opencode.catalog import MODELS
@@ -134,6 +138,30 @@ def translated(vector: Mapping[str, Any]) -> dict[str, Any]:
     return {"body": prepared.body, "lite": prepared.lite, "tokens": count_responses(prepared.body, real_length())}
 
 
+def grok_result(vector: Mapping[str, Any]) -> dict[str, Any]:
+    """What becomes of a request on P3: the body, what the log is told, its size; or the refusal."""
+    try:
+        request = decode_body(json.dumps(vector["request"]).encode())
+        check_request(request)
+        written = grok_written(request, vector)
+    except InvalidRequest as error:
+        return {"error": {"status": 400, "message": error.message, "param": error.param}}
+    return {"body": written.body, "notes": list(written.notes), "tokens": grok.count(written.body)}
+
+
+def grok_written(request: Mapping[str, Any], vector: Mapping[str, Any]) -> grok.Written:
+    model = normalise_model(request.get("model", "grok-4.5"))
+    target = grok.target_of(model, request)
+    call = Call(request=request, model=model, target=target, request_id="r", session=vector.get("session"))
+    settings = GrokSettings(**vector.get("settings", {}))
+    return grok.responses_body(call, settings, vector.get("constraints", "system_prompt"))
+
+
+def grok_bodies(vector: Mapping[str, Any]) -> None:
+    with suppress(InvalidRequest):
+        grok_written(vector["request"], vector)
+
+
 def chat_request_result(vector: Mapping[str, Any]) -> dict[str, Any]:
     """What becomes of a request in each dialect."""
     return {name: chat_translated(vector["request"], name) for name in vector.get("dialects", DIALECTS)}
@@ -194,6 +222,7 @@ REQUESTS = {
         request_result,
         lambda vector: messages_to_responses(vector["request"], ResponsesOptions("m", offsets=ReadOffsets())),
     ),
+    "messages_to_grok": RequestVectors(VECTORS / "messages_to_grok", grok_result, grok_bodies),
     "messages_to_chat": RequestVectors(VECTORS / "messages_to_chat", chat_request_result, chat_bodies),
     **{
         f"{surface}_request_to_messages": RequestVectors(

@@ -6,6 +6,7 @@ from families import FAMILIES, Asker
 from p1_sandbox_client import Client
 from p1_socket_client import SocketClient
 from p2_sandbox_client import P2Client
+from p3_sandbox_client import P3Client
 from p4_sandbox_client import P4Client
 
 from proxy.sandbox import Sandbox
@@ -39,11 +40,16 @@ def kimi(sandbox: Sandbox, session: aiohttp.ClientSession) -> P2Client:
 
 
 @pytest.fixture
+def grok(sandbox: Sandbox, session: aiohttp.ClientSession) -> P3Client:
+    return P3Client(sandbox, session)
+
+
+@pytest.fixture
 def go(sandbox: Sandbox, session: aiohttp.ClientSession) -> P4Client:
     return P4Client(sandbox, session)
 
 
-CLIENTS = {"p1": Client, "p2": P2Client, "p4": P4Client}
+CLIENTS = {"p1": Client, "p2": P2Client, "p3": P3Client, "p4": P4Client}
 
 
 @pytest.fixture(params=FAMILIES, ids=str)

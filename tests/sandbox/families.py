@@ -8,14 +8,16 @@ from typing import Any
 
 import p1_sandbox_client as p1
 import p2_sandbox_client as p2
+import p3_sandbox_client as p3
 import p4_sandbox_client as p4
+from pictures import png
 from raw_client import RawClient, Reply
 
 from proxy.sandbox import Place
 
 Members = dict[str, Any]
 
-IMAGE_URL = "data:image/png;base64,aGk="
+IMAGE_URL = f"data:image/png;base64,{png()}"
 SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
 JSON_SCHEMA = {"type": "json_schema", "json_schema": {"name": "r", "schema": SCHEMA}}
 STRICT_SCHEMA = {**SCHEMA, "additionalProperties": False}
@@ -136,12 +138,13 @@ P4_MESSAGES = Family(
     single={"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
     schema={"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
 )
+P3 = _responses("p3", p3.grok)
 P4_RESPONSES = _responses("p4", p4.go_responses)
 
-FAMILIES = (P1, P2, P4_CHAT, P4_MESSAGES, P4_RESPONSES)
+FAMILIES = (P1, P2, P3, P4_CHAT, P4_MESSAGES, P4_RESPONSES)
 
 #: Those that also answer without a stream.
-WHOLE_FAMILIES = FAMILIES[1:]
+WHOLE_FAMILIES = tuple(family for family in FAMILIES if family not in (P1, P3))
 
 
 @dataclass

@@ -78,7 +78,7 @@ def chat_request_to_messages(body: Members, rules: IngressRules, *, session: str
         raise invalid("max_completion_tokens", "cannot stand beside `max_tokens`")
     limit = token_limit(body, "max_tokens") or token_limit(body, "max_completion_tokens")
     tools = read_tools(body.get("tools"), rules, wrapped=True)
-    choice = read_choice(body.get("tool_choice"), parallel, tools, wrapped=True)
+    choice = read_choice(body.get("tool_choice"), parallel, tools, rules, wrapped=True)
     effort = effort_of(body.get("reasoning_effort"), "reasoning_effort", rules)
     check_rules(rules, conversation, tools, stream=stream, session=session)
     asked = {"max_tokens": limit, "tools": tools.tools, "tool_choice": choice, "effort": effort}

@@ -23,7 +23,7 @@ from proxy.core.blocks import (
 )
 from proxy.core.content import BILLING_PREFIX, blocks_of, without_billing
 from proxy.core.convert.chat_to_messages import STOP_REASONS
-from proxy.core.convert.messages_history import Block, MessagesHistory, marked_on, plainly_marked
+from proxy.core.convert.history.messages import Block, MessagesHistory, marked_on, plainly_marked
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.core.content import system_text
-from proxy.core.convert.responses_history import (
+from proxy.core.convert.history.responses import (
     Item,
     ResponsesDialect,
     ResponsesHistory,

@@ -1,8 +1,8 @@
 """Tools of the OpenAI-style bodies: declarations, the choice among them, and what a provider with few tools allows.
 
 Functions exist on both routes; only the chat form wraps them. Codex CLI groups functions in namespaces, which no other
-upstream knows: they become functions with flat names, and the way back is kept. Hosted web search is mapped where the
-provider has it. Any other kind of tool is refused.
+upstream knows: they become functions with flat names, and the way back is kept. Hosted tools are mapped where the
+provider has them; web search is left out where it has none. Any other kind of tool is refused.
 """
 
 from __future__ import annotations
@@ -18,24 +18,23 @@ from proxy.core.convert.openai_fields import (
     Members,
     check_keys,
     invalid,
+    is_text,
     needed_text,
     not_one_of,
     objects_of,
     optional_flag,
     unsupported,
 )
-from proxy.core.ingress import IngressRules
+from proxy.core.ingress import HostedTool, IngressRules
 from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.tools.calls import MAX_NAME, short_name, unique_id
 
 #: Functions of one request, those in namespaces included.
 MAX_TOOLS = 128
 
-#: Hosted search by its names on these routes; the hub's name for it.
-SEARCH_TYPES = frozenset({"web_search", "web_search_preview", "web_search_preview_2025_03_11"})
-SEARCH_TOOL = {"type": "web_search_20250305", "name": "web_search"}
-#: They narrow a search; without them it would find what the caller wanted kept out.
-_SEARCH_LIMITS = ("filters", "user_location")
+#: Hosted search by its first name on these routes; previews and dates of it are the same.
+WEB_SEARCH_TYPE = "web_search"
+_WEB_SEARCH = re.compile(WEB_SEARCH_TYPE + r"(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?")
 
 _FUNCTION_KEYS = frozenset({"name", "description", "parameters", "strict"})
 _FLAT_FUNCTION_KEYS = _FUNCTION_KEYS | {"type"}
@@ -63,12 +62,14 @@ class ToolSet:
     tools       the hub's declarations, in the caller's order
     paths       where the name of each stands in the caller's body
     functions   names that a tool choice may give
+    hosted      type word of a hosted tool, see `hosted_type` -> its name
     namespaces  flat name -> (namespace, name)
     """
 
     tools: list[Block] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     functions: set[str] = field(default_factory=set)
+    hosted: dict[str, str] = field(default_factory=dict)
     namespaces: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def add(self, tool: Block, path: str) -> None:
@@ -96,13 +97,24 @@ def read_tools(value: Any, rules: IngressRules, *, wrapped: bool) -> ToolSet:
             _add_function(found, entry, path, wrapped=wrapped)
         elif kind == "namespace" and not wrapped:
             _add_namespace(found, grouped, entry, path)
-        elif isinstance(kind, str) and kind in SEARCH_TYPES:
-            if rules.search:
-                _add_search(found, entry, path)
-        else:
+        elif (word := hosted_type(kind)) in rules.hosted:
+            _add_hosted(found, word, rules.hosted[word], entry, path)
+        elif word != WEB_SEARCH_TYPE:
             raise unsupported(f"{path}.type", kind)
+    _drop_covered(found)
     _name_grouped(found, grouped)
     return found
+
+
+def hosted_type(kind: Any) -> str:
+    """The word by which the rules know the type of a hosted tool; "" for what is no type.
+
+    >>> hosted_type("web_search_preview_2025_03_11"), hosted_type("x_search"), hosted_type(None)
+    ('web_search', 'x_search', '')
+    """
+    if not isinstance(kind, str):
+        return ""
+    return WEB_SEARCH_TYPE if _WEB_SEARCH.fullmatch(kind) else kind
 
 
 def _add_function(found: ToolSet, entry: Members, path: str, *, wrapped: bool) -> None:
@@ -114,15 +126,11 @@ def _add_function(found: ToolSet, entry: Members, path: str, *, wrapped: bool) -
         if not isinstance(entry.get("function"), dict):
             raise invalid(path, "must be an object")
         tool = _function(entry["function"], path, _FUNCTION_KEYS)
-    _check_new(found, tool["name"], f"{path}.name")
+    path += ".name"
+    if tool["name"] in found.functions:
+        raise invalid(path, f"is a duplicate: there is another tool {shown(tool['name'])}")
     found.functions.add(tool["name"])
-    found.add(tool, f"{path}.name")
-
-
-def _check_new(found: ToolSet, name: str, path: str) -> None:
-    searching = SEARCH_TOOL in found.tools and name == SEARCH_TOOL["name"]
-    if searching or name in found.functions:
-        raise invalid(path, f"is a duplicate: there is another tool {shown(name)}")
+    found.add(tool, path)
 
 
 def _function(function: Members, path: str, keys: frozenset[str]) -> Block:
@@ -174,13 +182,49 @@ def _name_grouped(found: ToolSet, grouped: Mapping[tuple[str, str], Block]) -> N
         found.namespaces[name] = key
 
 
-def _add_search(found: ToolSet, entry: Members, path: str) -> None:
-    for name in _SEARCH_LIMITS:
-        if entry.get(name) is not None:
+def _add_hosted(found: ToolSet, word: str, hosted: HostedTool, entry: Members, path: str) -> None:
+    tool: Block = {**hosted.tool, **_options(hosted, entry, path)}
+    if word not in found.hosted:
+        found.hosted[word] = hosted.name
+        found.add(tool, f"{path}.type")
+    elif tool not in found.tools:
+        raise invalid(path, f"is a duplicate: there is another tool {shown(hosted.name)}")
+
+
+def _options(hosted: HostedTool, entry: Members, path: str) -> Block:
+    """What narrows a hosted tool, by the hub's names."""
+    filters = entry.get("filters")
+    if filters is not None and not isinstance(filters, dict):
+        raise invalid(f"{path}.filters", "must be an object")
+    members = {name: entry[name] for name in entry.keys() & (hosted.options.keys() | hosted.refused)}
+    members |= {f"filters.{name}": value for name, value in (filters or {}).items()}
+    options: Block = {}
+    for name in sorted(name for name, value in members.items() if value is not None):
+        member = hosted.options.get(name)
+        if member is None or member in options:
             raise unsupported(f"{path}.{name}")
-    if SEARCH_TOOL not in found.tools:
-        _check_new(found, SEARCH_TOOL["name"], path)
-        found.add(dict(SEARCH_TOOL), f"{path}.type")
+        _check_option(member, members[name], f"{path}.{name}")
+        options[member] = members[name]
+    if options.get("allowed_domains") and options.get("blocked_domains"):
+        raise invalid(f"{path}.filters", "must not both allow and block domains")
+    return options
+
+
+def _check_option(member: str, value: Any, path: str) -> None:
+    if member == "user_location":
+        if not isinstance(value, dict):
+            raise invalid(path, "must be an object")
+    elif not isinstance(value, list) or not all(map(is_text, value)):
+        raise invalid(path, "must be a list of strings")
+
+
+def _drop_covered(found: ToolSet) -> None:
+    """A hosted tool that has the name of a function is left out: upstreams refuse two tools of one name."""
+    for word, name in list(found.hosted.items()):
+        if name in found.functions:
+            del found.hosted[word]
+            place = next(n for n, tool in enumerate(found.tools) if tool["name"] == name and "input_schema" not in tool)
+            del found.tools[place], found.paths[place]
 
 
 # -- the choice
@@ -188,12 +232,14 @@ def _add_search(found: ToolSet, entry: Members, path: str) -> None:
 _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 
 
-def read_choice(value: Any, parallel: bool | None, tools: ToolSet, *, wrapped: bool) -> Block | None:
+def read_choice(
+    value: Any, parallel: bool | None, tools: ToolSet, rules: IngressRules, *, wrapped: bool
+) -> Block | None:
     """The hub's `tool_choice` of `tool_choice` and `parallel_tool_calls`; None to send neither.
 
     Without tools both say nothing, and strict upstreams refuse them; Codex CLI sends them all the same.
     """
-    choice = _choice(value, tools, wrapped=wrapped)
+    choice = _choice(value, tools, rules, wrapped=wrapped)
     if not tools.tools:
         if choice is not None and choice["type"] == "any":
             raise invalid("tool_choice", "needs at least one tool")
@@ -203,7 +249,7 @@ def read_choice(value: Any, parallel: bool | None, tools: ToolSet, *, wrapped: b
     return {**(choice or {"type": "auto"}), "disable_parallel_tool_use": not parallel}
 
 
-def _choice(value: Any, tools: ToolSet, *, wrapped: bool) -> Block | None:
+def _choice(value: Any, tools: ToolSet, rules: IngressRules, *, wrapped: bool) -> Block | None:
     if value is None:
         return None
     if isinstance(value, str):
@@ -212,8 +258,13 @@ def _choice(value: Any, tools: ToolSet, *, wrapped: bool) -> Block | None:
         return {"type": _CHOICES[value]}
     if not isinstance(value, dict):
         raise invalid("tool_choice", "must be a string or an object")
-    if value.get("type") != "function":
-        raise unsupported("tool_choice.type", value.get("type"))
+    kind = value.get("type")
+    if (word := hosted_type(kind)) in rules.hosted:
+        if word not in tools.hosted:
+            raise invalid("tool_choice", f"must name one of the tools in `tools`, not {shown(kind)}")
+        return {"type": "tool", "name": tools.hosted[word]}
+    if kind != "function":
+        raise unsupported("tool_choice.type", kind)
     named = value.get("function") if wrapped else value
     name = named.get("name") if isinstance(named, dict) else None
     if not isinstance(name, str) or name not in tools.functions:

@@ -35,7 +35,7 @@ from proxy.core.convert.openai_fields import (
     token_limit,
     unsupported,
 )
-from proxy.core.convert.openai_tools import ToolSet, check_rules, flat_name, read_choice, read_tools
+from proxy.core.convert.openai_tools import WEB_SEARCH_TYPE, ToolSet, check_rules, flat_name, read_choice, read_tools
 from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.sse import dump_json
@@ -59,7 +59,7 @@ _INCLUDES = ("reasoning.encrypted_content", "web_search_call.action.sources")
 
 
 def _is_needless(rules: IngressRules, value: Any) -> bool:
-    known = _INCLUDES if rules.search else _INCLUDES[:1]
+    known = _INCLUDES if WEB_SEARCH_TYPE in rules.hosted else _INCLUDES[:1]
     return isinstance(value, list) and all(entry in known for entry in value)
 
 
@@ -122,7 +122,7 @@ def responses_request_to_messages(body: Members, rules: IngressRules, *, session
     limit = token_limit(body, "max_output_tokens")
     tools = read_tools(body.get("tools"), rules, wrapped=False)
     items.rename(tools)
-    choice = read_choice(body.get("tool_choice"), parallel, tools, wrapped=False)
+    choice = read_choice(body.get("tool_choice"), parallel, tools, rules, wrapped=False)
     effort = _effort(body.get("reasoning"), rules)
     check_rules(rules, items.conversation, tools, stream=stream, session=session)
     asked = {"max_tokens": limit, "tools": tools.tools, "tool_choice": choice, "effort": effort}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from proxy.core.sse import dump_sorted_json
@@ -10,29 +11,36 @@ from proxy.core.tokens.counting import IMAGE_TOKENS, Length
 
 #: What an item or a tool costs beside its texts.
 ITEM_OVERHEAD = 4
-WEB_SEARCH_TOKENS = 10
 
 
-def count_responses(body: Mapping[str, Any], length: Length) -> int:
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What has no text, in tokens."""
+
+    image: int = IMAGE_TOKENS
+    search: int = 10
+
+
+def count_responses(body: Mapping[str, Any], length: Length, prices: Prices = Prices()) -> int:
     """Tokens of a Responses body as `messages_to_responses` builds it; at least 1.
 
     Within a few per cent of the upstream's own account on prose, code, CJK and base64.
     """
     total = length(body["model"]) + length(body.get("instructions") or "")
-    total += sum(_item(item, length) + ITEM_OVERHEAD for item in body["input"])
-    total += sum(_tool(tool, length) + ITEM_OVERHEAD for tool in body.get("tools") or ())
+    total += sum(_item(item, length, prices) + ITEM_OVERHEAD for item in body["input"])
+    total += sum(_tool(tool, length, prices) + ITEM_OVERHEAD for tool in body.get("tools") or ())
     return max(total, 1)
 
 
-def _item(item: Mapping[str, Any], length: Length) -> int:
+def _item(item: Mapping[str, Any], length: Length, prices: Prices) -> int:
     kind = item.get("type")
     if kind == "message":
-        return sum(_part(part, length) for part in item["content"])
+        return sum(_part(part, length, prices) for part in item["content"])
     if kind == "function_call":
         return length(item["name"]) + length(item["arguments"])
     if kind == "function_call_output":
         output = item["output"]
-        return length(output) if isinstance(output, str) else sum(_part(part, length) for part in output)
+        return length(output) if isinstance(output, str) else sum(_part(part, length, prices) for part in output)
     if kind in ("reasoning", "compaction"):
         return encrypted_tokens(item.get("encrypted_content") or "")
     if kind == "additional_tools":
@@ -40,8 +48,8 @@ def _item(item: Mapping[str, Any], length: Length) -> int:
     return 0
 
 
-def _part(part: Mapping[str, Any], length: Length) -> int:
-    return length(part["text"]) if "text" in part else IMAGE_TOKENS
+def _part(part: Mapping[str, Any], length: Length, prices: Prices) -> int:
+    return length(part["text"]) if "text" in part else prices.image
 
 
 def encrypted_tokens(content: str) -> int:
@@ -53,8 +61,8 @@ def encrypted_tokens(content: str) -> int:
     return -(-max(0, len(content) * 3 // 4 - 650) // 4)
 
 
-def _tool(tool: Mapping[str, Any], length: Length) -> int:
+def _tool(tool: Mapping[str, Any], length: Length, prices: Prices) -> int:
     if tool["type"] != "function":
-        return WEB_SEARCH_TOKENS
+        return prices.search
     parameters = length(dump_sorted_json(tool.get("parameters") or {}))
     return length(tool["name"]) + length(tool.get("description") or "") + parameters

@@ -39,6 +39,12 @@ def is_web_search(tool: Any) -> bool:
     return isinstance(kind, str) and kind.startswith("web_search_")
 
 
+def is_unserved(tool: Any) -> bool:
+    """Whether a tool entry is one that only a Messages server runs, hosted search aside."""
+    kind = tool.get("type") if isinstance(tool, Mapping) else None
+    return isinstance(kind, str) and kind.startswith(_UNSERVED)
+
+
 def offered_tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The tools of a Messages request that can be offered upstream: client tools, which all say what they take, and
     hosted search."""
@@ -51,7 +57,7 @@ def offered_tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
         if isinstance(tool, dict)
         and isinstance(tool.get("name"), str)
         and tool["name"] != PLACEHOLDER
-        and not str(tool.get("type") or "").startswith(_UNSERVED)
+        and not is_unserved(tool)
     ]
 
 
@@ -59,31 +65,35 @@ def client_tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The tools that the client itself runs, for upstreams without hosted ones. Server tools are left out: a call of
     one would never be answered. Raises InvalidRequest for a request that has nothing else, or forces one."""
     tools = [tool for tool in offered_tools(request) if tool["name"] and not is_web_search(tool)]
-    names = {tool["name"] for tool in tools}
     given = request.get("tools")
-    given = given if isinstance(given, list) else []
-    left_out = [name for tool in given if (name := _server_tool(tool))]
-    choice = request.get("tool_choice")
-    forced = choice.get("name") if isinstance(choice, Mapping) and choice.get("type") == "tool" else None
-    for name in left_out:
-        if not tools or (name == forced and name not in names):
-            raise InvalidRequest(_without(name, given), param="tools")
+    check_left_out(request, tools, [tool for tool in given if _server_tool(tool)] if isinstance(given, list) else [])
     return tools
 
 
-def _without(name: str, tools: Iterable[Any]) -> str:
+def check_left_out(request: Mapping[str, Any], tools: list[dict[str, Any]], left_out: list[Any]) -> None:
+    """Server tools may be left out, as long as others are there and none of them is forced. Raises InvalidRequest."""
+    names = {tool["name"] for tool in tools}
+    choice = request.get("tool_choice")
+    forced = choice.get("name") if isinstance(choice, Mapping) and choice.get("type") == "tool" else None
+    for tool in left_out:
+        name = tool.get("name")
+        if not tools or (forced is not None and name == forced and name not in names):
+            raise InvalidRequest(_not_served(tool), param="tools")
+
+
+def _not_served(tool: Mapping[str, Any]) -> str:
     """The words for a server tool that this model has not: which model has it."""
-    searches = any(is_web_search(tool) and tool.get("name") == name for tool in tools)
-    other = f"use one that has it, such as {SEARCHING_MODEL}" if searches else "no model here has it"
-    return f"the tool {cut(name)} runs on the server, and this model has none such: {other}"
+    name, kind = tool.get("name"), str(tool["type"])
+    called = f"{cut(name)} ({cut(kind)})" if isinstance(name, str) and not kind.startswith(name) else cut(kind)
+    other = f"use one that has it, such as {SEARCHING_MODEL}" if is_web_search(tool) else "no model here has it"
+    return f"the tool {called} runs on the server, and this model has none such: {other}"
 
 
-def _server_tool(tool: Any) -> str:
-    """The name of a tool that only a Messages server runs, "" for others."""
+def _server_tool(tool: Any) -> bool:
+    """Whether only a Messages server runs a tool, and the upstream therefore none."""
     if not isinstance(tool, Mapping) or not isinstance(tool.get("name"), str) or "input_schema" in tool:
-        return ""
-    kind = tool.get("type")
-    return tool["name"] if isinstance(kind, str) and (is_web_search(tool) or kind.startswith(_UNSERVED)) else ""
+        return False
+    return bool(tool["name"]) and (is_web_search(tool) or is_unserved(tool))
 
 
 def _digest(text: str) -> str:
@@ -109,16 +119,20 @@ def long_names(request: Mapping[str, Any]) -> dict[str, str]:
     return {short_name(tool["name"]): tool["name"] for tool in offered_tools(request) if len(tool["name"]) > MAX_NAME}
 
 
-def unique_id(call_id: str, used: set[str]) -> str:
+def unique_id(call_id: str, used: set[str], counts: dict[str, int] | None = None) -> str:
     """A call id that no earlier call of the conversation has, and records it in `used`.
 
     Clients drop the later one of two calls with the same id. `upstream_id` finds the way back.
+
+    counts  id -> the last number given to it, where whole histories are renamed: thousands of calls may have one id
     """
-    candidate, count = call_id, 1
+    candidate, count = call_id, 1 if counts is None else counts.get(call_id, 1)
     while candidate in used or not candidate:
         count += 1
         candidate = f"{call_id or 'call'}__u{count}"
     used.add(candidate)
+    if counts is not None:
+        counts[call_id] = count
     return candidate
 
 

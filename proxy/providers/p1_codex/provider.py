@@ -51,7 +51,7 @@ class CodexProvider:
     """The ChatGPT subscription."""
 
     label = LABEL
-    ingress = IngressRules(search=True)
+    ingress = IngressRules()
 
     def __init__(self, services: Services) -> None:
         self._services = services

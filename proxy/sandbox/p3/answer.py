@@ -77,26 +77,32 @@ class GrokAnswer(ResponsesAnswer):
     def events_of(self, place: int) -> list[Event]:
         return item_events(self.blocks[place], place, early_action=True)
 
+    def strange_event(self, number: int) -> Event:
+        kinds = ("response.x_search_call.searching", "rate_limits.updated", "response.queued")
+        return {"type": kinds[number % 3], "delta": "?", "output_index": 7}
+
     def finished(self, actions: list[Action]) -> list[Action]:
         good = bool(actions) and self.is_terminal(actions[-1])
         done = super().finished(actions)
         return [*done, Pause(self.linger_s)] if good and self.linger_s else done
 
     @property
-    def searches(self) -> int:
-        return sum(block["type"] in _SEARCHES for block in self.blocks)
+    def searched(self) -> list[Block]:
+        """The searches among the blocks."""
+        return [block for block in self.blocks if block["type"] in _SEARCHES]
 
     @property
     def usage(self) -> dict[str, Any]:
         """Each search is a turn of its own that reads the prompt again; `context_details` is the last one alone."""
         usage = super().usage
         del usage["input_tokens_details"]["cache_write_tokens"]
-        if self.searches:
+        searches = len(self.searched)
+        if searches:
             last = {"input_tokens": usage["input_tokens"], "output_tokens": usage["output_tokens"]}
-            usage["input_tokens"] *= self.searches + 1
+            usage["input_tokens"] *= searches + 1
             usage["context_details"] = last
             usage["num_sources_used"] = sum(len(self._annotations(block)) for block in self.blocks)
-            usage["num_server_side_tools_used"] = self.searches
+            usage["num_server_side_tools_used"] = searches
             usage["total_tokens"] = usage["input_tokens"] + usage["output_tokens"]
         return {**usage, "cost_in_usd_ticks": usage["total_tokens"] * _TICKS_PER_TOKEN}
 

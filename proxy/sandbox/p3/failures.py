@@ -111,6 +111,7 @@ HTTP_FAULTS: dict[str, HttpFault] = {
     "bad_image": failure(400, _IMAGE, status=400),
     "no_model": failure(400, _flat(INVALID_ARGUMENT, "The model grok-9 does not exist."), status=400),
     "outdated": failure(426, _outdated, given="0.2.93", oldest="0.3.0"),
+    "bad_request": failure(400, _flat(INVALID_ARGUMENT, "The request is not understood."), status=400, message="no"),
     "too_large": failure(413, {"error": "Payload too large"}),
     "context_http": failure(400, _context, limit=500_000, tokens=600_000),
     # as if the history came from another family of models

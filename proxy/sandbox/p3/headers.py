@@ -28,9 +28,7 @@ DENIED = "permission-denied"
 def check_caller(headers: CIMultiDictProxy[str], tokens: GrokTokens, options: P3Options) -> None:
     """Of a request for an answer. Raises Refused."""
     access = check_bearer(headers, tokens)
-    kinds = headers.getall(TOKEN_AUTH, [])
-    if kinds != [_KIND]:
-        raise flat(401, "unauthenticated", f"Unknown auth kind: {', '.join(kinds) or '(none)'}")
+    check_kind(headers)
     if headers.get(CLIENT) not in _CLIENTS:
         raise flat(403, DENIED, f"Unknown client: {headers.get(CLIENT) or '(none)'}")
     check_version(headers.get(VERSION), options.oldest_version)
@@ -44,6 +42,13 @@ def check_bearer(headers: Mapping[str, str], tokens: GrokTokens) -> str:
     if scheme.lower() != "bearer" or not tokens.accepts(access):
         raise flat(401, "unauthenticated:bad-credentials", BAD_TOKEN)
     return access
+
+
+def check_kind(headers: CIMultiDictProxy[str]) -> None:
+    """The bearer is said, once, to be that of a login. Raises Refused (401)."""
+    kinds = headers.getall(TOKEN_AUTH, [])
+    if kinds != [_KIND]:
+        raise flat(401, "unauthenticated", f"Unknown auth kind: {', '.join(kinds) or '(none)'}")
 
 
 def check_version(given: str | None, oldest: str) -> None:

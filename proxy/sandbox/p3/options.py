@@ -19,6 +19,7 @@ class P3Options(Options):
     """
 
     user_id: str = "user-sandbox"
+    email: str = "sandbox@example.com"
     access_lifetime_s: int = 21_600
     device_answers: tuple[str, ...] = ("authorization_pending",)
     device_interval_s: int = 1

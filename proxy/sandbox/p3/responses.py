@@ -11,16 +11,16 @@ from proxy.sandbox.p3.answer import DONE, GrokAnswer, GrokWriter
 from proxy.sandbox.p3.catalog import MODELS
 from proxy.sandbox.p3.checks import check_body
 from proxy.sandbox.p3.failures import HTTP_FAULTS
+from proxy.sandbox.p3.faults import GROK_FAULTS
 from proxy.sandbox.p3.headers import CONVERSATION, check_caller, check_format
 from proxy.sandbox.p3.refusals import error_only, reworded
 from proxy.sandbox.p3.state import P3
 from proxy.sandbox.play.script import Place
 from proxy.sandbox.upstream import Prepared, ServedWire
 from proxy.sandbox.wires.refusal import Refused
-from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
 from proxy.sandbox.wires.responses.write import Form, write_answer
 
-RESPONSES = ServedWire(Place("p3", "responses"), HTTP_FAULTS, RESPONSES_FAULTS)
+RESPONSES = ServedWire(Place("p3", "responses"), HTTP_FAULTS, GROK_FAULTS)
 
 _FORM = Form(GrokWriter, GrokAnswer, always_shown=True)
 

@@ -31,7 +31,7 @@ async def what_the_page_says(codex: Codex, folder: Path) -> None:
         codex.configure(url)
         [done] = await run_shell(PAGE, url, codex.folder, tools, CODEX_HOME=str(codex.home))
     expect(done.status == 0, "every command succeeds", done.stderr)
-    expect(done.stdout.count('You asked: "hello there"') == 3, "three answers", done.stdout)
+    expect(done.stdout.count('You asked: "hello there"') == 4, "four answers", done.stdout)
 
 
 def _turns_with(model: str) -> Scenario[Codex]:

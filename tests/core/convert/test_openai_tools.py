@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from core.openai_bodies import SURFACES, function_tool, parse, refusal
+from proxy.core.convert.openai_fields import UNSUPPORTED
 from proxy.core.convert.openai_tools import MAX_TOOLS, flat_name
+from proxy.core.ingress import WEB_SEARCH
 from proxy.core.tools.calls import MAX_NAME
 
 AUTO, NONE, ANY, TOOL = {"type": "auto"}, {"type": "none"}, {"type": "any"}, {"type": "tool", "name": "f"}
@@ -110,6 +112,11 @@ _HOSTED = """
 """
 
 
+@pytest.mark.parametrize("surface", SURFACES)
+def test_search_among_posts_is_refused_where_there_is_none(surface: str) -> None:
+    assert refusal(surface, tools=[{"type": "x_search"}]) == ("tools[0].type", UNSUPPORTED)
+
+
 @pytest.mark.parametrize("rules", ["p2", "p3"])
 @pytest.mark.parametrize("kind", [*_HOSTED.split(), "", None, 5])
 @pytest.mark.parametrize("surface", SURFACES)
@@ -118,7 +125,9 @@ def test_other_kinds_of_tools_are_refused(surface: str, kind: Any, rules: str) -
     assert refusal(surface, rules, tools=tools) == ("tools[1].type", "unsupported_parameter")
 
 
-@pytest.mark.parametrize("kind", ["web_search", "web_search_preview", "web_search_preview_2025_03_11"])
+@pytest.mark.parametrize(
+    "kind", ["web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"]
+)
 @pytest.mark.parametrize("surface", SURFACES)
 def test_hosted_search_is_mapped_where_there_is_one(surface: str, kind: str) -> None:
     tools = [{"type": kind, "external_web_access": True, "search_context_size": "low"}, function_tool(surface, "f")]
@@ -129,13 +138,77 @@ def test_hosted_search_is_mapped_where_there_is_one(surface: str, kind: str) -> 
         plain = [tools[0], function_tool(surface, "Read")]
         names = [tool["name"] for tool in parse(surface, rules, "s", tools=plain, stream=True).request["tools"]]
         assert names == ["Read"]
-    for member in ("filters", "user_location"):
-        narrowed = [{**tools[0], member: {}}]
-        assert refusal(surface, "p3", tools=narrowed) == (f"tools[0].{member}", "unsupported_parameter")
-        assert "tools" not in parse(surface, tools=narrowed).request
     taken = [tools[0], function_tool(surface, "web_search")]
-    assert refusal(surface, "p3", tools=taken)[1] is None
-    assert parse(surface, tools=taken).request["tools"][0]["input_schema"] == {"type": "object"}
+    for rules in ("p2", "p3"):
+        [only] = parse(surface, rules, tools=taken).request["tools"]
+        assert only["input_schema"] == {"type": "object"}
+
+
+DOMAINS = ["a.example"]
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        ({"filters": {"allowed_domains": DOMAINS}}, {"allowed_domains": DOMAINS}),
+        ({"allowed_domains": DOMAINS, "filters": {"allowed_domains": None}}, {"allowed_domains": DOMAINS}),
+        *(
+            ({"filters": {name: DOMAINS}}, {"blocked_domains": DOMAINS})
+            for name in ("blocked_domains", "excluded_domains")
+        ),
+        (
+            {"filters": {"allowed_domains": [], "blocked_domains": DOMAINS}},
+            {"allowed_domains": [], "blocked_domains": DOMAINS},
+        ),
+        ({"user_location": {"city": "Oslo"}}, {"user_location": {"city": "Oslo"}}),
+        *(({name: None}, {}) for name in ("filters", "user_location", "allowed_domains")),
+        *((hint, {}) for hint in ({"search_context_size": "low"}, {"name": "x"}, {"filters": {}}, {"from_date": "x"})),
+    ],
+)
+@pytest.mark.parametrize("surface", SURFACES)
+def test_what_narrows_a_search(surface: str, members: dict[str, Any], expected: dict[str, Any]) -> None:
+    tools = [{"type": "web_search", **members}]
+    assert parse(surface, "p3", tools=tools).request["tools"] == [{**WEB_SEARCH.tool, **expected}]
+    assert "tools" not in parse(surface, tools=tools).request
+
+
+@pytest.mark.parametrize(
+    ("kind", "members", "param", "code"),
+    [
+        *(("web_search", {"filters": value}, "tools[0].filters", None) for value in ([], "x", 5, True)),
+        *(("web_search", {"user_location": value}, "tools[0].user_location", None) for value in ([], "Oslo", 5)),
+        *(
+            ("web_search", {"filters": {"allowed_domains": value}}, "tools[0].filters.allowed_domains", None)
+            for value in ("a.example", {}, [5], [None])
+        ),
+        ("web_search", {"filters": {"x": 1}}, "tools[0].filters.x", UNSUPPORTED),
+        ("web_search", {"blocked_domains": [], "excluded_domains": []}, "tools[0].excluded_domains", UNSUPPORTED),
+        ("web_search", {"allowed_domains": DOMAINS, "blocked_domains": DOMAINS}, "tools[0].filters", None),
+        ("x_search", {"filters": {"allowed_domains": DOMAINS}}, "tools[0].filters.allowed_domains", UNSUPPORTED),
+        *(
+            ("x_search", {name: ["x"]}, f"tools[0].{name}", UNSUPPORTED)
+            for name in ("allowed_x_handles", "excluded_x_handles", "from_date", "to_date")
+        ),
+    ],
+)
+@pytest.mark.parametrize("surface", SURFACES)
+def test_what_cannot_narrow_a_search(
+    surface: str, kind: str, members: dict[str, Any], param: str, code: str | None
+) -> None:
+    assert refusal(surface, "p3", tools=[{"type": kind, **members}]) == (param, code)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("web_search", "web_search"), ("web_search_preview", "web_search"), ("x_search", "x_search")]
+)
+@pytest.mark.parametrize("surface", SURFACES)
+def test_a_hosted_tool_can_be_chosen_where_it_is(surface: str, kind: str, name: str) -> None:
+    function, choice = function_tool(surface, "f"), {"type": kind}
+    chosen = parse(surface, "p3", tools=[function, {"type": kind}], tool_choice=choice, parallel_tool_calls=False)
+    assert chosen.request["tool_choice"] == {"type": "tool", "name": name, "disable_parallel_tool_use": True}
+    for tools in ([function], [], [{"type": kind}, function_tool(surface, name)]):
+        assert refusal(surface, "p3", tools=tools, tool_choice=choice) == ("tool_choice", None)
+    assert refusal(surface, tools=[function], tool_choice=choice) == ("tool_choice.type", UNSUPPORTED)
 
 
 def test_namespaces_exist_on_one_route_only() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness import until
-from oauth_accounts import NOW_MS, NOW_S, P1, P2, OAuthAccount, World, each_account
+from oauth_accounts import ACCOUNTS, NOW_MS, NOW_S, P1, P2, P3, OAuthAccount, World, each_account
 from processes import Child
 
 from proxy.auth.grant import MAX_EXPIRES_S
@@ -22,17 +23,23 @@ from proxy.sandbox import Sandbox
 GRANT: dict[str, Any] = {"access_token": "new", "refresh_token": "r2", "expires_in": 3600}
 
 
-#: `expires_in` of a token response -> seconds from its receipt; None: the usual time.
-EXPIRY = [(3600, 3600), ("60", 60), (1.5, 1.5), (1e308, MAX_EXPIRES_S), (None, None), ("absent", None)]
+#: `expires_in` of a token response -> seconds from its receipt.
+EXPIRY = [(3600, 3600), ("60", 60), (1.5, 1.5), (1e308, MAX_EXPIRES_S)]
 
 
 @each_account
 @pytest.mark.parametrize(("expires_in", "left_s"), EXPIRY)
-def test_expiry_counts_from_receipt(account: OAuthAccount, expires_in: object, left_s: float | None) -> None:
-    expiry = {"expires_in": expires_in} if expires_in != "absent" else {}
+def test_expiry_counts_from_receipt(account: OAuthAccount, expires_in: object, left_s: float) -> None:
+    got = account.parse({"access_token": "no-jwt", "refresh_token": "r", "expires_in": expires_in})
+    assert got.expires_ms == NOW_MS + left_s * 1000
+    assert (got.account_id, got.extra) == (None, account.extra)
+
+
+@pytest.mark.parametrize("account", [P1, P2])
+@pytest.mark.parametrize("expiry", [{"expires_in": None}, {}])
+def test_expiry_that_is_not_told(account: OAuthAccount, expiry: dict[str, None]) -> None:
     got = account.parse({"access_token": "no-jwt", "refresh_token": "r", **expiry})
-    assert got.expires_ms == NOW_MS + (left_s or account.lifetime_s) * 1000
-    assert (got.account_id, got.extra) == (None, {})
+    assert account.lifetime_s and got.expires_ms == NOW_MS + account.lifetime_s * 1000
 
 
 UNUSABLE: dict[str, list[Any]] = {
@@ -40,10 +47,16 @@ UNUSABLE: dict[str, list[Any]] = {
     "access_token": ["", "  ", None, 5],
     "refresh_token": ["", " ", None],
 }
+UNUSABLE_FOR_P3 = [("expires_in", None), *(("token_type", value) for value in ("", "mac", 5))]
 
 
-@each_account
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in UNUSABLE.items() for value in values])
+@pytest.mark.parametrize(
+    ("account", "name", "value"),
+    [
+        *((one, name, value) for one in ACCOUNTS for name, values in UNUSABLE.items() for value in values),
+        *((P3, *row) for row in UNUSABLE_FOR_P3),
+    ],
+)
 def test_unusable_token_response(account: OAuthAccount, name: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"the token response has no.*{name}"):
         account.parse({**GRANT, name: value})
@@ -58,35 +71,48 @@ ACCOUNT_JWT, USER_JWT = "e30.eyJjaGF0Z3B0X2FjY291bnRfaWQiOiJBIn0.sig", "e30.eyJ1
     [
         (P1, {"id_token": ACCOUNT_JWT}, "A", {}),
         (P2, {"access_token": USER_JWT, "scope": "s", "token_type": "Bearer"}, "u_9", {"scope": "s"}),
+        (P3, {"access_token": USER_JWT, "scope": "s", "token_type": "beaRER", "id_token": "x"}, None, P3.extra),
     ],
 )
 def test_renewal_keeps_what_the_answer_lacks(
-    account: OAuthAccount, body: dict[str, Any], owner: str, extra: dict[str, str]
+    account: OAuthAccount, body: dict[str, Any], owner: str | None, extra: dict[str, str]
 ) -> None:
     first = account.parse({**GRANT, **body})
-    second = account.parse({"access_token": "x"}, first)
+    second = account.parse({"access_token": "x", "expires_in": 7}, first)
     assert second.access.reveal() == "x" and second.refresh == first.refresh
-    assert second.expires_ms == NOW_MS + account.lifetime_s * 1000
+    assert second.expires_ms == NOW_MS + 7000
     for got in (first, second):
         assert (got.refresh.reveal(), got.account_id, got.extra) == ("r2", owner, extra)
 
 
-RECORD = {"access": "ACCESS", "refresh": "REFRESH", "expires": NOW_MS + 90_007}
+RECORD = {"access": "ACCESS", "refresh": "REFRESH"}
 FAR = 10**30
 NOBODY = ["Not authenticated"]
 SIGN_IN = "run `model-proxy auth login {label}` (or `python -m proxy auth login {label}`)"
 UNREADABLE = "{{}} cannot be read as a credential; " + SIGN_IN
+UNFIT = "The sign-in in {{}} {why}; " + SIGN_IN.format(label=P3)
+SIGNED_IN = "Signed in at https://auth.x.ai"
+
+#: Members of P3's file that name another issuer or program -> what is said of it.
+FOREIGN: list[tuple[dict[str, str], str]] = [
+    ({"issuer": "https://other.example"}, "was made at https://other.example, not at https://auth.x.ai"),
+    ({"client_id": "else"}, "was made by another client"),
+]
 NO_ACCOUNT, NO_USER = "Account: (none)", ("User: (none)", "Scope: (none)")
 
 #: account, members of the file (None: no file), seconds since it was written -> what `auth status` prints.
 SHOWN: list[tuple[OAuthAccount, Any, float, list[str]]] = [
-    *((account, None, 0, NOBODY) for account in (P1, P2)),
-    *((account, [], 0, [*NOBODY, UNREADABLE.format(label=account)]) for account in (P1, P2)),
+    *((account, None, 0, NOBODY) for account in ACCOUNTS),
+    *((account, [], 0, [*NOBODY, UNREADABLE.format(label=account)]) for account in ACCOUNTS),
     (P1, {"accountId": "acct-1"}, 0, ["Account: acct-1", "Expires: 2027-01-15T08:01:30.007Z (in 90s)", "Storage: {}"]),
     (P1, {"expires": NOW_MS - 1}, 60, [NO_ACCOUNT, "Expires: 2027-01-15T07:59:59.999Z (in -61s)", "Storage: {}"]),
     (P1, {"expires": FAR}, 0, [NO_ACCOUNT, f"Expires: {FAR} (in {(FAR - NOW_MS) // 1000}s)", "Storage: {}"]),
     (P2, {"userId": "u_1", "scope": "s"}, 0, ["Storage: {}", "User: u_1", "Scope: s", "Expires in 90s"]),
     (P2, {"scope": 5}, 100, ["Storage: {}", *NO_USER, "Expires in -10s (renewed when it is needed)"]),
+    (P3, {"refresh": "r"}, 0, ["Storage: {}", SIGNED_IN, "Expires in 90s"]),
+    (P3, {"refresh": "r"}, 100, ["Storage: {}", SIGNED_IN, "Expires in 0s (renewed when it is needed)"]),
+    *((P3, odd, 0, [*NOBODY, UNREADABLE.format(label=P3)]) for odd in ({"scope": "s"}, {"issuer": 5}, {"access": ""})),
+    *((P3, odd, 0, [*NOBODY, UNFIT.format(why=why)]) for odd, why in FOREIGN),
 ]
 
 
@@ -95,15 +121,17 @@ def test_status(tmp_path: Path, account: OAuthAccount, members: Any, later_s: fl
     path = tmp_path / account.label / "auth.json"
     path.parent.mkdir()
     if members is not None:
-        path.write_text(json.dumps({**RECORD, **members} if members else members))
+        record = {**RECORD, account.expires: NOW_MS + 90_007, **account.extra}
+        path.write_text(json.dumps({**record, **members} if members else members))
     said: list[str] = []
     clock = lambda: NOW_S + later_s  # noqa: E731
-    assert account.signin.status(tmp_path, say=said.append, clock=clock) is (lines[0] not in NOBODY)
+    assert account.signin.status(tmp_path, *account.issuer, say=said.append, clock=clock) is (lines[0] not in NOBODY)
     assert said == [line.format(path) for line in lines]
 
 
 @pytest.mark.parametrize(
-    ("account", "left"), [(P1, {"auth.json.refresh.lock"}), (P2, {"auth.json.refresh.lock", "device_id"})]
+    ("account", "left"),
+    [*((one, {"auth.json.refresh.lock"}) for one in (P1, P3)), (P2, {"auth.json.refresh.lock", "device_id"})],
 )
 async def test_logout(world: World, account: OAuthAccount, left: set[str]) -> None:
     await account.signin.logout(world.root, say=world.said.append)
@@ -122,7 +150,7 @@ GONE = {"error": "invalid_grant", "error_description": "gone"}
 
 @each_account
 async def test_twenty_requests_one_call(world: World, account: OAuthAccount) -> None:
-    before = world.store(note="kept")
+    before = world.store(**account.more)
     world.issuer.delay_s = 0.05
     credentials = world.credentials()
     got = await asyncio.gather(*(credentials.get() for _ in range(20)))
@@ -130,13 +158,13 @@ async def test_twenty_requests_one_call(world: World, account: OAuthAccount) -> 
     form = {"client_id": account.signin.CLIENT_ID, "grant_type": "refresh_token", "refresh_token": before["refresh"]}
     assert list(world.issuer.token_requests) == [form]
     expires = int(world.clock() + world.upstream.options.access_lifetime_s) * 1000
-    tokens = {"access": got[0].access.reveal(), "refresh": got[0].refresh.reveal(), "expires": expires}
+    tokens = {"access": got[0].access.reveal(), "refresh": got[0].refresh.reveal(), account.expires: expires}
     assert await credentials.get() == got[0] and world.issuer.refreshes == 1
     assert {path.name for path in world.path.parent.iterdir()} - {"device_id"} == {
         "auth.json",
         world.path.name + ".refresh.lock",
     }
-    assert world.stored == {**tokens, **account.owner, "note": "kept"}
+    assert world.stored == {**tokens, **world.owner, **account.more}
     assert tokens["access"] != before["access"] and tokens["refresh"] != before["refresh"]
     assert world.path.stat().st_mode & 0o777 == 0o600
     world.clock.now += world.upstream.options.access_lifetime_s
@@ -163,6 +191,7 @@ REFUSALS: list[tuple[OAuthAccount, int, Any]] = [
     *((P1, 401, REUSED), (P1, 400, GONE), (P2, 400, GONE)),
     *((P2, 401, {"error": "unauthorized"}), (P2, 403, {"error": "forbidden"})),
     *((P2, status, {"error": "invalid_grant"}) for status in (500, 200)),
+    *((P3, 400, GONE), (P3, 401, {"error": "invalid_client", "error_description": "who?"})),
 ]
 
 
@@ -184,17 +213,20 @@ async def test_refusal_is_told_and_remembered(world: World, account: OAuthAccoun
         assert not world.path.exists()
         return
     assert world.path.read_bytes() == before
-    world.clock.now += 299
+    world.clock.now += min(account.remembered_s, 30 * 86_400) - 1
     with pytest.raises(SignInError):
         await credentials.get()
     assert world.issuer.refresh_requests == 1
     world.issuer.recover()
+    if math.isinf(account.remembered_s):
+        world.store(left_s=900)  # only another sign-in ends it
     world.clock.now += 1
     assert (await credentials.get()).access.reveal() == world.stored["access"]
-    assert {path.name for path in world.path.parent.iterdir()} == {"auth.json", "auth.json.refresh.lock", "device_id"}
+    left = {path.name for path in world.path.parent.iterdir()} - {"device_id"}
+    assert left == {"auth.json", "auth.json.refresh.lock"}
 
 
-@pytest.mark.parametrize("account", [P2])
+@pytest.mark.parametrize("account", [P2, P3])
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
 async def test_passing_failure_is_tried_three_times(world: World, status: int) -> None:
     world.store()

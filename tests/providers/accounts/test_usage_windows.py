@@ -25,6 +25,8 @@ from proxy.providers.p1_codex.account import usage_windows as p1
 from proxy.providers.p1_codex.account.commands import CodexAccount
 from proxy.providers.p2_kimi.account import usage_windows as p2
 from proxy.providers.p2_kimi.account.commands import KimiAccount
+from proxy.providers.p3_grok.account import usage_windows as p3
+from proxy.providers.p3_grok.account.commands import GrokAccount
 from proxy.providers.p4_opencode.account.commands import OpenCodeAccount
 from proxy.sandbox import Sandbox
 
@@ -45,10 +47,11 @@ class Source:
 SOURCES = {
     "p1": Source(CodexAccount, "/backend-api/wham/usage", "/backend-api/codex/responses"),
     "p2": Source(KimiAccount, "/usages", "/"),
+    "p3": Source(GrokAccount, "/billing", "/"),
     "p4": Source(OpenCodeAccount, "/v1/usage", "/v1/"),
 }
 every_provider = pytest.mark.parametrize("label", SOURCES)
-signed_in = pytest.mark.parametrize("label", ["p1", "p2"])
+signed_in = pytest.mark.parametrize("label", ["p1", "p2", "p3"])
 
 
 @dataclass
@@ -97,6 +100,11 @@ TEXTS = {
     "p2": """Kimi Code usage:
   Weekly: 3 of 100 used, 97 left, resets {}
   5 hours: 12 of 100 used, 88 left, resets {}""",
+    "p3": """Grok usage (SuperGrok plan):
+  Weekly: 12.5% used, resets {}
+  Month: $2.50 of $20.00 used, resets {}
+  Pay as you go: $12.34 of $50.00 used, resets {}
+  Prepaid: $7.77 left""",
     "p4": """OpenCode Go usage:
   Rolling (5 hour): 12.5% used, status ok, resets {}
   Weekly: 34% used, status ok, resets {}
@@ -115,6 +123,7 @@ async def test_text(user: User, label: str) -> None:
     [
         ("p1", None, "rate_limit primary_window used_percent", 12),
         ("p2", {"usage", "limits"}, "usage used", "3"),
+        ("p3", {"config", "on_demand_enabled", "settings"}, "config monthlyLimit val", 2000),
         ("p4", {"usage"}, "usage rolling percent", 12.5),
     ],
 )
@@ -141,6 +150,7 @@ async def test_refused_token_is_renewed_once(user: User, label: str) -> None:
     [
         ("p1", {}, "auth login p1"),
         ("p2", {}, "auth login p2"),
+        ("p3", {}, "auth login p3"),
         ("p4", {"p4_api_key": None}, r"PROXY_P4_API_KEY or OPENCODE_API_KEY, or p4\.apiKey"),
         ("p4", {"p4_api_key": Secret("")}, r"PROXY_P4_API_KEY or OPENCODE_API_KEY, or p4\.apiKey"),
     ],
@@ -164,20 +174,25 @@ async def test_unreachable(user: User, label: str) -> None:
 # Failures
 
 INVALID = "usage response was invalid"
+DEAD = {"code": "unauthenticated:bad-credentials", "error": "The token is dead"}
 SLOW = {"error": {"message": "slow", "type": "x"}}
 
 #: providers, answer -> kind of the error, what stands in its message.
 FAILURES: list[tuple[str, int, Any, str, str]] = [
-    ("p1 p2", 429, SLOW, "rate_limit", "429 x: slow"),
-    ("p1 p2", 500, "oops", "transient", "500 oops"),
-    ("p1 p2", 302, "", "upstream", "302"),
+    ("p1 p2 p3", 429, SLOW, "rate_limit", "429 x: slow"),
+    ("p1 p2 p3", 500, "oops", "transient", "500 oops"),
+    ("p1 p2 p3", 302, "", "upstream", "302"),
     ("p1 p2", 401, {"detail": "who?"}, "sign_in", "who.*sign in again, run .*auth login {}"),
-    ("p1 p2", 200, "<html>", "bad_answer", INVALID),
-    ("p1 p2", 200, '{"a": "' + "x" * MAX_ANSWER_BYTES + '"}', "transport", "longer than"),
+    ("p1 p2 p3", 200, "<html>", "bad_answer", INVALID),
+    ("p1 p2 p3", 200, '{"a": "' + "x" * MAX_ANSWER_BYTES + '"}', "transport", "longer than"),
     ("p1", 403, {"detail": "no"}, "permission", "Codex did not tell the usage: 403 no"),
     ("p1", 200, {"email": "a@b", "user_id": "u", "account_id": "x"}, "bad_answer", INVALID),
     ("p2", 401, {"message": "who?"}, "sign_in", "who.*sign in again, run .*auth login {}"),
     ("p2", 200, {"user": {"userId": "u"}}, "bad_answer", INVALID),
+    ("p3", 401, DEAD, "sign_in", "401 The token is dead.*sign in again, run .*auth login {}"),
+    ("p3", 403, DEAD, "sign_in", "401 The token is dead.*sign in again, run .*auth login {}"),
+    ("p3", 403, {"code": "permission-denied", "error": "no plan"}, "permission", "Grok did not .*: 403 no plan"),
+    ("p3", 426, {"error": "Your Grok CLI version is outdated"}, "upstream", "426 Your Grok CLI version"),
 ]
 
 
@@ -297,6 +312,8 @@ SHOWN = "5 hours: 12.5% used, resets 2027-01-15T08:10:00Z"
 SPARK = {"limit_name": "Spark", "rate_limit": {"primary_window": WINDOW}}
 p1_lines = partial(p1.lines, now=NOW)
 
+MONTH = {"type": "USAGE_PERIOD_TYPE_MONTHLY", "end": "T\x1b[2J"}
+
 FORMS: list[tuple[Callable[[Any], list[str]], dict[str, Any], list[str]]] = [
     (p1_lines, {"rate_limit": {"primary_window": WINDOW}}, [SHOWN]),
     (p1_lines, {"rate_limit": {"secondary_window": {"used_percent": 1}}}, ["Window: 1% used"]),
@@ -316,12 +333,22 @@ FORMS: list[tuple[Callable[[Any], list[str]], dict[str, Any], list[str]]] = [
     (p2.lines, {"limits": [{"window": {"duration": "x"}, "used": 1}, 5, {}]}, ["limits: 1 used"]),
     (p2.lines, {"totalQuota": {"limit": 9, "used": 1}, "parallel": 3}, ["totalQuota: 1 of 9 used"]),
     (p2.lines, {"usage": [], "limits": None}, [NOT_UNDERSTOOD]),
+    (p3.lines, {"config": {"creditUsagePercent": "7"}}, ["Period: 7% used"]),
+    (p3.lines, {"config": {"creditUsagePercent": 7, "currentPeriod": MONTH}}, ["Monthly: 7% used, resets T [2J"]),
+    (p3.lines, {"config": {"creditUsagePercent": 0, "billingPeriodEnd": "D"}}, ["Period: 0% used, resets D"]),
+    (p3.lines, {"used": 5, "monthlyLimit": {"val": "1000"}}, ["Month: $0.05 of $10.00 used"]),
+    (p3.lines, {"config": {"used": {"val": 5}, "onDemandCap": {"val": 0}}}, ["Month: $0.05 used"]),
+    (p3.lines, {"config": {"onDemandCap": {"val": 900}}}, ["Pay as you go: $0.00 of $9.00 used"]),
+    (p3.lines, {"settings": {"allow_access": False, "gate_message": "No plan."}}, ["No access: No plan."]),
+    (p3.lines, {"settings": {"allow_access": False}}, ["No access: the service gives no reason"]),
+    (p3.lines, {"config": {"prepaidBalance": {}, "history": []}, "settings": []}, [NOT_UNDERSTOOD]),
 ]
 
 
 @pytest.mark.parametrize(("lines", "body", "shown"), FORMS)
 def test_forms(lines: Callable[[Any], list[str]], body: dict[str, Any], shown: list[str]) -> None:
-    title = "Kimi Code usage:" if lines is p2.lines else "Codex usage:"
+    services: dict[Any, str] = {p2.lines: "Kimi Code", p3.lines: "Grok"}
+    title = f"{services.get(lines, 'Codex')} usage:"
     assert lines(body) == [title, *(f"  {line}" for line in shown)]
 
 

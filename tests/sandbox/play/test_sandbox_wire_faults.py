@@ -42,6 +42,41 @@ P2_HTTP: Failures = [
     ("bad_request", {"message": "m"}, 400, '"message":"m"'),
 ]
 
+P3_HTTP: Failures = [
+    ("rate_limit", {"seconds": 2}, 429, "rate_limit_exceeded"),
+    ("huge_retry_after", {}, 429, "rate_limit_exceeded"),
+    ("usage_limit", {"used": 7, "limit": 5}, 429, "tokens (actual/limit): 7/5"),
+    ("spending_limit", {}, 403, '{"code":429,"error":"You ran out of credits'),
+    ("payment_required", {}, 402, "personal-team-blocked:spending-limit"),
+    ("forbidden", {}, 403, "permission-denied"),
+    ("bad_credentials", {}, 403, '"code":"unauthenticated:bad-credentials"'),
+    ("bad_credentials_nested", {}, 403, '"error":{"message"'),
+    ("bad_credentials_text", {}, 403, '{"error":"The OAuth2 access token'),
+    ("unauthorized", {}, 401, "bad-credentials"),
+    ("overloaded", {"retry_after": 1}, 529, "overloaded_error"),
+    ("unavailable", {}, 503, '"code":"The service is currently unavailable"'),
+    ("server_error", {}, 500, "internal"),
+    ("bad_image", {"status": 500}, 500, "invalid_image"),
+    ("no_model", {}, 400, "does not exist"),
+    ("outdated", {"given": "0.1.0"}, 426, "version 0.1.0 is outdated"),
+    ("bad_request", {"message": "m"}, 400, '"error":"m"'),
+    ("too_large", {}, 413, "too large"),
+    ("context_http", {}, 400, "maximum prompt length is 500000"),
+    ("unsealable", {}, 400, "encrypted_content"),
+    ("html_error", {}, 502, "<html>"),
+    ("redirect", {}, 302, ""),
+    ("error_body", {"shape": "flat", "code": 429}, 500, '{"code":429,"error":"boom"}'),
+    ("error_body", {"shape": "error_only"}, 500, '{"error":"boom"}'),
+    ("error_body", {"shape": "nested", "code": None}, 500, '"code":null'),
+    ("error_body", {"shape": "messages"}, 500, '"error":{"type":"internal","message":"boom"}'),
+    ("error_body", {"shape": "doubled"}, 500, r'{"error":"{\"type\":\"error\",'),
+    ("error_body", {"shape": "string"}, 500, '"boom"'),
+    ("error_body", {"shape": "detail"}, 500, '{"detail":"boom"}'),
+    ("error_body", {"shape": "message"}, 500, '{"message":"boom"}'),
+    ("error_body", {"shape": "html", "status": 522}, 522, "<title>boom</title>"),
+    ("error_body", {"shape": "empty", "status": 503}, 503, ""),
+]
+
 P4_HTTP: Failures = [
     ("rate_limit", {"seconds": 17}, 429, "RateLimitError"),
     ("huge_retry_after", {}, 429, "RateLimitError"),
@@ -63,7 +98,7 @@ P4_HTTP: Failures = [
 #: In front of all of them.
 FRONT: Failures = [("json_error", {"message": "m"}, 200, '"error":{"message":"m"')]
 
-HTTP = {label: [*rows, *FRONT] for label, rows in {"p1": P1_HTTP, "p2": P2_HTTP, "p4": P4_HTTP}.items()}
+HTTP = {label: [*rows, *FRONT] for label, rows in {"p1": P1_HTTP, "p2": P2_HTTP, "p3": P3_HTTP, "p4": P4_HTTP}.items()}
 
 
 @pytest.mark.parametrize(
@@ -125,10 +160,12 @@ async def test_endings(asker: Asker, fault: str, params: Any, last: str | None, 
 
 
 #: Faults that leave a whole call of Bash, for a reader who is ready for them: everywhere, and by wire.
-HARMLESS = {
+HARMLESS: dict[str, str] = {
     "": "keepalives unknown_events comments comments_only done_sentinel tiny_writes crlf fixed_call_ids",
     "responses": "rate_limits bare_terminal no_deltas arguments_in_done arguments_in_item sealed_only_added "
     "sealed_only_done sealed_differs",
+    "p3": "data_only silent_frames named_by_call arguments_at_once late_text_done empty_thoughts thoughts_as_text "
+    "search open_page queries search_failed parallel_searches x_search_events citations doom_loop no_done",
     "chat": "arguments_before_name arguments_at_end whole_arguments name_in_pieces missing_ids explicit_nulls "
     "late_thought second_choice usage",
     "messages": "whole_arguments strange_block usage",
@@ -136,6 +173,10 @@ HARMLESS = {
 
 #: And with these parameters as well.
 VARIANTS: dict[tuple[str, str], list[dict[str, Any]]] = {
+    ("p3", "search"): [{"on_x": True}],
+    ("p3", "silent_frames"): [{"blank": True}],
+    ("p3", "parallel_searches"): [{"on_x": True}],
+    ("p3", "citations"): [{"where": "late"}, {"where": "item"}],
     ("", "comments_only"): [{"every_s": 0.01}],
     ("", "tiny_writes"): [{"size": 7}],
     ("chat", "missing_ids"): [{"empty": True}],
@@ -145,7 +186,7 @@ VARIANTS: dict[tuple[str, str], list[dict[str, Any]]] = {
 
 
 def harmless(family: Family) -> list[tuple[str, dict[str, Any]]]:
-    named = [(key, fault) for key in ("", family.wire) for fault in HARMLESS[key].split()]
+    named = [(key, fault) for key in ("", family.wire, family.label) for fault in HARMLESS.get(key, "").split()]
     return [(fault, params) for key, fault in named for params in ({}, *VARIANTS.get((key, fault), ()))]
 
 
@@ -168,7 +209,8 @@ QUICK = {"seconds": 0.01, "size": 1_000, "every_s": 0.001}
 
 
 def quick(fault: str) -> dict[str, Any]:
-    names = {"silence": "seconds", "huge_frame": "size", "tiny_writes": "size", "comments_only": "every_s"}
+    sizes = dict.fromkeys(("huge_frame", "tiny_writes"), "size")
+    names = {**sizes, "silence": "seconds", "held_open": "seconds", "comments_only": "every_s"}
     return {name: QUICK[name] for begin, name in names.items() if fault.startswith(begin)}
 
 
@@ -212,6 +254,8 @@ OTHERS = {
     "chat": "bad_arguments truncated_arguments index_restarts missing_index missing_names repeated_names "
     "text_between no_finish no_done finish_reason several_choices cut_after_reason end_after_reason flat_error",
     "messages": "bad_arguments truncated_arguments cut_after_reason end_after_reason",
+    "p3": "byte_order_mark mixed_ends unfinished_end held_open done_instead no_numbers minimal terminal_only "
+    "thoughts_only call_not_done arguments_mismatch untyped_error slow_down",
     "p4": "cost_together cost_later no_cost",
 }
 

@@ -1,13 +1,22 @@
-"""What is left of P3's credits: one question to the API, read with patience, because its answer is documented nowhere.
+"""What is left of P3's allowance, and the plan: two questions to the API, read with patience, because the answers are
+documented nowhere.
 
-The vendor's client reads `{"config": {"creditUsagePercent": 12.5, "currentPeriod": {"start": "…", "end": "…"},
-"monthlyLimit": {"val": 1000}, "used": {"val": 125}, "onDemandCap": {"val": 0}, "onDemandUsed": {"val": 0},
-"prepaidBalance": {"val": 0}, …}, …}`. Numbers may be bare or texts, and any member may be missing.
+What the vendor's client reads of them, any member of which may be missing (amounts are cents of a dollar):
+
+    GET billing?format=credits
+    {"config": {"creditUsagePercent": 12.5,
+                "currentPeriod": {"type": "USAGE_PERIOD_TYPE_WEEKLY", "start": "…", "end": "2026-11-27T00:00:00Z"},
+                "used": {"val": 250}, "monthlyLimit": {"val": 2000}, "billingPeriodEnd": "…",
+                "onDemandUsed": {"val": 0}, "onDemandCap": {"val": 0}, "prepaidBalance": {"val": 777}}}
+
+    GET settings
+    {"subscription_tier_display": "SuperGrok", "allow_access": true, "gate_message": "…"}
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +27,7 @@ from proxy.auth.grant import first_text, number
 from proxy.auth.http import TokenClient, TokenResponse
 from proxy.auth.refresh import Credential
 from proxy.auth.text import printable
+from proxy.errors import UpstreamError
 from proxy.providers.accounts.usage_report import NOT_UNDERSTOOD, show_usage
 from proxy.providers.contract import Say
 from proxy.providers.p3_grok.account.signin import p3_credentials
@@ -25,6 +35,15 @@ from proxy.providers.p3_grok.catalog import LABEL
 from proxy.providers.p3_grok.settings import GrokSettings
 
 SERVICE = "Grok"
+
+#: Of the settings, which are otherwise switches of the vendor's client.
+_PLAN = ("subscription_tier_display", "allow_access", "gate_message")
+
+#: How the type of a period ends -> how it is shown.
+_PERIODS = {"WEEKLY": "Weekly", "MONTHLY": "Monthly"}
+
+#: Title, member with what is used, member with the most of it.
+_SPENT = (("Month", "used", "monthlyLimit"), ("Pay as you go", "onDemandUsed", "onDemandCap"))
 
 
 async def show(
@@ -37,6 +56,7 @@ async def show(
 
 
 async def _ask(session: aiohttp.ClientSession, grok: GrokSettings, credential: Credential) -> TokenResponse:
+    """The billing, with the plan as member `settings` where the service tells it."""
     base = grok.base_url.rstrip("/").removesuffix("/responses")
     headers = {
         "Authorization": f"Bearer {credential.access.reveal()}",
@@ -44,46 +64,67 @@ async def _ask(session: aiohttp.ClientSession, grok: GrokSettings, credential: C
         "x-grok-client-identifier": "grok-shell",
         "x-grok-client-version": grok.client_version,
     }
-    return await TokenClient(LABEL, session, headers).get(f"{base}/billing?format=credits")
+    client = TokenClient(LABEL, session, headers)
+    billing = await client.get(f"{base}/billing?format=credits")
+    if billing.status == 403 and "bad-credentials" in billing.text:  # a dead token is told with either status
+        return replace(billing, status=401)
+    if not (billing.ok and billing.data):
+        return billing
+    try:
+        settings = await client.get(f"{base}/settings")
+    except UpstreamError:
+        return billing
+    plan = {name: settings.data[name] for name in _PLAN if settings.ok and name in settings.data}
+    return replace(billing, data={**billing.data, **({"settings": plan} if plan else {})})
 
 
 def lines(usage: Mapping[str, Any]) -> list[str]:
     """The usage in words. What is not understood is left to the JSON form."""
-    config = usage.get("config")
-    credits = config if isinstance(config, Mapping) else usage
-    found = [*_period(credits), *_amounts(credits)]
-    return [f"{SERVICE} usage:", *(found or [NOT_UNDERSTOOD])]
+    settings = _object(usage, "settings")
+    plan = printable(first_text(settings, "subscription_tier_display"), 60)
+    title = f"{SERVICE} usage ({plan} plan):" if plan else f"{SERVICE} usage:"
+    found = list(_found(_object(usage, "config") or usage))
+    if settings.get("allow_access") is False:
+        why = printable(first_text(settings, "gate_message")) or "the service gives no reason"
+        found.append(f"  No access: {why}")
+    return [title, *(found or [NOT_UNDERSTOOD])]
 
 
-def _period(credits: Mapping[str, Any]) -> list[str]:
-    percent = number(credits.get("creditUsagePercent"))
-    if percent is None:
-        return []
-    period = credits.get("currentPeriod")
-    ends = printable(first_text(period if isinstance(period, Mapping) else {}, "end"), 60)
-    ends = ends or printable(first_text(credits, "billingPeriodEnd"), 60)
-    return [f"  Credits: {percent:g} % used" + (f", resets {ends}" if ends else "")]
+def _found(billing: Mapping[str, Any]) -> Iterator[str]:
+    percent, period = number(billing.get("creditUsagePercent")), _object(billing, "currentPeriod")
+    if percent is not None:
+        kind = first_text(period, "type").rpartition("_")[2].upper()
+        ends = first_text(period, "end") or first_text(billing, "billingPeriodEnd")
+        yield f"  {_PERIODS.get(kind, 'Period')}: {percent:g}% used{_resets(ends)}"
+    for title, used, most in _SPENT:
+        spent, limit = _cents(billing, used), _cents(billing, most)
+        if spent or limit:  # neither: the account has no such budget
+            ends = first_text(billing, "billingPeriodEnd")
+            yield f"  {title}: {_dollars(spent or 0)}{f' of {_dollars(limit)}' if limit else ''} used{_resets(ends)}"
+    balance = _cents(billing, "prepaidBalance")
+    if balance:
+        yield f"  Prepaid: {_dollars(balance)} left"
 
 
-#: Title, member with what is used, member with the limit of it.
-_AMOUNTS = (
-    ("This month", "used", "monthlyLimit"),
-    ("On demand", "onDemandUsed", "onDemandCap"),
-    ("Prepaid", "", "prepaidBalance"),
-)
+def _object(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = body.get(name)
+    return found if isinstance(found, Mapping) else {}
 
 
-def _amounts(credits: Mapping[str, Any]) -> list[str]:
-    found = []
-    for title, spent, limit in _AMOUNTS:
-        used, most = _amount(credits.get(spent)), _amount(credits.get(limit))
-        if used is not None:
-            found.append(f"  {title}: {used:g}{f' of {most:g}' if most is not None else ''} used")
-        elif most is not None:
-            found.append(f"  {title}: {most:g}")
-    return found
+def _resets(ends: str) -> str:
+    return f", resets {printable(ends, 60)}" if ends else ""
 
 
-def _amount(value: object) -> float | None:
-    """A number, bare or as `{"val": 5}`."""
+def _cents(billing: Mapping[str, Any], name: str) -> float | None:
+    """An amount, as `{"val": 250}` or bare."""
+    value = billing.get(name)
     return number(value.get("val") if isinstance(value, Mapping) else value)
+
+
+def _dollars(cents: float) -> str:
+    """In words.
+
+    >>> _dollars(1234)
+    '$12.34'
+    """
+    return f"${cents / 100:.2f}"

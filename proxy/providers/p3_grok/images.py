@@ -1,0 +1,192 @@
+"""What P3 is shown of pictures. One that the service does not like fails the whole turn, and with it every later one of
+the conversation; so only those are sent of which the header says that they pass. Pure."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.core.content import clean_base64
+from proxy.core.convert.history.responses import Item, input_image, input_text
+from proxy.core.invalid import InvalidRequest, cut
+
+MIN_SIDE = 8
+MIN_AREA = 512
+#: Of the picture when it is unpacked, in bytes.
+MAX_UNPACKED = 5 * 1024 * 1024
+#: So many of a request are sent, the newest.
+MAX_PICTURES = 4
+
+#: Base64 of so many characters has the header of nearly every picture.
+_HEAD = 4 * 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the first bytes of a picture say; `pixel` is bytes a pixel once it is unpacked."""
+
+    media_type: str
+    width: int
+    height: int
+    pixel: int
+
+
+#: colour type -> samples a pixel; a grey or palette picture may get transparency later in the file
+_PNG_SAMPLES = {0: 2, 4: 2, 2: 4, 3: 4, 6: 4}
+_PNG_DEPTHS = {1: 1, 2: 1, 4: 1, 8: 1, 16: 2}
+
+
+def png_header(data: bytes) -> Header | None:
+    if len(data) < 26 or data[:16] != b"\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR":
+        return None
+    depth, samples = _PNG_DEPTHS.get(data[24]), _PNG_SAMPLES.get(data[25])
+    if depth is None or samples is None:
+        return None
+    return Header("image/png", int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big"), depth * samples)
+
+
+def gif_header(data: bytes) -> Header | None:
+    if len(data) < 10 or data[:6] not in (b"GIF87a", b"GIF89a"):
+        return None
+    return Header("image/gif", int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little"), 4)
+
+
+#: Markers without a length, and those that begin a frame.
+_JPEG_ALONE = frozenset({0x01, *range(0xD0, 0xD9)})
+_JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+
+
+def jpeg_header(data: bytes) -> Header | None:
+    if data[:2] != b"\xff\xd8":
+        return None
+    at = 2
+    while data[at : at + 1] == b"\xff":
+        marker = data[at + 1] if at + 1 < len(data) else 0xFF
+        if marker in _JPEG_ALONE or marker == 0xFF:
+            at += 1 if marker == 0xFF else 2
+            continue
+        length = int.from_bytes(data[at + 2 : at + 4], "big")
+        if length < 2 or at + 2 + length > len(data):
+            return None
+        if marker in _JPEG_FRAMES:
+            return _jpeg_frame(data[at + 4 : at + 2 + length])
+        at += 2 + length
+    return None
+
+
+def _jpeg_frame(frame: bytes) -> Header | None:
+    if len(frame) < 6 or frame[5] < 1 or len(frame) < 6 + 3 * frame[5]:
+        return None
+    sample = -(-frame[0] // 8)
+    return Header("image/jpeg", int.from_bytes(frame[3:5], "big"), int.from_bytes(frame[1:3], "big"), sample * frame[5])
+
+
+_PARSERS: dict[str, Callable[[bytes], Header | None]] = {
+    "image/png": png_header,
+    "image/jpeg": jpeg_header,
+    "image/gif": gif_header,
+}
+
+
+def header_of(media_type: str, data: str) -> Header | None:
+    """The header of a picture in base64; its type decides who reads it, an unknown one is read by all."""
+    known = _PARSERS.get(media_type)
+    for part in (data[:_HEAD], data) if len(data) > _HEAD else (data,):
+        raw = base64.b64decode(part)
+        for parse in (known,) if known else _PARSERS.values():
+            if found := parse(raw):
+                return found
+    return None
+
+
+def _is_base64(data: str) -> bool:
+    """Standard and padded, not a character beside it."""
+    if not data:
+        return True
+    if clean_base64(data) != data:
+        return False
+    return base64.b64encode(base64.b64decode(data[-4:])).decode() == data[-4:]
+
+
+def unfit(header: Header) -> str:
+    """Why the service would refuse a picture of this form, "" when it would not."""
+    size = f"{header.width}x{header.height}"
+    if min(header.width, header.height) < MIN_SIDE:
+        return f"{size} below minimum side {MIN_SIDE}px"
+    area = header.width * header.height
+    if area < MIN_AREA:
+        return f"{size} below minimum area {MIN_AREA}px"
+    if area * header.pixel > MAX_UNPACKED:
+        return f"{size} too large (decoded ~{area * header.pixel >> 20}MB > {MAX_UNPACKED >> 20}MB cap)"
+    return ""
+
+
+def checked(source: Mapping[str, Any]) -> tuple[str, str]:
+    """The data URL of a picture that can be sent, "" for others; and why it cannot."""
+    if source.get("type") == "url":
+        return "", "url source cannot be gated"
+    media_type, data = source.get("media_type"), source.get("data")
+    if not isinstance(media_type, str) or not isinstance(data, str) or not _is_base64(data):
+        return "", "undecodable base64"
+    header = header_of(media_type, data)
+    if header is None:
+        return "", f"unreadable dimensions for {cut(media_type)}"
+    reason = unfit(header)
+    return ("", reason) if reason else (f"data:{header.media_type};base64,{data}", "")
+
+
+def _kind(source: Any) -> str:
+    """What a picture is called: its media type, `url`, `file`, or `unknown`."""
+    kind = source.get("type", "base64") if isinstance(source, Mapping) else None
+    if kind in ("url", "file"):
+        return str(kind)
+    media_type = source.get("media_type") if kind == "base64" else None
+    return cut(media_type) if isinstance(media_type, str) and media_type else "unknown"
+
+
+class GrokImages:
+    """What becomes of the pictures of one request.
+
+    passing  how many of them could be sent
+
+    mode  a word of the setting
+    skip  how many of those, the oldest, are not
+    """
+
+    def __init__(self, mode: str, skip: int = 0) -> None:
+        self.passing = 0
+        self._mode = mode
+        self._skip = skip
+
+    def in_message(self, block: Mapping[str, Any]) -> Item:
+        words = self.in_words(block)
+        url, why = self._url(block)
+        return input_image(url) if url else input_text(words + why)
+
+    def in_result(self, block: Mapping[str, Any]) -> tuple[Item, Item | None]:
+        words = self.in_words(block)
+        url, why = self._url(block)
+        if not url:
+            return input_text(words + why), None
+        return (input_image(url), None) if self._mode == "inline" else (input_text(words), input_image(url))
+
+    def in_words(self, block: Mapping[str, Any]) -> str:
+        if self._mode == "reject":
+            raise InvalidRequest(
+                "`image` blocks are refused by PROXY_P3_TOOL_IMAGE=reject; omit, reattach and inline take them",
+                param="messages",
+            )
+        return f"[image omitted: {_kind(block.get('source'))}]"
+
+    def _url(self, block: Mapping[str, Any]) -> tuple[str, str]:
+        source = block.get("source")
+        if self._mode == "omit" or _kind(source) in ("unknown", "file"):
+            return "", ""
+        url, reason = checked(source if isinstance(source, Mapping) else {})
+        if url:
+            self.passing += 1
+            if self.passing <= self._skip:
+                url, reason = "", f"only the last {MAX_PICTURES} images are attached per request"
+        return url, f" ({reason})" if reason else ""

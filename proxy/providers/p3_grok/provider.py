@@ -1,0 +1,155 @@
+"""P3 as the server sees it, and as an upstream."""
+
+from __future__ import annotations
+
+import platform
+import uuid
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+from proxy.auth.refresh import Credentials
+from proxy.auth.store import Credential
+from proxy.core.messages import Event
+from proxy.core.routing import Catalog
+from proxy.errors import UpstreamError
+from proxy.providers.contract import Call, Services, Target
+from proxy.providers.p3_grok.account.signin import p3_credentials
+from proxy.providers.p3_grok.answers import answer_rules
+from proxy.providers.p3_grok.catalog import CATALOG, LABEL, MODELS
+from proxy.providers.p3_grok.failures import PROFILE, client_error
+from proxy.providers.p3_grok.ingress import INGRESS
+from proxy.providers.p3_grok.request import count, responses_body, target_of
+from proxy.providers.p3_grok.settings import GrokSettings
+from proxy.providers.upstream.attempts import AttemptRunner
+from proxy.providers.upstream.responses_wire import ResponsesWire
+from proxy.providers.upstream.transport import (
+    HEADER_TIMEOUT_S,
+    Batch,
+    HttpTimers,
+    HttpTransport,
+    Transport,
+    UpstreamRequest,
+)
+
+
+def responses_url(base_url: str) -> str:
+    """The endpoint below a base; a base that is the endpoint already stays as it is.
+
+    >>> responses_url("https://h/v1"), responses_url("https://h/custom/responses")
+    ('https://h/v1/responses', 'https://h/custom/responses')
+    """
+    return base_url if base_url.endswith("/responses") else f"{base_url}/responses"
+
+
+def headers(version: str, session: str | None, turn: str) -> dict[str, str]:
+    """The headers of a request but its credential. Without a session nothing is said of one: a made-up one would lead
+    every request to another server, whose prompt cache is empty."""
+    known = {
+        "accept": "text/event-stream",
+        "accept-encoding": "identity",
+        "content-type": "application/json",
+        "user-agent": f"grok-shell/{version} ({platform.system().lower()}; {platform.machine()})",
+        "x-xai-token-auth": "xai-grok-cli",
+        "x-grok-client-identifier": "grok-shell",
+        "x-grok-client-version": version,
+    }
+    if session is None or not (session.isascii() and session.isprintable()) or " " in session:
+        return known
+    return {**known, "x-grok-conv-id": session, "x-grok-session-id": session, "x-grok-req-id": turn}
+
+
+class GrokAdapter:
+    """One request to P3."""
+
+    profile = PROFILE
+
+    def __init__(self, call: Call, services: Services, *, transport: Transport, credentials: Credentials) -> None:
+        config = services.config()
+        self._call = call
+        self._grok = config.section(GrokSettings)
+        self._transport = transport
+        self._credentials = credentials
+        self._credential: Credential | None = None
+        self._renewed = False
+        self._turn = str(uuid.UUID(services.new_id()))
+        written = responses_body(call, self._grok, config.search_constraints)
+        if written.notes:
+            services.log.write("info", LABEL, "grok_request_reduced", reqId=call.request_id, notes=list(written.notes))
+        self.wire = ResponsesWire(
+            call,
+            services,
+            PROFILE,
+            written.body,
+            offsets=None,
+            signatures=LABEL if self._grok.encrypted_reasoning else "",
+            rules=answer_rules(self._grok, converted=call.converted),
+            restores=False,
+            count=lambda body, _length: count(body),
+        )
+
+    async def sign_in(self) -> None:
+        self._credential = await self._credentials.get()
+
+    def contact(self, number: int) -> AsyncGenerator[Batch, None]:
+        if self._credential is None:
+            raise RuntimeError("contacted before sign-in")
+        sent = headers(self._grok.client_version, self._call.session, self._turn)
+        sent["authorization"] = f"Bearer {self._credential.access.reveal()}"
+        url, payload = responses_url(self._grok.base_url), self.wire.body.payload
+        return self._transport(UpstreamRequest(url, sent, payload, HEADER_TIMEOUT_S, self._call.request_id, number))
+
+    def contextualise(self, error: UpstreamError) -> UpstreamError:
+        return error
+
+    async def recover(self, error: UpstreamError) -> bool:
+        """A new token for one that is refused, which this service also does with a 403."""
+        if error.kind != "sign_in" or self._renewed or self._credential is None:
+            return False
+        self._renewed = True
+        self._credential = await self._credentials.renew(self._credential.access)
+        return True
+
+    def client_error(self, error: UpstreamError) -> UpstreamError:
+        return client_error(error)
+
+
+class GrokProvider:
+    """The Grok subscription."""
+
+    label = LABEL
+    ingress = INGRESS
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        grok = services.config().section(GrokSettings)
+        self._credentials = p3_credentials(
+            services.config_dir,
+            grok.issuer,
+            services.client_for(grok.issuer),
+            services.clock,
+            services.log,
+            sleep=services.sleep,
+        )
+        http, timers = services.client_for(grok.base_url), services.tuning.of(HttpTimers)
+        self._transport = HttpTransport(PROFILE, http, services.log, services.clock, timers=timers)
+
+    def catalog(self) -> Catalog:
+        return CATALOG
+
+    def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
+        target = target_of(model, request)
+        if target.model not in MODELS:
+            self._services.log.write("info", LABEL, "grok_model_not_listed", model=target.model)
+        return target
+
+    async def count_tokens(self, call: Call) -> int:
+        config = self._services.config()
+        written = responses_body(call, config.section(GrokSettings), config.search_constraints)
+        return await self._services.tokenizer.run(lambda _length: count(written.body))
+
+    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+        adapter = GrokAdapter(call, self._services, transport=self._transport.stream, credentials=self._credentials)
+        return AttemptRunner(call, self._services, adapter).run()
+
+    async def close(self) -> None:
+        await self._credentials.close()

@@ -1,0 +1,145 @@
+"""P3's decisions about a request: effort, body, what it counts. Pure; the settings come as arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from proxy.core.content import system_text, without_billing
+from proxy.core.convert.history.responses import Item, ResponsesDialect, ResponsesHistory
+from proxy.core.effort import effort_asked
+from proxy.core.invalid import InvalidRequest, cut
+from proxy.core.tokens.heuristic import heuristic_tokens
+from proxy.core.tokens.responses_count import Prices, count_responses
+from proxy.core.tools.calls import short_key
+from proxy.core.tools.schema import output_format
+from proxy.providers.contract import Call, Target
+from proxy.providers.p3_grok.catalog import LABEL, model_for
+from proxy.providers.p3_grok.images import MAX_PICTURES, GrokImages
+from proxy.providers.p3_grok.search import WEB
+from proxy.providers.p3_grok.settings import GrokSettings
+from proxy.providers.p3_grok.tools import offer
+
+DIALECT = ResponsesDialect(
+    system="system", label=LABEL, reasoning=None, searches=False, error_mark="", ordered=True, odd="read"
+)
+
+PRICES = Prices(image=1024, search=1)
+
+#: The name of a schema without one.
+FORMAT_NAME = "structured_output"
+#: What the service takes for the name of a schema.
+_FORMAT_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+#: What a request may have without a word in the log: it is translated, or has no meaning here.
+_KNOWN = frozenset(
+    {
+        *("model", "max_tokens", "messages", "stream", "system", "tools", "tool_choice", "output_config"),
+        *("output_format", "context_management", "metadata", "thinking", "temperature", "top_p", "top_k"),
+        *("stop_sequences", "service_tier", "diagnostics"),
+    }
+)
+#: Of the names in a note, so many are told.
+_MAX_NAMES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A body, and what of the request is not in it: words for the log, without the caller's texts."""
+
+    body: dict[str, Any]
+    notes: tuple[str, ...]
+
+
+def target_of(model: str, request: Mapping[str, Any]) -> Target:
+    """What a requested name comes to."""
+    row = model_for(model)
+    return Target(row.id, effort=row.effort(effort_asked(request, none=True)))
+
+
+def responses_body(call: Call, grok: GrokSettings, constraints: str) -> Written:
+    """The upstream body of a call. Raises InvalidRequest.
+
+    constraints  what becomes of search options that cannot be sent: `system_prompt`, `warning`, `reject`
+    """
+    request = call.request
+    notes = _unknown(request.keys() - _KNOWN, "members")
+    tools = offer(request, hosted=grok.hosted_search, constraints=constraints, notes=notes)
+    body: dict[str, Any] = {"model": call.target.model}
+    instructions = "\n\n".join(filter(None, (_system(request.get("system")), *tools.paragraphs)))
+    if instructions:
+        body["instructions"] = instructions
+    body["input"] = _input(request.get("messages"), grok, notes)
+    if tools.tools:
+        body["tools"] = tools.tools
+    body |= tools.choice
+    if call.target.effort:
+        body["reasoning"] = {"effort": call.target.effort}
+    body |= {"store": False, "stream": True}
+    body |= _limit(request.get("max_tokens"))
+    if call.cache_key:
+        body["prompt_cache_key"] = short_key(call.cache_key)
+    body |= _format(request, notes)
+    body |= _include(tools.tools, grok)
+    return Written(body, tuple(notes))
+
+
+def count(body: Mapping[str, Any]) -> int:
+    """Input tokens of a body, estimated."""
+    return count_responses(body, heuristic_tokens, PRICES)
+
+
+def _unknown(names: Any, what: str) -> list[str]:
+    if not names:
+        return []
+    told = ", ".join(cut(name) for name in sorted(names)[:_MAX_NAMES])
+    return [f"{what} left out: {cut(told)}"]
+
+
+def _system(system: Any) -> str:
+    if system is not None and not isinstance(system, str | list):
+        raise InvalidRequest("`system` must be a string or a list of text blocks", param="system")
+    return without_billing(system_text(system, gap=""))
+
+
+def _input(messages: Any, grok: GrokSettings, notes: list[str]) -> list[Item]:
+    if not messages:
+        raise InvalidRequest("`messages` needs at least one message", param="messages")
+    reasoning: Literal["summary"] | None = "summary" if grok.encrypted_reasoning else None
+    dialect = replace(DIALECT, reasoning=reasoning, lines=grok.tool_image != "inline")
+    images = GrokImages(grok.tool_image)
+    history = ResponsesHistory(dialect, images)
+    items = history.build(messages)
+    if images.passing > MAX_PICTURES:
+        items = ResponsesHistory(dialect, GrokImages(grok.tool_image, images.passing - MAX_PICTURES)).build(messages)
+    notes += _unknown(history.left_out, "content blocks")
+    return items
+
+
+def _limit(limit: Any) -> dict[str, int]:
+    if limit is None:
+        return {}
+    if limit < 1:
+        raise InvalidRequest("`max_tokens` must be at least 1", param="max_tokens")
+    return {"max_output_tokens": limit}
+
+
+def _format(request: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
+    wanted = output_format(request)
+    if wanted is None or wanted["type"] == "text":
+        return {}
+    schema, name = wanted.get("schema"), wanted.get("name")
+    if wanted["type"] != "json_schema" or not isinstance(schema, dict):
+        notes.append("output format left out: not a schema")
+        return {}
+    name = name if isinstance(name, str) and _FORMAT_NAME.fullmatch(name) else FORMAT_NAME
+    return {"text": {"format": {"type": "json_schema", "name": name, "schema": schema, "strict": True}}}
+
+
+def _include(tools: list[Item], grok: GrokSettings) -> dict[str, Any]:
+    """What is asked for beyond the answer: the links of a search, which clients list."""
+    wanted = ["web_search_call.action.sources"] if any(tool["type"] == WEB for tool in tools) else []
+    if grok.encrypted_reasoning:
+        wanted.append("reasoning.encrypted_content")
+    return {"include": wanted} if wanted else {}

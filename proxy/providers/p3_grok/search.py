@@ -1,0 +1,164 @@
+"""P3's own search: what a caller may ask of it, and when a conversation asks for it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from proxy.core.content import blocks_of
+from proxy.core.convert.history.responses import Item
+from proxy.core.invalid import InvalidRequest, cut
+from proxy.core.sse import dump_sorted_json
+
+WEB = "web_search"
+X = "x_search"
+
+#: Longer lists of domains are refused; they are told in the instructions.
+MAX_DOMAINS = 5
+
+#: ours -> the upstream's
+_DOMAINS = {"allowed_domains": "allowed_domains", "blocked_domains": "excluded_domains"}
+_PLACE = ("city", "region", "country", "timezone")
+#: Members of a declaration that are no conditions of the search.
+_FLAGS = frozenset(
+    {
+        *("type", "name", "description", "input_schema", "max_uses", "cache_control", "eager_input_streaming"),
+        *("strict", "defer_loading", "allowed_callers", "input_examples"),
+    }
+)
+#: How an option that cannot be sent is told.
+_TOLD = {
+    "allowed_domains": "Use only sources from the domains in {}.",
+    "blocked_domains": "Never use sources from the domains in {}.",
+    "user_location": "Search as for a user at {}.",
+}
+_TOLD_OTHERS = "For web searches this applies: {}."
+
+#: What is added to the instructions while P3's own search takes the place of the client's.
+WEB_GUIDANCE = (
+    "Search the web with the hosted web_search tool. Do not use a shell, an HTTP client or another local tool for a"
+    " general search."
+)
+X_GUIDANCE = (
+    "Search X (Twitter) with the hosted x_search tool; it can be narrowed by allowed_x_handles, excluded_x_handles,"
+    " from_date and to_date. Do not use a shell, an HTTP client or a general web search for posts on X."
+)
+
+
+def search_item(tool: Mapping[str, Any], policy: str, notes: list[str]) -> tuple[Item, list[str]]:
+    """A declared web search as the upstream takes it, and the sentences that the instructions need beside it.
+
+    policy  what becomes of options that cannot be sent: `system_prompt`, `warning`, `reject`
+    Raises InvalidRequest.
+    """
+    _check_uses(tool, notes)
+    filters, overflow, unsent = _domains(tool)
+    item: Item = {"type": WEB}
+    place = tool.get("user_location")
+    if isinstance(place, Mapping):
+        item["user_location"] = {"type": "approximate", **_place(place)}
+    elif place is not None:
+        unsent.append("user_location")
+    if filters:
+        item["filters"] = filters
+    unsent += sorted(key for key in tool.keys() - _FLAGS - _TOLD.keys() if tool[key] is not None)
+    if unsent and policy == "reject":
+        raise InvalidRequest(
+            f"the web search of this model has no such options: {cut(', '.join(unsent))}; leave them out, or set"
+            " PROXY_SEARCH_CONSTRAINTS to system_prompt",
+            param="tools",
+        )
+    if unsent and policy == "warning":
+        notes.append(f"search options left out: {cut(', '.join(unsent))}")
+        unsent = []
+    told = [name for name in _TOLD if name in overflow or name in unsent]
+    told += [name for name in unsent if name not in _TOLD]
+    return item, [_TOLD.get(name, _TOLD_OTHERS).format(f"{name}={_value(tool[name])}") for name in told]
+
+
+def _check_uses(tool: Mapping[str, Any], notes: list[str]) -> None:
+    uses = tool.get("max_uses")
+    if uses is None:
+        return
+    if not isinstance(uses, int) or isinstance(uses, bool) or uses < 1:
+        raise InvalidRequest("`max_uses` of a search tool must be a whole number from 1", param="tools")
+    notes.append("max_uses of the search left out: it has no such limit")
+
+
+def _domains(tool: Mapping[str, Any]) -> tuple[dict[str, list[str]], list[str], list[str]]:
+    """The filters, the lists that are too long for them, and the options that are no lists."""
+    given = {name: tool[name] for name in _DOMAINS if tool.get(name) is not None}
+    lists = {name: value for name, value in given.items() if isinstance(value, list) and value}
+    if len(lists) > 1:
+        raise InvalidRequest(
+            "`allowed_domains` and `blocked_domains` of a search tool exclude each other: send one of them",
+            param="tools",
+        )
+    fitting = {
+        _DOMAINS[name]: [domain for domain in value if isinstance(domain, str)]
+        for name, value in lists.items()
+        if len(value) <= MAX_DOMAINS
+    }
+    filters = {name: domains for name, domains in fitting.items() if domains}
+    overflow = [name for name, value in lists.items() if len(value) > MAX_DOMAINS]
+    return filters, overflow, [name for name, value in given.items() if not isinstance(value, list)]
+
+
+def _place(place: Mapping[str, Any]) -> dict[str, str]:
+    known = {name: place[name].strip() for name in _PLACE if isinstance(place.get(name), str)}
+    return {name: value for name, value in known.items() if value}
+
+
+def _value(value: Any) -> str:
+    return f"{{{value}}}" if isinstance(value, str) else dump_sorted_json(value)
+
+
+# -- what the user asks for
+
+_INTENTS: tuple[tuple[str, tuple[bytes, ...]], ...] = (
+    (
+        X,
+        (
+            *(b"search x for", b"search on x", b"search twitter", b"search tweets", b"x search", b"posts on x"),
+            *(b"posts from x", b"tweets about", b"twitter posts"),
+        ),
+    ),
+    (WEB, (b"search online", b"search the web", b"web search", b"look up online", b"look up on the web")),
+)
+_WORD = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_")
+_REMINDER = "<system-reminder>"
+
+
+def search_asked(messages: list[Any]) -> str | None:
+    """The search that the newest user message asks for in words, X before the web; None when it asks for none.
+
+    >>> search_asked([{"role": "user", "content": "Search Twitter for the outage"}])
+    'x_search'
+    >>> search_asked([{"role": "user", "content": "regex search the tree"}])
+    """
+    newest = next((message for message in reversed(messages) if message["role"] == "user"), None)
+    if newest is None:
+        return None
+    text = " ".join(
+        block["text"]
+        for block in blocks_of(newest["content"])
+        if isinstance(block, dict)
+        and block.get("type") == "text"
+        and isinstance(block.get("text"), str)
+        # what the client puts in is not the user's wish
+        and not block["text"].lstrip().startswith(_REMINDER)
+    )
+    # as bytes, lower case changes ASCII letters only
+    said = text.encode("utf-8", "replace").lower()
+    return next((search for search, phrases in _INTENTS if any(_says(said, phrase) for phrase in phrases)), None)
+
+
+def _says(said: bytes, phrase: bytes) -> bool:
+    """Whether a phrase stands there as words of its own."""
+    at = said.find(phrase)
+    while at >= 0:
+        end = at + len(phrase)
+        if not (at and said[at - 1] in _WORD) and not (end < len(said) and said[end] in _WORD):
+            return True
+        at = said.find(phrase, at + 1)
+    return False

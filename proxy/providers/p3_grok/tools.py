@@ -1,0 +1,209 @@
+"""The tools of a request for P3: the client's functions, P3's own search, and which the model has to use. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from proxy.core.convert.history.responses import Item
+from proxy.core.invalid import InvalidRequest, cut, shown
+from proxy.core.tools.calls import (
+    PLACEHOLDER,
+    check_left_out,
+    function_of,
+    is_unserved,
+    is_web_search,
+    offered_tools,
+)
+from proxy.core.tools.function_schema import without_additions
+from proxy.providers.p3_grok.search import WEB, WEB_GUIDANCE, X_GUIDANCE, X, search_asked, search_item
+
+#: Functions of clients in whose place the hosted search is offered, when that is wanted.
+_REPLACED = {"WebSearch": WEB, "XSearch": X}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Tools as the upstream takes them.
+
+    tools       in the order of the request
+    choice      `tool_choice` and `parallel_tool_calls`, as far as they are to be sent
+    paragraphs  what the instructions have to say of them
+    """
+
+    tools: list[Item]
+    choice: dict[str, Any]
+    paragraphs: list[str]
+
+
+def offer(request: Mapping[str, Any], *, hosted: bool, constraints: str, notes: list[str]) -> Offer:
+    """The tools of a request. Raises InvalidRequest.
+
+    hosted       whether P3's own search takes the place of the client's search tools
+    constraints  what becomes of search options that cannot be sent
+    notes        grows by what was left out
+    """
+    bench = _Bench(declared(request, notes), hosted=hosted, constraints=constraints, notes=notes)
+    asked = search_asked(request.get("messages") or [])
+    paragraphs = [" ".join(bench.told)] if bench.told else []
+    if hosted and WEB in bench.searches:
+        paragraphs.append(WEB_GUIDANCE)
+    if asked == X or hosted:
+        bench.add_x_search()
+    forced = bench.searches.get(asked) if hosted and asked else None
+    if forced is not None:
+        paragraphs += [X_GUIDANCE] if asked == X else []
+        return Offer([forced], {"tool_choice": "required", **_parallel(request, strict=False)}, paragraphs)
+    tools, choice = bench.chosen(request.get("tool_choice"))
+    if tools:
+        choice |= _parallel(request)
+    return Offer(tools, choice, paragraphs)
+
+
+def declared(request: Mapping[str, Any], notes: list[str]) -> list[dict[str, Any]]:
+    """The tools that can be offered: functions and hosted searches. Raises InvalidRequest."""
+    given = request.get("tools")
+    if given is None:
+        return []
+    if not isinstance(given, list):
+        raise InvalidRequest("`tools` must be a list", param="tools")
+    _check_names(given)
+    offered = offered_tools(request)
+    left_out = [tool for tool in given if is_unserved(tool)] + [tool for tool in offered if _is_foreign(tool)]
+    tools = [tool for tool in offered if not _is_foreign(tool)]
+    check_left_out(request, tools, left_out)
+    notes += [f"tool left out: {cut(kind)}" for kind in dict.fromkeys(str(tool["type"]) for tool in left_out)]
+    return tools
+
+
+def _check_names(tools: list[Any]) -> None:
+    seen: set[str] = set()
+    for index, tool in enumerate(tools):
+        if is_unserved(tool):
+            continue
+        name = tool.get("name") if isinstance(tool, Mapping) else None
+        if not isinstance(name, str) or not name:
+            raise InvalidRequest(f"`tools[{index}]` needs a `name`", param=f"tools[{index}].name")
+        if name in seen and name != PLACEHOLDER:
+            raise InvalidRequest(f"`tools` has the name {shown(name)} twice", param=f"tools[{index}].name")
+        seen.add(name)
+
+
+def _search_of(tool: Mapping[str, Any]) -> str | None:
+    """The hosted search that an entry declares."""
+    if is_web_search(tool):
+        return WEB
+    kind = tool.get("type")
+    return X if isinstance(kind, str) and kind.startswith(X) else None
+
+
+def _is_foreign(tool: Mapping[str, Any]) -> bool:
+    """Whether an entry is a server tool that nobody here knows: without a schema it can be no function."""
+    kind = tool.get("type")
+    known = not isinstance(kind, str) or kind in ("", "custom", "function")
+    return not known and "input_schema" not in tool and _search_of(tool) is None
+
+
+def _function(tool: Mapping[str, Any]) -> Item:
+    function = function_of(tool)
+    if function["parameters"] is not tool.get("input_schema"):
+        function["parameters"] = without_additions(function["parameters"])
+    return {"type": "function", **function}
+
+
+@dataclass
+class _Bench:
+    """The tools of one request.
+
+    tools     what is sent
+    searches  the hosted ones among them
+    names     the caller's name -> what is sent for it
+    told      search options that have to be told in words
+    """
+
+    declared: list[dict[str, Any]]
+    hosted: bool
+    constraints: str
+    notes: list[str]
+    tools: list[Item] = field(default_factory=list)
+    searches: dict[str, Item] = field(default_factory=dict)
+    names: dict[str, Item] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._functions = {tool["name"] for tool in self.declared if _search_of(tool) is None}
+        for tool in self.declared:
+            search = self._search_for(tool)
+            if search is None:
+                self._add(tool["name"], _function(tool))
+            elif search not in self._functions:
+                self._add_search(tool, search)
+            else:  # the upstream refuses two tools of one name
+                self.notes.append(f"hosted {search} left out: a function has its name")
+
+    def _search_for(self, tool: Mapping[str, Any]) -> str | None:
+        replaced = _REPLACED.get(tool["name"]) if self.hosted else None
+        return _search_of(tool) or (None if replaced in self._functions else replaced)
+
+    def _add(self, name: str, item: Item) -> None:
+        self.tools.append(item)
+        self.names[name] = item
+
+    def _add_search(self, tool: Mapping[str, Any], search: str) -> None:
+        item: Item = {"type": search}
+        if is_web_search(tool):
+            item, told = search_item(tool, self.constraints, self.notes)
+            self.told += told
+        if search in self.searches:
+            self.searches[search].update(item)
+            self.names[tool["name"]] = self.searches[search]
+        else:
+            self._add(tool["name"], item)
+            self.searches[search] = item
+
+    def add_x_search(self) -> None:
+        if X not in self.searches and X not in self._functions:
+            self.searches[X] = {"type": X}
+            self.tools.append(self.searches[X])
+
+    def chosen(self, choice: Any) -> tuple[list[Item], dict[str, Any]]:
+        """The tools that are left, and `tool_choice` as far as it is to be sent. Raises InvalidRequest."""
+        if choice is None:
+            return self.tools, {}
+        kind = choice.get("type") if isinstance(choice, Mapping) else choice
+        if kind == "tool" and isinstance(choice, Mapping):
+            return self._named(choice.get("name"))
+        word = _CHOICES.get(kind) if isinstance(kind, str) else None
+        if word is None:
+            raise InvalidRequest("`tool_choice` must be an object of type auto, any, none or tool", param="tool_choice")
+        if word == "required" and not self.tools:
+            raise InvalidRequest("`tool_choice` requires at least one tool", param="tool_choice")
+        return self.tools, {"tool_choice": word} if self.tools else {}
+
+    def _named(self, name: Any) -> tuple[list[Item], dict[str, Any]]:
+        if not isinstance(name, str) or not name:
+            raise InvalidRequest("`tool_choice` of type tool needs a `name`", param="tool_choice.name")
+        item = self.names.get(name)
+        if item is None:
+            raise InvalidRequest(
+                f"`tool_choice` names {shown(name)}, which is not in `tools`", param="tool_choice.name"
+            )
+        if item["type"] == "function":
+            return self.tools, {"tool_choice": {"type": "function", "name": item["name"]}}
+        return [item], {"tool_choice": "required"}
+
+
+_CHOICES = {"auto": "auto", "none": "none", "any": "required", "required": "required"}
+
+
+def _parallel(request: Mapping[str, Any], *, strict: bool = True) -> dict[str, Any]:
+    choice = request.get("tool_choice")
+    disabled = choice.get("disable_parallel_tool_use") if isinstance(choice, Mapping) else None
+    if disabled is None:
+        return {}
+    if isinstance(disabled, bool):
+        return {"parallel_tool_calls": not disabled}
+    if strict:
+        raise InvalidRequest("`disable_parallel_tool_use` must be true or false", param="tool_choice")
+    return {}
