@@ -17,7 +17,7 @@ from proxy.core.convert.responses.places import FIRST_LOOSE
 from proxy.core.messages import MAX_HELD_BYTES, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import dump_json, load_json
-from proxy.core.tools.calls import is_web_search, offered_tools, unique_id
+from proxy.core.tools.calls import is_web_search, unique_id
 from proxy.core.tools.schema import output_format
 
 WEB, X = "web_search", "x_search"
@@ -59,14 +59,14 @@ class HostedSearches:
     def __init__(self, stream: MessageStream, policy: AnswerPolicy) -> None:
         self._stream = stream
         self._policy = policy
-        self._form = policy.rules.search
+        self._form = _form(policy)
         self._done: dict[str, set[int]] = {}  # id of an item -> its places
         self._inputs: dict[int, list[str]] = {}  # of X searches, by place
         self._input_size = 0
         self._searches: list[_Search] = []
         self._citations: dict[str, str] = {}  # url -> title
         self._found: dict[str, str] = {}
-        self._lists = self._form == "text" and _wants_sources(policy.request)
+        self._lists = self._form == "text" and _declares_search(policy.request)
         self._text: list[str] = []  # kept only while its links matter
         self._text_size = 0
 
@@ -211,9 +211,15 @@ class HostedSearches:
         self._stream.close("sources")
 
 
-def _wants_sources(request: Mapping[str, Any]) -> bool:
-    """Whether a caller declares a search of the upstream, and takes any text for an answer."""
-    return output_format(request) is None and any(map(is_web_search, offered_tools(request)))
+def _form(policy: AnswerPolicy) -> str:
+    """How searches are told. An answer that has to be JSON can have no other text beside it."""
+    form = policy.rules.search
+    return "blocks" if form == "text" and output_format(policy.request) is not None else form
+
+
+def _declares_search(request: Mapping[str, Any]) -> bool:
+    tools = request.get("tools")
+    return isinstance(tools, list) and any(map(is_web_search, tools))
 
 
 def _plain(title: str) -> str:
