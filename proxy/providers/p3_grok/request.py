@@ -17,7 +17,7 @@ from proxy.core.tools.calls import short_key
 from proxy.core.tools.schema import output_format
 from proxy.providers.contract import Call, Target
 from proxy.providers.p3_grok.catalog import LABEL, model_for
-from proxy.providers.p3_grok.images import MAX_PICTURES, GrokImages
+from proxy.providers.p3_grok.images import GrokImages
 from proxy.providers.p3_grok.search import WEB
 from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.providers.p3_grok.tools import offer
@@ -111,8 +111,8 @@ def _input(messages: Any, grok: GrokSettings, notes: list[str]) -> list[Item]:
     images = GrokImages(grok.tool_image)
     history = ResponsesHistory(dialect, images)
     items = history.build(messages)
-    if images.passing > MAX_PICTURES:
-        items = ResponsesHistory(dialect, GrokImages(grok.tool_image, images.passing - MAX_PICTURES)).build(messages)
+    if images.begin_again():
+        items = ResponsesHistory(dialect, images).build(messages)
     notes += _unknown(history.left_out, "content blocks")
     return items
 
