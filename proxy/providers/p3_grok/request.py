@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from proxy.core.invalid import InvalidRequest, cut
 from proxy.core.tokens.heuristic import heuristic_tokens
 from proxy.core.tokens.responses_count import Prices, count_responses
 from proxy.core.tools.calls import short_key
-from proxy.core.tools.schema import output_format
+from proxy.core.tools.schema import FORMAT_NAME, output_format
 from proxy.providers.contract import Call, Target
 from proxy.providers.p3_grok.catalog import LABEL, model_for
 from proxy.providers.p3_grok.images import GrokImages
@@ -29,9 +28,7 @@ DIALECT = ResponsesDialect(
 PRICES = Prices(image=1024, search=1)
 
 #: The name of a schema without one.
-FORMAT_NAME = "structured_output"
-#: What the service takes for the name of a schema.
-_FORMAT_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+UNNAMED_FORMAT = "structured_output"
 #: What a request may have without a word in the log: it is translated, or has no meaning here.
 _KNOWN = frozenset(
     {
@@ -133,7 +130,7 @@ def _format(request: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
     if wanted["type"] != "json_schema" or not isinstance(schema, dict):
         notes.append("output format left out: not a schema")
         return {}
-    name = name if isinstance(name, str) and _FORMAT_NAME.fullmatch(name) else FORMAT_NAME
+    name = name if isinstance(name, str) and FORMAT_NAME.fullmatch(name) else UNNAMED_FORMAT
     return {"text": {"format": {"type": "json_schema", "name": name, "schema": schema, "strict": True}}}
 
 
