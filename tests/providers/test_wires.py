@@ -118,6 +118,8 @@ async def test_a_call_without_a_result_ends_no_conversation(live: Live, wire: Wi
     history = [message for message in history if message["content"]]
     await told(live, ask(history, model=wire.model, tools=TOOLS))
     missing = 3 if RESULT in blocks else 4
+    if wire.label == "p3":  # what nothing follows may stay open there
+        missing -= 2 if blocks else 4
     assert json.dumps(wire.sent(live)).count("[no tool result]") == missing
 
 
