@@ -33,6 +33,9 @@ ALIASES = frozenset(
 #: release of the client brings new versions. Answers repeat the name in each of their chunks, so it has a bound.
 _VERSION = re.compile(r"claude-(?:[0-9][0-9.-]{,20}-)?(haiku|sonnet|opus|fable)(?:[-@][\w.@:-]{1,80})?", re.ASCII)
 
+#: What may follow in the name of a new model of a service.
+_NEW = re.compile(r"[\w.:@-]{1,80}", re.ASCII)
+
 #: How many names an error proposes.
 MAX_PROPOSED = 3
 
@@ -101,7 +104,7 @@ def route(model: str, catalogs: Sequence[Catalog], *, alias_provider: str, affin
         if model in catalog.models:
             return Route(catalog.label, False)
     for catalog in catalogs:
-        if any(model.startswith(family) and model != family for family in catalog.families):
+        if any(model.startswith(family) and _NEW.fullmatch(model, len(family)) for family in catalog.families):
             return Route(catalog.label, False)
     return _alias(affinity or alias_provider, catalogs) if family_of(model) else None
 

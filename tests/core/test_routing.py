@@ -26,7 +26,7 @@ from proxy.providers.p1_codex.catalog import ALIAS_TARGETS, CATALOG, MODELS
 CATALOGS = (
     Catalog("p4", "opencode", ("opencode-go/grok-4.5", "grok-4.5", "kimi-k3"), prefixes=("opencode-go/",)),
     CATALOG,
-    Catalog("p3", "grok", ("grok-4.5",)),
+    Catalog("p3", "grok", ("grok-4.5",), families=("grok-",)),
     Catalog("p2", "kimi", ("kimi-k2.6", "kimi-k3")),
     Catalog("p5", "cursor", ("cursor", "composer-2.5"), prefixes=("cursor:", "cursor-plan:", "cursor-ask:")),
 )
@@ -72,6 +72,12 @@ def label(model: str, *, alias_provider: str = "p1", affinity: str | None = None
         ("opus-fast", None),
         ("opencode-go/grok-4.5", "p4"),
         ("grok-4.5", "p3"),
+        ("grok-99-fast[1m]", "p3"),
+        (f"grok-{'9' * 81}", None),
+        ("grok-4.6 ", None),
+        ("grok-", None),
+        ("Grok-4.5", None),
+        ("xai/grok-4.5", None),
         ("kimi-k3", "p2"),
         ("cursor:gpt-5.5", "p5"),
         ("cursor-plan:x", "p5"),

@@ -38,6 +38,8 @@ def serve(sandbox: Sandbox, tmp_path: Path, office: Company) -> Serve:
         variables = {"HTTPS_PROXY": f"http://{user}127.0.0.1:{office.proxy.port}"}
         live = behind(variables, sandbox, tmp_path, settings=office.settings, **more)
         sandbox.write_credentials(tmp_path, lifetime_s=lifetime_s)
+        signed_in = tmp_path / "p3" / "auth.json"  # by an issuer that has another name in that office
+        signed_in.write_text(signed_in.read_text().replace(sandbox.origin, office.settings["PROXY_P3_ISSUER"]))
         return live
 
     return start

@@ -54,7 +54,7 @@ def sequence(live: Live) -> int | None:
 NAMES = {
     "p1": ("gpt-5.6-luna", "gpt-5.6-luna[1m]", "gpt-5.6-luna[1M]", "claude-opus-5", "claude-opus-5[1m]"),
     "p2": ("kimi-k2.6", "kimi-k3", "k3"),
-    "p3": ("grok-4.5",),
+    "p3": ("grok-4.5", "grok-4.6", "grok-composer-2.5-fast[1m]"),
     "p4": (
         *("opencode-go/kimi-k2.6", "opencode-go/kimi-k3", "glm-5.2", "opencode-go/glm-5.2", "minimax-m3"),
         *("opencode-go/gpt-5.6-luna", "opencode-go/grok-4.5"),
@@ -70,8 +70,7 @@ NAMES = {
 @pytest.mark.parametrize("label", NAMES)
 async def test_a_name_leads_to_its_provider(live: Live, label: str) -> None:
     """To the real one where there is one."""
-    for missing in ("p3", "p5"):
-        use(live, Fake(missing))
+    use(live, Fake("p5"))
     for model in NAMES[label]:
         assert await served_by(live, model) == label, model
     assert label != "400" or live.upstream == live.sandbox.p4.total_requests == 0
@@ -133,8 +132,8 @@ async def test_aliases_go_where_they_are_configured(live: Live) -> None:
 
 
 async def test_a_name_of_a_provider_that_is_not_there_is_refused(live: Live) -> None:
-    answer = await live.post(ask(model="grok-4.5"))
-    assert answer.status == 400 and "belongs to p3" in answer.error["message"]
+    answer = await live.post(ask(model="cursor-agent"))
+    assert answer.status == 400 and "belongs to p5" in answer.error["message"]
     assert "Supported: p1: " in answer.error["message"]
 
 
