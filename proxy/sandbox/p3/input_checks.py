@@ -22,7 +22,7 @@ from proxy.sandbox.wires.field_checks import (
     optional,
     required,
 )
-from proxy.sandbox.wires.refusal import MISSING, WRONG_TYPE
+from proxy.sandbox.wires.refusal import WRONG_TYPE
 from proxy.sandbox.wires.responses.tool_checks import NAME
 
 _UNKNOWN_KIND = argument("Unsupported item type at {where}: {value}")
@@ -96,7 +96,7 @@ def _unreadable(content: Any, seen: Checked) -> str | None:
     return None if is_readable(content, seen.rules.reader) else ""
 
 
-def _texts(path: str, kind: str) -> Table:
+def _texts(path: str, kind: str, *, needed: bool = False) -> Table:
     """A list of texts of this type."""
     part: Table = (
         required("", "object", WRONG_TYPE),
@@ -104,7 +104,7 @@ def _texts(path: str, kind: str) -> Table:
         required("type", one_of(kind)),
         required("text", "text"),
     )
-    return (optional(path, "list", WRONG_TYPE), Each(path, part))
+    return (optional(path, "list", WRONG_TYPE, needed=needed), Each(path, part))
 
 
 _CALL_ID = required("call_id", "filled")
@@ -147,8 +147,7 @@ _ITEMS: dict[str, Table] = {
         # no `status`, although it came with one
         Known("type id summary content encrypted_content"),
         *members("id: text"),
-        required("summary", "list", MISSING),
-        *_texts("summary", "summary_text"),
+        *_texts("summary", "summary_text", needed=True),
         *map(_not_null, ("content", "encrypted_content")),
         *_texts("content", "reasoning_text"),
         optional("encrypted_content", "text", WRONG_TYPE),
