@@ -9,7 +9,7 @@ from harness import Answer, Live
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 BOTH = (CHAT, RESPONSES)
-P1, P2 = "gpt-5.5", "kimi-for-coding"
+P1, P2, P3 = "gpt-5.5", "kimi-for-coding", "grok-4.6"
 
 
 def body_for(path: str, prompt: str = "hello", model: str = P2, **members: Any) -> dict[str, Any]:

@@ -62,7 +62,8 @@ class SSEDecoder:
     """Bytes in any split to frames `(event, data)`.
 
     Line ends may be LF, CR or CRLF, also split over two chunks; comment lines, `id:` and `retry:` are skipped; several
-    `data:` lines are joined by LF; a frame without data is dropped. `event` is b"" when the frame names none.
+    `data:` lines are joined by LF; a frame without data is dropped. `event` is b"" when the frame names none. Comments
+    do not count against the limit.
 
     >>> decoder = SSEDecoder()
     >>> decoder.feed(b'event: a\\ndata: {"x"'), decoder.feed(b":1}\\r\\n\\r\\n")
@@ -92,7 +93,7 @@ class SSEDecoder:
         frames = []
         for block in blocks:
             if len(block) > self._max:
-                raise FrameTooLarge(f"a frame of {len(block)} bytes passed the limit of {self._max}")
+                block = self._without_comments(block)
             frame = _parse_block(block)
             if frame is not None:
                 frames.append(frame)
@@ -103,7 +104,22 @@ class SSEDecoder:
             self._parts.append(chunk)
             self._size += len(chunk)
             if self._size > self._max + 1:  # the first half of the blank line that ends it may be here already
-                raise FrameTooLarge(f"a frame passed the limit of {self._max} bytes")
+                rest = self._without_comments(b"".join(self._parts))
+                self._parts, self._size = [rest], len(rest)
+
+    def _without_comments(self, block: bytes) -> bytes:
+        """What is left of a frame that is too long because of its comments: they may come without end, and without a
+        blank line. A frame that is long as it is would have to be searched again and again. Raises FrameTooLarge."""
+        rest = _COMMENTS.sub(b"", block)
+        if len(rest) > self._max // 2:
+            raise FrameTooLarge(f"a frame passed the limit of {self._max} bytes")
+        return rest
+
+    def end(self) -> list[tuple[bytes, bytes]]:
+        """The frame that the end of the body left without its blank line; whether it is whole is for its reader."""
+        frame = _parse_block(b"".join(self._parts))
+        self._parts, self._size = [], 0
+        return [] if frame is None else [frame]
 
     def _without_bom(self, chunk: bytes) -> bytes:
         head = (self._head or b"") + chunk
@@ -122,6 +138,10 @@ class SSEDecoder:
         if b"\r" not in chunk:
             return chunk
         return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+#: All of those that have ended; of the last one its beginning stays.
+_COMMENTS = re.compile(rb"^:[^\n]*\n|(?<=^:)[^\n]+\Z", re.MULTILINE)
 
 
 def _parse_block(block: bytes) -> tuple[bytes, bytes] | None:
@@ -154,6 +174,28 @@ def load_json(text: str) -> Any:
     if end != len(text) and text[end:].strip(_BLANKS):
         raise json.JSONDecodeError("Extra data", text, end)
     return value
+
+
+def mended_text(data: bytes) -> str:
+    r"""The text of an event with U+FFFD in place of what is none: bytes that are no UTF-8, and escapes of half a
+    surrogate pair.
+
+    >>> mended_text(b'{"a": "\xff \\ud83d \\ud83d\\ude00"}')
+    '{"a": "\ufffd \\ufffd \\ud83d\\ude00"}'
+    """
+    text = data.decode("utf-8", "replace")
+    return _ESCAPES.sub(_mended, text) if _HALF.search(text) else text
+
+
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+#: What can begin with a backslash, as far as it matters: one that is escaped, a pair, half of one.
+_ESCAPES = re.compile(
+    r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+)
+
+
+def _mended(match: re.Match[str]) -> str:
+    return r"\ufffd" if len(match[0]) == len(r"\ud800") else match[0]
 
 
 def _refuse(constant: str) -> Any:

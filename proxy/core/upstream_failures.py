@@ -128,6 +128,7 @@ _STATUS_OF_PARTS: tuple[tuple[str, int], ...] = (
     ("timeout", 504),
     ("deadline_exceeded", 504),
     ("unavailable", 503),
+    ("internal", 500),
 )
 _USAGE_LIMIT_PHRASE = "usage limit"
 _QUOTA_PHRASES = (

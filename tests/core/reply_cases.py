@@ -53,8 +53,9 @@ def answer(
 ) -> list[Event]:
     """The events of an answer as the hub builds them.
 
-    Blocks are ("text", *pieces), ("thinking", *pieces), ("call", id, name, *pieces), ("search", query), ("links",), and
-    ("cut", id, name, *pieces) for a call that does not end. A piece of a text that is a dict is a citation.
+    Blocks are ("text", *pieces), ("thinking", *pieces), ("call", id, name, *pieces), ("search", query),
+    ("links", *urls), and ("cut", id, name, *pieces) for a call that does not end. A piece of a text that is a dict is a
+    citation.
     """
     stream = MessageStream("msg_1", MODEL, input_tokens=2)
     stream.start()
@@ -100,8 +101,9 @@ def _search(stream: MessageStream, key: int, query: str | None) -> None:
     stream.close(key)
 
 
-def _links(stream: MessageStream, key: int) -> None:
-    stream.open(key, {"type": "web_search_tool_result", "tool_use_id": f"srvtoolu_{key - 1}", "content": []})
+def _links(stream: MessageStream, key: int, *urls: str) -> None:
+    content = [{"type": "web_search_result", "url": url, "title": url} for url in urls]
+    stream.open(key, {"type": "web_search_tool_result", "tool_use_id": f"srvtoolu_{key - 1}", "content": content})
     stream.close(key)
 
 
@@ -121,7 +123,7 @@ _blocks = st.one_of(
     st.tuples(st.just("thinking"), st.lists(_piece, max_size=3)),
     st.tuples(st.just("call"), st.tuples(_call_id, _name, _arguments).map(lambda call: [*call[:2], *call[2]])),
     st.tuples(st.just("search"), st.lists(st.none() | _piece, min_size=1, max_size=1)),
-    st.just(("links", ())),
+    st.tuples(st.just("links"), st.lists(_piece, max_size=2)),
 ).map(lambda block: (block[0], *block[1]))
 _cut_call = st.tuples(_call_id, _name, st.lists(st.sampled_from(["{", '"', " ", "a"]), max_size=3)).map(
     lambda call: ("cut", *call[:2], *call[2])

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from core.strategies import cut_places, json_objects, pieces
 from proxy.core.blocks import CITATIONS_DELTA, DELTAS
 from proxy.core.messages import block_delta
-from proxy.core.sse import FrameTooLarge, SSEDecoder, dump_json, encode_data, encode_events, encode_json, load_json
+from proxy.core.sse import (
+    FrameTooLarge,
+    SSEDecoder,
+    dump_json,
+    encode_data,
+    encode_events,
+    encode_json,
+    load_json,
+    mended_text,
+)
 
 Frames = list[tuple[bytes, bytes]]
 
@@ -87,6 +96,41 @@ def test_a_frame_comes_with_the_chunk_that_completes_it() -> None:
         [(b"", b"x")],
         [(b"", b"y")],
     ]
+
+
+NOTED = b": note\r\nevent: x\r\ndata: first\r\ndata: second\r\n\r\n"
+LIVELY = b": keepalive\n\nid: 42\n\nevent: e\n\nretry: 5\n\ndata: complete\n\n"
+
+
+@pytest.mark.parametrize(("body", "expected"), [(NOTED, (b"x", b"first\nsecond")), (LIVELY, (b"", b"complete"))])
+def test_one_event_at_every_split_point(body: bytes, expected: tuple[bytes, bytes]) -> None:
+    for at in range(len(body) + 1):
+        assert decoded([body[:at], body[at:]]) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"data: x\n\ndata: y", [(b"", b"y")]),
+        (b"event: e\ndata: y\n", [(b"e", b"y")]),
+        (b"data: x\n\n", []),
+        (b"data: x\n\n: bye\n", []),
+        (b"", []),
+    ],
+)
+def test_the_end_of_the_body_ends_the_last_frame(body: bytes, expected: Frames) -> None:
+    decoder = SSEDecoder()
+    decoder.feed(body)
+    assert decoder.end() == expected
+    assert decoder.end() == []
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_comments_without_end_are_not_kept(size: int) -> None:
+    body = b"event: e\n" + b": still here\n" * 200 + b":" + b"x" * 300 + b"\ndata: y\n: z\n\n"
+    decoder = SSEDecoder(max_frame=100)
+    chunks = [body[at : at + size] for at in range(0, len(body), size)]
+    assert [frame for chunk in chunks for frame in decoder.feed(chunk)] == [(b"e", b"y")]
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
@@ -181,6 +225,24 @@ def test_half_a_surrogate_pair_is_escaped_and_the_halves_join_again() -> None:
 @given(st.text(alphabet=st.characters(codec=None)))
 def test_json_of_any_text_is_utf8(text: str) -> None:
     assert json.loads(encode_json([text])) == json.loads(json.dumps([text]))
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b'{"a": "b\xffc"}', "b\ufffdc"),
+        (b'{"a": "\xed\xa0\xbd"}', "\ufffd" * 3),
+        (b'{"a": "\\ud83d"}', "\ufffd"),
+        (b'{"a": "\\uDE00x"}', "\ufffdx"),
+        (b'{"a": "\\ud83d\\ude00"}', "😀"),
+        (b'{"a": "\\ud83d\\ud83d\\ude00"}', "\ufffd😀"),
+        (b'{"a": "\\\\ud83d"}', "\\ud83d"),
+        (b'{"a": "\\\\\\ud83d"}', "\\\ufffd"),
+        (b'{"a": "\\u00e9"}', "é"),
+    ],
+)
+def test_what_is_no_text_is_mended(data: bytes, expected: str) -> None:
+    assert load_json(mended_text(data)) == {"a": expected}
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ from proxy.core.messages import Fold, MessageStream, check_request, decode_body
 from proxy.core.reducer import AnswerPolicy, AnswerRules, BadAnswer
 from proxy.core.responses_events import responses_failure
 from proxy.core.routing import normalise_model
-from proxy.core.sse import SSEDecoder, load_json
+from proxy.core.sse import SSEDecoder, load_json, mended_text
 from proxy.core.stops import StopSequences, stops_of
 from proxy.core.tokens.counting import Length
 from proxy.core.tokens.responses_count import count_responses
@@ -237,6 +238,25 @@ REQUESTS = {
 # -- answers
 
 
+def events_in(chunks: Iterable[bytes], *, lenient: bool) -> Iterator[dict[str, Any]]:
+    """The events of an upstream as a transport reads them."""
+    decoder = SSEDecoder()
+    frames = chain.from_iterable(map(decoder.feed, chunks))
+    for _, data in chain(frames, _whole_tail(decoder) if lenient else ()):
+        if data.strip() not in (b"", b"[DONE]"):
+            event = load_json(mended_text(data) if lenient else data.decode())
+            if isinstance(event, dict):
+                yield event
+
+
+def _whole_tail(decoder: SSEDecoder) -> Iterator[tuple[bytes, bytes]]:
+    """What the end of the body left without its blank line, when it is whole."""
+    for frame in decoder.end():
+        with suppress(ValueError):
+            load_json(mended_text(frame[1]))
+            yield frame
+
+
 def drive(chunks: Iterable[bytes], context: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Bytes to events, as a provider does it, without transport and retries."""
     request = context.get("request", {})
@@ -250,25 +270,20 @@ def drive(chunks: Iterable[bytes], context: Mapping[str, Any]) -> list[dict[str,
     def add(events: list[dict[str, Any]]) -> None:
         out.extend(cutter.feed(events) if cutter else events)
 
-    decoder = SSEDecoder()
-    for chunk in chunks:
-        for _, data in decoder.feed(chunk):
-            if data == b"[DONE]":
-                continue
-            event = json.loads(data)
-            failure = responses_failure(event, rules=policy.rules)
-            if failure is not None:
-                said = reducer.produced
-                add(reducer.interrupt())
-                shape = {"kind": failure.kind, "status": failure.status, "message": failure.message}
-                return [*out, {"outcome": "failure", "after_output": said, **shape}]
-            try:
-                add(reducer.feed(event))
-            except BadAnswer as error:
-                add(reducer.interrupt())
-                return [*out, {"outcome": "bad answer", "message": str(error)}]
-            if reducer.finished or (cutter and cutter.done):
-                return out if reducer.produced else [*out, {"outcome": "empty"}]
+    for event in events_in(chunks, lenient=policy.rules != AnswerRules()):
+        failure = responses_failure(event, rules=policy.rules)
+        if failure is not None:
+            said = reducer.produced
+            add(reducer.interrupt())
+            shape = {"kind": failure.kind, "status": failure.status, "message": failure.message}
+            return [*out, {"outcome": "failure", "after_output": said, **shape}]
+        try:
+            add(reducer.feed(event))
+        except BadAnswer as error:
+            add(reducer.interrupt())
+            return [*out, {"outcome": "bad answer", "message": str(error)}]
+        if reducer.finished or (cutter and cutter.done):
+            return out if reducer.produced else [*out, {"outcome": "empty"}]
     said = reducer.produced
     add(reducer.interrupt())
     return [*out, {"outcome": "truncated", "after_output": said}]

@@ -9,7 +9,7 @@ import openai
 import pydantic
 import pytest
 from harness import Live
-from openai_live import CHAT, P1, P2, RESPONSES, function
+from openai_live import CHAT, P1, P2, P3, RESPONSES, function
 from sdk import STEPS, validate
 from wires import WIRES, Wire
 
@@ -106,6 +106,62 @@ async def test_a_conversation_goes_on_with_the_answer_as_it_came(client: Client,
     assert "and on" in message.content
     messages += [message.model_dump(), {"role": "user", "content": "once more"}]
     assert "once more" in ((await client.chat.completions.create(**asked)).choices[0].message.content or "")
+
+
+SEARCHES = {"web_search": "Perform a web search for the query: sandbox", "x_search": "search X for: sandbox"}
+
+
+# the SDK has no type for a tool that searches posts
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+@pytest.mark.parametrize("kind", SEARCHES)
+async def test_a_search_shows_where_it_looked_and_what_is_cited(client: Client, live: Live, kind: str) -> None:
+    """The same on both routes, streamed or not; and the conversation goes on with all of it."""
+    asked: Any = {"model": P3, "tools": [{"type": kind}], "parallel_tool_calls": True}
+    items: list[Any] = [{"role": "user", "content": SEARCHES[kind]}]
+    async with client.responses.stream(input=items, **asked) as stream:
+        async for event in stream:
+            assert event.type
+        response = await stream.get_final_response()
+    whole = await client.responses.create(input=items, **asked)
+    search, message = [item for item in whole.output if item.type != "reasoning"]
+    assert search.type == "web_search_call" and search.action.type == "search" and search.action.query == "sandbox"
+    found = [source.url for source in search.action.sources or []]
+    assert message.type == "message" and message.content[0].type == "output_text"
+    cited = [note for note in message.content[0].annotations if note.type == "url_citation"]
+    assert cited and (kind == "x_search" or {note.url for note in cited} <= set(found))
+    assert all(0 <= note.start_index < note.end_index <= len(whole.output_text) for note in cited)
+    assert [item.type for item in whole.output] == [item.type for item in response.output]
+    final = response.output[-1].content[0]
+    assert (final.text, final.annotations) == (message.content[0].text, message.content[0].annotations)
+    assert (await client.responses.create(input=[*items, *whole.output, *USER], **asked)).status == "completed"
+    assert not {"web_search_call", "reasoning"} & {item["type"] for item in live.sandbox.p3.requests[-1].body["input"]}
+
+    completion = await client.chat.completions.create(messages=items, **asked)
+    validate(completion)
+    told = completion.choices[0].message
+    assert told.content == whole.output_text and told.annotations
+    assert [note.url_citation.to_dict() for note in told.annotations] == [
+        {name: value for name, value in note.to_dict().items() if name != "type"} for note in cited
+    ]
+    async with client.chat.completions.stream(messages=items, **asked) as chunks:
+        last = (await chunks.get_final_completion()).choices[0].message
+    assert last.content == told.content and len(last.annotations or []) == len(told.annotations)
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # nor for this choice
+async def test_a_search_is_narrowed_and_chosen(client: Client, live: Live) -> None:
+    asked: Any = {
+        "tools": [{"type": "web_search", "filters": {"allowed_domains": ["docs.example.org"]}}, function(RESPONSES)],
+        "tool_choice": {"type": "web_search"},
+        "reasoning": {"effort": "none"},
+    }
+    response = await client.responses.create(model=P3, input=SEARCHES["web_search"], **asked)
+    sent = live.sandbox.p3.requests[-1].body
+    assert sent["tools"] == [{"type": "web_search", "filters": {"allowed_domains": ["docs.example.org"]}}]
+    assert (sent["tool_choice"], sent["reasoning"]) == ("required", {"effort": "none"})
+    told = response.to_dict()
+    assert [told[name] for name in ("tools", "tool_choice")] == [asked["tools"], asked["tool_choice"]]
+    assert response.usage is not None and response.usage.output_tokens_details is not None
 
 
 class Step(pydantic.BaseModel):

@@ -50,7 +50,7 @@ class ChatReply(AnswerReader):
             "completion_tokens": totals.output,
             "total_tokens": totals.input + totals.output,
             "prompt_tokens_details": {"cached_tokens": totals.cached},
-            "completion_tokens_details": {"reasoning_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": totals.reasoning},
         }
 
     # -- chunks
@@ -93,6 +93,9 @@ class ChatReply(AnswerReader):
     def _closed(self, block: ReplyBlock) -> None:
         if block.kind == "text":
             self._text_size += len(block.text)
+
+    def _found(self, block: ReplyBlock) -> None:
+        """Of a search only its citations are shown."""
 
     def _ended(self) -> None:
         self._chunk({}, self._finish)

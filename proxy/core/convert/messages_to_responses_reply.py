@@ -138,11 +138,16 @@ class ResponsesReply(AnswerReader):
         self._emit("response.output_text.annotation.added", **place, annotation=_annotation(citation))
 
     def _closed(self, block: ReplyBlock) -> None:
-        """A call is whole, or known to be cut; whether a text or thought is shows in what follows."""
+        """A call is whole, or known to be cut; whether a text or thought is shows in what follows, and so does what a
+        search found."""
         if not block.where:
             return
         self._closing = block
-        if block.kind in ("tool_use", "server_tool_use"):
+        if block.kind == "tool_use":
+            self._announce()
+
+    def _found(self, block: ReplyBlock) -> None:
+        if self._closing is block:
             self._announce()
 
     def _announce(self) -> None:
@@ -187,7 +192,7 @@ class ResponsesReply(AnswerReader):
             "input_tokens": totals.input,
             "input_tokens_details": {"cached_tokens": totals.cached, "cache_write_tokens": totals.written},
             "output_tokens": totals.output,
-            "output_tokens_details": {"reasoning_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": totals.reasoning},
             "total_tokens": totals.input + totals.output,
         }
 
@@ -210,7 +215,10 @@ class ResponsesReply(AnswerReader):
 
     def _search(self, block: ReplyBlock) -> Item:
         query = (parse_arguments(block.text) or {}).get("query")
-        return {"action": {"type": "search", "query": query if isinstance(query, str) else ""}}
+        action: Item = {"type": "search", "query": query if isinstance(query, str) else ""}
+        if block.sources:
+            action["sources"] = [{"type": "url", "url": url} for url in block.sources]
+        return {"action": action}
 
 
 _CONTENTS = {

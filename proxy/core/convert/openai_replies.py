@@ -11,7 +11,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from proxy.core.blocks import BLOCKS, CITATIONS_DELTA, DELTAS, INPUT_DELTA, TOOL_USE, How, answer_block
+from proxy.core.blocks import (
+    BLOCKS,
+    CITATIONS_DELTA,
+    DELTAS,
+    INPUT_DELTA,
+    SERVER_TOOL_USE,
+    TOOL_USE,
+    How,
+    answer_block,
+)
 from proxy.core.messages import MAX_REPLY_CHARS, Event
 from proxy.core.reducer import BadAnswer
 from proxy.core.sse import dump_json
@@ -51,6 +60,7 @@ class ReplyBlock:
     citations  {"url", "title", "start_index", "end_index"}; the places are those in this block
     where      how the client's wire calls it; empty as long as the client has seen nothing of it
     cut        closed because the token limit ended the answer inside a call
+    sources    addresses that a search found
     """
 
     kind: str
@@ -63,15 +73,18 @@ class ReplyBlock:
     citations: list[dict[str, Any]] = field(default_factory=list)
     where: dict[str, Any] = field(default_factory=dict)
     cut: bool = False
+    sources: list[str] = field(default_factory=list)
 
 
 class Totals(NamedTuple):
-    """Token counts in the sense of OpenAI: `input` includes what was read from and written to a cache."""
+    """Token counts in the sense of OpenAI: `input` includes what was read from and written to a cache, `output` the
+    reasoning."""
 
     input: int
     cached: int
     written: int
     output: int
+    reasoning: int
 
 
 def _ignore(_reader: AnswerReader, _event: Event) -> None:
@@ -99,6 +112,7 @@ class AnswerReader(ABC):
         self._size = 0
         self._call_ids: set[str] = set()
         self._counts = dict.fromkeys(_COUNTERS, 0)
+        self._thought = 0
 
     # -- what a wire says
 
@@ -121,6 +135,10 @@ class AnswerReader(ABC):
     @abstractmethod
     def _closed(self, block: ReplyBlock) -> None:
         """A block is complete, or cut."""
+
+    @abstractmethod
+    def _found(self, block: ReplyBlock) -> None:
+        """The result of a search that was shown is known, directly behind it."""
 
     @abstractmethod
     def _ended(self) -> None:
@@ -166,6 +184,7 @@ class AnswerReader(ABC):
         block = self._new_block(event.get("index"), event.get("content_block"))
         self._open, self._last_index = block, block.index
         if block.kind not in _TEXTS:
+            self._read_result(event["content_block"])
             return
         self._opened(block)
         if event["content_block"].get("input"):  # complete arguments from the start
@@ -187,7 +206,21 @@ class AnswerReader(ABC):
                 raise BadAnswer("the provider sent a tool call without an id or a name")
             self._grow(len(call_id) + len(block.name))
             block.call_id = unique_id(call_id, self._call_ids)
+        elif kind == SERVER_TOOL_USE.name and isinstance(content.get("id"), str):
+            block.call_id = content["id"]
+            self._grow(len(block.call_id))
         return block
+
+    def _read_result(self, result: Mapping[str, Any]) -> None:
+        """Takes the links of a search from its result, which is hidden itself."""
+        search = self._blocks[-1] if self._blocks else None
+        if search is None or search.kind != SERVER_TOOL_USE.name or search.call_id != result.get("tool_use_id"):
+            return
+        links = result.get("content")  # an object for a search that failed
+        urls = [link.get("url") for link in links if isinstance(link, Mapping)] if isinstance(links, list) else []
+        search.sources = [url for url in urls if isinstance(url, str)]
+        self._grow(sum(WEIGHT + len(url) for url in search.sources))
+        self._found(search)
 
     def _block_delta(self, event: Event) -> None:
         block = self._open
@@ -285,14 +318,22 @@ class AnswerReader(ABC):
 
     def _count(self, usage: Any) -> None:
         """Later values win: some providers know the input only at the end."""
-        for name in _COUNTERS if isinstance(usage, Mapping) else ():
-            value = usage.get(name)
-            if type(value) is int and value >= 0:
-                self._counts[name] = value
+        if not isinstance(usage, Mapping):
+            return
+        for name in _COUNTERS:
+            self._counts[name] = _number(usage.get(name), self._counts[name])
+        # no member of the Messages API: providers tell it when they know that the answer is rendered here
+        details = usage.get("output_tokens_details")
+        if isinstance(details, Mapping):
+            self._thought = _number(details.get("reasoning_tokens"), self._thought)
 
     def _totals(self) -> Totals:
         plain, cached, written, output = (self._counts[name] for name in _COUNTERS)
-        return Totals(plain + cached + written, cached, written, output)
+        return Totals(plain + cached + written, cached, written, output, min(self._thought, output))
+
+
+def _number(value: Any, default: int) -> int:
+    return value if type(value) is int and value >= 0 else default
 
 
 def _citation(citation: Any) -> dict[str, Any]:

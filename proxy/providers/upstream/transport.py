@@ -19,7 +19,7 @@ from typing import Any
 import aiohttp
 
 from proxy.core.error_bodies import error_event, error_event_of, error_of_body, error_of_value
-from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json
+from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json, mended_text
 from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.observe.lifecycle import Log
@@ -77,6 +77,8 @@ class UpstreamProfile:
                       nothing is
     whole             a whole answer in JSON as events; None for what is no answer
     empty_is_failure  whether an answer without content is a failure
+    lenient           what is no text in an event is mended, and the last frame may lack its blank line; False makes
+                      errors of both
     """
 
     label: str
@@ -87,6 +89,7 @@ class UpstreamProfile:
     whole: Callable[[Mapping[str, Any]], Batch | None] = lambda _answer: None
     skips_garbage: bool = False
     empty_is_failure: bool = False
+    lenient: bool = False
 
     def error(self, what: str, **details: Any) -> UpstreamError:
         """An error of this upstream."""
@@ -274,7 +277,7 @@ class HttpTransport:
     def _decode(self, decoder: SSEDecoder, chunk: bytes) -> tuple[Batch, UpstreamError | None]:
         """The events that this piece completes, and what is wrong with the one behind them."""
         try:
-            frames = decoder.feed(chunk)
+            frames = decoder.end() if self._profile.lenient and not chunk else decoder.feed(chunk)
         except FrameTooLarge as error:
             return [], self._unreadable(f"unreadable answer: {error}", repeatable=False)
         batch: Batch = []
@@ -288,7 +291,7 @@ class HttpTransport:
                 batch.append(DONE)
                 continue
             try:
-                event = load_json(data.decode())
+                event = load_json(mended_text(data) if self._profile.lenient else data.decode())
             except (ValueError, RecursionError) as error:
                 if self._profile.skips_garbage and not isinstance(error, UnicodeError):
                     continue

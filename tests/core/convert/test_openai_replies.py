@@ -222,16 +222,27 @@ def test_the_order_of_events(block: tuple[Any, ...], expected: list[str]) -> Non
 @pytest.mark.parametrize(
     ("start", "end", "expected"),
     [
-        ({"input_tokens": 5, "cache_read_input_tokens": 20}, {"output_tokens": 7}, (25, 20, 0, 7, 32)),
-        ({"input_tokens": 9}, usage_of(3, 7, cache_read=20, cache_creation=4), (27, 20, 4, 7, 34)),
-        ({"input_tokens": 9, "output_tokens": 1}, {"input_tokens": None, "output_tokens": -3}, (9, 0, 0, 1, 10)),
-        (None, None, (0, 0, 0, 0, 0)),
+        ({"input_tokens": 5, "cache_read_input_tokens": 20}, {"output_tokens": 7}, (25, 20, 0, 7, 32, 0)),
+        (
+            {"input_tokens": 5},
+            {"output_tokens": 7, "output_tokens_details": {"reasoning_tokens": 6}},
+            (5, 0, 0, 7, 12, 6),
+        ),
+        (
+            {"input_tokens": 5},
+            {"output_tokens": 7, "output_tokens_details": {"reasoning_tokens": 8}},
+            (5, 0, 0, 7, 12, 7),
+        ),
+        ({"output_tokens_details": []}, {"output_tokens_details": {"reasoning_tokens": -1}}, (0, 0, 0, 0, 0, 0)),
+        ({"input_tokens": 9}, usage_of(3, 7, cache_read=20, cache_creation=4), (27, 20, 4, 7, 34, 0)),
+        ({"input_tokens": 9, "output_tokens": 1}, {"input_tokens": None, "output_tokens": -3}, (9, 0, 0, 1, 10, 0)),
+        (None, None, (0, 0, 0, 0, 0, 0)),
     ],
 )
 def test_usage(start: Any, end: Any, expected: tuple[int, ...]) -> None:
     events = answer(("text", "a"))
     events[0]["message"]["usage"], events[-2]["usage"] = start, end
-    total, cached, written, output, whole = expected
+    total, cached, written, output, whole, thought = expected
     reply = chat_reply(WITH_USAGE)
     [*_, finish, last] = reply.feed(events)
     assert (
@@ -242,7 +253,7 @@ def test_usage(start: Any, end: Any, expected: tuple[int, ...]) -> None:
             "completion_tokens": output,
             "total_tokens": whole,
             "prompt_tokens_details": {"cached_tokens": cached},
-            "completion_tokens_details": {"reasoning_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": thought},
         }
     )
     assert last["choices"] == [] and finish["usage"] is None
@@ -250,7 +261,7 @@ def test_usage(start: Any, end: Any, expected: tuple[int, ...]) -> None:
         "input_tokens": total,
         "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": written},
         "output_tokens": output,
-        "output_tokens_details": {"reasoning_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": thought},
         "total_tokens": whole,
     }
 

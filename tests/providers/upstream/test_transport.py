@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -26,7 +28,9 @@ PROFILE = UpstreamProfile("p9", "toy", lambda event: "last" in event, partial(up
 
 
 @asynccontextmanager
-async def answering(pieces: list[bytes], status: int = 200) -> AsyncIterator[tuple[HttpTransport, UpstreamRequest]]:
+async def answering(
+    pieces: list[bytes], status: int = 200, profile: UpstreamProfile = PROFILE
+) -> AsyncIterator[tuple[HttpTransport, UpstreamRequest]]:
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(status=status)
         await response.prepare(request)
@@ -37,7 +41,7 @@ async def answering(pieces: list[bytes], status: int = 200) -> AsyncIterator[tup
     app = web.Application()
     app.router.add_post("/", answer)
     async with TestServer(app) as server, aiohttp.ClientSession() as session:
-        transport = HttpTransport(PROFILE, session, NullLog(), lambda: 0.0)
+        transport = HttpTransport(profile, session, NullLog(), lambda: 0.0)
         yield transport, UpstreamRequest(str(server.make_url("/")), {}, b"{}", 5.0, "r", 1)
 
 
@@ -69,6 +73,7 @@ END = b'data: {"last": true}\n\n'
     [
         *((status, [END], 1) for status in (200, 201, 202)),
         *((status, [], "unexpected answer with status") for status in (204, 302, 304)),
+        (200, [b"data:\n\ndata\n\n", END], 1),
         (206, [END], "unexpected answer with status 206"),
         (200, PAGE, "a page in place of a stream"),
         (202, [], "ended before its last event"),
@@ -82,6 +87,27 @@ async def test_what_is_taken_for_an_answer(status: int, pieces: list[bytes], out
         with pytest.raises(UpstreamError, match=outcome) as caught:
             await anext(transport.stream(request))
     assert caught.value.status == 502
+
+
+@pytest.mark.parametrize(
+    ("pieces", "strict", "lenient"),
+    [
+        ([b'data: {"last": "\xff"}\n\n'], "not JSON", {"last": "\ufffd"}),
+        ([END.rstrip()], "ended before its last event", {"last": True}),
+        ([END.rstrip(), b"\n: bye"], "ended before its last event", {"last": True}),
+        ([END[:-5]], "ended before its last event", None),
+    ],
+)
+async def test_how_much_a_profile_forgives(pieces: list[bytes], strict: str, lenient: dict[str, Any] | None) -> None:
+    async with answering(pieces) as (transport, request):
+        with pytest.raises(UpstreamError, match=strict):
+            await anext(transport.stream(request))
+    async with answering(pieces, profile=replace(PROFILE, lenient=True)) as (transport, request):
+        if lenient is None:
+            with pytest.raises(UpstreamError, match="ended before its last event"):
+                await anext(transport.stream(request))
+        else:
+            assert await anext(transport.stream(request)) == [lenient]
 
 
 @pytest.mark.parametrize(("word", "final"), [("false", True), (" False", True), ("true", False), ("", False)])
