@@ -74,6 +74,9 @@ def upstream_error(failure: Failure, upstream_id: str | None = None) -> Upstream
 
 client_error = partial(failures.client_error, LABEL, sign_in_hint=f"sign in again: model-proxy auth login {LABEL}")
 
+#: What the service tells of the model beside an answer.
+NOTED = ("x-grok-context-window", "x-grok-max-completion-tokens", "x-models-etag")
+
 PROFILE = UpstreamProfile(
-    LABEL, SERVICE, is_last, upstream_error, whole=response_events, empty_is_failure=True, lenient=True
+    LABEL, SERVICE, is_last, upstream_error, whole=response_events, empty_is_failure=True, lenient=True, noted=NOTED
 )
