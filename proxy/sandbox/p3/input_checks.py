@@ -23,6 +23,7 @@ from proxy.sandbox.wires.field_checks import (
     required,
 )
 from proxy.sandbox.wires.refusal import WRONG_TYPE
+from proxy.sandbox.wires.responses.input_checks import typed
 from proxy.sandbox.wires.responses.tool_checks import NAME
 
 _UNKNOWN_KIND = argument("Unsupported item type at {where}: {value}")
@@ -156,12 +157,7 @@ _ITEMS: dict[str, Table] = {
 }
 
 
-def _typed(item: Any) -> Any:
-    """A message may leave its type out."""
-    return {"type": "message", **item} if isinstance(item, dict) and "role" in item else item
-
-
 INPUT: Table = (
     required("input", "filled list"),
-    Each("input", (required("", "object", WRONG_TYPE), *by_type(_ITEMS, _UNKNOWN_KIND)), _typed),
+    Each("input", (required("", "object", WRONG_TYPE), *by_type(_ITEMS, _UNKNOWN_KIND)), typed),
 )
