@@ -115,19 +115,29 @@ def test_a_folder_that_cannot_be_made_is_no_traceback(command: Run) -> None:
     assert status == 1 and err.startswith("model-proxy: ") and "Not a directory" in err
 
 
-async def test_signing_in_with_a_code(sandbox: Sandbox, tmp_path: Path) -> None:
+#: label, service, what is said of the account, path of the page for a code
+SIGN_INS = [("p1", "codex", "Account: acct-sandbox", "/codex/device"), ("p3", "grok", "Signed in", "/device")]
+
+
+@pytest.mark.parametrize(("label", "service", "account", "page"), SIGN_INS)
+async def test_signing_in_with_a_code(
+    sandbox: Sandbox, tmp_path: Path, label: str, service: str, account: str, page: str
+) -> None:
     sandbox.p1.options.device_pending_polls = 0
+    sandbox.p3.options.device_answers = ()
     env = environment(tmp_path, **sandbox.settings())
-    ended = await run("auth", "login", "p1", "--device", env=env)
-    stored = tmp_path / "config" / "p1" / "auth.json"
+    assert (await run("auth", "status", label, env=env)).status == 1
+    ended = await run("auth", "login", label, "--device", env=env)
+    stored = tmp_path / "config" / label / "auth.json"
     assert ended.status == 0, ended.err
-    assert f"Auth saved in {stored}" in ended.out and "Account: acct-sandbox" in ended.out
-    assert f"{sandbox.origin}/codex/device" in ended.out
+    assert f"Auth saved in {stored}" in ended.out and account in ended.out
+    assert f"{sandbox.origin}{page}" in ended.out
     assert stored.stat().st_mode & 0o777 == 0o600 and stored.parent.stat().st_mode & 0o777 == 0o700
     record = json.loads(stored.read_text())
     assert record["access"] not in ended.out and record["refresh"] not in ended.out
-    status = await run("auth", "status", "codex", env=env)
-    assert status.status == 0 and "Account: acct-sandbox" in status.out
+    status = await run("auth", "status", service, env=env)
+    assert status.status == 0 and account in status.out
+    assert (await run("auth", "logout", service, env=env)).status == 0 and not stored.exists()
 
 
 async def test_the_allowance_is_shown(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -138,22 +148,28 @@ async def test_the_allowance_is_shown(sandbox: Sandbox, tmp_path: Path) -> None:
     assert ended.status == 1 and "auth login p1" in ended.err and ended.out == ""
 
 
-async def test_signing_in_with_a_browser(sandbox: Sandbox, tmp_path: Path) -> None:
-    ended = await browser_login(sandbox, tmp_path)
+@pytest.mark.parametrize(("label", "_service", "account", "_page"), SIGN_INS)
+async def test_signing_in_with_a_browser(
+    sandbox: Sandbox, tmp_path: Path, label: str, _service: str, account: str, _page: str
+) -> None:
+    ended = await browser_login(sandbox, tmp_path, label)
     assert ended.status == 0, ended.err
-    assert "Auth saved in" in ended.out and "Account: acct-sandbox" in ended.out
+    assert "Auth saved in" in ended.out and account in ended.out
 
 
-async def test_a_browser_that_brings_a_refusal_ends_with_its_reason(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.p1.issuer.deny = "access_denied"
-    ended = await browser_login(sandbox, tmp_path)
+@pytest.mark.parametrize("label", ["p1", "p3"])
+async def test_a_browser_that_brings_a_refusal_ends_with_its_reason(
+    sandbox: Sandbox, tmp_path: Path, label: str
+) -> None:
+    getattr(sandbox, label).issuer.codes.deny = "access_denied"
+    ended = await browser_login(sandbox, tmp_path, label)
     assert ended.status == 2 and "access_denied" in ended.err and "Traceback" not in ended.err
-    assert not (tmp_path / "config" / "p1" / "auth.json").exists()
+    assert not (tmp_path / "config" / label / "auth.json").exists()
 
 
-async def browser_login(sandbox: Sandbox, folder: Path) -> Finished:
+async def browser_login(sandbox: Sandbox, folder: Path, label: str) -> Finished:
     """Runs the command and does what the browser would: opens the address and follows it back."""
-    command = (sys.executable, "-m", "proxy", "auth", "login", "p1")
+    command = (sys.executable, "-m", "proxy", "auth", "login", label)
     process = await start(*command, env=environment(folder, **sandbox.settings()))
     assert process.stdout
     said = line = b""
@@ -171,9 +187,10 @@ async def browser_login(sandbox: Sandbox, folder: Path) -> Finished:
     return Finished(rest.status, said.decode() + rest.out, rest.err)
 
 
-async def test_a_sign_in_service_that_is_away_is_named(tmp_path: Path) -> None:
-    env = environment(tmp_path, PROXY_P1_ISSUER="http://127.0.0.1:9")
-    ended = await run("auth", "login", "p1", "--device", env=env)
+@pytest.mark.parametrize("label", ["p1", "p3"])
+async def test_a_sign_in_service_that_is_away_is_named(tmp_path: Path, label: str) -> None:
+    env = environment(tmp_path, **{f"PROXY_{label.upper()}_ISSUER": "http://127.0.0.1:9"})
+    ended = await run("auth", "login", label, "--device", env=env)
     assert ended.status == 2 and ended.err.startswith("model-proxy: ") and "Traceback" not in ended.err
 
 

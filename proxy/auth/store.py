@@ -202,7 +202,12 @@ class CredentialFile:
     @property
     def is_unreadable(self) -> bool:
         """Whether a file is there that is no credential."""
-        return self.load() is None and self.path.exists()
+        if self.load() is not None:
+            return False
+        try:
+            return self.path.exists()
+        except OSError:  # its folder is closed to us
+            return True
 
     def reload(self) -> Credential | None:
         """As `load`, but always reads the content: for decisions that cannot be taken back."""

@@ -42,15 +42,26 @@ cut_places = st.lists(st.integers(0, 10_000), max_size=12)
 # -- requests
 
 ids = st.sampled_from(["call_1", "call_1__u2", "c2", "", "x" * 70, "toolu_ü"])
-names = st.sampled_from(["Read", "Bash", "web_search", "DeferredToolPlaceholder", "n" * 70, "", "ü"])
-signatures = st.sampled_from(
-    ["", "EqQB", "ccp:codex:v1:cnNfMQ:enc", "model-proxy:p1:v1:cnNfMQ:", "model-proxy:p1:v1:%:x"]
+names = st.sampled_from(
+    ["Read", "Bash", "web_search", "x_search", "WebSearch", "DeferredToolPlaceholder", "n" * 70, "", "ü"]
 )
+signatures = st.sampled_from(
+    [
+        "",
+        "EqQB",
+        "ccp:codex:v1:cnNfMQ:enc",
+        "model-proxy:p1:v1:cnNfMQ:",
+        "model-proxy:p1:v1:%:x",
+        "model-proxy:p3:v1:cg:e",
+    ]
+)
+#: A PNG of 32 x 32.
+PICTURE = "iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAAElFTkSuQmCC"
 media_types = st.sampled_from(["image/png", "image/svg+xml", "application/pdf", "text/plain", ""])
 sources = members(
     type=st.sampled_from(["base64", "url", "text", "content", "file"]),
     media_type=media_types,
-    data=st.sampled_from(["aGk=", "aGk", "***", ""]),
+    data=st.sampled_from(["aGk=", "aGk", "***", "", PICTURE, PICTURE]),
     url=texts,
     content=json_values,
 )
@@ -99,11 +110,14 @@ schemas = st.recursive(
     max_leaves=8,
 )
 tools = members(
-    type=st.sampled_from(["custom", "web_search_20250305", "web_fetch_20250910", "bash_20250124"]),
+    type=st.sampled_from(["custom", "web_search_20250305", "web_fetch_20250910", "bash_20250124", "x_search", "new_2"]),
     name=names,
     description=texts,
     input_schema=schemas,
-    allowed_domains=st.lists(texts | st.integers(), max_size=2),
+    allowed_domains=st.lists(texts | st.integers(), max_size=6),
+    blocked_domains=st.lists(texts, max_size=1),
+    user_location=members(city=texts),
+    max_uses=st.integers(1, 2),
     defer_loading=st.booleans(),
 )
 requests = st.fixed_dictionaries(

@@ -31,8 +31,9 @@ _TYPES = frozenset({*_SCALARS, "object", "array"})
 _CHOICES = ("anyOf", "oneOf", "allOf")
 #: What a root must not have.
 _NOT_AT_ROOT = (*_CHOICES, "enum", "not")
-#: The `items` of an array that has none.
+#: The `items` of an array that has none, and the `properties` of an object without: most upstreams want some.
 ANY_ITEMS: dict[str, Any] = {}
+NO_PROPERTIES: dict[str, Any] = {}
 #: In place of a value that no mending makes legal.
 _GONE = object()
 
@@ -101,8 +102,21 @@ def _completed(schema: dict[str, Any]) -> dict[str, Any]:
     if kind == "array" or (isinstance(kind, list) and "array" in kind):
         return result if "items" in result else {**result, "items": ANY_ITEMS}
     if kind == "object" or (isinstance(kind, list) and "object" in kind):
-        return result if "properties" in result else {**result, "properties": {}}
+        return result if "properties" in result else {**result, "properties": NO_PROPERTIES}
     return result
+
+
+def without_additions(schema: Schema) -> Schema:
+    """A mended schema for an upstream that takes arrays without `items` and objects without `properties`."""
+    if isinstance(schema, list):
+        return [without_additions(member) for member in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: without_additions(value)
+        for key, value in schema.items()
+        if value is not ANY_ITEMS and value is not NO_PROPERTIES
+    }
 
 
 def _with_prefix_items(schema: dict[str, Any]) -> dict[str, Any]:

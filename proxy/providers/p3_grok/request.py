@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from proxy.core.content import system_text, without_billing
 from proxy.core.convert.history.responses import Item, ResponsesDialect, ResponsesHistory
@@ -24,14 +25,13 @@ from proxy.providers.p3_grok.tools import offer
 DIALECT = ResponsesDialect(
     system="system", label=LABEL, reasoning=None, searches=False, error_mark="", ordered=True, odd="read"
 )
-REASONING_DIALECT = ResponsesDialect(
-    system="system", label=LABEL, reasoning="summary", searches=False, error_mark="", ordered=True, odd="read"
-)
 
 PRICES = Prices(image=1024, search=1)
 
 #: The name of a schema without one.
 FORMAT_NAME = "structured_output"
+#: What the service takes for the name of a schema.
+_FORMAT_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 #: What a request may have without a word in the log: it is translated, or has no meaning here.
 _KNOWN = frozenset(
     {
@@ -106,7 +106,8 @@ def _system(system: Any) -> str:
 def _input(messages: Any, grok: GrokSettings, notes: list[str]) -> list[Item]:
     if not messages:
         raise InvalidRequest("`messages` needs at least one message", param="messages")
-    dialect = REASONING_DIALECT if grok.encrypted_reasoning else DIALECT
+    reasoning: Literal["summary"] | None = "summary" if grok.encrypted_reasoning else None
+    dialect = replace(DIALECT, reasoning=reasoning, lines=grok.tool_image != "inline")
     images = GrokImages(grok.tool_image)
     history = ResponsesHistory(dialect, images)
     items = history.build(messages)
@@ -132,7 +133,7 @@ def _format(request: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
     if wanted["type"] != "json_schema" or not isinstance(schema, dict):
         notes.append("output format left out: not a schema")
         return {}
-    name = name if isinstance(name, str) and name else FORMAT_NAME
+    name = name if isinstance(name, str) and _FORMAT_NAME.fullmatch(name) else FORMAT_NAME
     return {"text": {"format": {"type": "json_schema", "name": name, "schema": schema, "strict": True}}}
 
 

@@ -16,6 +16,7 @@ from proxy.core.tools.calls import (
     is_web_search,
     offered_tools,
 )
+from proxy.core.tools.function_schema import without_additions
 from proxy.providers.p3_grok.search import WEB, WEB_GUIDANCE, X_GUIDANCE, X, search_asked, search_item
 
 #: Functions of clients in whose place the hosted search is offered, when that is wanted.
@@ -106,10 +107,8 @@ def _is_foreign(tool: Mapping[str, Any]) -> bool:
 
 def _function(tool: Mapping[str, Any]) -> Item:
     function = function_of(tool)
-    schema, given = function["parameters"], tool.get("input_schema")
-    if isinstance(given, Mapping) and given.get("type") == "object" and "properties" not in given:
-        # an object of any form is taken as it is here, and clients know what it counts
-        function["parameters"] = {key: value for key, value in schema.items() if key != "properties" or value}
+    if function["parameters"] is not tool.get("input_schema"):
+        function["parameters"] = without_additions(function["parameters"])
     return {"type": "function", **function}
 
 

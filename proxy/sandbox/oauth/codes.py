@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aiohttp import web
+from yarl import URL
+
 from proxy.sandbox.oauth.endpoint import MAX_PENDING, oauth_error
 from proxy.sandbox.oauth.jwt import encode_base64url
 from proxy.sandbox.oauth.tokens import remember
@@ -22,10 +25,22 @@ class _AuthorizationCode:
 
 
 class AuthorizationCodes:
-    """Those of one issuer."""
+    """Those of one issuer, for one program. `deny` makes the authorize page send that error back."""
 
-    def __init__(self) -> None:
+    def __init__(self, client_id: str) -> None:
+        self.deny: str | None = None
+        self._client_id = client_id
         self._codes: dict[str, _AuthorizationCode] = {}
+
+    def authorize(self, query: Mapping[str, str], redirect: URL) -> web.Response:
+        """The answer of the authorize page: straight back to the program. Raises Refused."""
+        _check_query(query, self._client_id)
+        answer = {"state": query["state"]}
+        if self.deny is not None:
+            answer["error"] = self.deny
+        else:
+            answer["code"] = self.new(query["code_challenge"], query["redirect_uri"])
+        return web.Response(status=302, headers={"location": str(redirect.update_query(answer))})
 
     def new(self, challenge: str, redirect_uri: str) -> str:
         code = f"ac_{secrets.token_urlsafe(24)}"
@@ -43,14 +58,14 @@ class AuthorizationCodes:
             raise oauth_error("invalid_grant", "code_verifier does not match the challenge")
 
 
-def checked_query(query: Mapping[str, str], client_id: str, scopes: set[str]) -> None:
-    """The parameters that every authorize page needs. Raises Refused."""
+def _check_query(query: Mapping[str, str], client_id: str) -> None:
+    """Raises Refused for parameters that lack something."""
     demands = {
         "client_id": query.get("client_id") == client_id,
         "response_type": query.get("response_type") == "code",
         "code_challenge_method": query.get("code_challenge_method") == "S256",
         "code_challenge": len(query.get("code_challenge", "")) == 43,  # SHA-256 in base64url
-        "scope": scopes <= set(query.get("scope", "").split()),
+        "scope": {"openid", "offline_access"} <= set(query.get("scope", "").split()),
         "state": bool(query.get("state")),
     }
     for name, met in demands.items():

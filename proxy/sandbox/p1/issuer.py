@@ -14,7 +14,7 @@ from typing import Any
 from aiohttp import web
 from yarl import URL
 
-from proxy.sandbox.oauth.codes import AuthorizationCodes, challenge_of, checked_query
+from proxy.sandbox.oauth.codes import AuthorizationCodes, challenge_of
 from proxy.sandbox.oauth.endpoint import (
     MAX_PENDING,
     TokenEndpoint,
@@ -42,21 +42,20 @@ class _PendingDevice:
 
 
 class Issuer(TokenEndpoint):
-    """Beside the switches of the token endpoint: `deny` makes the authorize page send that error back."""
+    """Beside the switches of the token endpoint: `codes.deny` makes the authorize page send that error back."""
 
     def __init__(self, tokens: TokenBook, options: P1Options) -> None:
         super().__init__()
         self._tokens = tokens
         self._options = options
-        self.deny: str | None = None
         self.device_enabled = True
         self.revoked: list[str] = []
-        self._codes = AuthorizationCodes()
+        self.codes = AuthorizationCodes(CLIENT_ID)
         self._devices: dict[str, _PendingDevice] = {}
 
     def recover(self) -> None:
         super().recover()
-        self.deny = None
+        self.codes.deny = None
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -69,22 +68,15 @@ class Issuer(TokenEndpoint):
         ]
 
     async def _authorize(self, request: web.Request) -> web.Response:
-        query = request.query
-        redirect = _checked_redirect(query.get("redirect_uri", ""))
-        checked_query(query, CLIENT_ID, {"openid", "offline_access"})
-        answer = {"state": query["state"]}
-        if self.deny is not None:
-            answer["error"] = self.deny
-        else:
-            answer["code"] = self._codes.new(query["code_challenge"], query["redirect_uri"])
-        return web.Response(status=302, headers={"location": str(redirect.update_query(answer))})
+        redirect = _checked_redirect(request.query.get("redirect_uri", ""))
+        return self.codes.authorize(request.query, redirect)
 
     async def _token(self, request: web.Request) -> web.Response:
         grants = {"authorization_code": self._exchange, "refresh_token": self._refresh}
         return await self.serve_token(await _fields(request), CLIENT_ID, grants)
 
     def _exchange(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        self._codes.redeem(fields)
+        self.codes.redeem(fields)
         return self._tokens.issue()
 
     def _refresh(self, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +116,7 @@ class Issuer(TokenEndpoint):
         del self._devices[fields["device_auth_id"]]
         verifier = secrets.token_urlsafe(32)
         challenge = challenge_of(verifier)
-        code = self._codes.new(challenge, f"{self._tokens.host.origin}/deviceauth/callback")
+        code = self.codes.new(challenge, f"{self._tokens.host.origin}/deviceauth/callback")
         return web.json_response({"authorization_code": code, "code_challenge": challenge, "code_verifier": verifier})
 
 

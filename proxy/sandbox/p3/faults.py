@@ -18,8 +18,9 @@ from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
 _DONE = "response.output_item.done"
 _ARGUMENTS_DONE = "response.function_call_arguments.done"
 
-#: Frames that say nothing: comments, and those without data or with empty data.
-_SILENT = (b": keepalive\n\n", b"id: 42\n\n", b"event: ping\n\n", b"retry: 5\n\n", b"data:\n\n", b"data\n\n")
+#: Frames that say nothing: comments, those without data, and those with empty data.
+_SILENT = (b": keepalive\n\n", b"id: 42\n\n", b"event: ping\n\n", b"retry: 5\n\n")
+_BLANK = (b"data:\n\n", b"data\n\n")
 
 Edit = Callable[[Event], object]
 
@@ -35,8 +36,8 @@ def _raw(answer: GrokAnswer, change: Callable[[bytes], bytes]) -> list[Action]:
 def _data_only(answer: GrokAnswer) -> list[Action]:
     """Without names of events."""
     actions = answer.stream()
-    answer.finished(actions)  # numbers them
-    return [Raw(BARE.encode([one for one in actions if isinstance(one, dict)]) + answer.tail)]
+    answer.finished(actions)  # which numbers them
+    return [*_unnumbered(actions), Raw(answer.tail)]
 
 
 def _mixed_ends(data: bytes) -> bytes:
@@ -45,8 +46,10 @@ def _mixed_ends(data: bytes) -> bytes:
     return b"".join(line + next(ends) * 2 for line in data.split(b"\n\n") if line)
 
 
-def _silent_frames(answer: GrokAnswer) -> list[Action]:
-    return between(answer, lambda place: Raw(_SILENT[place % len(_SILENT)]))
+def _silent_frames(answer: GrokAnswer, blank: bool = False) -> list[Action]:
+    """`blank`: some have data without a character, which the vendor's own client does not bear."""
+    frames = (*_SILENT, *(_BLANK if blank else ()))
+    return between(answer, lambda place: Raw(frames[place % len(frames)]))
 
 
 def _held_open(answer: GrokAnswer, seconds: float | None = None, done: bool = True) -> list[Action]:
@@ -185,8 +188,8 @@ def _failed_later(answer: GrokAnswer, code: str, after: str, **members: Any) -> 
     return break_off(answer, after, {**event, **{name: value for name, value in members.items() if value is not None}})
 
 
-def _without_numbers(actions: Iterable[Action]) -> list[Action]:
-    """The events as raw frames, so that nobody numbers them."""
+def _unnumbered(actions: Iterable[Action]) -> list[Action]:
+    """The events as frames without names, which nobody numbers any more."""
     return [Raw(BARE.encode([one])) if isinstance(one, dict) else one for one in actions]
 
 
@@ -201,7 +204,7 @@ GROK_FAULTS: dict[str, Fault] = {
     "no_done": lambda answer: _held_open(answer, 0.0, done=False),
     "held_open": _held_open,
     "done_instead": lambda answer: [*answer.stream()[:-1], Raw(b"data: [DONE]\n\n")],
-    "no_numbers": lambda answer: _without_numbers(answer.stream()),
+    "no_numbers": lambda answer: _unnumbered(answer.stream()),
     "minimal": _minimal,
     "terminal_only": _terminal_only,
     "thoughts_as_text": _thoughts_as_text,

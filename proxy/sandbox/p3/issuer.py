@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from aiohttp import web
 from yarl import URL
 
-from proxy.sandbox.oauth.codes import AuthorizationCodes, checked_query
+from proxy.sandbox.oauth.codes import AuthorizationCodes
 from proxy.sandbox.oauth.devices import DEVICE_GRANT, DeviceCodes, DeviceOptions
 from proxy.sandbox.oauth.endpoint import TokenEndpoint, form_fields, oauth_error, sign_in_page
 from proxy.sandbox.p3.tokens import CLIENT_ID, GrokTokens
@@ -30,18 +30,22 @@ class IssuerOptions(DeviceOptions, Protocol):
 
 
 class GrokIssuer(TokenEndpoint):
-    """Beside the switches of the token endpoint: `deny` makes the authorize page send that error back, `devices.deny`
-    the user refuse a code. `document` is laid over the discovery document and `device_members` over the answer with a
-    code; a member that they have as None is left out. `discoveries` counts who asked for the document. With
-    `cut_answers` the connection breaks when a token request has been dealt with."""
+    """Beside the switches of the token endpoint:
+
+    codes.deny      the authorize page sends this error back
+    devices.deny    the user refuses a code
+    document        laid over the discovery document; a member that is None is left out
+    device_members  laid so over the answer with a code
+    cut_answers     the connection breaks when a token request has been dealt with
+    discoveries     how often the document was asked for
+    """
 
     def __init__(self, tokens: GrokTokens, options: IssuerOptions) -> None:
         super().__init__()
         self._tokens = tokens
         self._options = options
-        self._codes = AuthorizationCodes()
+        self.codes = AuthorizationCodes(CLIENT_ID)
         self.devices = DeviceCodes(options, tokens.host.clock)
-        self.deny: str | None = None
         self.document: dict[str, Any] = {}
         self.device_members: dict[str, Any] = {}
         self.cut_answers = False
@@ -49,7 +53,7 @@ class GrokIssuer(TokenEndpoint):
 
     def recover(self) -> None:
         super().recover()
-        self.deny, self.devices.deny = None, False
+        self.codes.deny, self.devices.deny = None, False
         self.document, self.device_members, self.cut_answers = {}, {}, False
 
     def routes(self) -> list[web.RouteDef]:
@@ -66,15 +70,8 @@ class GrokIssuer(TokenEndpoint):
         return _changed(_document(self._tokens.host.origin), self.document)
 
     async def _authorize(self, request: web.Request) -> web.Response:
-        query = request.query
-        redirect = _checked_redirect(query.get("redirect_uri", ""))
-        checked_query(query, CLIENT_ID, {"openid", "offline_access"})
-        answer = {"state": query["state"]}
-        if self.deny is not None:
-            answer["error"] = self.deny
-        else:
-            answer["code"] = self._codes.new(query["code_challenge"], query["redirect_uri"])
-        return web.Response(status=302, headers={"location": str(redirect.update_query(answer))})
+        redirect = _checked_redirect(request.query.get("redirect_uri", ""))
+        return self.codes.authorize(request.query, redirect)
 
     async def _token(self, request: web.Request) -> web.Response:
         grants = {"authorization_code": self._exchange, "refresh_token": self._refresh, DEVICE_GRANT: self._poll}
@@ -95,7 +92,7 @@ class GrokIssuer(TokenEndpoint):
 
     def _exchange(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         _demand(fields, "code", "redirect_uri", "code_verifier")
-        self._codes.redeem(fields)
+        self.codes.redeem(fields)
         return self._tokens.issue()
 
     def _refresh(self, fields: Mapping[str, Any]) -> dict[str, Any]:

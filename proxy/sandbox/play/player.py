@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import struct
 from abc import ABC, abstractmethod
@@ -22,11 +23,12 @@ EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-contr
 async def play(
     request: web.Request, headers: Mapping[str, str], actions: Iterable[Action], pace: Pace, framing: Framing = NAMED
 ) -> web.StreamResponse:
-    """Plays the actions as the body of a 200 answer."""
+    """Plays the actions as the body of a 200 answer, as long as there is a client."""
     player = _BodyPlayer(request, headers, framing)
-    if await player.perform(actions, pace):
-        await player.open()
-        await player.response.write_eof()
+    with contextlib.suppress(ConnectionResetError):
+        if await player.perform(actions, pace):
+            await player.open()
+            await player.response.write_eof()
     return player.response
 
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import aiohttp
 
 from e2e.claude_code import ClaudeCode
 from e2e.codex import Codex
 from e2e.expecting import Scenario, Scenarios, expect, named, red_png
+from e2e.process import Finished, run
+from e2e.sdk_scenarios import Python
 from e2e.servers import sandboxed_proxy, watched_proxy
+from proxy.sandbox import Sandbox
 
 #: One with the full scale of efforts, one without.
 MODELS = ("grok-4.6", "grok-4.5")
 
 CLAUDE_CODE: Scenarios[ClaudeCode] = Scenarios()
 CODEX: Scenarios[Codex] = Scenarios()
+PYTHON: Scenarios[Python] = Scenarios()
 
 
 def _turns_with(model: str) -> Scenario[ClaudeCode]:
@@ -104,11 +112,11 @@ async def models_change(claude: ClaudeCode, folder: Path) -> None:
 @CLAUDE_CODE.add
 async def a_refused_account(claude: ClaudeCode, folder: Path) -> None:
     """A quota that is used up is told at once, and asked for once."""
-    spent = {"provider": "p3", "fault": "free_usage_exhausted", "times": None}
+    spent = {"provider": "p3", "fault": "usage_limit", "times": None}
     async with watched_proxy(folder, [spent], {}) as (url, sandbox):
         done = await claude.run(url, "hello", model="grok-4.6")
         count = sandbox.p3.total_requests
-    expect(done.result["is_error"] and "p3" in done.text, "the provider is named", done.result)
+    expect(done.result["is_error"] and "p3" in done.text, "the provider is named", done.text)
     expect(count == 1 and not done.retries, "without retries", (count, done.retries))
 
 
@@ -133,3 +141,48 @@ async def web_search(codex: Codex, folder: Path) -> None:
     expect([item["query"] for item in done.items("web_search")] == ["rust news"], "it searched", done.finished)
     expect("https://" in done.text, "its sources are in the answer", done.text)
     expect('"hello again"' in later.text, "the conversation goes on", later.finished)
+
+
+#: What the sign-in service says to the first polls, how the sign-in ends, and in which words.
+DEVICE_LOGINS: Sequence[tuple[tuple[str, ...], int, str]] = (
+    (("authorization_pending", "slow_down"), 0, "Auth saved in"),
+    (("authorization_pending", "access_denied"), 2, "refused"),
+    (("expired_token",), 2, "expired"),
+)
+
+
+@PYTHON.add
+async def device_login(python: Python, folder: Path) -> None:
+    """A sign-in with a code through the command line: pending, told to slow down, refused, expired."""
+    for number, (answers, status, words) in enumerate(DEVICE_LOGINS):
+        async with Sandbox() as sandbox:
+            sandbox.p3.options.device_answers = answers
+            home = {**sandbox.settings(), "PROXY_CONFIG_DIR": str(folder / f"login-{number}")}
+            done = await _auth(python, home, "login", "p3", "--device")
+            known = await _auth(python, home, "status", "p3")
+            gone = [await _auth(python, home, action, "p3") for action in ("logout", "status")]
+        expect((done.status, known.status) == (status, int(status > 0)), f"{answers} ends so", (done, known))
+        expect(words in done.stdout + done.stderr, f"{answers} is told", done)
+        expect([each.status for each in gone] == [0, 1], "signed out", gone)
+
+
+async def _auth(python: Python, home: Mapping[str, str], *arguments: str) -> Finished:
+    python.folder.mkdir(parents=True, exist_ok=True)
+    command = (str(python.program), "-m", "proxy", "auth", *arguments)
+    return await run(command, python.folder, {**os.environ, **home})
+
+
+@PYTHON.add
+async def one_renewal_for_twenty_requests(_python: Python, folder: Path) -> None:
+    """Requests that come at one moment with an expired token renew it once."""
+    body = {"model": "grok-4.6", "max_tokens": 50, "messages": [{"role": "user", "content": "hello"}]}
+    async with watched_proxy(folder, [], {}) as (url, sandbox), aiohttp.ClientSession() as http:
+        sandbox.write_credentials(folder / "config", lifetime_s=-1)
+
+        async def ask() -> int:
+            async with http.post(f"{url}/v1/messages", json=body) as answer:
+                return answer.status
+
+        statuses = await asyncio.gather(*(ask() for _ in range(20)))
+        renewals = sandbox.p3.issuer.refresh_requests
+    expect(statuses == [200] * 20 and renewals == 1, "all are answered after one renewal", (statuses, renewals))

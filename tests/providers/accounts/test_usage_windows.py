@@ -123,7 +123,7 @@ async def test_text(user: User, label: str) -> None:
     [
         ("p1", None, "rate_limit primary_window used_percent", 12),
         ("p2", {"usage", "limits"}, "usage used", "3"),
-        ("p3", {"config", "settings"}, "config monthlyLimit val", 2000),
+        ("p3", {"config", "on_demand_enabled", "settings"}, "config monthlyLimit val", 2000),
         ("p4", {"usage"}, "usage rolling percent", 12.5),
     ],
 )

@@ -109,7 +109,7 @@ async def test_authorize_is_strict(issuer: Issuer, changes: dict[str, str | None
 async def test_the_second_port_and_a_denial(issuer: Issuer) -> None:
     status, _ = await issuer.authorize(redirect_uri="http://127.0.0.1:1457/auth/callback")
     assert status == 302
-    issuer.state.deny = "access_denied"
+    issuer.state.codes.deny = "access_denied"
     _, url = await issuer.authorize()
     assert url.query == {"state": "st", "error": "access_denied"}
 

@@ -121,7 +121,7 @@ async def test_authorize_is_strict(issuer: Issuer, changes: dict[str, str | None
 
 
 async def test_denial(issuer: Issuer) -> None:
-    issuer.p3.issuer.deny = "access_denied"
+    issuer.p3.issuer.codes.deny = "access_denied"
     _, url = await issuer.authorize()
     assert url.query == {"state": "st", "error": "access_denied"}
 

@@ -174,6 +174,7 @@ HARMLESS: dict[str, str] = {
 #: And with these parameters as well.
 VARIANTS: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("p3", "search"): [{"on_x": True}],
+    ("p3", "silent_frames"): [{"blank": True}],
     ("p3", "parallel_searches"): [{"on_x": True}],
     ("p3", "citations"): [{"where": "late"}, {"where": "item"}],
     ("", "comments_only"): [{"every_s": 0.01}],

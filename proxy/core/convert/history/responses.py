@@ -7,6 +7,8 @@ becomes of pictures, in which order calls and results may stand. Those details a
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -25,6 +27,7 @@ from proxy.core.convert.responses_signatures import decode_signature
 from proxy.core.invalid import InvalidRequest, cut, shown
 from proxy.core.sse import dump_sorted_json
 from proxy.core.tools.calls import NO_RESULT, arguments_text, short_id, short_name, unique_id, upstream_id
+from proxy.core.tools.open_calls import WaitingCalls
 from proxy.core.tools.read_tool import NAME as READ
 from proxy.core.tools.read_tool import ReadOffsets, result_notes
 
@@ -46,6 +49,7 @@ class ResponsesDialect:
                 stay open
     odd         what no known client sends: `noted` as something that is missing; or `read` as what it can only mean,
                 left out where it means nothing, and the caller's error where nothing can be made of it
+    lines       a result of texts begins with an empty line for each empty text in front
     pdf         PDF documents are sent as files instead of a note
     offsets     remembered Read offsets; None turns all handling of the Read tool off
     """
@@ -57,6 +61,7 @@ class ResponsesDialect:
     error_mark: str = TOOL_ERROR
     ordered: bool = False
     odd: Literal["noted", "read"] = "noted"
+    lines: bool = True
     pdf: bool = False
     offsets: ReadOffsets | None = None
 
@@ -140,9 +145,10 @@ class ResponsesHistory:
         self._pending: list[Item] = []  # content parts of the message item under way
         self._role = "user"
         self._calls: dict[str, Mapping[str, Any]] = {}  # tool_use blocks so far, by the client's id
+        self._waiting = WaitingCalls()
+        self._turn = 0  # where the newest assistant turn begins, as far as that matters
         self._sent: set[str] = set()  # ids that calls were sent with
-        #: the client's id -> its calls without a result: where they stand, the ids they were sent with
-        self._unanswered: dict[str, list[tuple[int, str]]] = {}
+        self._counts: dict[str, int] = {}  # how often
 
     def build(self, messages: list[Any]) -> list[Item]:
         """Raises InvalidRequest."""
@@ -189,10 +195,12 @@ class ResponsesHistory:
         if self._dialect.ordered:
             self._items += self._behind
             self._behind = []
+            if self._items and _is_answer(self._items[-1]):
+                self._turn = len(self._items)
 
     def _with_missing_results(self) -> list[Item]:
         """The upstream refuses a call without a result; an interrupted client leaves some."""
-        missing = dict(call for calls in self._unanswered.values() for call in calls)
+        missing = self._waiting.unanswered()
         if not missing:
             return self._items
         end = _last_answer(self._items) if self._dialect.ordered else len(self._items)
@@ -261,16 +269,21 @@ class ResponsesHistory:
             parts.insert(0, input_text(self._dialect.error_mark))
         if self._dialect.offsets is not None:
             parts += self._notes(call_id, parts, is_error=block.get("is_error") is True)
-        waiting = self._unanswered.get(call_id)
-        if not waiting:  # not called in this history, or answered already: as a result the upstream would refuse it
+        sent_as = self._waiting.answer(call_id)
+        if sent_as is None:  # not called in this history, or answered already: as a result the upstream would refuse it
             self._orphan(call_id, parts + behind)
             return
         if not self._dialect.ordered:
             self._flush()
-        _, sent_as = waiting.pop(0)
-        self._items.append(_result_item(sent_as, _output(parts)))
+        self._items.append(_result_item(sent_as, self._output(parts)))
         if behind:
             self._items.append(message_item("user", behind))
+
+    def _output(self, parts: list[Item]) -> str | list[Item]:
+        if any(part["type"] == "input_image" for part in parts):
+            return parts
+        texts = (part["text"] for part in parts)
+        return "\n".join(texts if self._dialect.lines else itertools.dropwhile(operator.not_, texts))
 
     def _orphan(self, call_id: str, parts: list[Item]) -> None:
         if self._dialect.odd == "read":
@@ -386,9 +399,9 @@ class ResponsesHistory:
             raise InvalidRequest("a `tool_use` block needs a string `id` and `name`", param="messages")
         sent_as = upstream_id(call_id)
         if self._dialect.ordered:
-            sent_as = short_id(unique_id(sent_as, self._sent))
+            sent_as = short_id(unique_id(sent_as, self._sent, self._counts))
         self._calls[call_id] = block
-        self._unanswered.setdefault(call_id, []).append((len(self._items), sent_as))
+        self._waiting.add(call_id, sent_as, turn=self._turn, place=len(self._items))
         if self._dialect.odd == "read" and value is not None and not isinstance(value, dict):
             value = {"input": value}
         arguments = arguments_text(value)
@@ -397,23 +410,18 @@ class ResponsesHistory:
         )
 
 
+def _is_answer(item: Item) -> bool:
+    """Whether an item is not the assistant's."""
+    return item["type"] == "function_call_output" or bool(item.get("role", "assistant") != "assistant")
+
+
 def _last_answer(items: list[Item]) -> int:
     """The position of the last item that is not the assistant's, -1 when there is none."""
-    for position in range(len(items) - 1, -1, -1):
-        item = items[position]
-        if item["type"] == "function_call_output" or item.get("role", "assistant") != "assistant":
-            return position
-    return -1
+    return next((at for at in range(len(items) - 1, -1, -1) if _is_answer(items[at])), -1)
 
 
 def _result_item(call_id: str, output: str | list[Item]) -> Item:
     return {"type": "function_call_output", "call_id": call_id, "output": output}
-
-
-def _output(parts: list[Item]) -> str | list[Item]:
-    if any(part["type"] == "input_image" for part in parts):
-        return parts
-    return "\n".join(part["text"] for part in parts)
 
 
 def _search_text(block: Mapping[str, Any]) -> str:

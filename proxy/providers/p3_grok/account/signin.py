@@ -103,7 +103,9 @@ def _unfit(issuer: str, credential: Credential) -> str:
 
 
 async def _post(client: TokenClient, url: str, form: Mapping[str, str]) -> TokenResponse:
-    return await client.post_form(url, {"client_id": CLIENT_ID, **form})
+    """A refusal keeps its OAuth error, but no body of another form: nobody knows what that may repeat."""
+    answer = await client.post_form(url, {"client_id": CLIENT_ID, **form})
+    return answer if answer.ok else replace(answer, text="")
 
 
 def _endpoint(issuer: str, client: TokenClient, url: str, clock: Callable[[], float]) -> TokenEndpoint:

@@ -16,9 +16,7 @@ from proxy.providers.p3_grok.account import signin
 from proxy.sandbox.p3.tokens import REUSE_GRACE_S
 
 CLIENT = {"client_id": "b1a00492-073a-47ea-816f-4c329264a828"}
-SCOPE = (
-    "openid profile email offline_access grok-cli:access api:access conversations:read conversations:write"  # in order
-)
+SCOPE = "openid profile email offline_access grok-cli:access api:access conversations:read conversations:write"
 
 
 @pytest.fixture
@@ -116,9 +114,10 @@ GRANT = {"access_token": "SECRET", "refresh_token": "r", "expires_in": 60, "toke
 @pytest.mark.parametrize(
     ("arrange", "message", "status"),
     [
-        (lambda p3: setattr(p3.issuer, "deny", "access_denied"), "refused: access_denied", 400),
+        (lambda p3: setattr(p3.issuer.codes, "deny", "access_denied"), "refused: access_denied", 400),
         (lambda p3: p3.issuer.answer_with(400, {"error": "invalid_grant"}), "refused the code: 400 invalid_grant", 500),
         (lambda p3: p3.issuer.answer_with(307, ""), "refused the code: 307", 500),
+        (lambda p3: p3.issuer.answer_with(500, "SECRET"), "refused the code: 500\\.", 500),
         (lambda p3: p3.issuer.answer_with(200, {**GRANT, "refresh_token": ""}), "has no refresh_token", 500),
         (lambda p3: p3.issuer.answer_with(200, {**GRANT, "expires_in": 0}), "has no usable expires_in", 500),
         (lambda p3: p3.issuer.answer_with(200, {**GRANT, "token_type": "mac"}), "has no usable token_type", 500),
@@ -240,7 +239,7 @@ async def test_page_of_a_code(world: World, p3: Any, members: dict[str, Any], pa
         (lambda p3: setattr(p3.options, "device_answers", ("expired_token",)), "has expired", 1),
         (lambda p3: p3.issuer.answer_with(400, {"error": "invalid_grant"}), "failed: 400 invalid_grant", 1),
         (lambda p3: p3.issuer.answer_with(401, {"error": "invalid_client"}), "failed: 401 invalid_client", 1),
-        (lambda p3: p3.issuer.answer_with(500, "oops"), "failed: 500 oops", 1),
+        (lambda p3: p3.issuer.answer_with(500, "oops"), "failed: 500\\.", 1),
         (lambda p3: p3.issuer.answer_with(429, ""), "failed: 429", 1),
         (lambda p3: p3.issuer.answer_with(200, "no JSON"), "has no access_token", 1),
         (lambda p3: p3.issuer.answer_with(200, {**GRANT, "refresh_token": None}), "has no refresh_token", 1),
