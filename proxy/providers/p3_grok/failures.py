@@ -66,7 +66,7 @@ def upstream_error(failure: Failure, upstream_id: str | None = None) -> Upstream
     if failure.kind == "context" and "prompt is too long" not in lower:
         words = f"prompt is too long: {words}"
     cure = next((cure for fits, cure in _CURES if fits(failure, lower)), None)
-    told = replace(failure, message=f"{words} ({cure})" if cure else words)
+    told = replace(failure, message=f"{words} ({LABEL}: {cure})" if cure else words)
     error = failures.upstream_error(LABEL, told, upstream_id)
     status = _STATUSES.get(failure.status)
     return error if status is None else error.replaced(kind="invalid_request", status=status)
@@ -74,6 +74,9 @@ def upstream_error(failure: Failure, upstream_id: str | None = None) -> Upstream
 
 client_error = partial(failures.client_error, LABEL, sign_in_hint=f"sign in again: model-proxy auth login {LABEL}")
 
+#: What the service tells of the model beside an answer.
+NOTED = ("x-grok-context-window", "x-grok-max-completion-tokens", "x-models-etag")
+
 PROFILE = UpstreamProfile(
-    LABEL, SERVICE, is_last, upstream_error, whole=response_events, empty_is_failure=True, lenient=True
+    LABEL, SERVICE, is_last, upstream_error, whole=response_events, empty_is_failure=True, lenient=True, noted=NOTED
 )

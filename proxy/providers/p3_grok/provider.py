@@ -89,6 +89,7 @@ class GrokAdapter:
             offsets=None,
             signatures=LABEL if self._grok.encrypted_reasoning else "",
             rules=answer_rules(self._grok, converted=call.converted),
+            restores=False,
             count=lambda body, _length: count(body),
             observe=self._observe,
         )

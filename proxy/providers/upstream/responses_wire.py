@@ -51,6 +51,7 @@ class ResponsesWire:
     plain           the body to go back to when the first one is refused; None when there is none
     fell_back       whether that happened
     rules           in what the answers of this upstream differ
+    restores        whether an answer in strict form is made to fit the caller's schema: not where that is sent as it is
     count           input tokens of a body, given the length of a text
     encode          writes the body
     observe         is told every event before it is judged
@@ -67,6 +68,7 @@ class ResponsesWire:
         signatures: str = "p1",
         plain: dict[str, Any] | None = None,
         rules: AnswerRules = _RULES,
+        restores: bool = True,
         count: Callable[[Mapping[str, Any], Length], int] = count_responses,
         encode: Callable[[Mapping[str, Any]], bytes] = encoded,
         observe: Callable[[Mapping[str, Any]], None] | None = None,
@@ -78,6 +80,7 @@ class ResponsesWire:
         self._signatures = signatures
         self._plain = plain
         self._rules = rules
+        self._restores = restores
         self._count = count
         self._observe = observe
         self._stripped = False
@@ -91,7 +94,7 @@ class ResponsesWire:
 
     def reducer(self, stream: MessageStream) -> ResponsesToMessages:
         request = self._call.request
-        restore = text_restorer(request)
+        restore = text_restorer(request) if self._restores else None
         policy = AnswerPolicy(request, self._offsets, self._signatures, restore, self._rules)
         return _ResponsesReducer(stream, policy)
 

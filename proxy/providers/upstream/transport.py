@@ -77,6 +77,7 @@ class UpstreamProfile:
                       nothing is
     whole             a whole answer in JSON as events; None for what is no answer
     empty_is_failure  whether an answer without content is a failure
+    noted             headers of an answer that the log keeps
     lenient           what is no text in an event is mended, and the last frame may lack its blank line; False makes
                       errors of both
     """
@@ -89,6 +90,7 @@ class UpstreamProfile:
     whole: Callable[[Mapping[str, Any]], Batch | None] = lambda _answer: None
     skips_garbage: bool = False
     empty_is_failure: bool = False
+    noted: tuple[str, ...] = ()
     lenient: bool = False
 
     def error(self, what: str, **details: Any) -> UpstreamError:
@@ -217,7 +219,9 @@ class HttpTransport:
         response = await self._send(request)
         try:
             upstream_id = response.headers.get("x-request-id")
-            details = {"status": response.status, "ms": _ms(started), "upstreamId": upstream_id}
+            details: dict[str, Any] = {"status": response.status, "ms": _ms(started), "upstreamId": upstream_id}
+            if self._profile.noted:
+                details["headers"] = {name: response.headers.get(name) for name in self._profile.noted}
             self._note(request, "upstream_response_received", **details)
             self._observe_headers(request.headers, response.headers)
             yield response
