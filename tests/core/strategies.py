@@ -329,17 +329,19 @@ open_items = members(
     output=open_contents,
     summary=st.lists(members(type=st.just("summary_text"), text=texts), max_size=2),
 )
+domains = mostly(st.lists(mostly(st.just("a.example")), max_size=2))
 open_tools = members(
-    type=st.sampled_from(["function", "namespace", "web_search", "custom"]),
+    type=st.sampled_from(["function", "namespace", "web_search", "web_search_preview", "x_search", "custom"]),
     name=names,
     description=texts,
     parameters=json_objects,
     function=open_functions,
     tools=st.lists(members(type=st.just("function"), name=names), max_size=2),
-    filters=json_objects,
+    filters=members(allowed_domains=domains, blocked_domains=domains, excluded_domains=domains, x=scalars),
+    user_location=mostly(json_objects),
 )
 open_choices = st.sampled_from(["auto", "none", "required", "x"]) | members(
-    type=st.just("function"), name=names, function=members(name=names)
+    type=st.sampled_from(["function", "web_search", "x_search"]), name=names, function=members(name=names)
 )
 
 
