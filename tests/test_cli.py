@@ -152,9 +152,11 @@ async def test_the_allowance_is_shown(sandbox: Sandbox, tmp_path: Path) -> None:
 async def test_signing_in_with_a_browser(
     sandbox: Sandbox, tmp_path: Path, label: str, _service: str, account: str, _page: str
 ) -> None:
+    sandbox.p3.options.gate = "No plan."
     ended = await browser_login(sandbox, tmp_path, label)
     assert ended.status == 0, ended.err
     assert "Auth saved in" in ended.out and account in ended.out
+    assert ("does not serve this account: No plan." in ended.out) is (label == "p3")
 
 
 @pytest.mark.parametrize("label", ["p1", "p3"])

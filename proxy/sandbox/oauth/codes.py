@@ -22,6 +22,7 @@ class _AuthorizationCode:
 
     challenge: str
     redirect_uri: str
+    nonce: str | None
 
 
 class AuthorizationCodes:
@@ -39,16 +40,17 @@ class AuthorizationCodes:
         if self.deny is not None:
             answer["error"] = self.deny
         else:
-            answer["code"] = self.new(query["code_challenge"], query["redirect_uri"])
+            answer["code"] = self.new(query["code_challenge"], query["redirect_uri"], query.get("nonce"))
         return web.Response(status=302, headers={"location": str(redirect.update_query(answer))})
 
-    def new(self, challenge: str, redirect_uri: str) -> str:
+    def new(self, challenge: str, redirect_uri: str, nonce: str | None = None) -> str:
         code = f"ac_{secrets.token_urlsafe(24)}"
-        remember(self._codes, code, _AuthorizationCode(challenge, redirect_uri), MAX_PENDING)
+        remember(self._codes, code, _AuthorizationCode(challenge, redirect_uri, nonce), MAX_PENDING)
         return code
 
-    def redeem(self, fields: Mapping[str, Any]) -> None:
-        """Checks the fields of an exchange. Raises Refused. The code is gone whatever comes."""
+    def redeem(self, fields: Mapping[str, Any]) -> str | None:
+        """Checks the fields of an exchange and returns the `nonce` of the authorization, which belongs into the
+        identity token. Raises Refused. The code is gone whatever comes."""
         code = self._codes.pop(str(fields.get("code")), None)
         if code is None:
             raise oauth_error("invalid_grant", "the code is unknown or was used")
@@ -56,6 +58,7 @@ class AuthorizationCodes:
             raise oauth_error("invalid_grant", "redirect_uri differs from that of the authorization")
         if challenge_of(str(fields.get("code_verifier", ""))) != code.challenge:
             raise oauth_error("invalid_grant", "code_verifier does not match the challenge")
+        return code.nonce
 
 
 def _check_query(query: Mapping[str, str], client_id: str) -> None:

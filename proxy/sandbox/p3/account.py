@@ -36,6 +36,9 @@ async def serve_user(p3: P3, request: web.Request) -> web.Response:
 async def serve_settings(p3: P3, request: web.Request) -> web.Response:
     """Switches of the vendor's client, none of which is set, and the plan that it shows."""
     _check_login(p3, request)
+    gate = p3.options.gate
+    if gate:
+        return _answer(p3, {"allow_access": False, "gate_message": gate, "gate_label": "Subscribe"})
     return _answer(p3, {"subscription_tier_display": "SuperGrok", "allow_access": True})
 
 

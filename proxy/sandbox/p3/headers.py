@@ -32,6 +32,8 @@ def check_caller(headers: CIMultiDictProxy[str], tokens: GrokTokens, options: P3
     if headers.get(CLIENT) not in _CLIENTS:
         raise flat(403, DENIED, f"Unknown client: {headers.get(CLIENT) or '(none)'}")
     check_version(headers.get(VERSION), options.oldest_version)
+    if options.gate:
+        raise flat(403, DENIED, options.gate)
     if not tokens.permits(access):
         raise flat(403, DENIED, "Access to the chat endpoint is denied: the token lacks the scope grok-cli:access.")
 

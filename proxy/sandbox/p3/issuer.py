@@ -59,6 +59,7 @@ class GrokIssuer(TokenEndpoint):
     def routes(self) -> list[web.RouteDef]:
         return [
             web.get("/.well-known/openid-configuration", self._discovery),
+            web.get("/oauth2/jwks", self._keys),
             web.get("/oauth2/authorize", self._authorize),
             web.post("/oauth2/token", self._token),
             web.post("/oauth2/device/code", self._device_code),
@@ -68,6 +69,9 @@ class GrokIssuer(TokenEndpoint):
     async def _discovery(self, _request: web.Request) -> web.Response:
         self.discoveries += 1
         return _changed(_document(self._tokens.host.origin), self.document)
+
+    async def _keys(self, _request: web.Request) -> web.Response:
+        return web.json_response({"keys": [self._tokens.key.public]})
 
     async def _authorize(self, request: web.Request) -> web.Response:
         redirect = _checked_redirect(request.query.get("redirect_uri", ""))
@@ -92,8 +96,8 @@ class GrokIssuer(TokenEndpoint):
 
     def _exchange(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         _demand(fields, "code", "redirect_uri", "code_verifier")
-        self.codes.redeem(fields)
-        return self._tokens.issue()
+        nonce = self.codes.redeem(fields)
+        return {**self._tokens.issue(), "id_token": self._tokens.identity(nonce)}
 
     def _refresh(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         _demand(fields, "refresh_token")
@@ -104,7 +108,7 @@ class GrokIssuer(TokenEndpoint):
     def _poll(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         _demand(fields, "device_code")
         self.devices.redeem(fields)
-        return self._tokens.issue()
+        return {**self._tokens.issue(), "id_token": self._tokens.identity()}
 
 
 def _changed(body: Mapping[str, Any], changes: Mapping[str, Any]) -> web.Response:
@@ -131,6 +135,8 @@ def _document(origin: str) -> dict[str, Any]:
         "issuer": origin,
         "authorization_endpoint": f"{origin}/oauth2/authorize",
         "token_endpoint": f"{origin}/oauth2/token",
+        "jwks_uri": f"{origin}/oauth2/jwks",
+        "id_token_signing_alg_values_supported": ["ES256"],
         "device_authorization_endpoint": f"{origin}/oauth2/device/code",
         "response_types_supported": ["code"],
         "grant_types_supported": ["authorization_code", "refresh_token", DEVICE_GRANT],

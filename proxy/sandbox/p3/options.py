@@ -15,7 +15,8 @@ class P3Options(Options):
     poll that comes too early is told to slow down; without `device_enabled` there is no such flow (404).
 
     `oldest_version` of the client is served, older ones get a 426. `done` says whether `[DONE]` comes behind the end of
-    an answer, `linger_s` how long the connection stays open then.
+    an answer, `linger_s` how long the connection stays open then. `gate` is why the account is not served: it signs in
+    and is told so by the settings and with every request.
     """
 
     user_id: str = "user-sandbox"
@@ -30,3 +31,4 @@ class P3Options(Options):
     done: bool = True
     linger_s: float = 0.02
     context_limit: int = 0
+    gate: str = ""

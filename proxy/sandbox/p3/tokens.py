@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.sandbox.oauth.endpoint import oauth_error
+from proxy.sandbox.oauth.signing import SigningKey
 from proxy.sandbox.oauth.tokens import LIVE, MAX_TOKENS, Tokens, remember
 from proxy.sandbox.upstream import Host
 
@@ -32,22 +33,22 @@ class GrokTokens(Tokens):
         self.user_id = user_id
         self.scope = SCOPE
         self.rotating = True
+        self.key = SigningKey()
         self._families: dict[str, str] = {}  # token, access or refresh -> sign-in
         self._scopes: dict[str, str] = {}  # access token -> what was granted
         self._used: dict[str, float] = {}  # refresh token -> epoch seconds
 
+    def _claims(self, lifetime_s: int | None) -> dict[str, Any]:
+        return {"iss": self.host.origin, "sub": self.user_id, "aud": CLIENT_ID, **self.times(lifetime_s)}
+
+    def identity(self, nonce: str | None = None) -> str:
+        """The identity token of a sign-in, which clients check."""
+        return self.key.jwt({**self._claims(None), **({"nonce": nonce} if nonce else {})})
+
     def issue(self, lifetime_s: int | None = None, *, family: str | None = None) -> dict[str, Any]:
         """A new token response, see `new_pair`, with the `scope`. Without a family it is that of a new sign-in."""
-        claims = {
-            "iss": self.host.origin,
-            "sub": self.user_id,
-            "aud": CLIENT_ID,
-            "principal_type": "User",
-            "principal_id": self.user_id,
-            "scope": self.scope,
-            **self.times(lifetime_s),
-        }
-        pair = self.new_pair(claims)
+        principal = {"principal_type": "User", "principal_id": self.user_id, "scope": self.scope}
+        pair = self.new_pair({**self._claims(lifetime_s), **principal})
         family = family or secrets.token_hex(8)
         for name in ("access_token", "refresh_token"):
             remember(self._families, pair[name], family, 2 * MAX_TOKENS)

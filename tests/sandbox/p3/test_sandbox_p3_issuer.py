@@ -13,7 +13,9 @@ from yarl import URL
 
 from proxy.auth.jwt import claims
 from proxy.sandbox import Sandbox
+from proxy.sandbox.oauth import signing
 from proxy.sandbox.oauth.devices import DEVICE_GRANT
+from proxy.sandbox.oauth.jwt import decode_base64url
 from proxy.sandbox.p3.tokens import CLIENT_ID, REUSE_GRACE_S, SCOPE
 
 VERIFIER = "v" * 43
@@ -98,6 +100,36 @@ async def test_browser_flow(issuer: Issuer) -> None:
     told = claims(tokens["access_token"])
     assert told["exp"] == issuer.now + 21_600 and told["principal_type"] == "User"
     assert issuer.p3.tokens.accepts(tokens["access_token"]) and issuer.p3.tokens.permits(tokens["access_token"])
+
+
+async def test_identity_tokens_can_be_checked(issuer: Issuer) -> None:
+    """The vendor's client does so, and its nonce must be in them."""
+    _, url = await issuer.authorize(nonce="n1")
+    _, tokens = await issuer.exchange(code=url.query["code"])
+    told = claims(tokens["id_token"])
+    assert (told["nonce"], told["aud"], told["iss"]) == ("n1", CLIENT_ID, issuer.sandbox.origin)
+    _, document = await issuer.get("/.well-known/openid-configuration")
+    path = document["jwks_uri"].removeprefix(issuer.sandbox.origin)
+    ((key,),) = (await issuer.get(path))[1].values()
+    assert is_signed(tokens["id_token"], key)
+    assert not is_signed(tokens["id_token"].replace(".", ".A", 1), key)
+    issuer.p3.options.device_answers = ()
+    _, begun = await issuer.begin()
+    _, tokens = await issuer.token(DEVICE_GRANT, device_code=begun["device_code"])
+    assert is_signed(tokens["id_token"], key) and "nonce" not in claims(tokens["id_token"])
+
+
+def is_signed(token: str, key: dict[str, str]) -> bool:
+    """ES256, as a client checks it (FIPS 186-4, 6.4.2)."""
+    signed, _, signature = token.rpartition(".")
+    raw = decode_base64url(signature)
+    r, s = (int.from_bytes(half, "big") for half in (raw[:32], raw[32:]))
+    point = tuple(int.from_bytes(decode_base64url(key[name]), "big") for name in "xy")
+    digest = int.from_bytes(hashlib.sha256(signed.encode()).digest(), "big")
+    inverse = pow(s, -1, signing.ORDER)
+    ours, theirs = digest * inverse % signing.ORDER, r * inverse % signing.ORDER
+    found = signing.plus(signing.times(ours), signing.times(theirs, (point[0], point[1])))
+    return found is not None and len(raw) == 64 and found[0] % signing.ORDER == r
 
 
 @pytest.mark.parametrize(

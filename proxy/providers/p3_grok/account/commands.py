@@ -5,6 +5,7 @@ from __future__ import annotations
 from proxy.providers.contract import AccountContext, Say
 from proxy.providers.p3_grok.account import signin
 from proxy.providers.p3_grok.account import usage_windows as usage
+from proxy.providers.p3_grok.account.plan import tell_missing_plan
 from proxy.providers.p3_grok.settings import GrokSettings
 
 
@@ -18,11 +19,10 @@ class GrokAccount:
 
     async def login(self, *, device: bool, say: Say) -> None:
         issuer = self._grok.issuer
-        async with self._connect(issuer) as http:
-            if device:
-                await signin.login_device(self._root, issuer, say=say, session=http)
-            else:
-                await signin.login(self._root, issuer, say=say, session=http)
+        sign_in = signin.login_device if device else signin.login
+        async with self._connect(issuer, self._grok.base_url) as http:
+            credential = await sign_in(self._root, issuer, say=say, session=http)
+            await tell_missing_plan(self._grok, credential, http, say)
 
     def status(self, *, say: Say) -> bool:
         return signin.status(self._root, self._grok.issuer, say=say)

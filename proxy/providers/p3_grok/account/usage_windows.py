@@ -9,8 +9,7 @@ What the vendor's client reads of them, any member of which may be missing (amou
                 "used": {"val": 250}, "monthlyLimit": {"val": 2000}, "billingPeriodEnd": "…",
                 "onDemandUsed": {"val": 0}, "onDemandCap": {"val": 0}, "prepaidBalance": {"val": 777}}}
 
-    GET settings
-    {"subscription_tier_display": "SuperGrok", "allow_access": true, "gate_message": "…"}
+The plan is that of `plan.py`.
 """
 
 from __future__ import annotations
@@ -24,20 +23,17 @@ from typing import Any
 import aiohttp
 
 from proxy.auth.grant import first_text, number
-from proxy.auth.http import TokenClient, TokenResponse
+from proxy.auth.http import TokenResponse
 from proxy.auth.refresh import Credential
 from proxy.auth.text import printable
-from proxy.errors import UpstreamError
 from proxy.providers.accounts.usage_report import NOT_UNDERSTOOD, show_usage
 from proxy.providers.contract import Say
+from proxy.providers.p3_grok.account.plan import AccountService, no_access
 from proxy.providers.p3_grok.account.signin import p3_credentials
 from proxy.providers.p3_grok.catalog import LABEL
 from proxy.providers.p3_grok.settings import GrokSettings
 
 SERVICE = "Grok"
-
-#: Of the settings, which are otherwise switches of the vendor's client.
-_PLAN = ("subscription_tier_display", "allow_access", "gate_message")
 
 #: How the type of a period ends -> how it is shown.
 _PERIODS = {"WEEKLY": "Weekly", "MONTHLY": "Monthly"}
@@ -57,24 +53,13 @@ async def show(
 
 async def _ask(session: aiohttp.ClientSession, grok: GrokSettings, credential: Credential) -> TokenResponse:
     """The billing, with the plan as member `settings` where the service tells it."""
-    base = grok.base_url.rstrip("/").removesuffix("/responses")
-    headers = {
-        "Authorization": f"Bearer {credential.access.reveal()}",
-        "x-xai-token-auth": "xai-grok-cli",
-        "x-grok-client-identifier": "grok-shell",
-        "x-grok-client-version": grok.client_version,
-    }
-    client = TokenClient(LABEL, session, headers)
-    billing = await client.get(f"{base}/billing?format=credits")
+    service = AccountService(grok, credential, session)
+    billing = await service.get("billing?format=credits")
     if billing.status == 403 and "bad-credentials" in billing.text:  # a dead token is told with either status
         return replace(billing, status=401)
     if not (billing.ok and billing.data):
         return billing
-    try:
-        settings = await client.get(f"{base}/settings")
-    except UpstreamError:
-        return billing
-    plan = {name: settings.data[name] for name in _PLAN if settings.ok and name in settings.data}
+    plan = await service.plan()
     return replace(billing, data={**billing.data, **({"settings": plan} if plan else {})})
 
 
@@ -84,8 +69,8 @@ def lines(usage: Mapping[str, Any]) -> list[str]:
     plan = printable(first_text(settings, "subscription_tier_display"), 60)
     title = f"{SERVICE} usage ({plan} plan):" if plan else f"{SERVICE} usage:"
     found = list(_found(_object(usage, "config") or usage))
-    if settings.get("allow_access") is False:
-        why = printable(first_text(settings, "gate_message")) or "the service gives no reason"
+    why = no_access(settings)
+    if why:
         found.append(f"  No access: {why}")
     return [title, *(found or [NOT_UNDERSTOOD])]
 
