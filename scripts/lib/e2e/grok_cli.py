@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,25 @@ async def signs_in_with_a_code_and_works(grok: Grok, folder: Path) -> None:
         login = await grok.run(found, "login", "--device-auth")
         expect(login.status == 0 and "Signed in" in login.stdout + login.stderr, "it signs in", login)
         await grok.works(found)
+
+
+#: A browser that opens the page and goes wherever it leads.
+_BROWSER = """#!{python}
+import sys, urllib.request
+urllib.request.urlopen(sys.argv[1]).read()
+"""
+
+
+@SCENARIOS.add
+async def signs_in_with_a_browser(grok: Grok, folder: Path) -> None:
+    browser = folder / "browser"
+    browser.write_text(_BROWSER.format(python=sys.executable))
+    browser.chmod(0o700)
+    async with simulators(folder) as found:
+        login = await grok.run(found, "login", "--oauth", BROWSER=str(browser))
+        expect(login.status == 0, "it signs in", login)
+        said = await grok.ask(found, "hello there")
+        expect("hello there" in said, "it answers", said)
 
 
 @SCENARIOS.add
