@@ -15,12 +15,49 @@ PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADh
 
 
 @dataclass(frozen=True)
+class Traits:
+    """What a provider does by default that not all do.
+
+    signs      thoughts carry a signature
+    image      how an answer shows that a PNG was sent: the model sees it, or reads that it was left out
+    waits      calls at the very end of a conversation stay without a result
+    session    where the session of a request is told: a header, or a member of the body
+    signed_out what makes a proxy of the harness have no credential; `cure` is what it is told to do about it
+    """
+
+    signs: bool = True
+    image: str = "1 image (1 image/png)"
+    waits: bool = False
+    session: str = "x-opencode-session"
+    signed_out: tuple[str, Any] = ("signed_in", False)
+    cure: str = ""
+
+
+TRAITS = {
+    "p1": Traits(),
+    "p2": Traits(session="prompt_cache_key", cure="auth login p2"),
+    "p3": Traits(
+        signs=False,
+        image="[image omitted: image/png]",
+        waits=True,
+        session="x-grok-conv-id",
+        cure="auth login p3",
+    ),
+    "p4": Traits(signed_out=("p4_api_key", None), cure="PROXY_P4_API_KEY"),
+}
+
+
+@dataclass(frozen=True)
 class Wire:
     """`model` is one that is served over it."""
 
     label: str
     kind: str
     model: str
+
+    @property
+    def traits(self) -> Traits:
+        return TRAITS[self.label]
 
     @property
     def name(self) -> str:
@@ -46,6 +83,11 @@ class Wire:
         """The last body that reached the upstream."""
         return self.sandbox(live).requests[-1].body
 
+    def sessions(self, live: Live) -> list[str | None]:
+        """What each request so far was said to belong to."""
+        name = self.traits.session
+        return [one.headers.get(name, one.body.get(name)) for one in self.sandbox(live).requests]
+
 
 WIRES = tuple(
     Wire(entry.label, kind, model)
@@ -53,6 +95,10 @@ WIRES = tuple(
     if entry.label != "p1"
     for kind, model in entry.examples.items()
 )
+
+
+CHAT_WIRES = tuple(wire for wire in WIRES if wire.kind == "chat")
+GO_WIRES = tuple(wire for wire in WIRES if wire.label == "p4")
 
 
 def message_of(answer: Answer) -> dict[str, Any]:

@@ -241,6 +241,9 @@ P3: list[Row] = [
     # forms of a good stream
     *rows(Good(), "byte_order_mark data_only doom_loop empty_thoughts held_open minimal mixed_ends no_done no_numbers"),
     *rows(Good(), "silent_frames terminal_only thoughts_as_text unfinished_end"),
+    *rows(Good(), "silent_frames", {"blank": True}),
+    *rows(Good(), "held_open", {"done": False}),
+    *rows(Good(), "doom_loop", {"after": "text"}),
     *rows(Good(), "citations", {}, {"where": "late"}, {"where": "item"}),
     *rows(Good(blocks=()), "thoughts_only"),
     *rows(CALL, "arguments_at_once late_text_done named_by_call"),

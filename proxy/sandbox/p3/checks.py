@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.sandbox.p3.catalog import MODELS, efforts_of
+from proxy.sandbox.p3.catalog import MODELS, P3Model, efforts_of
 from proxy.sandbox.p3.input_checks import INPUT
 from proxy.sandbox.p3.refusals import argument
 from proxy.sandbox.p3.tool_checks import CHOICE, TOOLS
@@ -39,18 +39,32 @@ _INCLUDABLE = ("reasoning.encrypted_content", "web_search_call.action.sources", 
 
 @dataclass(frozen=True, slots=True)
 class GrokRules:
-    """What the account and the model bear. `reader`: who encrypted reasoning must have been made for."""
+    """What the account and the model bear; to be asked once the model is known."""
 
-    efforts: tuple[str, ...]
-    reader: str
-    few_tools: bool
+    body: Any
+    user_id: str
+
+    @property
+    def model(self) -> P3Model:
+        return MODELS[self.body["model"]]
+
+    @property
+    def efforts(self) -> tuple[str, ...]:
+        return efforts_of(self.model)
+
+    @property
+    def reader(self) -> str:
+        """Who encrypted reasoning must have been made for."""
+        return f"{self.user_id}/{self.model.family}"
+
+    @property
+    def few_tools(self) -> bool:
+        return not self.model.more_tools
 
 
 def check_body(body: Any, user_id: str) -> GrokRules:
     """Raises Refused for the first row that the body breaks; else what it was checked by."""
-    check(body, _HEAD)
-    model = MODELS[body["model"]]
-    rules = GrokRules(efforts_of(model), f"{user_id}/{model.family}", not model.more_tools)
+    rules = GrokRules(body, user_id)
     check(body, BODY, rules)
     return rules
 
@@ -59,14 +73,6 @@ _NO_MODEL = argument("The model {value} does not exist or your team does not hav
 _NO_STREAM = argument("Only streaming requests are supported: stream must be true.")
 _BAD_EFFORT = argument("Invalid reasoning effort: {value}. Supported values: {expected}.")
 _NOT_SUPPORTED = Refusal("Argument not supported: {value}", "unknown_parameter")
-
-_HEAD: Table = (
-    required("", "object", WRONG_TYPE),
-    Known(TOP_LEVEL, _NOT_SUPPORTED),
-    required("model", "text"),
-    required("model", one_of(*MODELS), _NO_MODEL),
-    required("stream", fits(lambda value: value is True), _NO_STREAM),
-)
 
 _FORMATS: dict[str, Table] = {
     "text": (Known("type"),),
@@ -81,6 +87,10 @@ _FORMATS: dict[str, Table] = {
 }
 
 BODY: Table = (
+    Known(TOP_LEVEL, _NOT_SUPPORTED),
+    required("model", "text"),
+    required("model", one_of(*MODELS), _NO_MODEL),
+    required("stream", fits(lambda value: value is True), _NO_STREAM),
     *members(
         "instructions: text, store: boolean, prompt_cache_key: text, metadata: object, stream_tool_calls: boolean"
     ),

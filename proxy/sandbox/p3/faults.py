@@ -36,8 +36,8 @@ def _raw(answer: GrokAnswer, change: Callable[[bytes], bytes]) -> list[Action]:
 def _data_only(answer: GrokAnswer) -> list[Action]:
     """Without names of events."""
     actions = answer.stream()
-    answer.finished(actions)  # which numbers them
-    return [*_unnumbered(actions), Raw(answer.tail)]
+    answer.finished(actions)  # numbers them
+    return [Raw(BARE.encode([one for one in actions if isinstance(one, dict)]) + answer.tail)]
 
 
 def _mixed_ends(data: bytes) -> bytes:
@@ -188,8 +188,8 @@ def _failed_later(answer: GrokAnswer, code: str, after: str, **members: Any) -> 
     return break_off(answer, after, {**event, **{name: value for name, value in members.items() if value is not None}})
 
 
-def _unnumbered(actions: Iterable[Action]) -> list[Action]:
-    """The events as frames without names, which nobody numbers any more."""
+def _without_numbers(actions: Iterable[Action]) -> list[Action]:
+    """The events as raw frames, so that nobody numbers them."""
     return [Raw(BARE.encode([one])) if isinstance(one, dict) else one for one in actions]
 
 
@@ -204,7 +204,7 @@ GROK_FAULTS: dict[str, Fault] = {
     "no_done": lambda answer: _held_open(answer, 0.0, done=False),
     "held_open": _held_open,
     "done_instead": lambda answer: [*answer.stream()[:-1], Raw(b"data: [DONE]\n\n")],
-    "no_numbers": lambda answer: _unnumbered(answer.stream()),
+    "no_numbers": lambda answer: _without_numbers(answer.stream()),
     "minimal": _minimal,
     "terminal_only": _terminal_only,
     "thoughts_as_text": _thoughts_as_text,

@@ -22,7 +22,8 @@ from proxy.sandbox.wires.field_checks import (
     optional,
     required,
 )
-from proxy.sandbox.wires.refusal import MISSING, WRONG_TYPE
+from proxy.sandbox.wires.refusal import WRONG_TYPE
+from proxy.sandbox.wires.responses.input_checks import typed
 from proxy.sandbox.wires.responses.tool_checks import NAME
 
 _UNKNOWN_KIND = argument("Unsupported item type at {where}: {value}")
@@ -96,7 +97,7 @@ def _unreadable(content: Any, seen: Checked) -> str | None:
     return None if is_readable(content, seen.rules.reader) else ""
 
 
-def _texts(path: str, kind: str) -> Table:
+def _texts(path: str, kind: str, *, needed: bool = False) -> Table:
     """A list of texts of this type."""
     part: Table = (
         required("", "object", WRONG_TYPE),
@@ -104,7 +105,7 @@ def _texts(path: str, kind: str) -> Table:
         required("type", one_of(kind)),
         required("text", "text"),
     )
-    return (optional(path, "list", WRONG_TYPE), Each(path, part))
+    return (optional(path, "list", WRONG_TYPE, needed=needed), Each(path, part))
 
 
 _CALL_ID = required("call_id", "filled")
@@ -147,8 +148,7 @@ _ITEMS: dict[str, Table] = {
         # no `status`, although it came with one
         Known("type id summary content encrypted_content"),
         *members("id: text"),
-        required("summary", "list", MISSING),
-        *_texts("summary", "summary_text"),
+        *_texts("summary", "summary_text", needed=True),
         *map(_not_null, ("content", "encrypted_content")),
         *_texts("content", "reasoning_text"),
         optional("encrypted_content", "text", WRONG_TYPE),
@@ -157,12 +157,7 @@ _ITEMS: dict[str, Table] = {
 }
 
 
-def _typed(item: Any) -> Any:
-    """A message may leave its type out."""
-    return {"type": "message", **item} if isinstance(item, dict) and "role" in item else item
-
-
 INPUT: Table = (
     required("input", "filled list"),
-    Each("input", (required("", "object", WRONG_TYPE), *by_type(_ITEMS, _UNKNOWN_KIND)), _typed),
+    Each("input", (required("", "object", WRONG_TYPE), *by_type(_ITEMS, _UNKNOWN_KIND)), typed),
 )

@@ -8,7 +8,6 @@ from typing import Any
 from aiohttp import web
 
 from proxy.sandbox.p3.answer import DONE, GrokAnswer, GrokWriter
-from proxy.sandbox.p3.catalog import MODELS
 from proxy.sandbox.p3.checks import check_body
 from proxy.sandbox.p3.failures import HTTP_FAULTS
 from proxy.sandbox.p3.faults import GROK_FAULTS
@@ -28,15 +27,15 @@ _FORM = Form(GrokWriter, GrokAnswer, always_shown=True)
 def prepare_responses(p3: P3, request: web.Request, body: Any) -> Prepared:
     check_caller(request.headers, p3.tokens, p3.options)
     check_format(request.headers)
-    if body is None:
-        raise error_only(400, "Failed to parse the request body as JSON: expected value")
+    if not isinstance(body, dict):
+        raise error_only(400, "Failed to parse the request body as JSON: expected an object")
     try:
         rules = check_body(body, p3.options.user_id)
     except Refused as refused:
         raise reworded(refused) from None
     conversation = request.headers.get(CONVERSATION)
     answer = write_answer(p3, body, rules.reader, _FORM, cache_key=conversation)
-    options, model = p3.options, MODELS[body["model"]]
+    options, model = p3.options, rules.model
     answer.tail, answer.linger_s = DONE if options.done else b"", options.linger_s
     limit = options.context_limit or model.context
     instead: tuple[str, Mapping[str, Any]] | None = None

@@ -31,6 +31,7 @@ from proxy.sandbox.wires.schema_checks import malformed
 MOST_LISTED = 5
 
 _UNSUPPORTED = argument("Unsupported tool type: {value}")
+_NOT_HERE = argument("Tool type not supported by this model: {value}")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -157,7 +158,7 @@ TOOLS: Table = (
         (
             required("", "object", WRONG_TYPE),
             *by_type(_TOOLS, _UNSUPPORTED),
-            required("type", fits(lambda kind: kind not in _MORE), _UNSUPPORTED, when="few_tools"),
+            required("type", fits(lambda kind: kind not in _MORE), _NOT_HERE, when="few_tools"),
         ),
     ),
     _no_twins,

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import p1_sandbox_client as p1
 import p2_sandbox_client as p2
+import p3_refusal_cases as p3
 import p4_sandbox_client as p4
 from p1_sandbox_client import LITE, MARKER, full, lite
 from p2_sandbox_client import chat
@@ -466,8 +467,13 @@ def _cases(**rows: list[Row]) -> list[Case]:
     return [Case(wire, *row) for wire, listed in rows.items() for row in listed]
 
 
-HEADERS = _cases(p1=P1_HEADERS, p2=P2_HEADERS, **dict.fromkeys(p4.BODIES, GO_HEADERS))
+HEADERS = _cases(p1=P1_HEADERS, p2=P2_HEADERS, p3=p3.HEADERS, **dict.fromkeys(p4.BODIES, GO_HEADERS))
 REFUSED = _cases(
-    p1=P1_REFUSED, p2=P2_REFUSED, chat=CHAT_REFUSED, messages=MESSAGES_REFUSED, responses=RESPONSES_REFUSED
+    p1=P1_REFUSED,
+    p2=P2_REFUSED,
+    p3=p3.REFUSED,
+    chat=CHAT_REFUSED,
+    messages=MESSAGES_REFUSED,
+    responses=RESPONSES_REFUSED,
 )
-ACCEPTED = _cases(p1=P1_ACCEPTED, p2=P2_ACCEPTED, chat=CHAT_ACCEPTED, messages=MESSAGES_ACCEPTED)
+ACCEPTED = _cases(p1=P1_ACCEPTED, p2=P2_ACCEPTED, p3=p3.ACCEPTED, chat=CHAT_ACCEPTED, messages=MESSAGES_ACCEPTED)

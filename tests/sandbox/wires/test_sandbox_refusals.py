@@ -10,6 +10,7 @@ from broken_rows import Broken, Good, broken_rows, data_rows
 from p1_sandbox_client import LITE, MARKER, Client, full, lite, user
 from p2_sandbox_client import P2Client, chat
 from p2_sandbox_client import user as chat_user
+from p3_sandbox_client import P3Client
 from p4_sandbox_client import P4Client, go_chat, go_responses
 from raw_client import Reply, never_crashes
 from refusal_cases import ACCEPTED, HEADERS, REFUSED, Case
@@ -18,6 +19,9 @@ from proxy.sandbox.model.reply import reply as answer_of
 from proxy.sandbox.p1.checks import BODY, Seen
 from proxy.sandbox.p1.headers import FORMAT, UPGRADE
 from proxy.sandbox.p2.catalog import MODELS, rules_for, thinks
+from proxy.sandbox.p3.checks import BODY as GROK_BODY
+from proxy.sandbox.p3.checks import GrokRules
+from proxy.sandbox.p3.refusals import reworded
 from proxy.sandbox.p4.catalog import MODELS as GO_MODELS
 from proxy.sandbox.p4.catalog import chat_rules
 from proxy.sandbox.p4.catalog import thinks as go_thinks
@@ -31,15 +35,17 @@ from proxy.sandbox.wires.messages.read import read_messages
 from proxy.sandbox.wires.responses.read import prompt_tokens, read_ask
 
 #: For each wire, a body to spoil the headers of.
-PLAIN = {wire: next(case.sent for case in ACCEPTED if case.wire == wire) for wire in ("p1", "p2", "chat", "messages")}
+PLAIN = {
+    wire: next(case.sent for case in ACCEPTED if case.wire == wire) for wire in ("p1", "p2", "p3", "chat", "messages")
+}
 PLAIN["responses"] = go_responses()
 
 
 class Clients:
     """A client for each wire."""
 
-    def __init__(self, client: Client, kimi: P2Client, go: P4Client) -> None:
-        self.clients = {"p1": client, "p2": kimi, "chat": go, "messages": go, "responses": go}
+    def __init__(self, client: Client, kimi: P2Client, grok: P3Client, go: P4Client) -> None:
+        self.clients = {"p1": client, "p2": kimi, "p3": grok, "chat": go, "messages": go, "responses": go}
         self.go = go
 
     async def __call__(self, wire: str, body: Any, headers: dict[str, str | None] | None = None) -> Reply:
@@ -48,8 +54,8 @@ class Clients:
 
 
 @pytest.fixture
-def ask(client: Client, kimi: P2Client, go: P4Client) -> Clients:
-    return Clients(client, kimi, go)
+def ask(client: Client, kimi: P2Client, grok: P3Client, go: P4Client) -> Clients:
+    return Clients(client, kimi, grok, go)
 
 
 def check_shape(reply: Reply, wire: str, body: Any) -> None:
@@ -57,6 +63,10 @@ def check_shape(reply: Reply, wire: str, body: Any) -> None:
     if wire == "p1":
         return
     error = reply.json["error"]
+    if wire == "p3":
+        flat = isinstance(error, str) and set(reply.json) <= {"error", "code"}
+        assert flat or error["code"] == "invalid_image"
+        return
     if wire == "p2":
         assert set(error) == {"message", "type", "code"}
         return
@@ -77,7 +87,7 @@ async def test_header_rules(ask: Clients, case: Case) -> None:
 async def test_body_rules(ask: Clients, case: Case) -> None:
     on_lite = {LITE: "true"} if "contradicts" in case.words else None
     reply = await ask(case.wire, case.sent, on_lite)
-    said = reply.data.decode() if case.wire == "p1" else reply.json["error"]["message"]
+    said = reply.data.decode() if case.wire in ("p1", "p3") else reply.json["error"]["message"]
     assert (reply.status, case.words in said) == (case.status, True), reply.data
     check_shape(reply, case.wire, case.sent)
 
@@ -86,11 +96,11 @@ async def test_body_rules(ask: Clients, case: Case) -> None:
 async def test_accepted(ask: Clients, case: Case) -> None:
     reply = await ask(case.wire, case.sent)
     assert reply.status == 200, reply.data
-    assert case.wire != "p1" or reply.types[-1] == "response.completed"
+    assert case.wire not in ("p1", "p3") or reply.types[-1] == "response.completed"
     assert case.wire != "p2" or reply.data.count(b"data: [DONE]") == 1 == reply.data.count(b'"finish_reason":"')
 
 
-@pytest.mark.parametrize("wire", ["p1", "p2", "chat"])
+@pytest.mark.parametrize("wire", ["p1", "p2", "p3", "chat"])
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"null"])
 async def test_bodies_that_are_no_object(ask: Clients, wire: str, data: bytes) -> None:
     assert (await ask(wire, data)).status == 400
@@ -120,6 +130,8 @@ def goods(wire: str) -> list[Good]:
     bodies = [case.sent for case in ACCEPTED if case.wire == wire]
     if wire == "p1":
         return [(body, p1_rules(body)) for body in bodies]
+    if wire == "p3":
+        return [(body, lambda body: GrokRules(body, "user-sandbox")) for body in bodies]
     if wire == "messages":
         return [(body, always(lambda signature: signature not in ("", "surprise"))) for body in bodies]
     return [(body, always(chat_demands(body, wire))) for body in bodies]
@@ -140,13 +152,18 @@ TABLES: dict[str, tuple[Table, list[Good]]] = {
         CHAT,
         [(PAIRED, always(chat_demands(PAIRED, "chat"))), *goods("p2"), *goods("chat")],
     ),
+    "p3": (GROK_BODY, goods("p3")),
     "messages": (MESSAGES, goods("messages")),
     "headers": (FORMAT, [headers_of(content_type="application/json", accept="text/event-stream", originator="x")]),
     "upgrade": (UPGRADE, [headers_of(openai_beta="responses_websockets=1", originator="x", accept="*/*")]),
 }
 
 #: How rows begin that no change of a body breaks, only another model or lane. They are among the cases above.
-BY_HAND = ("additional_tools requires", "invalid content part at {here}: this model has no")
+BY_HAND = (
+    "additional_tools requires",
+    "Tool type not supported by this model",
+    "invalid content part at {here}: this model has no",
+)
 
 
 @pytest.fixture(scope="module")
@@ -172,14 +189,16 @@ def test_each_row_refuses_what_breaks_it(name: str, broken: dict[str, dict[int, 
 async def test_rows_over_http(ask: Clients, broken: dict[str, dict[int, Broken]]) -> None:
     """The simulators say what the rows say, and P4 who says so."""
     ask.go.sandbox.p4.options.tidy_client = False
-    for name in ("p1", "p2", "messages"):
+    for name in ("p1", "p2", "p3", "messages"):
         for body, rules, refused in broken[name].values():
             if "Invalid `signature`" in refused.message:
                 continue  # which a switch of P4 turns on, see there
             wire = "chat" if name == "p2" and body.get("model") in GO_MODELS else name
             reply = await ask(wire, body, {LITE: "true"} if name == "p1" and rules.lite else {})
-            assert reply.status == refused.status, (body, reply.data)
-            if name == "p1":
+            assert reply.status == (reworded(refused) if name == "p3" else refused).status, (body, reply.data)
+            if name == "p3":
+                assert reply.json == reworded(refused).body
+            elif name == "p1":
                 assert reply.json == refused.body
             else:
                 assert reply.json["error"]["message"].endswith(refused.message), (body, reply.data)
@@ -187,13 +206,14 @@ async def test_rows_over_http(ask: Clients, broken: dict[str, dict[int, Broken]]
 
 @pytest.mark.parametrize("case", ACCEPTED, ids=str)
 def test_junk_is_refused_or_served_but_never_a_crash(case: Case) -> None:
-    table = {"p1": BODY, "messages": MESSAGES}.get(case.wire, CHAT)
+    table = {"p1": BODY, "p3": GROK_BODY, "messages": MESSAGES}.get(case.wire, CHAT)
     _, rules = next(good for good in goods(case.wire) if good[0] is case.sent)
 
     def serve(changed: dict[str, Any]) -> object:
         check(changed, table, rules(changed))
-        if case.wire == "p1":
-            return prompt_tokens(changed) and answer_of(read_ask(changed, lite=rules(changed).lite))
+        if case.wire in ("p1", "p3"):
+            on_lite = getattr(rules(changed), "lite", False)
+            return prompt_tokens(changed) and answer_of(read_ask(changed, lite=on_lite))
         if case.wire == "messages":
             return messages_tokens(changed) and answer_of(read_messages(changed))
         return chat_tokens(changed) and answer_of(read_chat(changed, effort="high"))

@@ -111,8 +111,11 @@ class TextBlocks:
 
     def end_all(self) -> None:
         """The answer has ended: only what its last event repeats may follow."""
-        for place in {at[0] for at in self._texts}:
-            self.end(place)
+        if not self._parts:
+            self.close_all()
+        for (place, _), text in self._texts.items():
+            text.over = True
+            self.said.end(place)
 
     def close_all(self) -> None:
         for at in list(self._texts):

@@ -94,7 +94,7 @@ def _last(item: Any, seen: Checked) -> str | None:
     return None if seen.body["input"][-1] is item else ""
 
 
-def _typed(item: Any) -> Any:
+def typed(item: Any) -> Any:
     """A message may leave its type out."""
     return {"type": "message", **item} if isinstance(item, dict) and "role" in item else item
 
@@ -212,6 +212,6 @@ _ITEM: Table = (
 INPUT: Table = (
     required("input", "list", bare("Input must be a list")),
     required("input", "filled list"),
-    Each("input", _ITEM, _typed),
+    Each("input", _ITEM, typed),
     _all_answered,
 )
