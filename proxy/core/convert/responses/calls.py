@@ -247,7 +247,8 @@ class FunctionCalls:
                 call.cut = False
                 self._complete(index, call, text)
             elif not call.sent:
-                self._send(call, text if text.strip() else "{")
+                fits = call.shown or text.lstrip()[:1] == "{"
+                self._send(call, text if fits and text.strip() else "{")
 
     def _complete(self, index: int, call: FunctionCall, text: str) -> None:
         """Closes a call whose arguments have all arrived. What is not JSON must not reach the client's tool."""

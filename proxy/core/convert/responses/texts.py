@@ -54,11 +54,10 @@ class TextBlocks:
 
     def begin(self, place: int) -> None:
         """A message begins, without a word so far."""
-        at = (place, None)
-        if at not in self._texts:
+        if not any(at[0] == place and not text.over for at, text in self._texts.items()):
             self.said.forget(place)
         if not self._parts:
-            self._open(at)
+            self._open((place, None))
 
     def _open(self, at: At) -> _Text:
         text = self._texts.get(at)

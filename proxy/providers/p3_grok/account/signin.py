@@ -1,7 +1,7 @@
 """P3's sign-in: an OpenID Connect issuer, entered by a browser on this machine or by a code confirmed on any other.
 
 The endpoints of a browser sign-in and of a renewal are in the issuer's discovery document, those of the device flow
-have fixed paths. What is stored has exactly the members of the vendor-side reference, none of which tells whose it is.
+have fixed paths. What is stored has five members and no others; none of them tells whose it is.
 """
 
 from __future__ import annotations
