@@ -239,6 +239,8 @@ def _verdict(code: str, word: str, status: int | None, text: str) -> tuple[str, 
         known = _VERDICTS_OF_PARTS.get(part, known)
     if known is not None:
         return known
+    if code in _CODES or word in _CODES or word in _WORDS:  # they say more than phrases
+        return _NONE
     if _BAD_IMAGE_PHRASE in text:
         return _VERDICTS["invalid_image"]
     if status in (None, 401, 403) and all(phrase in text for phrase in _BAD_TOKEN_PHRASES):

@@ -162,25 +162,26 @@ indexes = st.sampled_from([0, 1, 2])
 deltas = st.sampled_from(
     ["a", "", '{"a":1}', '{"file_path":"/a"}', "null", "{", "}", ",", '"', "\\", " " * 600, "\ud83d", "x"]
 )
+annotations = members(
+    type=st.just("url_citation"), url=texts, title=texts, text=texts, start_index=indexes, end_index=indexes
+)
+parts = members(
+    type=st.sampled_from(["output_text", "refusal"]),
+    text=deltas,
+    refusal=deltas,
+    annotations=st.lists(mostly(annotations), max_size=2),
+)
 items = members(
-    type=st.sampled_from(["message", "function_call", "reasoning", "web_search_call"]),
+    type=st.sampled_from(["message", "function_call", "reasoning", "web_search_call", "custom_tool_call"]),
     id=st.sampled_from(["i1", "i2", "", "rs-\ud800"]),
     call_id=ids,
-    name=names.filter(bool),
+    name=names.filter(bool) | st.just("x_keyword_search"),
     arguments=deltas,
+    input=deltas,
     status=st.sampled_from(["completed", "incomplete"]),
     encrypted_content=deltas,
-    content=st.lists(
-        mostly(
-            members(
-                type=st.sampled_from(["output_text", "refusal"]),
-                text=deltas,
-                refusal=deltas,
-                annotations=json_values,
-            )
-        ),
-        max_size=2,
-    ),
+    content=st.lists(mostly(parts), max_size=2),
+    summary=st.lists(mostly(members(type=st.just("summary_text"), text=deltas)), max_size=2),
     action=members(
         query=texts, queries=st.lists(texts, max_size=2), sources=st.lists(members(url=texts, title=texts), max_size=2)
     ),
@@ -190,6 +191,8 @@ _EVENT_NAMES = """
     created output_item.added output_item.added output_item.done output_item.done output_text.delta output_text.done
     output_text.annotation.added refusal.delta reasoning_summary_part.added reasoning_summary_text.delta
     function_call_arguments.delta function_call_arguments.delta function_call_arguments.done content_part.added failed
+    content_part.done reasoning_summary_text.done reasoning_text.delta reasoning_text.done web_search_call.searching
+    custom_tool_call_input.delta custom_tool_call_input.done
 """
 EVENT_TYPES = ("keepalive", "codex.rate_limits", "error", *(f"response.{name}" for name in _EVENT_NAMES.split()))
 ENDS = ("response.completed", "response.done", "response.incomplete")
@@ -197,12 +200,15 @@ events = st.fixed_dictionaries(
     {"type": st.sampled_from(EVENT_TYPES)},
     optional={
         "output_index": mostly(indexes),
+        "content_index": mostly(indexes),
         "item_id": mostly(st.sampled_from(["i1", "i2"])),
+        "call_id": ids,
+        "part": mostly(parts),
         "item": mostly(items),
         "delta": mostly(deltas),
         "text": mostly(deltas),
         "arguments": mostly(deltas),
-        "annotation": mostly(members(type=st.just("url_citation"), url=texts, title=texts)),
+        "annotation": mostly(annotations),
         "error": json_values,
         "status": json_values,
         "code": json_values,
@@ -223,6 +229,7 @@ ends = st.fixed_dictionaries(
                 incomplete_details=members(reason=st.sampled_from(["max_output_tokens", "content_filter", "x"])),
                 status=texts,
                 error=json_values,
+                output=st.lists(mostly(items), max_size=3),
             )
         )
     },
@@ -322,17 +329,19 @@ open_items = members(
     output=open_contents,
     summary=st.lists(members(type=st.just("summary_text"), text=texts), max_size=2),
 )
+domains = mostly(st.lists(mostly(st.just("a.example")), max_size=2))
 open_tools = members(
-    type=st.sampled_from(["function", "namespace", "web_search", "custom"]),
+    type=st.sampled_from(["function", "namespace", "web_search", "web_search_preview", "x_search", "custom"]),
     name=names,
     description=texts,
     parameters=json_objects,
     function=open_functions,
     tools=st.lists(members(type=st.just("function"), name=names), max_size=2),
-    filters=json_objects,
+    filters=members(allowed_domains=domains, blocked_domains=domains, excluded_domains=domains, x=scalars),
+    user_location=mostly(json_objects),
 )
 open_choices = st.sampled_from(["auto", "none", "required", "x"]) | members(
-    type=st.just("function"), name=names, function=members(name=names)
+    type=st.sampled_from(["function", "web_search", "x_search"]), name=names, function=members(name=names)
 )
 
 

@@ -24,6 +24,11 @@ def test_words(word: str, effort: str | None) -> None:
     assert unknown_effort(request) == (None if word in EFFORTS else word[:MAX_WORD])
 
 
+@pytest.mark.parametrize(("word", "effort"), [("none", "none"), (" NONE ", "none"), ("off", "low"), ("high", "high")])
+def test_some_upstreams_know_none(word: str, effort: str) -> None:
+    assert effort_asked({"output_config": {"effort": word}}, none=True) == effort
+
+
 @pytest.mark.parametrize("config", [None, "high", 5, [], {}, {"effort": 5}, {"effort": None}, {"effort": ["high"]}])
 def test_what_is_no_text_asks_for_nothing(config: Any) -> None:
     request = {"output_config": config}

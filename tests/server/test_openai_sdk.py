@@ -188,10 +188,28 @@ async def test_an_answer_is_parsed_into_a_model(client: Client, live: Live, mode
         assert isinstance((await stream.get_final_completion()).choices[0].message.parsed, Step)
 
 
-async def test_what_cannot_be_parsed_elsewhere_is_refused_by_name(client: Client) -> None:
+class Bash(pydantic.BaseModel):
+    """Runs a command."""
+
+    command: str
+
+
+@every_wire
+async def test_a_call_is_parsed_into_a_model(client: Client, wire: Wire) -> None:
+    prompt, tools = "use Bash: ls -la", [openai.pydantic_function_tool(Bash)]
+    asked: Any = {"model": wire.model, "messages": [{"role": "user", "content": prompt}], "tools": tools}
+    message = (await client.chat.completions.parse(**asked)).choices[0].message
+    assert [call.function.parsed_arguments for call in message.tool_calls or []] == [Bash(command="ls -la")]
+    flat: Any = [{"type": "function", **tools[0]["function"]}]
+    response = await client.responses.parse(model=wire.model, input=prompt, tools=flat)
+    assert [item.arguments for item in response.output if item.type == "function_call"] == ['{"command":"ls -la"}']
+
+
+@pytest.mark.parametrize("model", [P2, P3])
+async def test_what_cannot_be_parsed_elsewhere_is_refused_by_name(client: Client, model: str) -> None:
     for param, call in (
-        ("response_format", client.chat.completions.parse(model=P2, messages=USER, response_format=Step)),
-        ("text", client.responses.parse(model=P2, input="x", text_format=Step)),
+        ("response_format", client.chat.completions.parse(model=model, messages=USER, response_format=Step)),
+        ("text", client.responses.parse(model=model, input="x", text_format=Step)),
     ):
         with pytest.raises(openai.BadRequestError) as refused:
             await call

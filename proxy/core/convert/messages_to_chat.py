@@ -27,7 +27,7 @@ from proxy.core.content import (
 )
 from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.sse import dump_json
-from proxy.core.tools.calls import NO_RESULT, client_tools, function_of, short_name
+from proxy.core.tools.calls import CHOICES, NO_RESULT, client_tools, function_of, short_name
 from proxy.core.tools.open_calls import OpenCalls
 from proxy.core.tools.schema import format_in_words
 from proxy.core.tools.typed_schema import typed_schema
@@ -120,9 +120,6 @@ def _tool(tool: Mapping[str, Any], dialect: ChatDialect) -> Message:
     return {"type": "function", "function": function}
 
 
-_CHOICES = {"auto": "auto", "none": "none", "any": "required", "required": "required"}
-
-
 def _choice(request: Mapping[str, Any], dialect: ChatDialect, *, has_tools: bool) -> dict[str, Any]:
     """`tool_choice` and `parallel_tool_calls`, as far as they are to be sent."""
     choice = request.get("tool_choice")
@@ -146,7 +143,7 @@ def _choice(request: Mapping[str, Any], dialect: ChatDialect, *, has_tools: bool
 
 def _strict_choice(choice: Any) -> Any:
     kind = choice.get("type") if isinstance(choice, Mapping) else None
-    wanted = _CHOICES.get(kind) if isinstance(kind, str) else None
+    wanted = CHOICES.get(kind) if isinstance(kind, str) else None
     if kind == "tool":
         name = choice.get("name")
         if not isinstance(name, str) or not name:
@@ -165,7 +162,7 @@ def _loose_choice(choice: Any) -> Any:
     if kind == "tool" and isinstance(choice, Mapping):
         name = choice.get("name")
         return _named(name) if isinstance(name, str) and name else "required"
-    return _CHOICES.get(kind) if isinstance(kind, str) else None
+    return CHOICES.get(kind) if isinstance(kind, str) else None
 
 
 def _named(name: str) -> Any:

@@ -7,7 +7,6 @@ come one at a time.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,11 +21,11 @@ from proxy.core.convert.history.responses import (
     message_item,
 )
 from proxy.core.invalid import InvalidRequest
-from proxy.core.tools.calls import function_of, is_web_search, offered_tools, short_key, short_name
+from proxy.core.tools.calls import CHOICES, function_of, is_web_search, offered_tools, short_key, short_name
 from proxy.core.tools.function_schema import legal_schema
 from proxy.core.tools.read_tool import NAME as READ
 from proxy.core.tools.read_tool import ReadOffsets, guided_definition
-from proxy.core.tools.schema import NotStrict, output_format, strict_schema
+from proxy.core.tools.schema import FORMAT_NAME, NotStrict, output_format, strict_schema
 
 LITE_MARKER = "ws_request_header_x_openai_internal_codex_responses_lite"
 
@@ -134,17 +133,13 @@ def _search_tool(tool: Mapping[str, Any]) -> Item:
     return {**search, "filters": filters} if filters else search
 
 
-#: The plain forms; a named tool is a case of its own.
-_CHOICES = {"auto": "auto", "none": "none", "any": "required", "required": "required"}
-
-
 def _tool_choice(request: Mapping[str, Any], offered: list[dict[str, Any]], *, lite: bool) -> Any:
     """A tool that cannot be offered cannot be forced either; hosted search does not exist on the lite lane."""
     choice = request.get("tool_choice")
     kind = choice.get("type", "auto") if isinstance(choice, Mapping) else choice
     if not isinstance(choice, Mapping) or kind != "tool":
         unknown = "auto" if isinstance(choice, str) else None
-        word = _CHOICES.get(kind, unknown) if isinstance(kind, str) else None
+        word = CHOICES.get(kind, unknown) if isinstance(kind, str) else None
         return "auto" if word == "required" and not offered else word
     name = choice.get("name")
     if not isinstance(name, str):
@@ -185,17 +180,13 @@ def _text(request: Mapping[str, Any]) -> Item:
     return text
 
 
-#: What the backend takes for the name of a schema.
-_FORMAT_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-
-
 def _schema_format(wanted: Mapping[str, Any]) -> Item:
     name = wanted.get("name")
     form: Item = {"type": "json_schema", "name": name if isinstance(name, str) and name else "response"}
     if "strict" in wanted:  # the caller knows this backend's rules and decided: chat clients write the schema for it
         strict = wanted["strict"]
         return {**form, "schema": wanted["schema"], **({} if strict is None else {"strict": strict})}
-    form["name"] = form["name"] if _FORMAT_NAME.fullmatch(form["name"]) else "response"
+    form["name"] = form["name"] if FORMAT_NAME.fullmatch(form["name"]) else "response"
     schema = legal_schema(wanted["schema"])
     try:
         return {**form, "schema": strict_schema(schema), "strict": True}

@@ -7,11 +7,12 @@ MessageStream), and a tool call is closed only when its arguments are complete J
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from proxy.core.convert.responses.calls import FunctionCalls
-from proxy.core.convert.responses.places import At, Places
+from proxy.core.convert.responses.places import At, Places, Said
 from proxy.core.convert.responses.reasoning import ReasoningItems
 from proxy.core.convert.responses.searches import HostedSearches, search_of
 from proxy.core.convert.responses.texts import TextBlocks
@@ -147,6 +148,8 @@ class ResponsesToMessages:
         if isinstance(text, str) and text and self._reasoning.whole(place, [text]):
             self.produced = True
         self._reasoning.part_is_over(place)
+        if not self._reasoning.is_open_at(place):
+            self._places.leave_bare(place)
 
     # -- text
 
@@ -169,20 +172,19 @@ class ResponsesToMessages:
 
     def _part_done(self, event: Mapping[str, Any]) -> None:
         part = event.get("part")
-        if isinstance(part, Mapping) and part.get("type") in _PART_TEXTS:
+        if isinstance(part, Mapping) and _text_of(part) is not None:
             self._whole_text(event, part)
 
     def _whole_text(self, event: Mapping[str, Any], part: Mapping[str, Any]) -> None:
         """The end of a part of a message: its text, if no piece of it came, and its citations."""
-        at = self._text_at(event)
-        self._tell_part(at, part)
+        at, text = self._text_at(event), part.get("text") if part is event else _text_of(part)
+        self._tell_part(at, part, text)
         self._texts.part_is_over(at)
-        self._places.leave_loose(at[0])
+        self._places.leave_bare(at[0])
 
-    def _tell_part(self, at: At, part: Mapping[str, Any]) -> None:
-        text = part.get(_PART_TEXTS.get(str(part.get("type")), "text"))
+    def _tell_part(self, at: At, part: Mapping[str, Any], text: Any) -> None:
         if isinstance(text, str) and self._texts.said.is_news(at, text):
-            self._refused = self._refused or "refusal" in str(part.get("type"))
+            self._refused = self._refused or part.get("type") == "refusal"
             self._reasoning.close()
             self._add_text(at, text)
         for annotation in _mappings(part.get("annotations")):
@@ -200,13 +202,18 @@ class ResponsesToMessages:
         self._searches.cite(annotation)
         self._texts.cite(annotation, at)
 
+    def _cite_all(self, item: Mapping[str, Any], place: int) -> None:
+        for number, part in enumerate(_mappings(item.get("content"))):
+            for annotation in _mappings(part.get("annotations")):
+                self._cite(annotation, self._texts.at(place, number))
+
     def _message_done(self, place: int, item: Mapping[str, Any]) -> None:
         """The item repeats its content: a text of which no delta came is taken from here."""
-        parts = [part for part in _mappings(item.get("content")) if part.get("type") in _PART_TEXTS]
-        whole = "".join(str(part.get(_PART_TEXTS[part["type"]])) for part in parts)
-        is_news = self._texts.said.is_whole_news(place, whole)
-        for number, part in enumerate(_mappings(item.get("content"))):
-            self._tell_part(self._texts.at(place, number), part if is_news else {**part, "text": "", "refusal": ""})
+        parts = _mappings(item.get("content"))
+        texts = [_text_of(part) for part in parts]
+        is_news = self._texts.said.is_whole_news(place, "".join(filter(None, texts)))
+        for number, (part, text) in enumerate(zip(parts, texts, strict=True)):
+            self._tell_part(self._texts.at(place, number), part, text if is_news else None)
         self._texts.end(place)
 
     # -- function calls
@@ -242,6 +249,9 @@ class ResponsesToMessages:
     def _search_input(self, event: Mapping[str, Any]) -> None:
         self._searches.add_input(self._places.of(event), event.get("delta"))
 
+    def _search_input_done(self, event: Mapping[str, Any]) -> None:
+        self._searches.whole_input(self._places.of(event), event.get("input"))
+
     def _search_done(self, place: int, item: Mapping[str, Any]) -> None:
         name = search_of(item)
         if name is None:
@@ -268,21 +278,28 @@ class ResponsesToMessages:
         self._end(stop, response.get("usage"))
 
     def _repeated(self, output: Any) -> None:
-        """The last event repeats the whole answer: what did not come before is taken from there."""
+        """The last event repeats the whole answer: what did not come before is taken from there. An item that nothing
+        names has come, unless there are more of its kind than have."""
         items = _mappings(output)
+        kinds = Counter(map(_kind, items))
         for index, item in enumerate(items):
+            kind = _kind(item)
+            come = self._come(kind)
             place = self._places.in_output(index, item)
-            if place is not None and self._places.has_ended(place):
-                if item.get("type") == "message":
-                    self._message_done(place, item)
-            elif place is not None or self._is_news(items, item):
-                self._done(self._places.end({} if place is None else {"output_index": place}, item), item)
+            place = index if place is None and come is not None and come.was_in(index) else place
+            told = self._calls.begun if kind == "function_call" else len(self._searches if come is None else come)
+            if self.incomplete and item.get("status") != "completed":
+                item = {**item, "status": "incomplete"}
+            if place is not None and not self._places.has_ended(place):
+                self._done(self._places.end({"output_index": place}, item), item)
+            elif place is None and told < kinds[kind]:
+                self._done(self._places.only_in_output(item), item)
+            else:
+                self._cite_all(item, -1 if place is None else place)
 
-    def _is_news(self, items: list[Mapping[str, Any]], item: Mapping[str, Any]) -> bool:
-        """Whether an item that nothing names may not have come yet: texts and thoughts may have come without the place
-        where they belong."""
-        said = {"message": self._texts.said, "reasoning": self._reasoning.said}.get(str(item.get("type")))
-        return said is None or said.places < sum(other.get("type") == item.get("type") for other in items)
+    def _come(self, kind: str) -> Said | None:
+        """What has come of a kind of items that has a text."""
+        return {"message": self._texts.said, "reasoning": self._reasoning.said}.get(kind)
 
     def _end(self, stop_reason: str | None, usage: Any) -> None:
         if self.incomplete:
@@ -327,6 +344,7 @@ class ResponsesToMessages:
         "response.function_call_arguments.delta": _arguments_delta,
         "response.function_call_arguments.done": _arguments_done,
         "response.custom_tool_call_input.delta": _search_input,
+        "response.custom_tool_call_input.done": _search_input_done,
         "response.web_search_call.in_progress": _search_began,
         "response.web_search_call.searching": _search_began,
         "response.x_search_call.in_progress": _search_began,
@@ -339,6 +357,17 @@ class ResponsesToMessages:
 
 #: type of a part of a message -> the member with its text
 _PART_TEXTS = {"output_text": "text", "refusal": "refusal"}
+
+
+def _text_of(part: Mapping[str, Any]) -> str | None:
+    """What a part of a message says; None when it says nothing."""
+    kind = part.get("type")
+    text = part.get(_PART_TEXTS[kind]) if isinstance(kind, str) and kind in _PART_TEXTS else None
+    return text if isinstance(text, str) else None
+
+
+def _kind(item: Mapping[str, Any]) -> str:
+    return "search" if search_of(item) else str(item.get("type"))
 
 
 def _item(event: Mapping[str, Any]) -> Mapping[str, Any] | None:

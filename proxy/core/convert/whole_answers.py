@@ -56,21 +56,8 @@ def response_events(answer: Mapping[str, Any]) -> list[Event] | None:
     output = answer.get("output")
     if not isinstance(output, list):
         return None
-    items: list[Event] = []
-    for index, item in enumerate(output):
-        if isinstance(item, Mapping) and item.get("type") == "reasoning":
-            items += _summary_events(index, item)
-        items.append({"type": "response.output_item.done", "output_index": index, "item": item})
+    items = [
+        {"type": "response.output_item.done", "output_index": index, "item": item} for index, item in enumerate(output)
+    ]
     end = _ENDS.get(str(answer.get("status")), "response.completed")
     return [*items, {"type": end, "response": answer}]
-
-
-def _summary_events(index: int, item: Mapping[str, Any]) -> list[Event]:
-    summary = item.get("summary")
-    texts = [
-        part["text"]
-        for part in (summary if isinstance(summary, list) else ())
-        if isinstance(part, Mapping) and isinstance(part.get("text"), str)
-    ]
-    kinds = ("response.reasoning_summary_part.added", "response.reasoning_summary_text.delta")
-    return [{"type": kind, "output_index": index, "delta": text} for text in texts for kind in kinds]

@@ -30,6 +30,9 @@ _UNSERVED = ("web_fetch_", "code_execution_", "tool_search_tool_", "advisor_", "
 #: A model whose service searches by itself.
 SEARCHING_MODEL = "gpt-5.6-sol"
 
+#: `tool_choice` of a Messages request -> of an upstream of the OpenAI family; a named tool is a case of its own.
+CHOICES = {"auto": "auto", "none": "none", "any": "required", "required": "required"}
+
 _UNIQUE = re.compile(r"__u[0-9]+\Z")
 
 

@@ -45,7 +45,14 @@ class OpenCalls:
 
 class WaitingCalls:
     """The calls of a conversation by the ids of the client, of which two may be the same: results belong to the newest
-    turn that has such a call, and there to the first."""
+    turn that has such a call, and there to the first.
+
+    >>> calls = WaitingCalls()
+    >>> for place, turn in enumerate((0, 1, 1)):
+    ...     calls.add("a", f"a{place}", turn=turn, place=place)
+    >>> calls.answer("a"), calls.unanswered(), calls.answer("b")
+    ('a1', {0: 'a0', 2: 'a2'}, None)
+    """
 
     def __init__(self) -> None:
         self._turns: dict[str, list[tuple[int, deque[tuple[int, str]]]]] = {}

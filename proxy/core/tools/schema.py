@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -44,6 +45,9 @@ _STRICT_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "
 MAX_DEPTH = 64
 
 Schema = Any
+
+#: What upstreams take for the name of a schema.
+FORMAT_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def output_format(request: Mapping[str, Any]) -> Mapping[str, Any] | None:

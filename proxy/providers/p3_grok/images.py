@@ -150,15 +150,21 @@ class GrokImages:
     """What becomes of the pictures of one request.
 
     passing  how many of them could be sent
-
-    mode  a word of the setting
-    skip  how many of those, the oldest, are not
     """
 
-    def __init__(self, mode: str, skip: int = 0) -> None:
+    def __init__(self, mode: str) -> None:
+        """mode: a word of the setting."""
         self.passing = 0
         self._mode = mode
-        self._skip = skip
+        self._skip = 0
+        #: what was found out of a source, by its identity: megabytes are looked at once
+        self._known: dict[int, tuple[str, str]] = {}
+
+    def begin_again(self) -> bool:
+        """Whether there were too many, so that the older ones have to be left out by translating once more."""
+        self._skip = max(0, self.passing - MAX_PICTURES)
+        self.passing = 0
+        return self._skip > 0
 
     def in_message(self, block: Mapping[str, Any]) -> Item:
         words = self.in_words(block)
@@ -181,10 +187,13 @@ class GrokImages:
         return f"[image omitted: {_kind(block.get('source'))}]"
 
     def _url(self, block: Mapping[str, Any]) -> tuple[str, str]:
+        """The data URL of a picture that is sent, "" for others; and the reason behind its note."""
         source = block.get("source")
-        if self._mode == "omit" or _kind(source) in ("unknown", "file"):
+        if self._mode == "omit" or not isinstance(source, Mapping) or _kind(source) in ("unknown", "file"):
             return "", ""
-        url, reason = checked(source if isinstance(source, Mapping) else {})
+        if id(source) not in self._known:
+            self._known[id(source)] = checked(source)
+        url, reason = self._known[id(source)]
         if url:
             self.passing += 1
             if self.passing <= self._skip:

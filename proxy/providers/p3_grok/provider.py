@@ -9,6 +9,7 @@ from typing import Any
 
 from proxy.auth.refresh import Credentials
 from proxy.auth.store import Credential
+from proxy.core.convert.responses.searches import search_of
 from proxy.core.messages import Event
 from proxy.core.routing import Catalog
 from proxy.errors import UpstreamError
@@ -58,6 +59,10 @@ def headers(version: str, session: str | None, turn: str) -> dict[str, str]:
     return {**known, "x-grok-conv-id": session, "x-grok-session-id": session, "x-grok-req-id": turn}
 
 
+#: Those that bring a search.
+_ITEM_EVENTS = ("response.output_item.added", "response.output_item.done")
+
+
 class GrokAdapter:
     """One request to P3."""
 
@@ -71,6 +76,7 @@ class GrokAdapter:
         self._credentials = credentials
         self._credential: Credential | None = None
         self._renewed = False
+        self._searched = False
         self._turn = str(uuid.UUID(services.new_id()))
         written = responses_body(call, self._grok, config.search_constraints)
         if written.notes:
@@ -85,6 +91,7 @@ class GrokAdapter:
             rules=answer_rules(self._grok, converted=call.converted),
             restores=False,
             count=lambda body, _length: count(body),
+            observe=self._observe,
         )
 
     async def sign_in(self) -> None:
@@ -98,8 +105,14 @@ class GrokAdapter:
         url, payload = responses_url(self._grok.base_url), self.wire.body.payload
         return self._transport(UpstreamRequest(url, sent, payload, HEADER_TIMEOUT_S, self._call.request_id, number))
 
+    def _observe(self, event: Mapping[str, Any]) -> None:
+        kind, item = event.get("type"), event.get("item")
+        if kind in _ITEM_EVENTS and isinstance(item, Mapping) and search_of(item) is not None:
+            self._searched = True
+
     def contextualise(self, error: UpstreamError) -> UpstreamError:
-        return error
+        """A search costs, and is not made a second time for an answer that broke."""
+        return error.replaced(repeatable=False) if self._searched else error
 
     async def recover(self, error: UpstreamError) -> bool:
         """A new token for one that is refused, which this service also does with a 403."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -14,10 +13,10 @@ from proxy.core.invalid import InvalidRequest, cut
 from proxy.core.tokens.heuristic import heuristic_tokens
 from proxy.core.tokens.responses_count import Prices, count_responses
 from proxy.core.tools.calls import short_key
-from proxy.core.tools.schema import output_format
+from proxy.core.tools.schema import FORMAT_NAME, output_format
 from proxy.providers.contract import Call, Target
 from proxy.providers.p3_grok.catalog import LABEL, model_for
-from proxy.providers.p3_grok.images import MAX_PICTURES, GrokImages
+from proxy.providers.p3_grok.images import GrokImages
 from proxy.providers.p3_grok.search import WEB
 from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.providers.p3_grok.tools import offer
@@ -29,9 +28,7 @@ DIALECT = ResponsesDialect(
 PRICES = Prices(image=1024, search=1)
 
 #: The name of a schema without one.
-FORMAT_NAME = "structured_output"
-#: What the service takes for the name of a schema.
-_FORMAT_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+UNNAMED_FORMAT = "structured_output"
 #: What a request may have without a word in the log: it is translated, or has no meaning here.
 _KNOWN = frozenset(
     {
@@ -111,8 +108,8 @@ def _input(messages: Any, grok: GrokSettings, notes: list[str]) -> list[Item]:
     images = GrokImages(grok.tool_image)
     history = ResponsesHistory(dialect, images)
     items = history.build(messages)
-    if images.passing > MAX_PICTURES:
-        items = ResponsesHistory(dialect, GrokImages(grok.tool_image, images.passing - MAX_PICTURES)).build(messages)
+    if images.begin_again():
+        items = ResponsesHistory(dialect, images).build(messages)
     notes += _unknown(history.left_out, "content blocks")
     return items
 
@@ -133,7 +130,7 @@ def _format(request: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
     if wanted["type"] != "json_schema" or not isinstance(schema, dict):
         notes.append("output format left out: not a schema")
         return {}
-    name = name if isinstance(name, str) and _FORMAT_NAME.fullmatch(name) else FORMAT_NAME
+    name = name if isinstance(name, str) and FORMAT_NAME.fullmatch(name) else UNNAMED_FORMAT
     return {"text": {"format": {"type": "json_schema", "name": name, "schema": schema, "strict": True}}}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -115,17 +116,22 @@ def _value(value: Any) -> str:
 
 # -- what the user asks for
 
-_INTENTS: tuple[tuple[str, tuple[bytes, ...]], ...] = (
-    (
-        X,
-        (
-            *(b"search x for", b"search on x", b"search twitter", b"search tweets", b"x search", b"posts on x"),
-            *(b"posts from x", b"tweets about", b"twitter posts"),
-        ),
+_PHRASES = {
+    X: (
+        *("search x for", "search on x", "search twitter", "search tweets", "x search", "posts on x", "posts from x"),
+        *("tweets about", "twitter posts"),
     ),
-    (WEB, (b"search online", b"search the web", b"web search", b"look up online", b"look up on the web")),
-)
-_WORD = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_")
+    WEB: ("search online", "search the web", "web search", "look up online", "look up on the web"),
+}
+_WORD = "[a-z0-9_]"
+#: The search -> its phrases, each with the pattern that finds it as words of its own. The pattern begins with the
+#: phrase, since only what begins so is found fast.
+_INTENTS = {
+    search: [(phrase.encode(), re.compile(f"{phrase}(?<!{_WORD}{phrase})(?!{_WORD})".encode())) for phrase in phrases]
+    for search, phrases in _PHRASES.items()
+}
+#: One of these is in each phrase.
+_HINTS = (b"search", b"posts", b"tweets", b"look up")
 _REMINDER = "<system-reminder>"
 
 
@@ -150,15 +156,13 @@ def search_asked(messages: list[Any]) -> str | None:
     )
     # as bytes, lower case changes ASCII letters only
     said = text.encode("utf-8", "replace").lower()
-    return next((search for search, phrases in _INTENTS if any(_says(said, phrase) for phrase in phrases)), None)
-
-
-def _says(said: bytes, phrase: bytes) -> bool:
-    """Whether a phrase stands there as words of its own."""
-    at = said.find(phrase)
-    while at >= 0:
-        end = at + len(phrase)
-        if not (at and said[at - 1] in _WORD) and not (end < len(said) and said[end] in _WORD):
-            return True
-        at = said.find(phrase, at + 1)
-    return False
+    if not any(hint in said for hint in _HINTS):
+        return None
+    return next(
+        (
+            search
+            for search, phrases in _INTENTS.items()
+            if any(phrase in said and pattern.search(said) for phrase, pattern in phrases)
+        ),
+        None,
+    )

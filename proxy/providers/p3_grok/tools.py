@@ -9,6 +9,7 @@ from typing import Any
 from proxy.core.convert.history.responses import Item
 from proxy.core.invalid import InvalidRequest, cut, shown
 from proxy.core.tools.calls import (
+    CHOICES,
     PLACEHOLDER,
     check_left_out,
     function_of,
@@ -174,7 +175,7 @@ class _Bench:
         kind = choice.get("type") if isinstance(choice, Mapping) else choice
         if kind == "tool" and isinstance(choice, Mapping):
             return self._named(choice.get("name"))
-        word = _CHOICES.get(kind) if isinstance(kind, str) else None
+        word = CHOICES.get(kind) if isinstance(kind, str) else None
         if word is None:
             raise InvalidRequest("`tool_choice` must be an object of type auto, any, none or tool", param="tool_choice")
         if word == "required" and not self.tools:
@@ -192,9 +193,6 @@ class _Bench:
         if item["type"] == "function":
             return self.tools, {"tool_choice": {"type": "function", "name": item["name"]}}
         return [item], {"tool_choice": "required"}
-
-
-_CHOICES = {"auto": "auto", "none": "none", "any": "required", "required": "required"}
 
 
 def _parallel(request: Mapping[str, Any], *, strict: bool = True) -> dict[str, Any]:

@@ -122,23 +122,26 @@ async def signs_in_with_a_code_and_works(grok: Grok, folder: Path) -> None:
         await grok.works(found)
 
 
-#: A browser that opens the page and goes wherever it leads.
-_BROWSER = """#!{python}
+#: Opens a page as a user's browser does, up to the program's own.
+_BROWSER = f"""#!{sys.executable}
 import sys, urllib.request
 urllib.request.urlopen(sys.argv[1]).read()
 """
 
 
 @SCENARIOS.add
-async def signs_in_with_a_browser(grok: Grok, folder: Path) -> None:
-    browser = folder / "browser"
-    browser.write_text(_BROWSER.format(python=sys.executable))
-    browser.chmod(0o700)
+async def signs_in_with_a_browser_and_renews(grok: Grok, folder: Path) -> None:
+    (browser := folder / "browser").write_text(_BROWSER)
+    browser.chmod(0o755)
     async with simulators(folder) as found:
         login = await grok.run(found, "login", "--oauth", BROWSER=str(browser))
-        expect(login.status == 0, "it signs in", login)
-        said = await grok.ask(found, "hello there")
-        expect("hello there" in said, "it answers", said)
+        expect(login.status == 0 and "Signed in" in login.stdout + login.stderr, "it checks who signed in", login)
+        stored = grok.home / ".grok" / "auth.json"
+        first = next(one for one in json.loads(stored.read_text()).values() if one["oidc_issuer"] == found.origin)
+        stored.write_text(stored.read_text().replace(first["expires_at"], "2026-01-01T00:00:00Z"))
+        await grok.ask(found, "hello there")
+        renewed = stored.read_text()
+        expect(first["refresh_token"] not in renewed and found.origin in renewed, "it renews", renewed)
 
 
 @SCENARIOS.add

@@ -128,6 +128,8 @@ def test_system_messages_find_a_place(messages: list[str], expected: list[Any], 
     assert (plain(body["system"]) if "system" in body else None) == system
 
 
+FOUND = {"type": "web_search_result_location", "url": "https://a.example", "title": "A", "cited_text": ""}
+QUOTED = {"type": "char_location", "cited_text": "a", "document_index": 0, "start_char_index": 0, "end_char_index": 1}
 LATER = {"type": "ephemeral", "ttl": "1h"}
 MARK = {"cache_control": LATER}
 LINE = {"type": "text", "text": "a"}
@@ -270,6 +272,13 @@ MENDED: dict[str, tuple[list[Any], list[Any]]] = {
             ),
         ],
         [said_by("user", LINE), said_by("assistant", LINE)],
+    ),
+    "links of a search that is left out": (
+        [
+            said_by("user", LINE),
+            said_by("assistant", {**LINE, "citations": [FOUND], **MARK}, {**LINE, "citations": [QUOTED]}),
+        ],
+        [said_by("user", LINE), said_by("assistant", {**LINE, **MARK}, {**LINE, "citations": [QUOTED]})],
     ),
     "blocks of the other role": (
         [

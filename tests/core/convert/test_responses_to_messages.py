@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from core.hub_events import folded as reply_of
 from core.strategies import json_objects, pieces, streams
+from core.vector_cases import ANSWER_RULES
 from proxy.core.convert.responses.searches import links_in_text
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
@@ -84,8 +85,14 @@ def folded(events: list[Event]) -> list[dict[str, Any]]:
     return content
 
 
-@settings(max_examples=350)
-@given(streams, st.sampled_from([{}, {}, {"restore": str.upper, "signatures": ""}]))
+#: In what the answers of upstreams, and of requests, differ.
+POLICIES: list[dict[str, Any]] = [{}, {"restore": str.upper, "signatures": ""}]
+POLICIES += [{"rules": rules, "signatures": signatures} for rules in ANSWER_RULES.values() for signatures in ("", "p3")]
+policies = st.sampled_from(POLICIES)
+
+
+@settings(max_examples=700)
+@given(streams, policies)
 def test_any_events_give_a_legal_stream_or_a_complaint(events: list[dict[str, Any]], policy: dict[str, Any]) -> None:
     machine = reducer(**policy)
     out, complaint = ran(events, machine)
@@ -96,10 +103,12 @@ def test_any_events_give_a_legal_stream_or_a_complaint(events: list[dict[str, An
         check_message_stream([*out, error], cut=True)
 
 
-@settings(max_examples=100)
-@given(streams)
-def test_every_tool_that_a_client_would_run_has_complete_arguments(events: list[dict[str, Any]]) -> None:
-    out, _ = ran(events)
+@settings(max_examples=200)
+@given(streams, policies)
+def test_every_tool_that_a_client_would_run_has_complete_arguments(
+    events: list[dict[str, Any]], policy: dict[str, Any]
+) -> None:
+    out, _ = ran(events, reducer(**policy))
     texts: dict[int, str] = {}
     seen: set[str] = set()
     for event in out:
@@ -126,15 +135,15 @@ SCRIPTS: dict[str, Callable[[int], list[dict[str, Any]]]] = {
 }
 
 
-@given(st.lists(st.sampled_from("TRCS"), max_size=8), st.data())
-def test_nothing_is_lost_when_items_interleave(kinds: list[str], data: st.DataObject) -> None:
+@given(st.lists(st.sampled_from("TRCS"), max_size=8), st.sampled_from(["p1", "p3-native"]), st.data())
+def test_nothing_is_lost_when_items_interleave(kinds: list[str], rules: str, data: st.DataObject) -> None:
     """Items run at the same time in any order; each must come out whole, in the order in which they began."""
     scripts = [SCRIPTS[kind](index) for index, kind in enumerate(kinds)]
     events: list[dict[str, Any]] = []
     while any(scripts):
         script = data.draw(st.sampled_from([script for script in scripts if script]))
         events.append(script.pop(0))
-    out, complaint = ran([*events, COMPLETED])
+    out, complaint = ran([*events, COMPLETED], reducer(rules=ANSWER_RULES[rules]))
     assert complaint is None
     content = folded(out)
     spoken = {block["text"] for block in content if block["type"] == "text"}
@@ -143,6 +152,82 @@ def test_nothing_is_lost_when_items_interleave(kinds: list[str], data: st.DataOb
     assert called == {index for index, kind in enumerate(kinds) if kind == "C"}
     assert sum(block["type"] == "thinking" for block in content) == kinds.count("R")
     assert sum(block["type"] == "web_search_tool_result" for block in content) == kinds.count("S")
+
+
+#: kind of an item -> the item, done
+ITEMS: dict[str, Callable[[int], dict[str, Any]]] = {
+    "T": lambda at: {"type": "message", "content": [{"type": "output_text", "text": f"text {at}"}]},
+    "R": lambda at: {"type": "reasoning", "summary": [{"type": "summary_text", "text": f"thought {at}"}]},
+    "C": lambda at: {"type": "function_call", "name": "Bash", "arguments": json.dumps({"n": at})},
+    "S": lambda at: {"type": "web_search_call", "action": {"query": f"query {at}"}},
+}
+#: kind of an item -> its pieces, and the event that has them as a whole
+PIECES: dict[str, Callable[[str], list[dict[str, Any]]]] = {
+    "T": lambda text: [
+        *({"type": "response.output_text.delta", "delta": piece} for piece in (text[:3], text[3:])),
+        {"type": "response.output_text.done", "text": text},
+    ],
+    "R": lambda text: [
+        *({"type": "response.reasoning_summary_text.delta", "delta": piece} for piece in (text[:3], text[3:])),
+        {"type": "response.reasoning_summary_text.done", "text": text},
+    ],
+    "C": lambda text: [
+        *({"type": "response.function_call_arguments.delta", "delta": piece} for piece in (text[:3], text[3:])),
+        {"type": "response.function_call_arguments.done", "arguments": text},
+    ],
+    "S": lambda _text: [],
+}
+
+
+def whole_text(item: Mapping[str, Any]) -> str:
+    parts = item.get("content") or item.get("summary") or [{"text": item.get("arguments", "")}]
+    return "".join(part["text"] for part in parts)
+
+
+@settings(max_examples=300)
+@given(
+    kinds=st.lists(st.sampled_from("TRCS"), min_size=1, max_size=6),
+    named=st.sampled_from([("ids",), ("indexes",), ("ids", "indexes")]),
+    repeated=st.booleans(),
+    rules=st.sampled_from(["p1", "p3", "p3-native"]),
+    data=st.data(),
+)
+def test_an_answer_is_told_once_wherever_it_stands(
+    kinds: list[str], named: tuple[str, ...], repeated: bool, rules: str, data: st.DataObject
+) -> None:
+    """In pieces, in the event that ends them, in the item, in the last event, or in several of these."""
+    events: list[dict[str, Any]] = []
+    output: list[dict[str, Any]] = []
+    for at, kind in enumerate(kinds):
+        ids = (
+            {"id": f"i{at}", **({"call_id": f"c{at}"} if kind == "C" else {})} if "ids" in named or kind == "C" else {}
+        )
+        item = {**ITEMS[kind](at), **ids}
+        told = data.draw(st.sets(st.sampled_from(["pieces", "whole", "item"]), min_size=0 if repeated else 1))
+        told |= {"item"} if kind in "CS" and not repeated else set()
+        place = {"output_index": at} if "indexes" in named else {}
+        part = {**place, **({"item_id": f"i{at}"} if ids else {})}
+        *deltas, last = [{**part, **piece} for piece in PIECES[kind](whole_text(item))] or [{}]
+        if told:
+            bare = {name: value for name, value in item.items() if name not in ("content", "summary", "arguments")}
+            events.append({"type": "response.output_item.added", **place, "item": bare})
+            events += [*(deltas if "pieces" in told else ()), *([last] if last and "whole" in told else ())]
+        if "item" in told:
+            events.append({"type": "response.output_item.done", **place, "item": item})
+        output.append(item)
+    end = {"type": "response.completed", "response": {"output": output if repeated else []}}
+    out, complaint = ran([*events, end], reducer(rules=ANSWER_RULES[rules], signatures=""))
+    assert complaint is None
+    content = folded(out)
+    said = sorted(block["text"] for block in content if block["type"] == "text" and block["text"][0] == "t")
+    thought = sorted(block["thinking"] for block in content if block["type"] == "thinking")
+    called = sorted(block["input"]["n"] for block in content if block["type"] == "tool_use")
+    places = {kind: [at for at, other in enumerate(kinds) if other == kind] for kind in "TRCS"}
+    assert said == [f"text {at}" for at in places["T"]]
+    assert thought == [f"thought {at}" for at in places["R"]]
+    assert called == places["C"]
+    searches = sum(block["type"] == "server_tool_use" or block.get("text", "")[:1] == "[" for block in content)
+    assert searches == len(places["S"])
 
 
 @given(json_objects, st.lists(st.integers(0, 500), max_size=6))

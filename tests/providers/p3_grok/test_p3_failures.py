@@ -6,6 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from core.strategies import json_values
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proxy.core.responses_events import responses_failure
 from proxy.errors import UpstreamError, headers, messages_body, messages_event, openai_body, openai_status
@@ -210,3 +213,12 @@ def test_words_are_cut_and_hold_no_credentials() -> None:
     token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ1c2VyIn0.c2ln"
     shown = answered(500, {"error": f"Bearer {token} at https://u:pw@h/x by xai-{'k' * 20}, {token}"}).message
     assert shown == "Bearer [redacted] at https://[redacted]@h/x by [redacted], [redacted]"
+
+
+@given(st.sampled_from([400, 401, 402, 403, 404, 413, 426, 429, 500, 503, 520, 529]), json_values, json_values)
+def test_any_body_is_survived(status: int, code: Any, words: Any) -> None:
+    packed = json.dumps({"code": words, "error": code})
+    for body in ({"code": code, "error": words}, {"error": {"code": code, "message": words}}, {"error": packed}, words):
+        error = client_error(answered(status, body))
+        assert 400 <= error.status <= 599 and error.message and len(error.message) < MAX_WORDS + 400
+        openai_body(error)

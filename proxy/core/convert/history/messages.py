@@ -196,7 +196,7 @@ class MessagesHistory:
         if kind == "tool_use":
             return [self._call(block)]
         if kind == "text":
-            return [block] if isinstance(block.get("text"), str) and block["text"] else []
+            return [_without_links(block)] if isinstance(block.get("text"), str) and block["text"] else []
         if kind == "thinking":
             signed = block if isinstance(block.get("signature"), str) else {**block, "signature": ""}
             return [signed] if isinstance(block.get("thinking"), str) else []
@@ -214,6 +214,16 @@ class MessagesHistory:
 
 def _text(text: str) -> Block:
     return {"type": "text", "text": text}
+
+
+def _without_links(block: Block) -> Block:
+    """A text without citations of a hosted search: what they cite is left out, and those that the proxy made lack what
+    the official service puts in."""
+    links = block.get("citations")
+    cited = links if isinstance(links, list) else []
+    if not any(isinstance(link, dict) and link.get("type") == "web_search_result_location" for link in cited):
+        return block
+    return {key: value for key, value in block.items() if key != "citations"}
 
 
 def _no_result(sent_as: str) -> Block:

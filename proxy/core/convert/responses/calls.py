@@ -59,7 +59,7 @@ class FunctionCall:
 class FunctionCalls:
     """The calls of one answer.
 
-    begun     whether there was any
+    begun     how many there were
     doubtful  whether a call may not be complete, or not be the last one
     """
 
@@ -72,7 +72,7 @@ class FunctionCalls:
         self._unnamed: dict[int, list[str]] = {}  # arguments of calls that wait for their name, by place
         self._waiting = 0  # characters of them
         self._exact = policy.rules.exact
-        self.begun = False
+        self.begun = 0
         self.doubtful = False
 
     @property
@@ -135,7 +135,7 @@ class FunctionCalls:
             raise BadAnswer("the upstream began a call twice" if twice else f"more than {MAX_OPEN} calls are open")
         name = self._policy.names.get(_name(item), _name(item))
         call_id = unique_id(upstreams, self._policy.used_ids)
-        self.begun = True
+        self.begun += 1
         key = ("call", next(self._numbers))
         self._open[index] = FunctionCall(
             key=key,
@@ -247,7 +247,8 @@ class FunctionCalls:
                 call.cut = False
                 self._complete(index, call, text)
             elif not call.sent:
-                self._send(call, text if text.strip() else "{")
+                fits = call.shown or text.lstrip()[:1] == "{"
+                self._send(call, text if fits and text.strip() else "{")
 
     def _complete(self, index: int, call: FunctionCall, text: str) -> None:
         """Closes a call whose arguments have all arrived. What is not JSON must not reach the client's tool."""

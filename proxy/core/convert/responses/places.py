@@ -9,6 +9,8 @@ from typing import Any
 #: Places from here on are ours: their events did not say which item they belong to.
 FIRST_LOOSE = 1 << 32
 
+_IDS = ("id", "call_id")
+
 #: A place, and the part of its message; None when the upstream does not tell parts apart.
 At = tuple[int, int | None]
 
@@ -20,6 +22,8 @@ class Places:
         self._of_id: dict[str, int] = {}
         self._fresh = count(FIRST_LOOSE)
         self._current: dict[str, int] = {}  # type of an item -> where the newest one is that has not ended
+        self._bare: set[int] = set()  # places of ours whose item did not show up
+        self._kinds: dict[int, str] = {}  # place -> type of the item there
         self._ended: set[int] = set()
 
     def of(self, event: Mapping[str, Any]) -> int | None:
@@ -40,11 +44,8 @@ class Places:
             place = self._current.get(kind)
             if place is None:
                 place = self._current[kind] = next(self._fresh)
+                self._bare.add(place)
         return place
-
-    def is_under_way(self, event: Mapping[str, Any], kind: str) -> bool:
-        """Whether `or_current` needs no new place."""
-        return self.of(event) is not None or kind in self._current
 
     def begin(self, event: Mapping[str, Any], item: Mapping[str, Any]) -> int:
         """The place of an item that begins."""
@@ -56,10 +57,13 @@ class Places:
         return place
 
     def end(self, event: Mapping[str, Any], item: Mapping[str, Any]) -> int:
-        """The place of an item that is done."""
+        """The place of an item that is done. One that is not known may be what is under way."""
         place = self._item_place(event, item)
         if place is None:
             place = self._of_id.get(_text(item.get("call_id")))
+        current = self._current.get(_text(item.get("type")))
+        if place is None and (current in self._bare or not any(_text(item.get(name)) for name in _IDS)):
+            place = current
         if place is None:
             place = next(self._fresh)
         self._remember(item, place)
@@ -72,18 +76,26 @@ class Places:
         for kind in [kind for kind, current in self._current.items() if current == place]:
             del self._current[kind]
 
-    def leave_loose(self, place: int) -> None:
-        """The same, for a place of ours that a part had to itself."""
-        if place >= FIRST_LOOSE and place not in self._of_id.values():
+    def leave_bare(self, place: int) -> None:
+        """The same, where a part is all that is known of its item."""
+        if place in self._bare:
             self.leave(place)
 
     def in_output(self, index: int, item: Mapping[str, Any]) -> int | None:
         """The place of an item that the final output repeats, None when it is not known by its ids."""
-        for name in ("id", "call_id"):
+        for name in _IDS:
             known = self._of_id.get(_text(item.get(name)))
             if known is not None:
                 return known
-        return index if index in self._ended else None
+        kind = self._kinds.get(index)
+        return index if kind is not None and kind == item.get("type") else None
+
+    def only_in_output(self, item: Mapping[str, Any]) -> int:
+        """A place for an item that only the final output has."""
+        place = next(self._fresh)
+        self._remember(item, place)
+        self._ended.add(place)
+        return place
 
     def has_ended(self, place: int) -> bool:
         return place in self._ended
@@ -96,7 +108,8 @@ class Places:
         return self._of_id.get(own if own else _text(item.get("call_id")))
 
     def _remember(self, item: Mapping[str, Any], place: int) -> None:
-        for name in ("id", "call_id"):
+        self._kinds[place] = _text(item.get("type"))
+        for name in _IDS:
             if _text(item.get(name)):
                 self._of_id[item[name]] = place
 
@@ -110,11 +123,21 @@ class Said:
 
     def __init__(self) -> None:
         self._at: set[At] = set()
+        self._places: set[int] = set()
         self._loose: dict[int, list[str]] = {}  # kept, since only their words tell what a copy is a copy of
         self._whole: set[str] = set()
 
+    def __len__(self) -> int:
+        """In how many places something was said."""
+        return len(self._places)
+
+    def was_in(self, place: int) -> bool:
+        return place in self._places
+
     def add(self, at: At, text: str) -> None:
-        self._at.add(at)
+        if at not in self._at:
+            self._at.add(at)
+            self._places.add(at[0])
         if at[0] >= FIRST_LOOSE:
             self._loose.setdefault(at[0], []).append(text)
 
@@ -125,19 +148,16 @@ class Said:
 
     def forget(self, place: int) -> None:
         """A new item begins in a place that was used."""
-        self._at = {at for at in self._at if at[0] != place}
+        if place in self._places:
+            self._places.remove(place)
+            self._at = {at for at in self._at if at[0] != place}
 
     def is_news(self, at: At, text: str) -> bool:
         place, part = at
         if not text or text in self._whole or at in self._at or (place, None) in self._at:
             return False
-        return part is not None or all(known != place for known, _ in self._at)
+        return part is not None or place not in self._places
 
     def is_whole_news(self, place: int, text: str) -> bool:
         """Whether a message may hold news: one that is known only by its words came whole, or not at all."""
         return place < FIRST_LOOSE or text not in self._whole
-
-    @property
-    def places(self) -> int:
-        """In how many places something was said."""
-        return len({place for place, _ in self._at})

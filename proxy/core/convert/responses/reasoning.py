@@ -78,13 +78,19 @@ class ReasoningItems:
         """A thought in one piece, told unless it came in smaller ones."""
         at, text = (index, None), "\n\n".join(parts)
         is_news = self.said.is_news(at, text) and any(self.said.is_news(at, part) for part in parts)
-        if is_news:
-            self.add_summary(index, text)
+        for part in (parts if self._parts_are_blocks else [text]) if is_news else ():
+            self.add_summary(index, part)
+            self.part_is_over(index)
         return is_news
 
+    @property
+    def _parts_are_blocks(self) -> bool:
+        """A block that may get a signature waits for it, and holds all parts."""
+        return self._policy.rules.parts and not self._policy.signatures
+
     def part_is_over(self, index: int) -> None:
-        """A part of a thought ended. A block that may get a signature waits for it."""
-        if self._open == index and self._policy.rules.parts and not self._policy.signatures:
+        """A part of a thought ended."""
+        if self._open == index and self._parts_are_blocks:
             self.close()
 
     def _begin(self, index: int) -> None:

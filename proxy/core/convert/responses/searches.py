@@ -17,7 +17,7 @@ from proxy.core.convert.responses.places import FIRST_LOOSE
 from proxy.core.messages import MAX_HELD_BYTES, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import dump_json, load_json
-from proxy.core.tools.calls import is_web_search, offered_tools, unique_id
+from proxy.core.tools.calls import is_web_search, unique_id
 from proxy.core.tools.schema import output_format
 
 WEB, X = "web_search", "x_search"
@@ -28,8 +28,8 @@ _KINDS = {WEB: ("web", SERVER_TOOL_RESULT), X: ("X", X_SEARCH_RESULT)}
 
 #: The input of a search may have so many characters.
 MAX_INPUT = 1024 * 1024
-#: So many of the addresses that were found, and that nothing cites, are worth listing.
-MAX_FOUND = 10
+#: So many of the addresses that an answer cites are worth listing, and of those found where it cites none.
+MAX_CITED, MAX_FOUND = 50, 10
 
 Link = dict[str, str]
 
@@ -59,16 +59,19 @@ class HostedSearches:
     def __init__(self, stream: MessageStream, policy: AnswerPolicy) -> None:
         self._stream = stream
         self._policy = policy
-        self._form = policy.rules.search
+        self._form = _form(policy)
         self._done: dict[str, set[int]] = {}  # id of an item -> its places
         self._inputs: dict[int, list[str]] = {}  # of X searches, by place
         self._input_size = 0
         self._searches: list[_Search] = []
         self._citations: dict[str, str] = {}  # url -> title
         self._found: dict[str, str] = {}
-        self._lists = self._form == "text" and _wants_sources(policy.request)
+        self._lists = self._form == "text" and _declares_search(policy.request)
         self._text: list[str] = []  # kept only while its links matter
         self._text_size = 0
+
+    def __len__(self) -> int:
+        return len(self._searches)
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -89,6 +92,8 @@ class HostedSearches:
 
     def add_input(self, place: int | None, delta: Any) -> None:
         """A piece of its input. Raises BadAnswer."""
+        if place is None and self._policy.rules.exact:
+            raise BadAnswer("the upstream sent the input of a call that it did not begin")
         pieces = self._inputs.get(place) if place is not None else None
         if pieces is not None and isinstance(delta, str):
             self._input_size += len(delta)
@@ -96,12 +101,18 @@ class HostedSearches:
                 raise BadAnswer(f"the input of a search passed {MAX_INPUT} bytes")
             pieces.append(delta)
 
+    def whole_input(self, place: int | None, text: Any) -> None:
+        """The input in one piece, taken when no delta brought any."""
+        if place is not None and not self._inputs.get(place, True):
+            self.add_input(place, text)
+
     def add(self, place: int, item: Mapping[str, Any], name: str) -> bool:
         """A finished search; False when it was known already."""
         known = item.get("id")
         if isinstance(known, str) and known:
             places = self._done.setdefault(known, set())
-            if place in places or (places and not self.tells_at_once):
+            again = place < FIRST_LOOSE and place in places
+            if again or (places and not self.tells_at_once):
                 return False
             places.add(place)
         number = place if place < FIRST_LOOSE else 0
@@ -138,7 +149,9 @@ class HostedSearches:
         self._stream.close(call)
         self._stream.hold(search.key)
         links = _sources(item)
-        if links or self.tells_at_once:
+        if not links and self.tells_at_once and item.get("status") == "failed":
+            self._fill(search, {"type": "web_search_tool_result_error", "error_code": "unavailable"})
+        elif links or self.tells_at_once:
             self._give(search, links)
 
     # -- links
@@ -172,7 +185,10 @@ class HostedSearches:
 
     def _give(self, search: _Search, links: list[Link]) -> None:
         """The Messages schema wants two members of a link that nobody knows."""
-        content = [{"type": "web_search_result", **link, "encrypted_content": "", "page_age": None} for link in links]
+        members = {"encrypted_content": "", "page_age": None}
+        self._fill(search, [{"type": "web_search_result", **link, **members} for link in links])
+
+    def _fill(self, search: _Search, content: Any) -> None:
         result = _KINDS[search.name][1].start(tool_use_id=search.block_id, content=content)
         self._stream.fill(search.key, result)
         search.key = None
@@ -180,11 +196,14 @@ class HostedSearches:
     def list_sources(self) -> None:
         """A last text with the sources that the answer does not show itself, for clients that do not read citations;
         only where the caller asked for a search."""
+        if not self._lists or not (self._citations or self._found):
+            return
         text = "".join(self._text)
-        links = {url: title for url, title in self._citations.items() if url not in text}
-        if not self._citations and not any(url in text for url in self._found):
+        cited = list(self._citations.items())[:MAX_CITED]
+        links = {url: title for url, title in cited if url not in text}
+        if not cited and not any(url in text for url in self._found):
             links = dict(list(self._found.items())[:MAX_FOUND])
-        if not self._lists or not links:
+        if not links:
             return
         lines = "".join(f"- [{_plain(title)}]({url})\n" for url, title in links.items())
         self._stream.open("sources", TEXT.start())
@@ -192,9 +211,15 @@ class HostedSearches:
         self._stream.close("sources")
 
 
-def _wants_sources(request: Mapping[str, Any]) -> bool:
-    """Whether a caller declares a search of the upstream, and takes any text for an answer."""
-    return output_format(request) is None and any(map(is_web_search, offered_tools(request)))
+def _form(policy: AnswerPolicy) -> str:
+    """How searches are told. An answer that has to be JSON can have no other text beside it."""
+    form = policy.rules.search
+    return "blocks" if form == "text" and output_format(policy.request) is not None else form
+
+
+def _declares_search(request: Mapping[str, Any]) -> bool:
+    tools = request.get("tools")
+    return isinstance(tools, list) and any(map(is_web_search, tools))
 
 
 def _plain(title: str) -> str:

@@ -54,11 +54,10 @@ class TextBlocks:
 
     def begin(self, place: int) -> None:
         """A message begins, without a word so far."""
-        at = (place, None)
-        if at not in self._texts:
+        if not any(at[0] == place and not text.over for at, text in self._texts.items()):
             self.said.forget(place)
         if not self._parts:
-            self._open(at)
+            self._open((place, None))
 
     def _open(self, at: At) -> _Text:
         text = self._texts.get(at)
@@ -111,8 +110,11 @@ class TextBlocks:
 
     def end_all(self) -> None:
         """The answer has ended: only what its last event repeats may follow."""
-        for place in {at[0] for at in self._texts}:
-            self.end(place)
+        if not self._parts:
+            self.close_all()
+        for (place, _), text in self._texts.items():
+            text.over = True
+            self.said.end(place)
 
     def close_all(self) -> None:
         for at in list(self._texts):

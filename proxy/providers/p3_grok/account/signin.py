@@ -1,7 +1,7 @@
 """P3's sign-in: an OpenID Connect issuer, entered by a browser on this machine or by a code confirmed on any other.
 
 The endpoints of a browser sign-in and of a renewal are in the issuer's discovery document, those of the device flow
-have fixed paths. What is stored has exactly the members of the vendor-side reference, none of which tells whose it is.
+have fixed paths. What is stored has five members and no others; none of them tells whose it is.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from proxy.auth.http import TokenClient, TokenResponse, repeated
 from proxy.auth.pkce import Pkce, Random
 from proxy.auth.refresh import Credentials, Renewal
 from proxy.auth.store import Credential, CredentialFile, Fields
+from proxy.auth.text import printable
 from proxy.observe.lifecycle import Log
 from proxy.providers.accounts import stored
 from proxy.providers.accounts.browser_sign_in import BrowserSignIn
@@ -98,7 +99,7 @@ def _unfit(issuer: str, credential: Credential) -> str:
     """Why a stored credential is not to be sent to this issuer, as the end of a sentence; "" when it is its own."""
     made_at, client = credential.extra["issuer"], credential.extra["client_id"]
     if made_at != issuer:
-        return f"was made at {made_at}, not at {issuer}"
+        return f"was made at {printable(made_at)}, not at {issuer}"
     return "" if client == CLIENT_ID else "was made by another client"
 
 

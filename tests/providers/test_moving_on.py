@@ -1,0 +1,81 @@
+"""A conversation that goes from provider to provider: nothing is lost that the next one can take."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from harness import Live, ask, with_live
+from wires import TOOLS, message_of
+
+from proxy.sandbox import Sandbox
+
+#: p1, p3, p2, and p1 again.
+CHAIN = ("gpt-5.5", "grok-4.6", "kimi-for-coding", "gpt-5.5")
+UPSTREAMS = {"gpt-5.5": "p1", "grok-4.6": "p3", "kimi-for-coding": "p2"}
+HARD: dict[str, Any] = {"output_config": {"effort": "high"}, "thinking": {"type": "adaptive"}}
+SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+
+Messages = list[dict[str, Any]]
+
+
+def sent_to(sandbox: Sandbox, model: str) -> str:
+    """The last body that reached the provider of this model."""
+    return json.dumps(getattr(sandbox, UPSTREAMS[model]).requests[-1].body, ensure_ascii=False)
+
+
+async def turn(live: Live, model: str, history: Messages, **members: Any) -> dict[str, Any]:
+    answer = await live.post(ask(history, model=model, stream=True, **{"tools": TOOLS, **HARD, **members}))
+    assert answer.status == 200, answer.raw
+    return message_of(answer)
+
+
+async def tool_round(live: Live, model: str, history: Messages, word: str) -> None:
+    """A prompt, a call, its result and what the model says of it; all of it goes into the history."""
+    history.append({"role": "user", "content": f"use Bash: echo {word}"})
+    called = await turn(live, model, history)
+    [call] = [block for block in called["content"] if block["type"] == "tool_use"]
+    result = {"type": "tool_result", "tool_use_id": call["id"], "content": f"printed {word}"}
+    history += [{"role": "assistant", "content": called["content"]}, {"role": "user", "content": [result]}]
+    spoken = await turn(live, model, history)
+    history.append({"role": "assistant", "content": spoken["content"]})
+
+
+@pytest.mark.parametrize("live_options", [{}, {"p3_encrypted_reasoning": True}], ids=["plain", "encrypted"])
+async def test_every_provider_gets_what_the_others_left(live: Live) -> None:
+    history: Messages = []
+    for number, model in enumerate(CHAIN):
+        await tool_round(live, model, history, f"word-{number}")
+        body = sent_to(live.sandbox, model)
+        for earlier in range(number + 1):
+            assert f"echo word-{earlier}" in body and f"printed word-{earlier}" in body, (model, earlier)
+            assert f'returned: \\"printed word-{earlier}' in body or earlier == number
+    spoken = [one for one in live.sandbox.p2.requests[-1].body["messages"] if one["role"] == "assistant"]
+    assert all(one["reasoning_content"] for one in spoken if one.get("tool_calls"))
+    assert any("echo word-1" in one.get("reasoning_content", "") for one in spoken)  # which p3 thought
+    kinds = [item["type"] for item in live.sandbox.p1.requests[-1].body["input"]]
+    assert kinds.count("reasoning") >= 2  # its own thoughts of the first turn are known again
+    assert live.sleeps == []  # nothing was refused and tried otherwise
+
+
+@with_live(p3_encrypted_reasoning=True)
+async def test_p3_knows_its_own_thoughts_again_and_no_others(live: Live) -> None:
+    history: Messages = []
+    for number, model in enumerate(("grok-4.6", "gpt-5.5", "grok-4.6")):
+        await tool_round(live, model, history, f"word-{number}")
+    items = live.sandbox.p3.requests[-1].body["input"]
+    thoughts = [item for item in items if item["type"] == "reasoning"]
+    assert thoughts and all(thought["encrypted_content"] and "status" not in thought for thought in thoughts)
+    [first] = {index for index, item in enumerate(items) if item["type"] == "function_call" and "word-1" in str(item)}
+    assert items[first - 1]["type"] != "reasoning"  # what p1 thought of its call stays behind
+
+
+@pytest.mark.parametrize("live_options", [{}, {"p3_search_blocks": "native"}], ids=["text", "native"])
+@pytest.mark.parametrize("model", ["gpt-5.5", "kimi-for-coding", "minimax-m3", "opencode-go/gpt-5.6-luna", "grok-4.5"])
+async def test_a_search_of_p3_comes_back_to_anybody(live: Live, model: str) -> None:
+    history: Messages = [{"role": "user", "content": "Perform a web search for the query: tea"}]
+    found = await turn(live, "grok-4.6", history, tools=[SEARCH])
+    history += [{"role": "assistant", "content": found["content"]}, {"role": "user", "content": "thanks"}]
+    told = await turn(live, model, history)
+    assert 'You asked: "thanks"' in told["content"][-1]["text"]
