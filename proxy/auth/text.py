@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
-from typing import Any
-
 #: Enough for every reason an issuer gives in words; a page of HTML is cut.
 MAX_REASON_CHARS = 400
 
@@ -18,13 +14,3 @@ def printable(text: str, limit: int = MAX_REASON_CHARS) -> str:
     head = text[: limit * 4]  # blanks are squeezed below, so look a little further than the limit
     line = " ".join("".join(char if char.isprintable() else " " for char in head).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
-
-
-#: What is neither ASCII, whose controls JSON escapes by itself, nor a line end between members.
-_BEYOND_ASCII = re.compile(r"[^\n -~]")
-
-
-def printable_json(value: Any) -> str:
-    """JSON on several lines, for a terminal: letters of all scripts stand, and what it would obey is escaped."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    return _BEYOND_ASCII.sub(lambda char: char[0] if char[0].isprintable() else json.dumps(char[0])[1:-1], text)

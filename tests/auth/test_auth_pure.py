@@ -9,7 +9,7 @@ import pytest
 
 from proxy.auth.jwt import claims
 from proxy.auth.pkce import base64url, challenge_of, new_pkce
-from proxy.auth.text import printable, printable_json
+from proxy.auth.text import printable
 
 
 def test_challenge_of_rfc_7636_appendix_b() -> None:
@@ -68,16 +68,3 @@ def test_anything_else_has_no_claims(token: object) -> None:
 )
 def test_printable(text: str, shown: str) -> None:
     assert printable(text) == shown
-
-
-@pytest.mark.parametrize(
-    "text", ["é 世界 😀", "\x1b[2J", "\x9b2J", "\x7f", "\u202e", "\u2028\n", "\ud800", "\U000e0001", '"\\']
-)
-def test_json_for_a_terminal(text: str) -> None:
-    shown = printable_json({text: [text]})
-    assert shown.replace("\n", "").isprintable() and json.loads(shown) == {text: [text]}
-    assert shown.encode()
-
-
-def test_json_keeps_letters() -> None:
-    assert printable_json(["é 世界"]) == '[\n  "é 世界"\n]'

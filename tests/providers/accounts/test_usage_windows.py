@@ -137,6 +137,13 @@ async def test_json(user: User, label: str, members: set[str] | None, path: str,
 
 
 @signed_in
+async def test_json_moves_no_cursor(user: User, label: str) -> None:
+    body = {"plan": "größer \x9b2J \u202e \ud800"}
+    (text,) = await user.answered(label, 200, body, as_json=True)
+    assert json.loads(text) == body and r'"größer \u009b2J \u202e \ud800"' in text
+
+
+@signed_in
 async def test_refused_token_is_renewed_once(user: User, label: str) -> None:
     user.sandbox.write_credentials(user.root)
     upstream = getattr(user.sandbox, label)
