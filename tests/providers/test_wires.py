@@ -267,6 +267,8 @@ async def test_p2_gets_what_its_own_client_sends(live: Live) -> None:
 REVIEWERS: list[tuple[str, dict[str, Any]]] = [
     ("kimi-for-coding", {"thinking": {"type": "disabled"}, "max_completion_tokens": 32_000}),
     ("k3", {"thinking": {"type": "enabled", "effort": "low", "keep": "all"}, "max_completion_tokens": 1_048_576}),
+    ("grok-4.6", {"max_output_tokens": None, "reasoning": {"effort": "low"}}),
+    ("grok-composer-2.5-fast", {"max_output_tokens": None, "reasoning": None}),
     ("opencode-go/kimi-k2.6", {"max_tokens": 32_000, "reasoning_effort": None}),
     ("hy3", {"max_tokens": 32_000, "reasoning_effort": "none"}),
     ("glm-5.2", {"max_tokens": 32_000, "reasoning_effort": "high"}),
@@ -290,7 +292,7 @@ async def test_the_safety_classifier_has_room_and_does_not_think(
     """Its few tokens would go into reasoning, and an empty answer denies the action."""
     message = await told(live, ask("ls", model=model, system=MONITOR, stop_sequences=["</block>"], **asked))
     assert (shown(message)[0]["text"], message["stop_sequence"]) == ("<block>no", "</block>")
-    [seen] = [*live.sandbox.p2.requests, *live.sandbox.p4.requests]
+    [seen] = [*live.sandbox.p2.requests, *live.sandbox.p3.requests, *live.sandbox.p4.requests]
     assert {name: seen.body.get(name) for name in sent} == sent
 
 
