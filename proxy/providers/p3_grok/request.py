@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from proxy.core.content import system_text, without_billing
-from proxy.core.convert.history.responses import Item, ResponsesDialect, ResponsesHistory
+from proxy.core.convert.history.responses import ResponsesHistory
+from proxy.core.convert.history.responses_dialect import Item, ResponsesDialect
 from proxy.core.effort import effort_asked
 from proxy.core.invalid import InvalidRequest, cut
 from proxy.core.tokens.heuristic import heuristic_tokens
