@@ -15,7 +15,7 @@ from proxy.core.routing import Catalog
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p3_grok.account.signin import p3_credentials
-from proxy.providers.p3_grok.answers import answer_rules
+from proxy.providers.p3_grok.answers import answer_rules, not_shown
 from proxy.providers.p3_grok.catalog import CATALOG, LABEL, MODELS
 from proxy.providers.p3_grok.failures import PROFILE, client_error
 from proxy.providers.p3_grok.ingress import INGRESS
@@ -59,6 +59,8 @@ def headers(version: str, session: str | None, turn: str) -> dict[str, str]:
     return {**known, "x-grok-conv-id": session, "x-grok-session-id": session, "x-grok-req-id": turn}
 
 
+#: So many kinds of things that an answer has, and the client never sees, are told in the log.
+MAX_NOTES = 10
 #: Those that bring a search.
 _ITEM_EVENTS = ("response.output_item.added", "response.output_item.done")
 
@@ -77,6 +79,8 @@ class GrokAdapter:
         self._credential: Credential | None = None
         self._renewed = False
         self._searched = False
+        self._log = services.log
+        self._noted: set[str] = set()
         self._turn = str(uuid.UUID(services.new_id()))
         written = responses_body(call, self._grok, config.search_constraints)
         if written.notes:
@@ -109,6 +113,10 @@ class GrokAdapter:
         kind, item = event.get("type"), event.get("item")
         if kind in _ITEM_EVENTS and isinstance(item, Mapping) and search_of(item) is not None:
             self._searched = True
+        note = not_shown(event)
+        if note is not None and note not in self._noted and len(self._noted) < MAX_NOTES:
+            self._noted.add(note)
+            self._log.write("info", LABEL, "grok_answer_reduced", reqId=self._call.request_id, note=note)
 
     def contextualise(self, error: UpstreamError) -> UpstreamError:
         """A search costs, and is not made a second time for an answer that broke."""

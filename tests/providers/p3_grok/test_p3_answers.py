@@ -154,3 +154,16 @@ async def test_the_search_of_claude_code_shows_its_sources(live: Live) -> None:
         "Yes",
         "Sources:\n- [1](https://x.com/i/1)\n",
     ]
+
+
+async def test_the_log_says_what_of_an_answer_is_not_shown(live: Live) -> None:
+    """What the model says does not belong into a log; names of events and of tools do, once, and not without end."""
+    call = {"type": "custom_tool_call", "id": "ctc_1", "name": "shell", "input": "SECRET"}
+    strange = {"type": "response.mcp_call.completed", "output": "SECRET"}
+    done = {"type": "response.output_item.done", "item": call}
+    many = [{"type": f"strange.{number}"} for number in range(50)]
+    play(live, one_read(strange, done, strange, *X_SEARCH[:3], *many, *X_SEARCH[3:]))
+    assert (await asked(live)).status == 200
+    notes = [noted["note"] for noted in live.notes.all("grok_answer_reduced")]
+    assert notes[:3] == ["event response.mcp_call.completed", "call of shell", "event strange.0"] and len(notes) == 10
+    assert "SECRET" not in json.dumps(live.notes.records)
