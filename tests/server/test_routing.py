@@ -277,3 +277,9 @@ async def test_an_effort_that_nobody_knows_becomes_the_nearest_or_none(
     counted, note = live.notes.all("effort_replaced")
     assert (note["asked"], note["sent"]) == (counted["asked"], counted["sent"])
     assert note["asked"] == asked and (nearest or note["sent"] not in ("max", asked))
+
+
+async def test_no_effort_at_all_is_a_word_that_p3_knows(live: Live) -> None:
+    await live.post(ask(model="grok-4.6", output_config={"effort": "none"}))
+    assert live.sandbox.p3.requests[-1].body["reasoning"] == {"effort": "none"}
+    assert not live.notes.all("effort_replaced")

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from proxy.core.content import system_text, without_billing
-from proxy.core.convert.history.responses import Item, ResponsesDialect, ResponsesHistory
+from proxy.core.convert.history.responses import ResponsesHistory
+from proxy.core.convert.history.responses_dialect import Item, ResponsesDialect
 from proxy.core.effort import effort_asked
 from proxy.core.invalid import InvalidRequest, cut
+from proxy.core.routing import is_auto_review
 from proxy.core.tokens.heuristic import heuristic_tokens
 from proxy.core.tokens.responses_count import Prices, count_responses
 from proxy.core.tools.calls import short_key
@@ -50,9 +52,9 @@ class Written:
 
 
 def target_of(model: str, request: Mapping[str, Any]) -> Target:
-    """What a requested name comes to."""
+    """What a requested name comes to. The safety classifier is not to think much: it is small, and waited for."""
     row = model_for(model)
-    return Target(row.id, effort=row.effort(effort_asked(request, none=True)))
+    return Target(row.id, effort="low" if is_auto_review(request) else row.effort(effort_asked(request, none=True)))
 
 
 def responses_body(call: Call, grok: GrokSettings, constraints: str) -> Written:
@@ -74,7 +76,8 @@ def responses_body(call: Call, grok: GrokSettings, constraints: str) -> Written:
     if call.target.effort:
         body["reasoning"] = {"effort": call.target.effort}
     body |= {"store": False, "stream": True}
-    body |= _limit(request.get("max_tokens"))
+    # the few tokens that the classifier asks for would go into reasoning
+    body |= {} if is_auto_review(request) else _limit(request.get("max_tokens"))
     if call.cache_key:
         body["prompt_cache_key"] = short_key(call.cache_key)
     body |= _format(request, notes)

@@ -97,7 +97,7 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
 def _note_effort(exchange: Exchange, body: Mapping[str, Any], target: Target) -> None:
     """A word for the effort that nobody knows is no error; the log says what became of it."""
     word = unknown_effort(body)
-    if word is not None:
+    if word not in (None, target.effort):
         exchange.log("info", "effort_replaced", asked=word, sent=target.effort or "unset")
 
 

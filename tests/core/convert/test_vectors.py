@@ -11,7 +11,7 @@ from checks import check_message_stream
 
 from core.openai_bodies import check_hub
 from core.strategies import pieces
-from core.vector_cases import ANSWERS, DIALECTS, REQUESTS, chat_translated, events_of, read, stale
+from core.vector_cases import ANSWERS, DIALECTS, REQUESTS, chat_translated, events_of, grok_result, read, stale
 from proxy.core.invalid import InvalidRequest
 
 EACH_REQUEST = [(name, case) for name, family in REQUESTS.items() for case in family.cases()]
@@ -47,6 +47,7 @@ def test_what_was_parsed_is_a_messages_request_for_every_upstream(family: str, c
     check_hub(request)
     for dialect in DIALECTS if all("input_schema" in tool for tool in request.get("tools", ())) else ():
         assert "error" not in chat_translated(request, dialect)
+    assert "error" not in grok_result({"request": request})
 
 
 @pytest.mark.parametrize(("family", "case"), EACH_ANSWER)
