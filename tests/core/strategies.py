@@ -162,9 +162,7 @@ indexes = st.sampled_from([0, 1, 2])
 deltas = st.sampled_from(
     ["a", "", '{"a":1}', '{"file_path":"/a"}', "null", "{", "}", ",", '"', "\\", " " * 600, "\ud83d", "x"]
 )
-annotations = members(
-    type=st.just("url_citation"), url=texts, title=texts, text=texts, start_index=indexes, end_index=indexes
-)
+annotations = members(type=st.just("url_citation"), url=texts, title=texts, start_index=indexes)
 parts = members(
     type=st.sampled_from(["output_text", "refusal"]),
     text=deltas,
@@ -200,10 +198,10 @@ events = st.fixed_dictionaries(
     {"type": st.sampled_from(EVENT_TYPES)},
     optional={
         "output_index": mostly(indexes),
-        "content_index": mostly(indexes),
+        "content_index": indexes,
         "item_id": mostly(st.sampled_from(["i1", "i2"])),
         "call_id": ids,
-        "part": mostly(parts),
+        "part": parts,
         "item": mostly(items),
         "delta": mostly(deltas),
         "text": mostly(deltas),

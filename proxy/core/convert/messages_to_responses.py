@@ -12,14 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.core.content import system_text
-from proxy.core.convert.history.responses import (
-    Item,
-    ResponsesDialect,
-    ResponsesHistory,
-    SentImages,
-    input_text,
-    message_item,
-)
+from proxy.core.convert.history.responses import ResponsesHistory
+from proxy.core.convert.history.responses_dialect import Item, ResponsesDialect, SentImages, input_text, message_item
 from proxy.core.invalid import InvalidRequest
 from proxy.core.tools.calls import CHOICES, function_of, is_web_search, offered_tools, short_key, short_name
 from proxy.core.tools.function_schema import legal_schema

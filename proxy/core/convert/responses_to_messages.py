@@ -132,12 +132,8 @@ class ResponsesToMessages:
         delta = event.get("delta")
         if isinstance(delta, str) and delta:
             self.produced = True
-            self._add_thought(self._places.or_current(event, "reasoning"), delta)
-
-    def _add_thought(self, place: int, text: str) -> None:
-        if not self._reasoning.is_open_at(place):
-            self._texts.settle()
-        self._reasoning.add_summary(place, text)
+            if self._reasoning.add_summary(self._places.or_current(event, "reasoning"), delta):
+                self._texts.settle()
 
     def _thought_part(self, event: Mapping[str, Any]) -> None:
         self._reasoning.add_part(self._places.or_current(event, "reasoning"))
@@ -222,9 +218,12 @@ class ResponsesToMessages:
         place, delta = self._places.of(event), event.get("delta")
         if not isinstance(delta, str) or not delta:
             return
-        if self._calls.is_open(place):
-            self.produced, self.only_thinking = True, False
-        if self._calls.add_arguments(place, delta):
+        call = self._calls.open_at(place)
+        if call is None or place is None:
+            self._calls.add_stray(place, delta)
+            return
+        self.produced, self.only_thinking = True, False
+        if self._calls.add_arguments(place, call, delta):
             self._end("tool_use", {})
 
     def _arguments_done(self, event: Mapping[str, Any]) -> None:

@@ -16,13 +16,11 @@ class GrokModel:
     id       here and upstream
     context  window in tokens
     hardest  the effort that stands for the words beyond `high`
-    least    the lowest one that the service lists for it, None where it lists none
     """
 
     id: str
     context: int
     hardest: str = "high"
-    least: str | None = "low"
 
     def effort(self, asked: str | None) -> str | None:
         """The effort to send for the one that a client asks for; None when it asks for none."""
@@ -32,8 +30,7 @@ class GrokModel:
 NEWEST = GrokModel("grok-4.6", 500_000, hardest="xhigh")
 
 MODELS: dict[str, GrokModel] = {
-    model.id: model
-    for model in (GrokModel("grok-composer-2.5-fast", 200_000, least=None), GrokModel("grok-4.5", 500_000), NEWEST)
+    model.id: model for model in (GrokModel("grok-composer-2.5-fast", 200_000), GrokModel("grok-4.5", 500_000), NEWEST)
 }
 
 CATALOG = Catalog(LABEL, "grok", tuple(MODELS), families=("grok-",))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.core.content import clean_base64
-from proxy.core.convert.history.responses import Item, input_image, input_text
+from proxy.core.convert.history.responses_dialect import Item, input_image, input_text
 from proxy.core.invalid import InvalidRequest, cut
 
 MIN_SIDE = 8

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from proxy.core.content import system_text, without_billing
-from proxy.core.convert.history.responses import Item, ResponsesDialect, ResponsesHistory
+from proxy.core.convert.history.responses import ResponsesHistory
+from proxy.core.convert.history.responses_dialect import Item, ResponsesDialect
 from proxy.core.effort import effort_asked
 from proxy.core.invalid import InvalidRequest, cut
 from proxy.core.routing import is_auto_review
@@ -51,10 +52,9 @@ class Written:
 
 
 def target_of(model: str, request: Mapping[str, Any]) -> Target:
-    """What a requested name comes to. The safety classifier judges with as little thought as the model allows."""
+    """What a requested name comes to. The safety classifier is not to think much: it is small, and waited for."""
     row = model_for(model)
-    effort = row.least if is_auto_review(request) else row.effort(effort_asked(request, none=True))
-    return Target(row.id, effort=effort)
+    return Target(row.id, effort="low" if is_auto_review(request) else row.effort(effort_asked(request, none=True)))
 
 
 def responses_body(call: Call, grok: GrokSettings, constraints: str) -> Written:
@@ -76,7 +76,8 @@ def responses_body(call: Call, grok: GrokSettings, constraints: str) -> Written:
     if call.target.effort:
         body["reasoning"] = {"effort": call.target.effort}
     body |= {"store": False, "stream": True}
-    body |= _limit(request)
+    # the few tokens that the classifier asks for would go into reasoning
+    body |= {} if is_auto_review(request) else _limit(request.get("max_tokens"))
     if call.cache_key:
         body["prompt_cache_key"] = short_key(call.cache_key)
     body |= _format(request, notes)
@@ -116,10 +117,8 @@ def _input(messages: Any, grok: GrokSettings, notes: list[str]) -> list[Item]:
     return items
 
 
-def _limit(request: Mapping[str, Any]) -> dict[str, int]:
-    """The few tokens that the safety classifier asks for would go into reasoning."""
-    limit = request.get("max_tokens")
-    if limit is None or is_auto_review(request):
+def _limit(limit: Any) -> dict[str, int]:
+    if limit is None:
         return {}
     if limit < 1:
         raise InvalidRequest("`max_tokens` must be at least 1", param="max_tokens")

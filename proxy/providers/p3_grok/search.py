@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.core.content import blocks_of
-from proxy.core.convert.history.responses import Item
+from proxy.core.convert.history.responses_dialect import Item
 from proxy.core.invalid import InvalidRequest, cut
 from proxy.core.sse import dump_sorted_json
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proxy.core.convert.history.responses import Item
+from proxy.core.convert.history.responses_dialect import Item
 from proxy.core.invalid import InvalidRequest, cut, shown
 from proxy.core.tools.calls import (
     CHOICES,

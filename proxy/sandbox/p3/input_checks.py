@@ -70,11 +70,13 @@ _CONTENTS = {
 }
 
 
-def _settled(_item: Any, where: str, seen: Checked) -> None:
-    """Nothing is said between a call and its result."""
-    for call_id, answered in seen.open_calls.items():
-        if not answered:
-            raise argument("No tool output found for function call {value} before {here}.").fill(where, where, call_id)
+def _settled(body: Any, _where: str, seen: Checked) -> None:
+    """A call that the user spoke after has its result somewhere."""
+    items = body["input"]
+    spoken = [place for place, item in enumerate(items) if item.get("role") == "user"]
+    for item in items[: max(spoken, default=0)]:
+        if item.get("type") == "function_call" and not seen.open_calls[item["call_id"]]:
+            raise argument("No tool output found for function call {value}.").fill("input", value=item["call_id"])
 
 
 def _called(item: Any, where: str, seen: Checked) -> None:
@@ -116,7 +118,6 @@ _ITEMS: dict[str, Table] = {
         Known("type role content id status"),
         required("role", one_of(*_CONTENTS), _BAD_ROLE),
         ByKind("role", _CONTENTS),
-        _settled,
     ),
     "function_call": (
         Known("type call_id name arguments id status"),
@@ -160,4 +161,5 @@ _ITEMS: dict[str, Table] = {
 INPUT: Table = (
     required("input", "filled list"),
     Each("input", (required("", "object", WRONG_TYPE), *by_type(_ITEMS, _UNKNOWN_KIND)), typed),
+    _settled,
 )

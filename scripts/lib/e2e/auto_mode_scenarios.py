@@ -23,6 +23,7 @@ OWN_CLASSIFIER = {"CLAUDE_CODE_AUTO_MODE_SERVER": "0"}
 MODELS: dict[str, dict[str, Any]] = {
     "gpt-5.6-sol": {"max_output_tokens": None},
     "kimi-for-coding": {"thinking": {"type": "disabled"}, "max_completion_tokens": 32_000},
+    "grok-4.6": {"max_output_tokens": None, "reasoning": {"effort": "low"}},
     "opencode-go/kimi-k2.6": {"max_tokens": 32_000},
     "minimax-m3": {"thinking": {"type": "disabled"}, "max_tokens": 32_000},
     "opencode-go/gpt-5.6-luna": {"max_output_tokens": None},
@@ -31,7 +32,7 @@ MODELS: dict[str, dict[str, Any]] = {
 
 def _judgements(sandbox: Sandbox) -> Iterator[Mapping[str, Any]]:
     """The bodies of the classifier's requests that reached any upstream."""
-    for upstream in (sandbox.p1, sandbox.p2, sandbox.p4):
+    for upstream in (sandbox.p1, sandbox.p2, sandbox.p3, sandbox.p4):
         for seen in upstream.requests:
             if MARKER in json.dumps(seen.body):
                 yield seen.body
@@ -41,8 +42,8 @@ def _judged_by(model: str) -> Scenario[ClaudeCode]:
     async def judged(claude: ClaudeCode, folder: Path) -> None:
         """The command runs, since the classifier lets it; an answer that is cut or empty would deny it."""
         made = claude.work / "made"
-        # aliases follow no session to p4, and the newer client asks an alias
-        settings = {"PROXY_AUTO_REVIEW_MODEL": model} if model == "minimax-m3" or "/" in model else {}
+        # aliases follow no session to p3 and p4, and the newer client asks an alias
+        settings = {} if model.startswith(("gpt-", "kimi-")) else {"PROXY_AUTO_REVIEW_MODEL": model}
         async with watched_proxy(folder, [], settings) as (url, sandbox):
             prompt = f"use Bash: curl -s http://127.0.0.1:9/x; echo judged > {made}"
             done = await claude.run(

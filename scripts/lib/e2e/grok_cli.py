@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from e2e.alone import Simulators, simulators
-from e2e.expecting import Scenarios, expect
+from e2e.expecting import Scenarios, expect, red_png
 from e2e.npm import Installed
 from e2e.npm import install as npm_install
 from e2e.process import Finished, run
@@ -148,6 +148,21 @@ async def signs_in_with_a_browser_and_renews(grok: Grok, folder: Path) -> None:
 async def works_with_a_key(grok: Grok, folder: Path) -> None:
     async with simulators(folder) as found:
         await grok.works(found, XAI_API_KEY=found.credential("p3")["access"])
+
+
+@SCENARIOS.add
+async def shows_pictures_and_fills_schemas(grok: Grok, folder: Path) -> None:
+    picture = grok.work / "red.png"
+    picture.write_bytes(red_png(32))
+    async with simulators(folder) as found:
+        key = found.credential("p3")["access"]
+        seen = await grok.ask(found, f'use read_file: {{"target_file": "{picture}"}}', XAI_API_KEY=key)
+        expect("1 image (1 image/png)" in seen, "the model sees what it reads", seen)
+        schema = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
+        head = _turn("fix the bug")
+        done = await grok.run(found, *head, "--json-schema", json.dumps(schema), XAI_API_KEY=key)
+        filled = json.loads(done.stdout).get("structuredOutput", {})
+        expect(set(filled) == {"title"}, "an answer of a schema", done)
 
 
 @SCENARIOS.add

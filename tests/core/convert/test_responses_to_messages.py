@@ -91,7 +91,7 @@ POLICIES += [{"rules": rules, "signatures": signatures} for rules in ANSWER_RULE
 policies = st.sampled_from(POLICIES)
 
 
-@settings(max_examples=700)
+@settings(max_examples=350)
 @given(streams, policies)
 def test_any_events_give_a_legal_stream_or_a_complaint(events: list[dict[str, Any]], policy: dict[str, Any]) -> None:
     machine = reducer(**policy)
@@ -103,7 +103,7 @@ def test_any_events_give_a_legal_stream_or_a_complaint(events: list[dict[str, An
         check_message_stream([*out, error], cut=True)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(streams, policies)
 def test_every_tool_that_a_client_would_run_has_complete_arguments(
     events: list[dict[str, Any]], policy: dict[str, Any]
@@ -184,7 +184,7 @@ def whole_text(item: Mapping[str, Any]) -> str:
     return "".join(part["text"] for part in parts)
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(
     kinds=st.lists(st.sampled_from("TRCS"), min_size=1, max_size=6),
     named=st.sampled_from([("ids",), ("indexes",), ("ids", "indexes")]),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import struct
 import uuid
 from typing import Any
 
@@ -120,3 +122,23 @@ async def test_a_search_is_told_as_the_setting_says(live: Live, blocks: list[str
         {"role": "user", "content": "on"},
     ]
     assert (await live.post({**asked, "messages": history})).status == 200  # and comes back without harm
+
+
+def _picture() -> dict[str, Any]:
+    header = struct.pack(">IIBBBBB", 32, 32, 8, 2, 0, 0, 0)
+    data = base64.b64encode(b"\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR" + header + bytes(64)).decode()
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+
+
+MODES = [{"p3_tool_image": "reattach"}, {"p3_tool_image": "inline"}]
+
+
+@pytest.mark.parametrize("live_options", MODES, ids=["reattach", "inline"])
+async def test_pictures_of_calls_that_ran_side_by_side_are_taken(live: Live) -> None:
+    calls = [{"type": "tool_use", "id": name, "name": "Read", "input": {"file_path": name}} for name in "ab"]
+    results = [{"type": "tool_result", "tool_use_id": name, "content": [_picture()]} for name in "ab"]
+    history = [("user", "use Read: a\nuse Read: b"), ("assistant", calls), ("user", results)]
+    messages = [{"role": role, "content": content} for role, content in history]
+    answer = await live.post(ask(messages, model=GROK, tools=[tool("Read", "file_path")]))
+    assert answer.status == 200, answer.raw
+    assert json.dumps(live.sandbox.p3.requests[-1].body).count('"input_image"') == 2

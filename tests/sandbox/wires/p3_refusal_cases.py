@@ -141,9 +141,8 @@ REFUSED: list[Row] = [
     ("result of nothing", grok(user("a"), output("c")), "No open function call for the output at input[1]: c"),
     ("two results", grok(call("c"), output("c"), output("c")), "No open function call"),
     ("ids repeat", grok(call("c"), output("c"), call("c"), output("c")), "Duplicate call_id at input[2]: c"),
-    ("no result", grok(call("c"), user("a")), "No tool output found for function call c before input[1]"),
-    ("one result of two", grok(call("c"), call("d"), output("d"), assistant("a")), "function call c"),
-    ("text before the result", grok(call("c"), user("a"), output("c")), "No tool output found"),
+    ("no result", grok(call("c"), user("a")), "No tool output found for function call c."),
+    ("one result of two", grok(call("c"), call("d"), output("d"), user("a")), "function call c"),
     # thoughts
     ("status of a thought", grok(thought(status="completed")), "input[0].status"),
     ("null content", grok(thought(content=None)), "input[0].content must not be null"),
@@ -166,6 +165,8 @@ REFUSED: list[Row] = [
 ]
 
 ACCEPTED: list[Row] = [
+    ("words before the result", grok(call("c"), assistant("a"), user("b"), output("c"))),
+    ("no result yet", grok(user("a"), call("c"), assistant("b"))),
     ("plain", grok(temperature=1.0, top_p=0.9, metadata={"a": "b"}, prompt_cache_key="k", stream_tool_calls=True)),
     (
         "history",

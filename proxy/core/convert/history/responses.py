@@ -1,8 +1,7 @@
 """A Messages conversation as the `input` of a Responses body.
 
 Upstreams agree on the items and disagree on details, and refuse what they do not like: who speaks for the system, what
-becomes of pictures, in which order calls and results may stand. Those details are data: a `ResponsesDialect`, and an
-`Images` for the pictures.
+becomes of pictures, in which order calls and results may stand. Those details are data: see `responses_dialect.py`.
 """
 
 from __future__ import annotations
@@ -10,109 +9,24 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any
 
 from proxy.core.content import (
     blocks_of,
     document_blocks,
-    image_data_url,
-    image_url,
     omitted,
     pdf_data,
     reference_text,
     texts_of,
 )
+from proxy.core.convert.history.responses_dialect import Images, Item, ResponsesDialect, input_text, message_item
 from proxy.core.convert.responses_signatures import decode_signature
 from proxy.core.invalid import InvalidRequest, cut, shown
 from proxy.core.sse import dump_sorted_json
 from proxy.core.tools.calls import NO_RESULT, arguments_text, short_id, short_name, unique_id, upstream_id
 from proxy.core.tools.open_calls import WaitingCalls
 from proxy.core.tools.read_tool import NAME as READ
-from proxy.core.tools.read_tool import ReadOffsets, result_notes
-
-Item = dict[str, Any]
-
-TOOL_ERROR = "[tool execution error]"
-
-
-@dataclass(frozen=True, slots=True)
-class ResponsesDialect:
-    """How an upstream wants a conversation.
-
-    system      the role of messages that speak for the system
-    label       whose encrypted reasoning the upstream can read
-    reasoning   how it is sent back: `bare`, or with the text that the client was shown as its `summary`; None drops it
-    searches    earlier hosted searches are told as text; otherwise they are left out
-    error_mark  what stands before the result of a call that failed, "" for nothing
-    ordered     results stand directly behind their calls, no id is used twice, and a call that nothing follows may
-                stay open
-    odd         what no known client sends: `noted` as something that is missing; or `read` as what it can only mean,
-                left out where it means nothing, and the caller's error where nothing can be made of it
-    lines       a result of texts begins with an empty line for each empty text in front
-    pdf         PDF documents are sent as files instead of a note
-    offsets     remembered Read offsets; None turns all handling of the Read tool off
-    """
-
-    system: Literal["developer", "system"] = "developer"
-    label: str = "p1"
-    reasoning: Literal["bare", "summary"] | None = "bare"
-    searches: bool = True
-    error_mark: str = TOOL_ERROR
-    ordered: bool = False
-    odd: Literal["noted", "read"] = "noted"
-    lines: bool = True
-    pdf: bool = False
-    offsets: ReadOffsets | None = None
-
-
-class Images(Protocol):
-    """What becomes of pictures."""
-
-    def in_message(self, block: Mapping[str, Any]) -> Item:
-        """The part for an `image` block that the user shows."""
-        ...
-
-    def in_result(self, block: Mapping[str, Any]) -> tuple[Item, Item | None]:
-        """The part for an `image` block of a tool result, and the one for a message behind the result."""
-        ...
-
-    def in_words(self, block: Mapping[str, Any]) -> str:
-        """What stands for an `image` block where only text may stand."""
-        ...
-
-
-class SentImages:
-    """Pictures are sent where they are; a broken one would be refused, and with it every later turn."""
-
-    def in_message(self, block: Mapping[str, Any]) -> Item:
-        url = image_url(block.get("source"), default_type="image/png")
-        return input_image(url) if url else input_text(omitted(block))
-
-    def in_result(self, block: Mapping[str, Any]) -> tuple[Item, Item | None]:
-        source = block.get("source")
-        url = image_data_url(source)
-        if url is not None:
-            return input_image(url), None
-        if isinstance(source, Mapping) and source.get("type") == "url" and isinstance(source.get("url"), str):
-            return input_text("[image omitted: url]"), None
-        return input_text(omitted(block)), None
-
-    def in_words(self, block: Mapping[str, Any]) -> str:
-        return omitted(block)
-
-
-def message_item(role: str, content: list[Item]) -> Item:
-    return {"type": "message", "role": role, "content": content}
-
-
-def input_text(text: str) -> Item:
-    return {"type": "input_text", "text": text}
-
-
-def input_image(url: str) -> Item:
-    return {"type": "input_image", "image_url": url}
-
+from proxy.core.tools.read_tool import result_notes
 
 #: Blocks of a user that stand for something to look at or to hear.
 _MEDIA = frozenset({"video", "audio", "file", "container_upload"})

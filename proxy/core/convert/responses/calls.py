@@ -126,7 +126,7 @@ class FunctionCalls:
             raise BadAnswer("the upstream sent a tool call without a name")
         self.add(index, item) if self._is_named(item) else self._begin(index, item)
         for delta in waited if index in self._open else ():
-            self._add_to(index, self._open[index], delta)
+            self.add_arguments(index, self._open[index], delta)
 
     def _begin(self, index: int, item: Mapping[str, Any]) -> None:
         upstreams = _call_id(item)
@@ -151,27 +151,23 @@ class FunctionCalls:
 
     # -- arguments
 
-    def is_open(self, index: int | None) -> bool:
-        return index in self._open
+    def open_at(self, index: int | None) -> FunctionCall | None:
+        return self._open.get(index) if index is not None else None
 
-    def add_arguments(self, index: int | None, delta: str) -> bool:
-        """More arguments of the call in a place; True when the model will not end the call by itself, which is complete
-        and closed then."""
-        call = self._open.get(index) if index is not None else None
-        if call is not None and index is not None:
-            return self._add_to(index, call, delta)
+    def add_stray(self, index: int | None, delta: str) -> None:
+        """Arguments where no call is open: those of a call that waits for its name, or a mistake. Raises BadAnswer."""
         if index is not None and index in self._unnamed:
             self._unnamed[index].append(delta)
             self._waiting += len(delta)
             if self._waiting > MAX_EXACT:
                 raise BadAnswer(f"the arguments of tools without a name passed {MAX_EXACT} bytes")
-            return False
+            return
         if self._exact and delta.strip():
             raise BadAnswer("the upstream sent arguments of a call that is not open")
         self.doubtful = True
-        return False
 
-    def _add_to(self, index: int, call: FunctionCall, delta: str) -> bool:
+    def add_arguments(self, index: int, call: FunctionCall, delta: str) -> bool:
+        """More arguments; True when the model will not end the call by itself, which is complete and closed then."""
         call.append(delta)
         if call.buffered:
             return self._close_if_stalled(index, call, delta)

@@ -29,16 +29,20 @@ class Places:
     def of(self, event: Mapping[str, Any]) -> int | None:
         """Where an event about a part of an item belongs, None when it does not say so."""
         index = event.get("output_index")
-        if type(index) is int:
+        index = index if type(index) is int else None
+        if index in self._kinds:
             return index
         for name in ("item_id", "call_id"):
             known = self._of_id.get(_text(event.get(name)))
             if known is not None:
                 return known
-        return None
+        return index
 
     def or_current(self, event: Mapping[str, Any], kind: str) -> int:
         """The same; one that does not say so belongs to the item of this type that is under way."""
+        index = event.get("output_index")
+        if type(index) is int and index in self._kinds:  # nearly always
+            return index
         place = self.of(event)
         if place is None:
             place = self._current.get(kind)

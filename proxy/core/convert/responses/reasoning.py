@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from proxy.core.blocks import SIGNATURE_DELTA, THINKING, THINKING_DELTA
-from proxy.core.convert.responses.places import Said
+from proxy.core.convert.responses.places import FIRST_LOOSE, Said
 from proxy.core.convert.responses_signatures import encode_signature
 from proxy.core.messages import MessageStream
 from proxy.core.reducer import AnswerPolicy
@@ -47,13 +47,16 @@ class ReasoningItems:
             if isinstance(item.get(key), str) and item[key]:
                 known[key] = item[key]
 
-    def add_summary(self, index: int, delta: str) -> None:
-        """A piece of the summary; opens a block when none is open for this item."""
-        if self._open != index:
+    def add_summary(self, index: int, delta: str) -> bool:
+        """A piece of the summary; opens a block when none is open for this item, and then returns True."""
+        begins = self._open != index
+        if begins:
             self.close()
             self._begin(index)
-        self.said.add((index, None), delta)
+        if begins or index >= FIRST_LOOSE:
+            self.said.add((index, None), delta)
         self._stream.delta(self._key, THINKING_DELTA.of(delta))
+        return begins
 
     def add_part(self, index: int) -> None:
         """Another part of the summary begins."""

@@ -23,12 +23,13 @@ MAX_CITATIONS = 4096
 @dataclass(slots=True)
 class _Text:
     """A text under way. `held` collects it when it has to be rewritten as a whole, and is None when it streams; `over`
-    tells that only citations may follow."""
+    tells that only citations may follow, `begun` that a piece of it came."""
 
     key: object
     held: list[str] | None
     size: int = 0
     over: bool = False
+    begun: bool = False
 
 
 class TextBlocks:
@@ -50,7 +51,7 @@ class TextBlocks:
 
     def at(self, place: int, part: Any) -> At:
         """Where a text belongs; `part` is the `content_index` that an event told."""
-        return (place, part if self._parts and type(part) is int else None)
+        return (place, part) if self._parts and type(part) is int else (place, None)
 
     def begin(self, place: int) -> None:
         """A message begins, without a word so far."""
@@ -77,7 +78,9 @@ class TextBlocks:
         text = self._texts.get(at)
         if text is None or text.over:
             text = self._open(at)
-        self.said.add(at, piece)
+        if not text.begun or at[0] >= FIRST_LOOSE:
+            text.begun = True
+            self.said.add(at, piece)
         if text.held is None:
             self._stream.delta(text.key, TEXT_DELTA.of(piece))
             return
