@@ -198,6 +198,7 @@ FAILURES: list[tuple[str, int, Any, str, str]] = [
     ("p2", 200, {"user": {"userId": "u"}}, "bad_answer", INVALID),
     ("p3", 401, DEAD, "sign_in", "401 The token is dead.*sign in again, run .*auth login {}"),
     ("p3", 403, DEAD, "sign_in", "401 The token is dead.*sign in again, run .*auth login {}"),
+    ("p3", 403, {"error": "The OAuth2 access token could not be validated."}, "sign_in", "401 The OAuth2 .*auth login"),
     ("p3", 403, {"code": "permission-denied", "error": "no plan"}, "permission", "Grok did not .*: 403 no plan"),
     ("p3", 426, {"error": "Your Grok CLI version is outdated"}, "upstream", "426 Your Grok CLI version"),
 ]
