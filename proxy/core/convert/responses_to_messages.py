@@ -14,7 +14,7 @@ from typing import Any
 from proxy.core.convert.responses.calls import FunctionCalls
 from proxy.core.convert.responses.places import At, Places, Said
 from proxy.core.convert.responses.reasoning import ReasoningItems
-from proxy.core.convert.responses.searches import HostedSearches, search_of
+from proxy.core.convert.responses.searches import SEARCH_BEGAN, HostedSearches, search_of
 from proxy.core.convert.responses.texts import TextBlocks
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
@@ -344,10 +344,7 @@ class ResponsesToMessages:
         "response.function_call_arguments.done": _arguments_done,
         "response.custom_tool_call_input.delta": _search_input,
         "response.custom_tool_call_input.done": _search_input_done,
-        "response.web_search_call.in_progress": _search_began,
-        "response.web_search_call.searching": _search_began,
-        "response.x_search_call.in_progress": _search_began,
-        "response.x_search_call.searching": _search_began,
+        **dict.fromkeys(SEARCH_BEGAN, _search_began),
         "response.completed": _terminal,
         "response.done": _terminal,
         "response.incomplete": _terminal,

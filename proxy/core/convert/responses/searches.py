@@ -26,6 +26,12 @@ _X_TOOLS = "x_"
 #: name of a search -> the word for it, and the type of its result
 _KINDS = {WEB: ("web", SERVER_TOOL_RESULT), X: ("X", X_SEARCH_RESULT)}
 
+#: Events that bring an item, and those that only a search causes.
+_ITEM_EVENTS = frozenset({"response.output_item.added", "response.output_item.done"})
+SEARCH_BEGAN = frozenset(
+    f"response.{kind}.{step}" for kind in ("web_search_call", "x_search_call") for step in ("in_progress", "searching")
+)
+
 #: The input of a search may have so many characters.
 MAX_INPUT = 1024 * 1024
 #: So many of the addresses that an answer cites are worth listing, and of those found where it cites none.
@@ -42,6 +48,20 @@ def search_of(item: Mapping[str, Any]) -> str | None:
     name = item.get("name") or X
     is_x = item.get("type") == "custom_tool_call" and isinstance(name, str) and name.startswith(_X_TOOLS)
     return X if is_x else None
+
+
+def tells_of_search(event: Mapping[str, Any]) -> bool:
+    """Whether an event says that the upstream searches.
+
+    >>> tells_of_search({"type": "response.x_search_call.searching"}), tells_of_search({"type": "response.created"})
+    (True, False)
+    """
+    kind, item = event.get("type"), event.get("item")
+    if not isinstance(kind, str):
+        return False
+    if kind in _ITEM_EVENTS:
+        return isinstance(item, Mapping) and search_of(item) is not None
+    return kind in SEARCH_BEGAN
 
 
 @dataclass(slots=True)
