@@ -17,7 +17,7 @@ from proxy.core.convert.responses.places import FIRST_LOOSE
 from proxy.core.messages import MAX_HELD_BYTES, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import dump_json, load_json
-from proxy.core.tools.calls import is_web_search, unique_id
+from proxy.core.tools.calls import is_web_search
 from proxy.core.tools.schema import output_format
 
 WEB, X = "web_search", "x_search"
@@ -137,7 +137,7 @@ class HostedSearches:
             places.add(place)
         number = place if place < FIRST_LOOSE else 0
         block_id = "srvtoolu_" + re.sub(r"[^A-Za-z0-9_]", "_", str(known or number))
-        self._searches.append(_Search(name, unique_id(block_id, self._policy.used_ids), None))
+        self._searches.append(_Search(name, self._policy.unique_id(block_id), None))
         if self._form == "text":
             self._tell_line(self._query(place, item, name))
         else:
