@@ -314,6 +314,7 @@ class ResponsesToMessages:
         if stop_reason == "end_turn":
             self._searches.list_sources()
         self.usage = self._usage(usage)
+        self.produced = self.produced and self._stream.begun > 0  # a search that began, and no more, is no answer
         self.finished = True
         self._stream.finish(stop_reason, self.usage)
 

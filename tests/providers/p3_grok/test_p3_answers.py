@@ -108,6 +108,15 @@ async def test_nothing_at_all_is_asked_for_again(live: Live) -> None:
     assert live.sandbox.p3.total_requests == 3
 
 
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("apart", [True, False])
+async def test_a_search_that_never_ends_is_no_answer_and_not_made_again(live: Live, stream: bool, apart: bool) -> None:
+    begun = {"type": "response.web_search_call.searching", "item_id": "ws_1"}
+    play(live, *((begun, COMPLETED) if apart else (one_read(begun, COMPLETED),)))
+    answer = await asked(live, stream=stream)
+    assert answer.status == 529 and live.sandbox.p3.total_requests == 1
+
+
 async def test_a_search_and_a_citation_on_messages(live: Live) -> None:
     play(live, one_read(*X_SEARCH), times=2)
     whole = (await asked(live)).json
