@@ -108,6 +108,6 @@ def test_what_is_no_text_counts_nothing(request_: dict[str, Any]) -> None:
     "text", ["word, " * 300_000, "x" * 2_000_000, "x" * 2_000_000 + "é", "日本語 テキスト" * 100_000]
 )
 def test_a_large_text_takes_no_time(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     heuristic_tokens(text)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1

@@ -96,10 +96,10 @@ def test_a_stuck_model_does_not_cost_time() -> None:
     """Blanks without end, one by one, where a member is expected."""
     stream = ArgumentStream(DROPPABLE)
     stream.feed('{"command":1,')
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(20_000):
         stream.feed(" ")
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_an_endless_key_is_passed_on() -> None:

@@ -197,19 +197,19 @@ def test_a_choice_without_end_is_cut() -> None:
         definitions = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(steps)}
         return {"$defs": {**definitions, f"d{steps}": PATH}, "$ref": "#/$defs/d0"}
 
-    started = time.perf_counter()
+    started = time.process_time()
     many = [{"properties": {f"p{place}": {"title": str(form)} for place in range(100)}} for form in range(200)]
     loops = {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}
     for schema in (doubling(60), loops, {"oneOf": [BY_ID] * 10 * MAX_FOLDED}, {"oneOf": many}):
         folded, words = function_schema(schema)
         assert function_fault(folded) is None and len(words) < MAX_CHOICE + 100
-    assert time.perf_counter() - started < 0.6
+    assert time.process_time() - started < 2
 
 
 def test_deep_schemas_take_no_time() -> None:
     schema: dict[str, Any] = {"type": "string", "pattern": "("}
     for _ in range(60):
         schema = {"type": "object", "properties": {"a": schema, "b": {"type": "array"}}}
-    start = time.perf_counter()
+    start = time.process_time()
     function_schema(schema)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1

@@ -312,20 +312,20 @@ def test_deep_schemas_take_no_time() -> None:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(60):
         schema = {"type": "object", "properties": {"a": schema, "b": {"type": "string"}}, "required": ["a", "b"]}
-    start = time.perf_counter()
+    start = time.process_time()
     strict_schema(schema)
     has_optional(schema)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_references_that_double_take_no_time() -> None:
     definitions = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(60)}
     definitions["d60"] = {"type": "object", "properties": {"x": {"type": "string"}}, "required": []}
     schema = {"properties": {"a": {"$ref": "#/$defs/d0"}, "b": {"type": "string"}}, "$defs": definitions}
-    start = time.perf_counter()
+    start = time.process_time()
     assert without_nulls({"a": {"unknown": None}, "b": None}, schema) == {"a": {"unknown": None}}
     assert without_nulls({"a": {"x": None}, "b": "b"}, schema) == {"a": {}, "b": "b"}
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize(

@@ -73,9 +73,9 @@ def test_definitions_that_double_are_not_written_out_for_ever() -> None:
     defs: dict[str, Any] = {
         f"d{n}": {"properties": {side: {"$ref": f"#/$defs/d{n + 1}"} for side in "ab"}} for n in range(40)
     }
-    start = time.perf_counter()
+    start = time.process_time()
     result = typed_schema({"properties": {"p": {"$ref": "#/$defs/d0"}}, "$defs": {**defs, "d40": {}}})
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert "$defs" in result
 
 
