@@ -141,7 +141,8 @@ class ResponsesToMessages:
     def _thought_done(self, event: Mapping[str, Any]) -> None:
         """The end of a thought, or of a part of it, with its whole text."""
         place, text = self._places.or_current(event, "reasoning"), event.get("text")
-        if isinstance(text, str) and text and self._reasoning.whole(place, [text]):
+        number = next((event[name] for name in _PART_NUMBERS if type(event.get(name)) is int), None)
+        if isinstance(text, str) and text and self._reasoning.whole(place, [text], number):
             self.produced = True
         self._reasoning.part_is_over(place)
         if not self._reasoning.is_open_at(place):
@@ -352,6 +353,8 @@ class ResponsesToMessages:
     }
 
 
+#: What tells the parts of a thought apart.
+_PART_NUMBERS = ("summary_index", "content_index")
 #: type of a part of a message -> the member with its text
 _PART_TEXTS = {"output_text": "text", "refusal": "refusal"}
 
