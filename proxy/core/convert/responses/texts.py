@@ -97,8 +97,8 @@ class TextBlocks:
 
     def part_is_over(self, at: At) -> None:
         """The upstream ended a part of a message: a block, where parts are blocks."""
-        if self._parts and at in self._texts:
-            self._texts[at].over = True
+        if at in self._texts:
+            self._texts[at].over = self._parts
             self.said.end(at[0])
 
     def end(self, place: int) -> None:
