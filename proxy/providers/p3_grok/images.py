@@ -56,13 +56,18 @@ def gif_header(data: bytes) -> Header | None:
 #: Markers without a length, and those that begin a frame.
 _JPEG_ALONE = frozenset({0x01, *range(0xD0, 0xD9)})
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+#: So many markers are read of a picture. Real ones have some dozens before their frame; megabytes of them would hold up
+#: every other request.
+MAX_MARKERS = 4096
 
 
 def jpeg_header(data: bytes) -> Header | None:
     if data[:2] != b"\xff\xd8":
         return None
     at = 2
-    while data[at : at + 1] == b"\xff":
+    for _ in range(MAX_MARKERS):
+        if data[at : at + 1] != b"\xff":
+            return None
         marker = data[at + 1] if at + 1 < len(data) else 0xFF
         if marker in _JPEG_ALONE or marker == 0xFF:
             at += 1 if marker == 0xFF else 2

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.providers.p3_grok.images import Header, checked, gif_header, header_of, jpeg_header, png_header, unfit
+from proxy.providers.p3_grok.images import (
+    MAX_MARKERS,
+    Header,
+    checked,
+    gif_header,
+    header_of,
+    jpeg_header,
+    png_header,
+    unfit,
+)
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR" + struct.pack(">IIBB", 40, 50, 8, 2)
 
@@ -67,6 +76,13 @@ def test_jpeg(segments: bytes, pixel: int) -> None:
 )
 def test_no_jpeg(data: bytes) -> None:
     assert jpeg_header(data) is None
+
+
+@pytest.mark.parametrize("marker", [b"\xff", b"\xff\x01", b"\xff\xe0\x00\x02"])
+def test_a_jpeg_of_nothing_but_markers_is_not_read_to_its_end(marker: bytes) -> None:
+    """Thirty megabytes of them would take ten seconds, in which nobody else is served."""
+    assert jpeg_header(b"\xff\xd8" + marker * (MAX_MARKERS - 1) + sof()) is not None
+    assert jpeg_header(b"\xff\xd8" + marker * MAX_MARKERS + sof()) is None
 
 
 def test_gif() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from core.strategies import hub_requests, json_values, requests
+from core.vector_cases import REQUESTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from proxy.core.messages import check_request, decode_body
 from proxy.providers.contract import Call
 from proxy.providers.p3_grok.request import count, responses_body, target_of
 from proxy.providers.p3_grok.settings import GrokSettings
+from proxy.sandbox.p3.checks import check_body
 
 SETTINGS = (
     (GrokSettings(), "system_prompt"),
@@ -89,6 +91,17 @@ def test_any_request_is_translated_or_refused(request: dict[str, Any]) -> None:
 def test_any_object_is_translated_or_refused(request: dict[str, Any]) -> None:
     with suppress(InvalidRequest):
         everything({"messages": [{"role": "user", "content": "x search"}], **request})
+
+
+#: a model that the simulator has not, and reasoning that it did not make
+FOREIGN = ("effort-9-max", "reasoning-replayed")
+
+
+@pytest.mark.parametrize("case", [case for case in REQUESTS["messages_to_grok"].cases() if case not in FOREIGN])
+def test_the_simulated_service_takes_the_body_of_every_vector(case: str) -> None:
+    found = REQUESTS["messages_to_grok"].result(REQUESTS["messages_to_grok"].vector(case))
+    if "body" in found:
+        check_body(found["body"], "user")
 
 
 @given(hub_requests(mixed=True))
