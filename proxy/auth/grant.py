@@ -50,10 +50,11 @@ def granted(
         refresh = old.refresh.reveal()
     expires_in = body.get("expires_in")
     seconds = number(default_expires_s if expires_in is None else expires_in)
-    if not access:
-        raise ValueError("the token response has no access_token")
-    if not refresh:
-        raise ValueError("the token response has no refresh_token")
+    for name, token in (("access_token", access), ("refresh_token", refresh)):
+        if not token:
+            raise ValueError(f"the token response has no {name}")
+        if not token.isprintable():  # no header takes it
+            raise ValueError(f"the token response has no usable {name}")
     if seconds is None or seconds <= 0:
         raise ValueError("the token response has no usable expires_in")
     expires_ms = now_ms + int(min(seconds, MAX_EXPIRES_S) * 1000)

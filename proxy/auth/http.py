@@ -66,10 +66,13 @@ class TokenResponse:
             words = words or self.data.get(name)
         if not isinstance(words, str):
             words = "" if self.code else self.text
-        for secret in hide:
-            if secret:
-                words = words.replace(secret.reveal(), "[redacted]")
-        detail = ": ".join(part for part in (printable(self.code), printable(words)) if part)
+        shown = []
+        for part in (self.code, words):
+            for secret in hide:
+                if secret:
+                    part = part.replace(secret.reveal(), "[redacted]")
+            shown.append(printable(part))
+        detail = ": ".join(filter(None, shown))
         return f"{self.status} {detail}".rstrip()
 
 

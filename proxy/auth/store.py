@@ -91,7 +91,7 @@ def parse_record(data: bytes, fields: Fields) -> Credential | None:
         return None
     known = fields.all()
     extra = {name: value for name, value in record.items() if name not in known}
-    if not fields.fit(extra):
+    if not (fields.fit(extra) and access.isprintable() and refresh.isprintable()):
         return None
     return Credential(
         access=Secret(access),

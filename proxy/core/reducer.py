@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from proxy.core.tools.calls import call_ids, long_names, offered_tools, optional_properties
+from proxy.core.tools.calls import call_ids, long_names, offered_tools, optional_properties, unique_id
 from proxy.core.tools.read_tool import ReadOffsets
 
 
@@ -69,6 +69,14 @@ class AnswerPolicy:
     def used_ids(self) -> set[str]:
         """Tool call ids of the history; grows with every call of the answer."""
         return call_ids(self.request.get("messages") or ())
+
+    @cached_property
+    def _id_counts(self) -> dict[str, int]:
+        return {}
+
+    def unique_id(self, call_id: str) -> str:
+        """A call id that nothing else in the conversation has; recorded in `used_ids`."""
+        return unique_id(call_id, self.used_ids, self._id_counts)
 
     @cached_property
     def names(self) -> dict[str, str]:

@@ -23,6 +23,9 @@ _BOM = b"\xef\xbb\xbf"
 _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _HALVES = re.compile("[\ud800-\udfff]")
 _dumps_sorted = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+# What JSON leaves as it is but a terminal or a line reader may act upon: DEL and C1 controls, line separators,
+# changes of writing direction; and lone surrogates, which UTF-8 cannot express.
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _quoted = json.encoder.encode_basestring
 
 #: type of a delta that is a text -> its one member
@@ -164,6 +167,15 @@ def dump_json(value: Any) -> str:
 def dump_sorted_json(value: Any) -> str:
     """The same with the keys of every object in order."""
     return _dumps_sorted(value)
+
+
+def dump_printable(value: Any, *, indent: int | None = None) -> str:
+    """JSON for a file or a terminal: readable in any language, without characters that move the cursor.
+
+    Without `indent` it is one line.
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=indent, separators=(",", ":" if indent is None else ": "))
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def load_json(text: str) -> Any:

@@ -88,7 +88,7 @@ def errors_page() -> str:
         'a context overflow then begins with "prompt is too long", the words on which clients compact.',
         "",
         "The [OpenAI-style routes](openai-routes.md) have their own shape, type words and codes; `failure` is the code of a Responses",
-        "stream that broke.",
+        "stream that broke. The code of an error is the upstream's own word where it has one, else that of the table.",
         "",
         "What an upstream says keeps its class. A failure that usually passes (500, 502, 503, 504) is retried, and when the retries are used up it",
         "keeps its status, its words and its `Retry-After` (2 s where it named no time); 529 and `overloaded_error` stand only for an upstream that",

@@ -147,6 +147,7 @@ def test_time_limits() -> None:
         (answer(500, {}, "upstream\r\n\x1b[2Jfailed"), "", "500 upstream [2Jfailed"),
         (answer(500, {"error": [1]}, "raw"), "", "500 raw"),
         (answer(500, {}, "token HIDE-ME seen"), "", "500 token [redacted] seen"),
+        (answer(403, {"error": "no HIDE-ME"}), "no HIDE-ME", "403 no [redacted]"),
         (answer(503, {}), "", "503"),
     ],
 )

@@ -82,6 +82,7 @@ async def test_other_member_names(tmp_path: Path) -> None:
         *("", "{", "[]", "null", '"a"', "{}", b"\xff\xfe", "[" * 100_000),
         *('{"access":"a","refresh":"r"}', '{"access":"a","expires":1}', '{"access":"a","refresh":null,"expires":1}'),
         *(f'{{"access":{access},"refresh":"r","expires":1}}' for access in ('" "', 1)),
+        *('{"access":"a\\nb","refresh":"r","expires":1}', '{"access":"a","refresh":"\\ud800","expires":1}'),
         *(f'{{"access":"a","refresh":"r","expires":{end}}}' for end in ('"1"', "true", "NaN", "1e999")),
         '{"access":"' + "a" * store.MAX_FILE_BYTES + '","refresh":"r","expires":1}',
     ],

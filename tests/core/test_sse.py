@@ -16,6 +16,7 @@ from proxy.core.sse import (
     FrameTooLarge,
     SSEDecoder,
     dump_json,
+    dump_printable,
     encode_data,
     encode_events,
     encode_json,
@@ -256,3 +257,14 @@ def test_what_is_not_json_is_refused(text: str) -> None:
 @pytest.mark.parametrize("text", [' {"a":1}', "\r\n\t[1.5]\n ", '"x"', "1e3", "null"])
 def test_what_is_json_is_read(text: str) -> None:
     assert load_json(text) == json.loads(text)
+
+
+def test_json_for_people_is_one_readable_line() -> None:
+    assert dump_printable({"a": "größe\n"}) == '{"a":"größe\\n"}'
+
+
+def test_json_for_people_has_nothing_that_a_terminal_obeys() -> None:
+    text = "\x1b[2J\x9b\x7f\u2028\u202e\ud800"
+    shown = dump_printable(text)
+    assert shown == r'"\u001b[2J\u009b\u007f\u2028\u202e\ud800"'
+    assert json.loads(shown) == text

@@ -15,7 +15,7 @@ from proxy.core.convert.chat_calls import ToolCall, ToolCallFragment, ToolCalls,
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
 from proxy.core.token_usage import Usage, count, usage_of
-from proxy.core.tools.calls import ArgumentStream, are_readable, unique_id
+from proxy.core.tools.calls import ArgumentStream, are_readable
 
 #: upstream word -> stop reason; a word that is not here counts as `stop`
 STOP_REASONS = {
@@ -214,7 +214,7 @@ class ChatToMessages:
             self.produced, self.only_thinking = True, False
             name = self._policy.names.get(call.name, call.name)
             wanted = self._own_id(call.number) if self._own_id is not None else call.call_id
-            call_id = unique_id(wanted or f"call_{self._stream.message_id}_{call.number}", self._policy.used_ids)
+            call_id = self._policy.unique_id(wanted or f"call_{self._stream.message_id}_{call.number}")
             call.filter = ArgumentStream(self._policy.optional(name))
             call.key = self._open_block(TOOL_USE.start(id=call_id, name=name))
         if not call.blank:

@@ -29,7 +29,7 @@ from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import dump_json
 from proxy.core.token_usage import count, usage_of
-from proxy.core.tools.calls import are_readable, client_tools, function_of, is_web_search, short_name, unique_id
+from proxy.core.tools.calls import are_readable, client_tools, function_of, is_web_search, short_name
 from proxy.core.tools.read_tool import MAX_ARGUMENTS
 from proxy.core.tools.schema import format_in_words
 
@@ -230,7 +230,7 @@ class MessagesToMessages:
         if not isinstance(name, str) or not name:
             raise BadAnswer("the upstream sent a tool call without a name")
         name = self._policy.names.get(name, name)
-        return {"id": unique_id(str(block.get("id") or ""), self._policy.used_ids), "name": name}
+        return {"id": self._policy.unique_id(str(block.get("id") or "")), "name": name}
 
     def _start_content(self, index: int, row: BlockType, block: Mapping[str, Any]) -> None:
         """What the start of a block holds already, as deltas: many clients read content from nothing else."""

@@ -14,7 +14,7 @@ from typing import Any
 from proxy.core.convert.responses.calls import FunctionCalls
 from proxy.core.convert.responses.places import At, Places, Said
 from proxy.core.convert.responses.reasoning import ReasoningItems
-from proxy.core.convert.responses.searches import HostedSearches, search_of
+from proxy.core.convert.responses.searches import SEARCH_BEGAN, HostedSearches, search_of
 from proxy.core.convert.responses.texts import TextBlocks
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
@@ -141,7 +141,8 @@ class ResponsesToMessages:
     def _thought_done(self, event: Mapping[str, Any]) -> None:
         """The end of a thought, or of a part of it, with its whole text."""
         place, text = self._places.or_current(event, "reasoning"), event.get("text")
-        if isinstance(text, str) and text and self._reasoning.whole(place, [text]):
+        number = next((event[name] for name in _PART_NUMBERS if type(event.get(name)) is int), None)
+        if isinstance(text, str) and text and self._reasoning.whole(place, [text], number):
             self.produced = True
         self._reasoning.part_is_over(place)
         if not self._reasoning.is_open_at(place):
@@ -314,6 +315,7 @@ class ResponsesToMessages:
         if stop_reason == "end_turn":
             self._searches.list_sources()
         self.usage = self._usage(usage)
+        self.produced = self.produced and self._stream.begun > 0  # a search that began, and no more, is no answer
         self.finished = True
         self._stream.finish(stop_reason, self.usage)
 
@@ -344,16 +346,15 @@ class ResponsesToMessages:
         "response.function_call_arguments.done": _arguments_done,
         "response.custom_tool_call_input.delta": _search_input,
         "response.custom_tool_call_input.done": _search_input_done,
-        "response.web_search_call.in_progress": _search_began,
-        "response.web_search_call.searching": _search_began,
-        "response.x_search_call.in_progress": _search_began,
-        "response.x_search_call.searching": _search_began,
+        **dict.fromkeys(SEARCH_BEGAN, _search_began),
         "response.completed": _terminal,
         "response.done": _terminal,
         "response.incomplete": _terminal,
     }
 
 
+#: What tells the parts of a thought apart.
+_PART_NUMBERS = ("summary_index", "content_index")
 #: type of a part of a message -> the member with its text
 _PART_TEXTS = {"output_text": "text", "refusal": "refusal"}
 

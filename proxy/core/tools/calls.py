@@ -127,7 +127,7 @@ def unique_id(call_id: str, used: set[str], counts: dict[str, int] | None = None
 
     Clients drop the later one of two calls with the same id. `upstream_id` finds the way back.
 
-    counts  id -> the last number given to it, where whole histories are renamed: thousands of calls may have one id
+    counts  id -> the last number given to it, where thousands of calls may have one id
     """
     candidate, count = call_id, 1 if counts is None else counts.get(call_id, 1)
     while candidate in used or not candidate:

@@ -15,7 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from proxy.observe.log.redact import MAX_TEXT_BYTES, cut_text, dump, redact
+from proxy.core.sse import dump_printable
+from proxy.observe.log.redact import MAX_TEXT_BYTES, cut_text, redact
 from proxy.observe.log.storage import MAX_RESPONSE_BYTES, ErrorFiles, RotatingFile
 from proxy.observe.log.terminal import TerminalCopy
 
@@ -233,10 +234,10 @@ class FileLog:
         try:
             fields = redact(record.fields, max_text=self._max_text)
             head = _head(record.time_s, record.level, record.service, redact(record.msg, max_text=self._max_text))
-            return dump({**head, "fields": fields} if fields else head) + "\n"
+            return dump_printable({**head, "fields": fields} if fields else head) + "\n"
         except Exception as error:  # a foreign mapping that raises
             head = _head(self._clock(), "error", "log", "unprintable_record")
-            return dump({**head, "fields": {"error": type(error).__name__}}) + "\n"
+            return dump_printable({**head, "fields": {"error": type(error).__name__}}) + "\n"
 
     def _take_dropped(self) -> int:
         """How many records were lost, once nothing waits any more; else 0, so that one record tells of all."""

@@ -7,7 +7,6 @@ things that look like credentials: code that holds one keeps it in a `Secret`.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -65,10 +64,6 @@ _PARAMETER_VALUE = re.compile(r"[^&#\s\"'<>]*")
 _URL_SIGN_IN = re.compile(r"(?<=://)[^/\s?#@]+@")
 _UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9._-]")
 
-# What JSON leaves as it is but a terminal or a line reader may act upon: DEL and C1 controls, line separators,
-# changes of writing direction; and lone surrogates, which UTF-8 cannot express.
-_UNPRINTABLE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
 
 def is_secret_key(name: str) -> bool:
     """Whether a value under this name must not be shown."""
@@ -118,16 +113,6 @@ def cut_text(text: str, max_bytes: int) -> str:
         return text
     kept = data[:max_bytes].decode("utf-8", "ignore")
     return f"{kept}… [+{len(data) - len(kept.encode())} bytes]"
-
-
-def dump(value: Any, *, indent: int | None = None) -> str:
-    """JSON for a file or a terminal: readable in any language, without characters that move the cursor.
-
-    `value` is the result of `redact`. Without `indent` it is one line.
-    """
-    separators = (",", ":") if indent is None else (",", ": ")
-    text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
-    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def safe_name(part: str) -> str:

@@ -6,8 +6,9 @@ import logging
 from contextlib import suppress
 from typing import Any
 
+from proxy.core.sse import dump_printable
 from proxy.observe.lifecycle import NullLog
-from proxy.observe.log.redact import MAX_TEXT_BYTES, dump, redact
+from proxy.observe.log.redact import MAX_TEXT_BYTES, redact
 
 #: Our levels in the terms of the standard library.
 STDLIB_LEVELS = {
@@ -36,5 +37,5 @@ class StdlibLog(NullLog):
                 return
             text = redact(msg, max_text=self._max_text)
             if fields:
-                text = f"{text} {dump(redact(fields, max_text=self._max_text))}"
+                text = f"{text} {dump_printable(redact(fields, max_text=self._max_text))}"
             logger.log(number, "%s", text)

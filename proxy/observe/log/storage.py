@@ -15,7 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from proxy.observe.log.redact import cut_text, dump, redact, safe_name
+from proxy.core.sse import dump_printable
+from proxy.observe.log.redact import cut_text, redact, safe_name
 
 #: A larger log file is put aside before the next write.
 MAX_LOG_BYTES = 20 * 1024 * 1024
@@ -78,7 +79,7 @@ class ErrorFiles:
 
     def save(self, path: Path, record: dict[str, Any]) -> None:
         """Redacts and writes. A file that could not be finished is removed."""
-        text = dump(_bounded(redact(record, max_text=MAX_RESPONSE_BYTES)), indent=2)
+        text = dump_printable(_bounded(redact(record, max_text=MAX_RESPONSE_BYTES)), indent=2)
         self._make_room()
         file = open_private(path, os.O_EXCL)
         try:
@@ -104,7 +105,7 @@ def _bounded(record: dict[str, Any]) -> dict[str, Any]:
     response = record.get("response")
     if response is None or (isinstance(response, dict) and isinstance(response.get("text"), str)):
         return record  # a text was cut by the redaction
-    text = dump(response)
+    text = dump_printable(response)
     if len(text.encode()) <= MAX_RESPONSE_BYTES:
         return record
     return {**record, "response": {"text": cut_text(text, MAX_RESPONSE_BYTES)}}

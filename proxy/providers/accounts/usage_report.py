@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from proxy.auth.http import TokenResponse
 from proxy.auth.refresh import Credential, Credentials, sign_in_hint
+from proxy.core.sse import dump_printable
 from proxy.errors import SignInError, UpstreamError, kind_of_status
 from proxy.providers.contract import Say
 
@@ -38,7 +38,7 @@ async def show_usage(
         usage = await ask_usage(label, service, credentials, ask)
     finally:
         await credentials.close()
-    for line in [json.dumps(usage, indent=2, ensure_ascii=False)] if as_json else lines(usage):
+    for line in [dump_printable(usage, indent=2)] if as_json else lines(usage):
         say(line)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from proxy.auth.refresh import Credentials
 from proxy.auth.store import Credential
-from proxy.core.convert.responses.searches import search_of
+from proxy.core.convert.responses.searches import tells_of_search
 from proxy.core.messages import Event
 from proxy.core.routing import Catalog
 from proxy.errors import UpstreamError
@@ -61,8 +61,6 @@ def headers(version: str, session: str | None, turn: str) -> dict[str, str]:
 
 #: So many kinds of things that an answer has, and the client never sees, are told in the log.
 MAX_NOTES = 10
-#: Those that bring a search.
-_ITEM_EVENTS = ("response.output_item.added", "response.output_item.done")
 
 
 class GrokAdapter:
@@ -110,9 +108,7 @@ class GrokAdapter:
         return self._transport(UpstreamRequest(url, sent, payload, HEADER_TIMEOUT_S, self._call.request_id, number))
 
     def _observe(self, event: Mapping[str, Any]) -> None:
-        kind, item = event.get("type"), event.get("item")
-        if kind in _ITEM_EVENTS and isinstance(item, Mapping) and search_of(item) is not None:
-            self._searched = True
+        self._searched = self._searched or tells_of_search(event)
         note = not_shown(event)
         if note is not None and note not in self._noted and len(self._noted) < MAX_NOTES:
             self._noted.add(note)

@@ -67,14 +67,15 @@ class AttemptRunner:
                         yield batch
                 return
             except _EmptyAnswer:
+                nothing = self._upstream.contextualise(self._empty_answer())
                 decision = decide_empty(
                     attempt=empty,
                     visible=self._visible,
                     after_tool_result=self._wire.after_tool_result,
                     chance=self._services.random(),
                 )
-                if isinstance(decision, GiveUp):
-                    raise self._upstream.client_error(self._empty_answer()) from None
+                if isinstance(decision, GiveUp) or not nothing.repeatable:
+                    raise self._upstream.client_error(nothing) from None
                 empty += 1
             except UpstreamError as error:
                 if RETRY_BUDGETS[self._visible].recovery and await self._recover(error):

@@ -415,3 +415,22 @@ def test_a_cut_does_no_harm_behind_calls_that_are_over(events: list[dict[str, An
     else:
         with pytest.raises(CutAnswer):
             machine.cut()
+
+
+@pytest.mark.parametrize("kind", ["function_call", "web_search_call"])
+def test_many_items_of_one_id_cost_no_more_than_others(kind: str) -> None:
+    machine = reducer(rules=ANSWER_RULES["p3"])
+    items = [done(place, type=kind, id="i", call_id="c", name="Bash", arguments="{}") for place in range(4_000)]
+    start = time.process_time()
+    out, complaint = ran([*items, COMPLETED], machine)
+    assert complaint is None and time.process_time() - start < 1
+    ids = [block["id"] for event in out if "id" in (block := event.get("content_block", {}))]
+    assert len(set(ids)) == len(ids)
+
+
+def test_texts_that_nothing_ends_are_bounded() -> None:
+    """Each new block looks at all that are open."""
+    texts = ({**text(0, "a"), "content_index": part} for part in range(8_000))
+    start = time.process_time()
+    _, complaint = ran(texts, reducer(rules=ANSWER_RULES["p3"]))
+    assert complaint is not None and "open" in complaint and time.process_time() - start < 1

@@ -137,6 +137,13 @@ async def test_json(user: User, label: str, members: set[str] | None, path: str,
 
 
 @signed_in
+async def test_json_moves_no_cursor(user: User, label: str) -> None:
+    body = {"plan": "größer \x9b2J \u202e \ud800"}
+    (text,) = await user.answered(label, 200, body, as_json=True)
+    assert json.loads(text) == body and r'"größer \u009b2J \u202e \ud800"' in text
+
+
+@signed_in
 async def test_refused_token_is_renewed_once(user: User, label: str) -> None:
     user.sandbox.write_credentials(user.root)
     upstream = getattr(user.sandbox, label)
@@ -191,6 +198,7 @@ FAILURES: list[tuple[str, int, Any, str, str]] = [
     ("p2", 200, {"user": {"userId": "u"}}, "bad_answer", INVALID),
     ("p3", 401, DEAD, "sign_in", "401 The token is dead.*sign in again, run .*auth login {}"),
     ("p3", 403, DEAD, "sign_in", "401 The token is dead.*sign in again, run .*auth login {}"),
+    ("p3", 403, {"error": "The OAuth2 access token could not be validated."}, "sign_in", "401 The OAuth2 .*auth login"),
     ("p3", 403, {"code": "permission-denied", "error": "no plan"}, "permission", "Grok did not .*: 403 no plan"),
     ("p3", 426, {"error": "Your Grok CLI version is outdated"}, "upstream", "426 Your Grok CLI version"),
 ]

@@ -93,10 +93,12 @@ async def test_the_end_needs_no_end_of_the_body(live: Live) -> None:
     assert [event["type"] for event in (await asked(live, stream=True)).events][-1] == "message_stop"
 
 
-async def test_a_search_that_has_begun_is_not_made_again(live: Live) -> None:
-    play(live, one_read(X_SEARCH[0], {"type": "error", "error": {"type": "server_error", "message": "late"}}))
-    answer = await asked(live, stream=True)
-    assert "late" in json.dumps(answer.json if answer.status != 200 else answer.events)
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("begun", [X_SEARCH[0], {"type": "response.x_search_call.searching", "item_id": "x_1"}])
+async def test_a_search_that_has_begun_is_not_made_again(live: Live, begun: dict[str, Any], stream: bool) -> None:
+    play(live, one_read(begun, {"type": "error", "error": {"type": "server_error", "message": "late"}}))
+    answer = await asked(live, stream=stream)
+    assert answer.status == 503 and "late" in answer.error["message"]
     assert live.sandbox.p3.total_requests == 1
 
 
@@ -104,6 +106,15 @@ async def test_nothing_at_all_is_asked_for_again(live: Live) -> None:
     play(live, one_read(COMPLETED), times=2)
     assert (await asked(live)).status == 200
     assert live.sandbox.p3.total_requests == 3
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("apart", [True, False])
+async def test_a_search_that_never_ends_is_no_answer_and_not_made_again(live: Live, stream: bool, apart: bool) -> None:
+    begun = {"type": "response.web_search_call.searching", "item_id": "ws_1"}
+    play(live, *((begun, COMPLETED) if apart else (one_read(begun, COMPLETED),)))
+    answer = await asked(live, stream=stream)
+    assert answer.status == 529 and live.sandbox.p3.total_requests == 1
 
 
 async def test_a_search_and_a_citation_on_messages(live: Live) -> None:

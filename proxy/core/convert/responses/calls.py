@@ -14,7 +14,7 @@ from proxy.core.blocks import INPUT_DELTA, TOOL_USE
 from proxy.core.messages import MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import dump_json, dump_sorted_json
-from proxy.core.tools.calls import ArgumentStream, are_readable, parse_arguments, unique_id
+from proxy.core.tools.calls import ArgumentStream, are_readable, parse_arguments
 from proxy.core.tools.read_tool import MAX_ARGUMENTS, STALL_BLANKS, repair_arguments, stalled_arguments
 from proxy.core.tools.read_tool import NAME as READ
 
@@ -134,7 +134,7 @@ class FunctionCalls:
         if twice or len(self._open) >= MAX_OPEN:
             raise BadAnswer("the upstream began a call twice" if twice else f"more than {MAX_OPEN} calls are open")
         name = self._policy.names.get(_name(item), _name(item))
-        call_id = unique_id(upstreams, self._policy.used_ids)
+        call_id = self._policy.unique_id(upstreams)
         self.begun += 1
         key = ("call", next(self._numbers))
         self._open[index] = FunctionCall(

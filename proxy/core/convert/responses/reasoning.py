@@ -23,6 +23,7 @@ class ReasoningItems:
         self._numbers = count()
         self._open: int | None = None  # place of the open block
         self._key: object = None
+        self._in_pieces = False  # whether a piece of its text came
         self._known: dict[int, dict[str, str]] = {}
         self._signed: set[str] = set()  # reasoning ids handed to the client: the upstream takes each back once
         self.said = Said()
@@ -47,14 +48,16 @@ class ReasoningItems:
             if isinstance(item.get(key), str) and item[key]:
                 known[key] = item[key]
 
-    def add_summary(self, index: int, delta: str) -> bool:
-        """A piece of the summary; opens a block when none is open for this item, and then returns True."""
+    def add_summary(self, index: int, delta: str, part: int | None = None) -> bool:
+        """A piece of the summary, or this part of it; opens a block when none is open for this item, and then returns
+        True."""
         begins = self._open != index
         if begins:
             self.close()
             self._begin(index)
-        if begins or index >= FIRST_LOOSE:
-            self.said.add((index, None), delta)
+        if part is not None or not self._in_pieces or index >= FIRST_LOOSE:
+            self._in_pieces = part is None
+            self.said.add((index, part), delta)
         self._stream.delta(self._key, THINKING_DELTA.of(delta))
         return begins
 
@@ -77,12 +80,12 @@ class ReasoningItems:
         self.close()
         return True
 
-    def whole(self, index: int, parts: list[str]) -> bool:
-        """A thought in one piece, told unless it came in smaller ones."""
-        at, text = (index, None), "\n\n".join(parts)
+    def whole(self, index: int, parts: list[str], number: int | None = None) -> bool:
+        """A thought in one piece, or this part of it, told unless it came in smaller ones."""
+        at, text = (index, number), "\n\n".join(parts)
         is_news = self.said.is_news(at, text) and any(self.said.is_news(at, part) for part in parts)
         for part in (parts if self._parts_are_blocks else [text]) if is_news else ():
-            self.add_summary(index, part)
+            self.add_summary(index, part, number)
             self.part_is_over(index)
         return is_news
 
@@ -97,7 +100,7 @@ class ReasoningItems:
             self.close()
 
     def _begin(self, index: int) -> None:
-        self._open, self._key = index, ("thinking", next(self._numbers))
+        self._open, self._key, self._in_pieces = index, ("thinking", next(self._numbers)), False
         self._stream.open(self._key, THINKING.start())
 
     def close(self) -> None:

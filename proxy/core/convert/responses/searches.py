@@ -17,7 +17,7 @@ from proxy.core.convert.responses.places import FIRST_LOOSE
 from proxy.core.messages import MAX_HELD_BYTES, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import dump_json, load_json
-from proxy.core.tools.calls import is_web_search, unique_id
+from proxy.core.tools.calls import is_web_search
 from proxy.core.tools.schema import output_format
 
 WEB, X = "web_search", "x_search"
@@ -25,6 +25,12 @@ WEB, X = "web_search", "x_search"
 _X_TOOLS = "x_"
 #: name of a search -> the word for it, and the type of its result
 _KINDS = {WEB: ("web", SERVER_TOOL_RESULT), X: ("X", X_SEARCH_RESULT)}
+
+#: Events that bring an item, and those that only a search causes.
+_ITEM_EVENTS = frozenset({"response.output_item.added", "response.output_item.done"})
+SEARCH_BEGAN = frozenset(
+    f"response.{kind}.{step}" for kind in ("web_search_call", "x_search_call") for step in ("in_progress", "searching")
+)
 
 #: The input of a search may have so many characters.
 MAX_INPUT = 1024 * 1024
@@ -42,6 +48,20 @@ def search_of(item: Mapping[str, Any]) -> str | None:
     name = item.get("name") or X
     is_x = item.get("type") == "custom_tool_call" and isinstance(name, str) and name.startswith(_X_TOOLS)
     return X if is_x else None
+
+
+def tells_of_search(event: Mapping[str, Any]) -> bool:
+    """Whether an event says that the upstream searches.
+
+    >>> tells_of_search({"type": "response.x_search_call.searching"}), tells_of_search({"type": "response.created"})
+    (True, False)
+    """
+    kind, item = event.get("type"), event.get("item")
+    if not isinstance(kind, str):
+        return False
+    if kind in _ITEM_EVENTS:
+        return isinstance(item, Mapping) and search_of(item) is not None
+    return kind in SEARCH_BEGAN
 
 
 @dataclass(slots=True)
@@ -117,7 +137,7 @@ class HostedSearches:
             places.add(place)
         number = place if place < FIRST_LOOSE else 0
         block_id = "srvtoolu_" + re.sub(r"[^A-Za-z0-9_]", "_", str(known or number))
-        self._searches.append(_Search(name, unique_id(block_id, self._policy.used_ids), None))
+        self._searches.append(_Search(name, self._policy.unique_id(block_id), None))
         if self._form == "text":
             self._tell_line(self._query(place, item, name))
         else:

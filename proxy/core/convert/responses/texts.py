@@ -16,6 +16,8 @@ from proxy.core.convert.responses.places import FIRST_LOOSE, At, Said
 from proxy.core.messages import MAX_HELD_BYTES, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 
+#: More texts that are open at once are nonsense, and each block that begins looks at all of them.
+MAX_OPEN = 1024
 #: More citations of one answer are dropped.
 MAX_CITATIONS = 4096
 
@@ -65,6 +67,8 @@ class TextBlocks:
         if text is not None and not text.over:
             return text
         self.settle()
+        if len(self._texts) >= MAX_OPEN:
+            raise BadAnswer(f"more than {MAX_OPEN} texts are open")
         held: list[str] | None = [] if self._policy.restore is not None else None
         text = self._texts[at] = _Text(("text", next(self._numbers)), held)
         self._stream.open(text.key, TEXT.start())
@@ -93,8 +97,8 @@ class TextBlocks:
 
     def part_is_over(self, at: At) -> None:
         """The upstream ended a part of a message: a block, where parts are blocks."""
-        if self._parts and at in self._texts:
-            self._texts[at].over = True
+        if at in self._texts:
+            self._texts[at].over = self._parts
             self.said.end(at[0])
 
     def end(self, place: int) -> None:

@@ -26,6 +26,8 @@ from proxy.auth.grant import first_text, number
 from proxy.auth.http import TokenResponse
 from proxy.auth.refresh import Credential
 from proxy.auth.text import printable
+from proxy.core.error_bodies import error_of_body
+from proxy.core.upstream_failures import failure_of
 from proxy.providers.accounts.usage_report import NOT_UNDERSTOOD, show_usage
 from proxy.providers.contract import Say
 from proxy.providers.p3_grok.account.plan import AccountService, no_access
@@ -55,12 +57,18 @@ async def _ask(session: aiohttp.ClientSession, grok: GrokSettings, credential: C
     """The billing, with the plan as member `settings` where the service tells it."""
     service = AccountService(grok, credential, session)
     billing = await service.get("billing?format=credits")
-    if billing.status == 403 and "bad-credentials" in billing.text:  # a dead token is told with either status
+    if not billing.ok and _is_dead_token(billing):
         return replace(billing, status=401)
     if not (billing.ok and billing.data):
         return billing
     plan = await service.plan()
     return replace(billing, data={**billing.data, **({"settings": plan} if plan else {})})
+
+
+def _is_dead_token(answer: TokenResponse) -> bool:
+    """The service says so with a 403 as well."""
+    event = {"type": "error", "status": answer.status, "error": error_of_body(answer.text.encode())}
+    return failure_of(event).kind == "sign_in"
 
 
 def lines(usage: Mapping[str, Any]) -> list[str]:

@@ -121,6 +121,12 @@ GRANT = {"access_token": "SECRET", "refresh_token": "r", "expires_in": 60, "toke
         (lambda p3: p3.issuer.answer_with(200, {**GRANT, "refresh_token": ""}), "has no refresh_token", 500),
         (lambda p3: p3.issuer.answer_with(200, {**GRANT, "expires_in": 0}), "has no usable expires_in", 500),
         (lambda p3: p3.issuer.answer_with(200, {**GRANT, "token_type": "mac"}), "has no usable token_type", 500),
+        (
+            lambda p3: p3.issuer.answer_with(200, {**GRANT, "access_token": "a\r\nb: c"}),
+            "has no usable access_tok",
+            500,
+        ),
+        (lambda p3: p3.issuer.answer_with(200, {**GRANT, "refresh_token": "r\x1b"}), "has no usable refresh_tok", 500),
     ],
 )
 async def test_failed_browser_sign_in_stores_nothing(
