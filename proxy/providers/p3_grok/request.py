@@ -21,7 +21,7 @@ from proxy.providers.p3_grok.catalog import LABEL, model_for
 from proxy.providers.p3_grok.images import GrokImages
 from proxy.providers.p3_grok.search import WEB
 from proxy.providers.p3_grok.settings import GrokSettings
-from proxy.providers.p3_grok.tools import offer
+from proxy.providers.p3_grok.tools import NO_OFFER, offer
 
 DIALECT = ResponsesDialect(
     system="system", label=LABEL, reasoning=None, searches=False, error_mark="", ordered=True, odd="read"
@@ -63,8 +63,10 @@ def responses_body(call: Call, grok: GrokSettings, constraints: str) -> Written:
     constraints  what becomes of search options that cannot be sent: `system_prompt`, `warning`, `reject`
     """
     request = call.request
+    review = is_auto_review(request)
     notes = _unknown(request.keys() - _KNOWN, "members")
-    tools = offer(request, hosted=grok.hosted_search, constraints=constraints, notes=notes)
+    # the classifier judges a conversation, in which somebody may ask for a search
+    tools = NO_OFFER if review else offer(request, hosted=grok.hosted_search, constraints=constraints, notes=notes)
     body: dict[str, Any] = {"model": call.target.model}
     instructions = "\n\n".join(filter(None, (_system(request.get("system")), *tools.paragraphs)))
     if instructions:
@@ -77,7 +79,7 @@ def responses_body(call: Call, grok: GrokSettings, constraints: str) -> Written:
         body["reasoning"] = {"effort": call.target.effort}
     body |= {"store": False, "stream": True}
     # the few tokens that the classifier asks for would go into reasoning
-    body |= {} if is_auto_review(request) else _limit(request.get("max_tokens"))
+    body |= {} if review else _limit(request.get("max_tokens"))
     if call.cache_key:
         body["prompt_cache_key"] = short_key(call.cache_key)
     body |= _format(request, notes)

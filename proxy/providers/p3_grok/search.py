@@ -96,7 +96,7 @@ def _domains(tool: Mapping[str, Any]) -> tuple[dict[str, list[str]], list[str], 
             param="tools",
         )
     fitting = {
-        _DOMAINS[name]: [domain for domain in value if isinstance(domain, str)]
+        _DOMAINS[name]: [domain for domain in value if isinstance(domain, str) and domain.strip()]
         for name, value in lists.items()
         if len(value) <= MAX_DOMAINS
     }

@@ -38,6 +38,9 @@ class Offer:
     paragraphs: list[str]
 
 
+NO_OFFER = Offer([], {}, [])
+
+
 def offer(request: Mapping[str, Any], *, hosted: bool, constraints: str, notes: list[str]) -> Offer:
     """The tools of a request. Raises InvalidRequest.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from checks import check_message_stream
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core.hub_events import folded as reply_of
@@ -105,6 +105,7 @@ def test_any_events_give_a_legal_stream_or_a_complaint(events: list[dict[str, An
 
 @settings(max_examples=100)
 @given(streams, policies)
+@example([done(0, type="function_call", name="f", arguments=[])], {})
 def test_every_tool_that_a_client_would_run_has_complete_arguments(
     events: list[dict[str, Any]], policy: dict[str, Any]
 ) -> None:
@@ -119,7 +120,8 @@ def test_every_tool_that_a_client_would_run_has_complete_arguments(
         elif event["type"] == "content_block_delta" and event["index"] in texts:
             texts[event["index"]] += event["delta"]["partial_json"]
         elif event["type"] == "content_block_stop" and event["index"] in texts:
-            assert isinstance(json.loads(texts[event["index"]] or "{}"), dict)
+            # any JSON: to what is no object the client has words for the model
+            json.loads(texts[event["index"]] or "{}")
 
 
 #: kind of an item -> its events; text, call, search, reasoning
