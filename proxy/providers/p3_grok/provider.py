@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import uuid
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
@@ -18,6 +17,7 @@ from proxy.providers.p3_grok.account.signin import p3_credentials
 from proxy.providers.p3_grok.answers import answer_rules, not_shown
 from proxy.providers.p3_grok.catalog import CATALOG, LABEL, MODELS
 from proxy.providers.p3_grok.failures import PROFILE, client_error
+from proxy.providers.p3_grok.headers import answer_headers
 from proxy.providers.p3_grok.ingress import INGRESS
 from proxy.providers.p3_grok.request import count, responses_body, target_of
 from proxy.providers.p3_grok.settings import GrokSettings
@@ -40,23 +40,6 @@ def responses_url(base_url: str) -> str:
     ('https://h/v1/responses', 'https://h/custom/responses')
     """
     return base_url if base_url.endswith("/responses") else f"{base_url}/responses"
-
-
-def headers(version: str, session: str | None, turn: str) -> dict[str, str]:
-    """The headers of a request but its credential. Without a session nothing is said of one: a made-up one would lead
-    every request to another server, whose prompt cache is empty."""
-    known = {
-        "accept": "text/event-stream",
-        "accept-encoding": "identity",
-        "content-type": "application/json",
-        "user-agent": f"grok-shell/{version} ({platform.system().lower()}; {platform.machine()})",
-        "x-xai-token-auth": "xai-grok-cli",
-        "x-grok-client-identifier": "grok-shell",
-        "x-grok-client-version": version,
-    }
-    if session is None or not (session.isascii() and session.isprintable()) or " " in session:
-        return known
-    return {**known, "x-grok-conv-id": session, "x-grok-session-id": session, "x-grok-req-id": turn}
 
 
 #: So many kinds of things that an answer has, and the client never sees, are told in the log.
@@ -102,7 +85,7 @@ class GrokAdapter:
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
         if self._credential is None:
             raise RuntimeError("contacted before sign-in")
-        sent = headers(self._grok.client_version, self._call.session, self._turn)
+        sent = answer_headers(self._grok.client_version, self._call.session, self._turn)
         sent["authorization"] = f"Bearer {self._credential.access.reveal()}"
         url, payload = responses_url(self._grok.base_url), self.wire.body.payload
         return self._transport(UpstreamRequest(url, sent, payload, HEADER_TIMEOUT_S, self._call.request_id, number))

@@ -45,18 +45,18 @@ def offer(request: Mapping[str, Any], *, hosted: bool, constraints: str, notes: 
     constraints  what becomes of search options that cannot be sent
     notes        grows by what was left out
     """
-    bench = _Bench(declared(request, notes), hosted=hosted, constraints=constraints, notes=notes)
+    tool_set = _ToolSet(declared(request, notes), hosted=hosted, constraints=constraints, notes=notes)
     asked = search_asked(request.get("messages") or [])
-    paragraphs = [" ".join(bench.told)] if bench.told else []
-    if hosted and WEB in bench.searches:
+    paragraphs = [" ".join(tool_set.told)] if tool_set.told else []
+    if hosted and WEB in tool_set.searches:
         paragraphs.append(WEB_GUIDANCE)
     if asked == X or hosted:
-        bench.add_x_search()
-    forced = bench.searches.get(asked) if hosted and asked else None
+        tool_set.add_x_search()
+    forced = tool_set.searches.get(asked) if hosted and asked else None
     if forced is not None:
         paragraphs += [X_GUIDANCE] if asked == X else []
         return Offer([forced], {"tool_choice": "required", **_parallel(request, strict=False)}, paragraphs)
-    tools, choice = bench.chosen(request.get("tool_choice"))
+    tools, choice = tool_set.chosen(request.get("tool_choice"))
     if tools:
         choice |= _parallel(request)
     return Offer(tools, choice, paragraphs)
@@ -114,7 +114,7 @@ def _function(tool: Mapping[str, Any]) -> Item:
 
 
 @dataclass
-class _Bench:
+class _ToolSet:
     """The tools of one request.
 
     tools     what is sent

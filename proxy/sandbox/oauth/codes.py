@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,8 +33,12 @@ class AuthorizationCodes:
         self._client_id = client_id
         self._codes: dict[str, _AuthorizationCode] = {}
 
-    def authorize(self, query: Mapping[str, str], redirect: URL) -> web.Response:
-        """The answer of the authorize page: straight back to the program. Raises Refused."""
+    def authorize(self, query: Mapping[str, str], is_listed: Callable[[URL], bool]) -> web.Response:
+        """The answer of the authorize page: straight back to the program. Raises Refused.
+
+        is_listed  whether an address is one that this program may be called back at
+        """
+        redirect = _checked_redirect(query.get("redirect_uri", ""), is_listed)
         _check_query(query, self._client_id)
         answer = {"state": query["state"]}
         if self.deny is not None:
@@ -59,6 +63,18 @@ class AuthorizationCodes:
         if challenge_of(str(fields.get("code_verifier", ""))) != code.challenge:
             raise oauth_error("invalid_grant", "code_verifier does not match the challenge")
         return code.nonce
+
+
+def _checked_redirect(text: str, is_listed: Callable[[URL], bool]) -> URL:
+    """The redirect address. Raises Refused for one that is not listed, or is none."""
+    try:
+        url = URL(text)
+        listed = is_listed(url)
+    except ValueError:
+        listed = False
+    if not listed:
+        raise oauth_error("invalid_request", "redirect_uri is not listed for this client")
+    return url
 
 
 def _check_query(query: Mapping[str, str], client_id: str) -> None:

@@ -68,8 +68,7 @@ class Issuer(TokenEndpoint):
         ]
 
     async def _authorize(self, request: web.Request) -> web.Response:
-        redirect = _checked_redirect(request.query.get("redirect_uri", ""))
-        return self.codes.authorize(request.query, redirect)
+        return self.codes.authorize(request.query, _is_listed)
 
     async def _token(self, request: web.Request) -> web.Response:
         grants = {"authorization_code": self._exchange, "refresh_token": self._refresh}
@@ -120,13 +119,10 @@ class Issuer(TokenEndpoint):
         return web.json_response({"authorization_code": code, "code_challenge": challenge, "code_verifier": verifier})
 
 
-def _checked_redirect(text: str) -> URL:
-    """The redirect address, if it is one of the few that are listed."""
-    url = URL(text)
-    listed = url.scheme == "http" and url.host in REDIRECT_HOSTS and url.explicit_port in REDIRECT_PORTS
-    if not listed or url.path != REDIRECT_PATH:
-        raise oauth_error("invalid_request", "redirect_uri is not listed for this client")
-    return url
+def _is_listed(url: URL) -> bool:
+    """Whether a redirect address is one of the few."""
+    here = url.scheme == "http" and url.host in REDIRECT_HOSTS and url.explicit_port in REDIRECT_PORTS
+    return here and url.path == REDIRECT_PATH
 
 
 async def _fields(request: web.Request) -> dict[str, Any]:

@@ -74,8 +74,7 @@ class GrokIssuer(TokenEndpoint):
         return web.json_response({"keys": [self._tokens.key.public]})
 
     async def _authorize(self, request: web.Request) -> web.Response:
-        redirect = _checked_redirect(request.query.get("redirect_uri", ""))
-        return self.codes.authorize(request.query, redirect)
+        return self.codes.authorize(request.query, _is_listed)
 
     async def _token(self, request: web.Request) -> web.Response:
         grants = {"authorization_code": self._exchange, "refresh_token": self._refresh, DEVICE_GRANT: self._poll}
@@ -122,12 +121,9 @@ def _demand(fields: Mapping[str, Any], *names: str) -> None:
             raise oauth_error("invalid_request", f"{name} is missing")
 
 
-def _checked_redirect(text: str) -> URL:
-    """The redirect address, if it is one of a program on the user's machine."""
-    url = URL(text)
-    if url.scheme != "http" or url.host != REDIRECT_HOST or not url.explicit_port or url.path != REDIRECT_PATH:
-        raise oauth_error("invalid_request", "redirect_uri is not listed for this client")
-    return url
+def _is_listed(url: URL) -> bool:
+    """Whether a redirect address is one of a program on the user's machine."""
+    return url.scheme == "http" and url.host == REDIRECT_HOST and bool(url.explicit_port) and url.path == REDIRECT_PATH
 
 
 def _document(origin: str) -> dict[str, Any]:

@@ -278,6 +278,13 @@ async def test_p1_names_the_account_and_does_not_print_it(user: User) -> None:
     assert user.headers["chatgpt-account-id"] == "acct-sandbox" and user.headers["originator"]
 
 
+async def test_p3_is_asked_as_by_the_vendors_own_client(user: User) -> None:
+    await user.answered("p3", 200, {"config": {}})
+    headers = user.headers
+    assert (headers["x-xai-token-auth"], headers["x-grok-client-identifier"]) == ("xai-grok-cli", "grok-shell")
+    assert headers["user-agent"].startswith(f"grok-shell/{headers['x-grok-client-version']} (")
+
+
 async def test_p4_prints_no_ids(user: User) -> None:
     usage = {**ROWS, "rolling": {**ROWS["rolling"], "userID": "usr_1"}, "userID": "usr_1"}
     body = {"workspaceID": "wrk_1", "userID": "usr_1", "usage": usage}

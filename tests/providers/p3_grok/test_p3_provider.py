@@ -12,7 +12,8 @@ import pytest
 from harness import Live, ask, texts, tool, with_live
 
 from proxy.providers.p3_grok.failures import NOTED
-from proxy.providers.p3_grok.provider import headers, responses_url
+from proxy.providers.p3_grok.headers import answer_headers
+from proxy.providers.p3_grok.provider import responses_url
 
 GROK = "grok-4.6"
 SESSION = {"x-claude-code-session-id": "session-1"}
@@ -50,7 +51,7 @@ async def test_a_session_leads_to_its_prompt_cache(live: Live) -> None:
 
 @pytest.mark.parametrize("session", [None, "", "has blanks", "ü", "two\nlines"])
 def test_what_fits_no_header_is_not_sent(session: str | None) -> None:
-    assert not [name for name in headers("0.2.93", session or None, "t") if name in AFFINITY]
+    assert not [name for name in answer_headers("0.2.93", session or None, "t") if name in AFFINITY]
 
 
 @with_live(p3_client_version="0.1.100")

@@ -143,6 +143,7 @@ def is_signed(token: str, key: dict[str, str]) -> bool:
             for bad in (
                 *("http://localhost:40000/callback", "http://127.0.0.1/callback", "https://127.0.0.1:40000/callback"),
                 *("http://127.0.0.1:40000/else", "http://evil.example:40000/callback"),
+                *("http://127.0.0.1:99999/callback", "http://["),
             )
         ),
     ],

@@ -20,6 +20,7 @@ from proxy.auth.text import printable
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Say
 from proxy.providers.p3_grok.catalog import LABEL
+from proxy.providers.p3_grok.headers import client_headers
 from proxy.providers.p3_grok.settings import GrokSettings
 
 #: For a question behind a sign-in that is done: nobody should wait long for it.
@@ -40,12 +41,7 @@ class AccountService:
         *,
         timeout: aiohttp.ClientTimeout = TIMEOUT,
     ) -> None:
-        headers = {
-            "Authorization": f"Bearer {credential.access.reveal()}",
-            "x-xai-token-auth": "xai-grok-cli",
-            "x-grok-client-identifier": "grok-shell",
-            "x-grok-client-version": grok.client_version,
-        }
+        headers = {"authorization": f"Bearer {credential.access.reveal()}", **client_headers(grok.client_version)}
         self._base = grok.base_url.rstrip("/").removesuffix("/responses")
         self._client = TokenClient(LABEL, session, headers, timeout=timeout)
 
