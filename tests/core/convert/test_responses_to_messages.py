@@ -436,3 +436,14 @@ def test_texts_that_nothing_ends_are_bounded() -> None:
     start = time.process_time()
     _, complaint = ran(texts, reducer(rules=ANSWER_RULES["p3"]))
     assert complaint is not None and "open" in complaint and time.process_time() - start < 1
+
+
+def test_thousands_of_found_addresses_cost_little_at_the_end() -> None:
+    sources = [{"url": f"https://e.example/{number}"} for number in range(4_000)]
+    events = [done(0, type="web_search_call", id="w", action={"query": "q", "sources": sources})]
+    events += [text(1, "https://e.example/ " * 4_000) for _ in range(20)]
+    request = {"tools": [{"type": "web_search_20250305", "name": "web_search"}]}
+    start = time.process_time()
+    out, _ = ran([*events, COMPLETED], reducer(request, rules=ANSWER_RULES["p3"]))
+    assert time.process_time() - start < 1
+    assert folded(out)[-1]["text"].count("\n") == 11

@@ -36,6 +36,8 @@ SEARCH_BEGAN = frozenset(
 MAX_INPUT = 1024 * 1024
 #: So many of the addresses that an answer cites are worth listing, and of those found where it cites none.
 MAX_CITED, MAX_FOUND = 50, 10
+#: So many of the addresses found are looked for in the text.
+MAX_SOUGHT = 100
 
 Link = dict[str, str]
 
@@ -142,7 +144,8 @@ class HostedSearches:
             self._tell_line(self._query(place, item, name))
         else:
             self._tell_blocks(self._query(place, item, name), item)
-        self._found.update((link["url"], link["title"]) for link in _sources(item))
+        for link in _sources(item)[: MAX_SOUGHT - len(self._found)] if self._lists else ():
+            self._found[link["url"]] = link["title"]
         return True
 
     def _query(self, place: int, item: Mapping[str, Any], name: str) -> str:
