@@ -288,8 +288,8 @@ class ResponsesToMessages:
             place = self._places.in_output(index, item)
             place = index if place is None and come is not None and come.was_in(index) else place
             told = self._calls.begun if kind == "function_call" else len(self._searches if come is None else come)
-            if self.incomplete and item.get("status") != "completed":
-                item = {**item, "status": "incomplete"}
+            if self.incomplete and (item.get("status") != "completed" or self._calls.open_at(place) is not None):
+                item = {**item, "status": "incomplete"}  # also a call whose own end never came
             if place is not None and not self._places.has_ended(place):
                 self._done(self._places.end({"output_index": place}, item), item)
             elif place is None and told < kinds[kind]:

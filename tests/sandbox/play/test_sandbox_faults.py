@@ -114,6 +114,16 @@ async def test_incomplete_with_each_reason(client: Client, reason: str | None) -
     assert final["incomplete_details"] == (None if reason is None else {"reason": reason})
 
 
+@pytest.mark.parametrize("after", ["text", "call"])
+async def test_an_incomplete_answer_repeats_what_was_sent(client: Client, after: str) -> None:
+    reply = await played(client, "incomplete", after=after)
+    item = reply.final["output"][-1]
+    assert item["status"] == "incomplete"
+    last = [event for event in reply.events if event["type"].endswith(".delta")][-1]["type"]
+    said = item["arguments"] if after == "call" else item["content"][0]["text"]
+    assert said == "".join(event["delta"] for event in reply.of(last)) != ""
+
+
 async def test_empty_completions(client: Client) -> None:
     assert (await played(client, "empty")).types == ["response.created", "response.in_progress", "response.completed"]
     reply = await played(client, "empty", message=True)

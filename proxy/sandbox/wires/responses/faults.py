@@ -77,7 +77,27 @@ def _incomplete(
 ) -> list[Action]:
     """`event` may be response.completed: then only the status tells."""
     details = None if reason is None else {"reason": reason}
-    return break_off(answer, after, answer.terminal("incomplete", event, incomplete_details=details))
+    sent = break_off(answer, after)
+    return [*sent, answer.terminal("incomplete", event, output=_output_of(sent), incomplete_details=details)]
+
+
+def _output_of(actions: list[Action]) -> list[Block]:
+    """The output as far as its events came."""
+    output: dict[int, Block] = {}
+    for event in actions:
+        if not isinstance(event, dict):
+            continue
+        place = event.get("output_index", -1)
+        if event["type"] == _ADDED:
+            output[place] = {**event["item"], "status": "incomplete"}
+        elif event["type"] == _DONE:
+            output[place] = event["item"]
+        elif event["type"] == ARGUMENTS_DELTA:
+            output[place]["arguments"] += event["delta"]
+        elif event["type"] == TEXT_DELTA:
+            said = "".join(part["text"] for part in output[place]["content"]) + event["delta"]
+            output[place]["content"] = [{"type": "output_text", "text": said, "annotations": []}]
+    return list(output.values())
 
 
 def _blocks(answer: ResponsesAnswer, *blocks: Block) -> ResponsesAnswer:
