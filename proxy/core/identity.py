@@ -68,6 +68,11 @@ def session_of(headers: Mapping[str, Sequence[str]], request: Mapping[str, Any])
     return _session_in_metadata(request.get("metadata"))
 
 
+def fits_header(value: str) -> bool:
+    """Whether a session id can stand in a header: it may also come from the body, where anything can stand."""
+    return value.isascii() and value.isprintable()
+
+
 def _session_in_metadata(metadata: Any) -> str | None:
     """Claude Code repeats the session there: as JSON text, in older versions as `user_…_session_<id>`."""
     user_id = metadata.get("user_id") if isinstance(metadata, Mapping) else None

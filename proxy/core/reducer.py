@@ -48,6 +48,10 @@ class AnswerRules:
     unexplained: tuple[str, int] = ("transient", 503)
 
 
+#: Those of the backend behind Codex, which most upstreams of this API resemble.
+USUAL_RULES = AnswerRules()
+
+
 @dataclass
 class AnswerPolicy:
     """What a reducer has to know of the request it answers. What only tool calls need is worked out at the first one.
@@ -63,7 +67,7 @@ class AnswerPolicy:
     offsets: ReadOffsets | None = None
     signatures: str = "p1"
     restore: Callable[[str], str] | None = None
-    rules: AnswerRules = AnswerRules()
+    rules: AnswerRules = USUAL_RULES
 
     @cached_property
     def used_ids(self) -> set[str]:

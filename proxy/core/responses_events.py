@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.core.error_bodies import error_object
-from proxy.core.reducer import AnswerRules
+from proxy.core.reducer import USUAL_RULES, AnswerRules
 from proxy.core.token_usage import Usage, count, search_usage, told_count, usage_of, x_search_usage
 from proxy.core.upstream_failures import Failure, as_seconds, failure_of
 
@@ -30,9 +30,6 @@ _ERROR_EVENTS = frozenset({"response.error", "error"})
 
 #: An incomplete answer with one of these reasons ends normally; the value is its stop reason.
 INCOMPLETE_STOPS = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
-
-
-_RULES = AnswerRules()
 
 
 def ends_as(event: Mapping[str, Any]) -> str | None:
@@ -70,7 +67,9 @@ def incomplete_stop(reason: str | None, rules: AnswerRules) -> str | None:
     return INCOMPLETE_STOPS.get(reason, "max_tokens" if rules.any_limit else None)
 
 
-def responses_failure(event: Mapping[str, Any], *, now: float = 0.0, rules: AnswerRules = _RULES) -> Failure | None:
+def responses_failure(
+    event: Mapping[str, Any], *, now: float = 0.0, rules: AnswerRules = USUAL_RULES
+) -> Failure | None:
     """The failure that an event reports, or None. `now`: epoch seconds, for answers that name a moment."""
     kind = event.get("type")
     if "type" not in event and error_object(event) is not None:
@@ -98,8 +97,7 @@ def responses_usage(usage: Any, *, searches: int = 0) -> Usage:
     `output_tokens` on both sides.
     """
     usage = usage if isinstance(usage, Mapping) else {}
-    details = usage.get("input_tokens_details")
-    details = details if isinstance(details, Mapping) else {}
+    details = _mapping(usage, "input_tokens_details")
     total, cached = count(usage.get("input_tokens")), count(details.get("cached_tokens"))
     written = min(count(details.get("cache_write_tokens")), max(0, total - cached))
     result = usage_of(

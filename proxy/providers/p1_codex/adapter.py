@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.auth.refresh import Credentials
-from proxy.auth.store import Credential
 from proxy.config import Config
 from proxy.core.responses_events import spent_window
 from proxy.errors import UpstreamError
@@ -24,6 +23,7 @@ from proxy.providers.p1_codex.socket.frames import delta_frame, full_frame, http
 from proxy.providers.p1_codex.socket.manager import SocketManager
 from proxy.providers.p1_codex.socket.selection import TransportSelection
 from proxy.providers.p1_codex.socket.turn_continuation import TurnContinuation
+from proxy.providers.upstream.credential import RequestCredential
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.transport import Batch, Transport, UpstreamRequest
 
@@ -53,9 +53,8 @@ class CodexAdapter:
         self._config = config
         self._codex = config.section(CodexSettings)
         self._resources = resources
-        self._credential: Credential | None = None
+        self._credential = RequestCredential(resources.credentials)
         self._workspace = Workspace()
-        self._renewed = False
         self._reconnected = False
         self._responded = False
         self._spent: float | None = None  # seconds until spent limits are back, in case the stream ends without a word
@@ -78,15 +77,12 @@ class CodexAdapter:
         self._transport = TransportSelection(self._codex.transport, resources.sockets, resources.http, continuation)
 
     async def sign_in(self) -> None:
-        self._credential = await self._resources.credentials.get()
-        self._workspace = await self._resources.workspaces.of(self._credential)
+        self._workspace = await self._resources.workspaces.of(await self._credential.get())
 
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
-        if self._credential is None:
-            raise RuntimeError("contacted before sign-in")
         self._responded, self._spent = False, None
         headers = p1_request.headers(self._config, lite=self._prepared.lite, session=self._call.session)
-        signed = self._workspace.headers(p1_request.with_credential(headers, self._credential))
+        signed = self._workspace.headers(p1_request.with_credential(headers, self._credential.current))
         return self._transport.stream(
             Attempt(
                 post=lambda: self._post(signed, number),
@@ -95,7 +91,7 @@ class CodexAdapter:
                 frame=self._frame,
                 request_id=self._call.request_id,
                 number=number,
-                renewed=self._renewed,
+                renewed=self._credential.renewed,
                 log=self._resources.services.log,
             )
         )
@@ -121,10 +117,10 @@ class CodexAdapter:
         kind = event.get("type")
         if kind == "codex.rate_limits":
             self._spent = spent_window(event)
-            self._resources.rate_limits.observe_event(self._account, event)
+            self._resources.rate_limits.observe_event(self._credential.account_id, event)
         elif kind == "error":
             if isinstance(event.get("headers"), Mapping):
-                self._resources.rate_limits.observe_headers(self._account, event["headers"])
+                self._resources.rate_limits.observe_headers(self._credential.account_id, event["headers"])
         elif not self._responded:
             self._responded = isinstance(kind, str) and kind.startswith("response.")
 
@@ -138,9 +134,7 @@ class CodexAdapter:
     async def recover(self, error: UpstreamError) -> bool:
         """A new token after a 401, the whole conversation where the earlier response is forgotten, a new socket for one
         that is too old."""
-        if error.status == 401 and not self._renewed and self._credential is not None:
-            self._renewed = True
-            self._credential = await self._resources.credentials.renew(self._credential.access)
+        if error.status == 401 and await self._credential.renew():
             return True
         if self._continuation.plan.continues and is_forgotten(error):
             return True  # every attempt but the first sends all of it
@@ -150,11 +144,7 @@ class CodexAdapter:
         return False
 
     def client_error(self, error: UpstreamError) -> UpstreamError:
-        return self._resources.rate_limits.client_error(self._account, error)
-
-    @property
-    def _account(self) -> str | None:
-        return self._credential.account_id if self._credential is not None else None
+        return self._resources.rate_limits.client_error(self._credential.account_id, error)
 
 
 def is_forgotten(error: UpstreamError) -> bool:

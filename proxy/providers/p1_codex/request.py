@@ -12,7 +12,7 @@ from proxy.config import Config
 from proxy.core.compaction import EFFORTS, capped_effort, is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.effort import effort_asked
-from proxy.core.identity import Owner
+from proxy.core.identity import Owner, fits_header
 from proxy.core.tools.calls import is_web_search, offered_tools
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import RequestError
@@ -213,15 +213,10 @@ def with_credential(headers: dict[str, str], credential: Credential) -> dict[str
 def _session_headers(session: str | None) -> dict[str, str]:
     """`session-id` with a hyphen: prompt-cache affinity hangs on it, and some intermediaries drop the underscore
     form."""
-    if session is None or not _fits_header(session):
+    if session is None or not fits_header(session):
         return {}
     ids = dict.fromkeys(("session-id", "thread-id", "x-client-request-id"), session)
     return {**ids, "x-codex-window-id": f"{session}:0"}
-
-
-def _fits_header(value: str) -> bool:
-    """A session may also come from the body, where anything can stand."""
-    return value.isascii() and value.isprintable()
 
 
 def search_headers(config: Config, owner_id: str) -> dict[str, str]:
@@ -247,6 +242,6 @@ def search_owner(owner: Owner | None, session: str | None, fallback: str) -> str
         for part in (owner.session.encode(), owner.agent.encode()):
             digest.update(len(part).to_bytes(8, "big") + part)
         return f"agent-{digest.hexdigest()}"
-    if session is not None and _fits_header(session):
+    if session is not None and fits_header(session):
         return session
     return f"search-{fallback}"

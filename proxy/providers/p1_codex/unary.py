@@ -11,6 +11,7 @@ from proxy.errors import UpstreamError
 from proxy.providers.contract import Services
 from proxy.providers.p1_codex.account.rate_limits import RateLimits
 from proxy.providers.p1_codex.catalog import LABEL
+from proxy.providers.upstream.credential import RequestCredential
 from proxy.providers.upstream.retry import GiveUp, Visibility, decide
 
 T = TypeVar("T")
@@ -29,15 +30,15 @@ class UnaryCalls:
 
     async def ask(self, request_id: str, send: Send[T]) -> T:
         """The answer. Raises ProxyError."""
-        credential = await self._credentials.get()
-        sent, attempt, renewed = 0, 0, False
+        credential = RequestCredential(self._credentials)
+        await credential.get()
+        sent, attempt = 0, 0
         while True:
             sent += 1
             try:
-                return await send(credential, sent)
+                return await send(credential.current, sent)
             except UpstreamError as error:
-                if error.status == 401 and not renewed:
-                    credential, renewed = await self._credentials.renew(credential.access), True
+                if error.status == 401 and await credential.renew():
                     continue
                 decision = decide(error, attempt=attempt, visible=Visibility.NOTHING, chance=self._services.random())
                 if isinstance(decision, GiveUp):

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from proxy.auth.refresh import Credentials
-from proxy.auth.store import Credential
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
 from proxy.core.routing import Catalog
@@ -21,6 +20,7 @@ from proxy.providers.p2_kimi.settings import KimiSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.chat_wire import ChatWire, chat_profile, heuristic_estimate
+from proxy.providers.upstream.credential import RequestCredential
 from proxy.providers.upstream.transport import (
     HEADER_TIMEOUT_S,
     Batch,
@@ -51,15 +51,13 @@ class KimiAdapter:
         self._services = services
         self._transport = transport
         self._url = url
-        self._credentials = credentials
-        self._credential: Credential | None = None
-        self._renewed = False
+        self._credential = RequestCredential(credentials)
         self._agent = agent
         self._device: dict[str, str] = {}
         self.wire = ChatWire(call, services, PROFILE, chat_body(call), fallbacks=FALLBACKS)
 
     async def sign_in(self) -> None:
-        self._credential = await self._credentials.get()
+        await self._credential.get()
         self._device = await device_headers(self._services.config_dir, self._agent)
 
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
@@ -69,11 +67,9 @@ class KimiAdapter:
         )
 
     def _headers(self) -> dict[str, str]:
-        if self._credential is None:
-            raise RuntimeError("contacted before sign-in")
         return {
             **self._device,
-            "Authorization": f"Bearer {self._credential.access.reveal()}",
+            "Authorization": f"Bearer {self._credential.current.access.reveal()}",
             "Content-Type": "application/json",
             "Accept": "application/json",  # as the vendor's own client, which gets a stream all the same
             "Accept-Encoding": "identity",
@@ -84,11 +80,7 @@ class KimiAdapter:
 
     async def recover(self, error: UpstreamError) -> bool:
         """A new token after a 401."""
-        if error.status != 401 or self._renewed or self._credential is None:
-            return False
-        self._renewed = True
-        self._credential = await self._credentials.renew(self._credential.access)
-        return True
+        return error.status == 401 and await self._credential.renew()
 
     def client_error(self, error: UpstreamError) -> UpstreamError:
         if error.status == 404:  # of which clients hide the text, and ask again

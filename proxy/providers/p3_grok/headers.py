@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import platform
 
+from proxy.core.identity import fits_header
+
 
 def client_headers(version: str) -> dict[str, str]:
     """Who asks, whatever the question. The service wants the kind of login exactly once."""
@@ -24,6 +26,6 @@ def answer_headers(version: str, session: str | None, turn: str) -> dict[str, st
         "content-type": "application/json",
         **client_headers(version),
     }
-    if session is None or not (session.isascii() and session.isprintable()) or " " in session:
+    if session is None or not fits_header(session) or " " in session:
         return known
     return {**known, "x-grok-conv-id": session, "x-grok-session-id": session, "x-grok-req-id": turn}

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 from proxy.auth.refresh import Credentials
-from proxy.auth.store import Credential
 from proxy.core.convert.responses.searches import tells_of_search
 from proxy.core.messages import Event
 from proxy.core.routing import Catalog
@@ -22,6 +21,7 @@ from proxy.providers.p3_grok.ingress import INGRESS
 from proxy.providers.p3_grok.request import count, responses_body, target_of
 from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.providers.upstream.attempts import AttemptRunner
+from proxy.providers.upstream.credential import RequestCredential
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.transport import (
     HEADER_TIMEOUT_S,
@@ -56,9 +56,7 @@ class GrokAdapter:
         self._call = call
         self._grok = config.section(GrokSettings)
         self._transport = transport
-        self._credentials = credentials
-        self._credential: Credential | None = None
-        self._renewed = False
+        self._credential = RequestCredential(credentials)
         self._searched = False
         self._log = services.log
         self._noted: set[str] = set()
@@ -80,13 +78,11 @@ class GrokAdapter:
         )
 
     async def sign_in(self) -> None:
-        self._credential = await self._credentials.get()
+        await self._credential.get()
 
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
-        if self._credential is None:
-            raise RuntimeError("contacted before sign-in")
         sent = answer_headers(self._grok.client_version, self._call.session, self._turn)
-        sent["authorization"] = f"Bearer {self._credential.access.reveal()}"
+        sent["authorization"] = f"Bearer {self._credential.current.access.reveal()}"
         url, payload = responses_url(self._grok.base_url), self.wire.body.payload
         return self._transport(UpstreamRequest(url, sent, payload, HEADER_TIMEOUT_S, self._call.request_id, number))
 
@@ -103,11 +99,7 @@ class GrokAdapter:
 
     async def recover(self, error: UpstreamError) -> bool:
         """A new token for one that is refused, which this service also does with a 403."""
-        if error.kind != "sign_in" or self._renewed or self._credential is None:
-            return False
-        self._renewed = True
-        self._credential = await self._credentials.renew(self._credential.access)
-        return True
+        return error.kind == "sign_in" and await self._credential.renew()
 
     def client_error(self, error: UpstreamError) -> UpstreamError:
         return client_error(error)

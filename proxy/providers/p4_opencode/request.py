@@ -9,6 +9,7 @@ from proxy.core.convert.messages_to_chat import ChatDialect, ChatOptions, messag
 from proxy.core.convert.messages_to_messages import messages_to_messages
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.effort import effort_asked
+from proxy.core.identity import fits_header
 from proxy.core.routing import is_auto_review
 from proxy.core.secret import Secret
 from proxy.core.tools.read_tool import ReadOffsets
@@ -115,7 +116,7 @@ def headers(row: OpenCodeModel, key: Secret, session: str) -> dict[str, str]:
 def session_of(call: Call, fallback: str) -> str:
     """The client's session, or its cache key, when it fits a header; else one for this request."""
     session = call.cache_key
-    return session if session and session.isascii() and session.isprintable() and " " not in session else fallback
+    return session if session and fits_header(session) and " " not in session else fallback
 
 
 def key_of(key: Secret | None) -> Secret:

@@ -8,7 +8,7 @@ from typing import Any
 
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.messages import Event, MessageStream
-from proxy.core.reducer import AnswerPolicy, AnswerRules
+from proxy.core.reducer import USUAL_RULES, AnswerPolicy, AnswerRules
 from proxy.core.responses_events import responses_failure
 from proxy.core.sizes import least_size
 from proxy.core.tokens.counting import Length, rough_length
@@ -30,8 +30,6 @@ _DELTAS = frozenset(
         "response.function_call_arguments.delta",
     }
 )
-
-_RULES = AnswerRules()
 
 #: Kinds of failure that lie in the request: another body may be taken.
 _REFUSALS = frozenset({"invalid_request", "unprocessable", "not_found", "context", "too_large"})
@@ -67,7 +65,7 @@ class ResponsesWire:
         offsets: ReadOffsets | None,
         signatures: str = "p1",
         plain: dict[str, Any] | None = None,
-        rules: AnswerRules = _RULES,
+        rules: AnswerRules = USUAL_RULES,
         restores: bool = True,
         count: Callable[[Mapping[str, Any], Length], int] = count_responses,
         encode: Callable[[Mapping[str, Any]], bytes] = encoded,

@@ -23,6 +23,7 @@ from proxy.providers.p1_codex.native.refusal import Refusal
 from proxy.providers.p1_codex.native.relay import RelayObserver, aggregated, passed_headers, relayed, unstreamed, whole
 from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.upstream.client import read_error
+from proxy.providers.upstream.credential import RequestCredential
 from proxy.providers.upstream.retry import Retry, Visibility, decide
 from proxy.providers.upstream.transport import HttpTransport, UpstreamRequest
 
@@ -52,12 +53,13 @@ class NativeRoute:
         """The answer, its body still to be read. Raises ProxyError."""
         shaped = native_body(call.request, call.target)
         payload = dump_json(shaped.body).encode()
-        credential = await self._credentials.get()
-        number, repeated, renewed = 0, 0, False
+        credential = RequestCredential(self._credentials)
+        await credential.get()
+        number, repeated = 0, 0
         while True:
             number += 1
             call.record(UpstreamStarted(number))
-            request = await self._request(call, shaped, payload, credential, number)
+            request = await self._request(call, shaped, payload, credential.current, number)
             async with self._transport.open(request) as response:
                 outcome = await self._outcome(call, response)
                 if isinstance(outcome, NativeAnswer):
@@ -65,8 +67,7 @@ class NativeRoute:
                         yield self._marked(call, outcome)
                     return
             error = outcome if isinstance(outcome, UpstreamError) else outcome.error
-            if error.status == 401 and not renewed:
-                credential, renewed = await self._credentials.renew(credential.access), True
+            if error.status == 401 and await credential.renew():
                 continue
             wait = self._wait(call, error, repeated, broke=outcome is error)
             if wait is not None:

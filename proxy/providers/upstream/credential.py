@@ -1,0 +1,40 @@
+"""The credential of one request, which is renewed once when the service refuses it."""
+
+from __future__ import annotations
+
+from proxy.auth.refresh import Credentials
+from proxy.auth.store import Credential
+
+
+class RequestCredential:
+    """`renewed` tells whether that has happened."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+        self._current: Credential | None = None
+        self.renewed = False
+
+    @property
+    def current(self) -> Credential:
+        """The one to send. Only after `get`."""
+        if self._current is None:
+            raise RuntimeError("used before sign-in")
+        return self._current
+
+    @property
+    def account_id(self) -> str | None:
+        """Whose it is, as far as that is known."""
+        return self._current.account_id if self._current is not None else None
+
+    async def get(self) -> Credential:
+        """Raises ProxyError."""
+        self._current = await self._credentials.get()
+        return self._current
+
+    async def renew(self) -> bool:
+        """Another one in place of a refused one; False when that was done before. Raises ProxyError."""
+        if self.renewed or self._current is None:
+            return False
+        self.renewed = True
+        self._current = await self._credentials.renew(self._current.access)
+        return True
