@@ -46,7 +46,10 @@ def test_the_table_of_settings_is_complete() -> None:
     assert len(set(keys)) == len(keys) and len(set(variables)) == len(variables)
     for setting in SETTINGS:
         assert setting.variables and setting.help.endswith(".") and setting.kind
-        assert all(name.startswith("PROXY_") or name in ("PORT", "OPENCODE_API_KEY") for name in setting.variables)
+        assert all(
+            name.startswith("PROXY_") or name in ("PORT", "OPENCODE_API_KEY", "CURSOR_AUTH_TOKEN")
+            for name in setting.variables
+        )
         assert getattr(setting.section(), setting.field) == setting.default
 
 
