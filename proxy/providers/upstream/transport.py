@@ -236,17 +236,8 @@ class HttpTransport:
                 return await self._session.post(
                     request.url, data=io.BytesIO(request.body), headers=request.headers, allow_redirects=False
                 )
-        except TimeoutError as error:
-            if isinstance(error, aiohttp.ClientError):
-                raise self._failure("the connection to the upstream took too long") from None
-            # The model may be at work already, so this is not sent again.
-            what = f"no answer within {timeout_s * 1000:.0f} ms "
-            raise self._failure(what, repeatable=False) from None
-        except aiohttp.ClientConnectorCertificateError:
-            raise self._failure(f"its certificate is not trusted; {TRUST}", kind="certificate") from None
-        except (aiohttp.ClientError, OSError) as error:
-            hint = f"; {TRUST}" if isinstance(error, aiohttp.ClientSSLError) else ""
-            raise self._failure(f"cannot reach the upstream ({type(error).__name__}){hint}") from None
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise unreachable(self._profile, error, timeout_s) from None
 
     async def read(self, response: aiohttp.ClientResponse) -> bytes:
         """The next piece of a body, b"" at its end. Raises UpstreamError."""
@@ -311,6 +302,22 @@ class HttpTransport:
 
     def _unreadable(self, what: str, *, repeatable: bool = True) -> UpstreamError:
         return self._failure(what, repeatable=repeatable, code=PROTOCOL_ERROR)
+
+
+def unreachable(profile: UpstreamProfile, error: Exception, timeout_s: float) -> UpstreamError:
+    """The error behind a request that got no answer.
+
+    timeout_s  how long it could have taken
+    """
+    if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
+        # The model may be at work already, so this is not sent again.
+        return profile.error(f"no answer within {timeout_s * 1000:.0f} ms ", kind="transport", repeatable=False)
+    if isinstance(error, TimeoutError):
+        return profile.error("the connection to the upstream took too long", kind="transport")
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return profile.error(f"its certificate is not trusted; {TRUST}", kind="certificate")
+    hint = f"; {TRUST}" if isinstance(error, aiohttp.ClientSSLError) else ""
+    return profile.error(f"cannot reach the upstream ({type(error).__name__}){hint}", kind="transport")
 
 
 def refusal_of(
