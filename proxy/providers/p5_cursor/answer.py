@@ -11,16 +11,18 @@ from proxy.core.reducer import BadAnswer
 from proxy.core.sse import dump_json
 from proxy.core.stops import CHARS_A_TOKEN
 from proxy.core.token_usage import usage_of
+from proxy.providers.p5_cursor.run.calls import OpenCall
+from proxy.providers.p5_cursor.run.events import RunOutput
 from proxy.providers.p5_cursor.xml_calls import XmlCall, XmlCalls
 
 
 class CursorToMessages:
     """Reduces the events of one answer; a run may give several, one after each tool of the client.
 
-    call_input  (call) -> the input of the client's tool
-    tools       names of the tools that the model may write a call of
-    new_id      makes the id of a tool call
-    reported    output tokens of the run that earlier answers told; chars and tokens count from the beginning of the run
+    tools   names of the tools that the model may write a call of
+    offer   is told when a call of a client's tool ends the answer, with its id, and gives the input of the tool
+    new_id  makes ids
+    output  what the run said so far, in all its answers
     """
 
     incomplete = False
@@ -29,13 +31,13 @@ class CursorToMessages:
         self,
         stream: MessageStream,
         tools: Collection[str],
-        call_input: Callable[[Any], Mapping[str, Any]],
+        offer: Callable[[OpenCall, str], Mapping[str, Any]],
         new_id: Callable[[], str],
-        output: Any,
+        output: RunOutput,
     ) -> None:
         self._stream = stream
         self._xml = XmlCalls(tools)
-        self._call_input = call_input
+        self._offer = offer
         self._new_id = new_id
         self._output = output
         self._open: str | None = None  # the type of the open block
@@ -43,7 +45,7 @@ class CursorToMessages:
         self.produced = False
         self.only_thinking = False
         self.finished = False
-        self.offered: tuple[Any, str] | None = None  # the call of a client's tool that ends this answer, and its id
+        self.paused = False  # the answer ends with a call of a client's tool
 
     def feed(self, event: Mapping[str, Any]) -> list[Event]:
         """The Messages events of one event. Raises BadAnswer for an answer without content."""
@@ -58,7 +60,6 @@ class CursorToMessages:
     # -- events
 
     def _thinking(self, event: Mapping[str, Any]) -> None:
-
         self._piece(THINKING.name, THINKING.start(signature=""), THINKING_DELTA.of(event["text"]))
 
     def _text(self, event: Mapping[str, Any]) -> None:
@@ -72,8 +73,8 @@ class CursorToMessages:
     def _tool(self, event: Mapping[str, Any]) -> None:
         self._flush()
         call, call_id = event["call"], f"call_cursor_{self._new_id()}"
-        self.offered = call, call_id
-        self._call(call.tool, self._call_input(call), call_id)
+        self.paused = True
+        self._call(call.tool, self._offer(call, call_id), call_id)
 
     def _end(self, event: Mapping[str, Any]) -> None:
         self._flush()

@@ -19,6 +19,7 @@ class OpenCall:
     since    when it was asked for, in seconds of the loop's clock
     beat_at  when the service is told next that it is being worked on
     aborted  the service does not want the result any more
+    tool_use_id  under which the client has it; "" before that
     """
 
     request: ExecRequest
@@ -26,6 +27,7 @@ class OpenCall:
     since: float
     beat_at: float
     aborted: bool = False
+    tool_use_id: str = ""
 
 
 class OpenCalls:

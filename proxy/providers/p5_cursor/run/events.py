@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any
 
 Event = dict[str, Any]
 
 #: Characters of events that may wait; nothing is read on until they are fewer.
 MAX_WAITING_CHARS = 4 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class RunOutput:
+    """How much a run has said, over all the answers it gave.
+
+    tokens    sum of the counts that the service gave on the way
+    chars     characters of text and thoughts
+    reported  output tokens that clients were told of already
+    """
+
+    tokens: int = 0
+    chars: int = 0
+    reported: int = 0
 
 
 class WaitingEvents:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import aiohttp
@@ -26,7 +25,7 @@ from proxy.providers.p5_cursor.failures import PROFILE, end_error
 from proxy.providers.p5_cursor.run.appends import Appends
 from proxy.providers.p5_cursor.run.calls import OpenCall, OpenCalls
 from proxy.providers.p5_cursor.run.channels import Channels
-from proxy.providers.p5_cursor.run.events import Event, WaitingEvents
+from proxy.providers.p5_cursor.run.events import Event, RunOutput, WaitingEvents
 from proxy.providers.p5_cursor.run.replies import CANCEL, HEARTBEAT, exec_heartbeat
 from proxy.providers.p5_cursor.run.requests import ServiceRequests
 from proxy.providers.p5_cursor.run.stream import EnvelopeStream, cut_off, unreadable
@@ -44,20 +43,6 @@ _WORDS: dict[Verdict, str] = {
     Verdict.STALLED: "the service did not go on after the result of a tool",
     Verdict.PAUSE_OVER: "the result of a tool did not come in time",
 }
-
-
-@dataclass(slots=True)
-class RunOutput:
-    """How much a run has said, over all the answers it gave.
-
-    tokens    sum of the counts that the service gave on the way
-    chars     characters of text and thoughts
-    reported  output tokens that clients were told of already
-    """
-
-    tokens: int = 0
-    chars: int = 0
-    reported: int = 0
 
 
 class Run:
@@ -121,9 +106,9 @@ class Run:
         """What was said since the last call, up to and with the first call of a tool. Raises ProxyError."""
         return await self._events.take()
 
-    def pause(self, call: OpenCall) -> None:
+    def pause(self, call: OpenCall, tool_use_id: str) -> None:
         """The client has this call, and comes back with its result."""
-        self.offered = call
+        self.offered, call.tool_use_id = call, tool_use_id
         self._watch.rest(self._now())
 
     def resume(self, block: Mapping[str, Any]) -> None:
