@@ -119,17 +119,19 @@ class Reader:
         if self._left < 0:
             raise WireError(_TOO_MANY)
 
-    def packed(self, scalar: Scalar, start: int, stop: int) -> Iterator[Any]:
+    def packed(self, scalar: Scalar, start: int, stop: int) -> list[Any]:
+        found = []
         while start < stop:
             self.count()
             if scalar.wire == VARINT:
                 raw, start = read_varint(self.data, start, stop)
-                yield scalar.read(raw)
+                found.append(scalar.read(raw))
                 continue
             start += 8
             if start > stop:
                 raise WireError("packed values that end in the middle of one")
-            yield scalar.read(self.data[start - 8 : start])
+            found.append(scalar.read(self.data[start - 8 : start]))
+        return found
 
 
 Rows = Callable[[str], "dict[int, Row]"]
