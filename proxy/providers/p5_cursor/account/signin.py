@@ -6,22 +6,32 @@ There is no callback and no device code. What is stored has no time: the access 
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import aiohttp
 
 from proxy.auth import jwt
+from proxy.auth.browser import Opener, open_graphical, open_in_background
 from proxy.auth.grant import first_text
 from proxy.auth.http import TokenClient, TokenResponse
-from proxy.auth.refresh import Credentials, Renewal, is_refused
+from proxy.auth.pkce import RANDOM_BYTES, Random, base64url, challenge_of
+from proxy.auth.refresh import Credentials, Renewal, is_refused, sign_in_hint
 from proxy.auth.static_token import StaticToken
 from proxy.auth.store import Credential, CredentialFile, Fields
+from proxy.auth.text import printable
 from proxy.core.secret import Secret
+from proxy.errors import SignInError
 from proxy.observe.lifecycle import Log
+from proxy.providers.accounts import stored
+from proxy.providers.contract import Say
+from proxy.providers.p5_cursor.account.poll import tokens_of_page
 from proxy.providers.p5_cursor.catalog import LABEL
 from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.providers.upstream.credential import CredentialSource
@@ -30,6 +40,8 @@ from proxy.providers.upstream.credential import CredentialSource
 FIELDS = Fields(access=("accessToken",), refresh=("refreshToken",), expires_ms=(), account_id=(), needs_refresh=False)
 API_KEY = "apiKey"
 
+PAGE_PATH = "/loginDeepControl"
+POLL_PATH = "/auth/poll"
 REFRESH_PATH = "/auth/refresh"
 EXCHANGE_PATH = "/auth/exchange_user_api_key"
 
@@ -122,3 +134,85 @@ def cursor_credentials(
         renewable=lambda credential: any(_bearers(credential)),
     )
     return Credentials(credential_file(config_root), renewal, clock=clock, sleep=sleep, log=log)
+
+
+# Sign-in
+
+
+def page_url(website_url: str, challenge: str, sign_in_id: str) -> str:
+    """The page that the user confirms."""
+    query = {"challenge": challenge, "uuid": sign_in_id, "mode": "login", "redirectTarget": "cli"}
+    return f"{website_url}{PAGE_PATH}?{urlencode(query)}"
+
+
+async def login(
+    config_root: Path,
+    settings: CursorSettings,
+    *,
+    say: Say,
+    session: aiohttp.ClientSession,
+    opener: Opener | None = open_graphical,
+    clock: Callable[[], float] = time.time,
+    random: Random = secrets.token_bytes,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> Credential:
+    """Signs in with a browser, here or elsewhere, and stores the credential. `opener=None` only prints the address.
+
+    Raises ProxyError with a message for the terminal.
+    """
+    verifier = base64url(random(RANDOM_BYTES))
+    sign_in_id = str(uuid.UUID(bytes=random(16), version=4))
+    page = page_url(settings.website_url, challenge_of(verifier), sign_in_id)
+    say("Open this address in a browser, on this machine or any other, to sign in:")
+    say(page)
+    if opener is not None:
+        open_in_background(page, opener)
+    client = TokenClient(LABEL, session, {"Content-Type": "application/json"}, timeout=TIMEOUT)
+    question = f"{settings.base_url}{POLL_PATH}?{urlencode({'uuid': sign_in_id, 'verifier': verifier})}"
+    answer = await tokens_of_page(lambda: client.get_from_issuer(question), hide=Secret(verifier), sleep=sleep)
+    try:
+        credential = credential_from(answer.data, None, int(clock() * 1000))
+    except ValueError as error:
+        raise SignInError(f"The sign-in failed: {error}.", provider=LABEL) from error
+    return await stored.save(credential_file(config_root), credential, "Signed in", say=say)
+
+
+# What is stored
+
+
+def _describe(place: str, credential: Credential, left_s: int) -> Iterator[str]:
+    claims = jwt.claims(credential.access.reveal())
+    yield f"Storage: {place}"
+    for title, name in (("User", "sub"), ("Email", "email")):
+        value = claims.get(name)
+        if isinstance(value, str) and value.strip():
+            yield f"{title}: {printable(value)}"
+    yield stored.expiry(credential, left_s)
+
+
+def _describe_stored(file: CredentialFile, credential: Credential, left_s: int) -> Iterator[str]:
+    yield from _describe(str(file.path), credential, left_s)
+    if left_s * 1000 <= MARGIN_MS:
+        renewable = any(_bearers(credential))
+        yield "It is renewed when it is needed" if renewable else f"To sign in again, {sign_in_hint(LABEL)}"
+
+
+def status(
+    config_root: Path, settings: CursorSettings, place: str, *, say: Say, clock: Callable[[], float] = time.time
+) -> bool:
+    """The command `auth status p5`. `place` is where a token that the user has set comes from."""
+    file, token = credential_file(config_root), static_token(settings)
+    if token is None:
+        return stored.show(file, _describe_stored, say=say, clock=clock)
+    ends_ms = jwt.expires_ms(token.reveal())
+    credential = Credential(token, Secret(""), ends_ms)
+    for line in _describe(f"environment ({place})", credential, (ends_ms - int(clock() * 1000)) // 1000):
+        say(line)
+    if file.path.exists():
+        say(f"The sign-in in {file.path} is not used while {place} is set")
+    return True
+
+
+async def logout(config_root: Path, *, say: Say) -> None:
+    """The command `auth logout p5`."""
+    await stored.delete(credential_file(config_root), say=say)
