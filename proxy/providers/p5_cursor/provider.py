@@ -6,6 +6,7 @@ import asyncio
 import os
 import platform
 from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
 from typing import Any
 
 from proxy.core.effort import effort_asked
@@ -84,4 +85,4 @@ class CursorProvider:
 def machine_here() -> Machine:
     """The machine that this process runs on."""
     system = f"{platform.system().lower()} {platform.machine()}"
-    return Machine(system, os.environ.get("SHELL", ""), os.getcwd())
+    return Machine(system, os.environ.get("SHELL", ""), str(Path.cwd()))

@@ -70,7 +70,6 @@ class Run:
         self.workspace = workspace
         self.output = RunOutput()
         self.offered: OpenCall | None = None  # the call that the client has
-        self.stalled = False
         self._channels = channels
         self._timers = timers
         self._log = log
@@ -318,7 +317,6 @@ class Run:
         if verdict is Verdict.QUIET_END:
             self._end()
         else:
-            self.stalled = verdict is Verdict.STALLED
             self._fail(PROFILE.error(_WORDS[verdict], kind="upstream_timeout", repeatable=False))
 
     def _note(self, level: str, what: str, **fields: Any) -> None:
