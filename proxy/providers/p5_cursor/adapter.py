@@ -150,7 +150,9 @@ class CursorAdapter:
         self.wire.answer = None
         run = self._resume() if number == 1 else None
         self._resumed = run is not None
-        self.wire.run = run = run or await self._begin()
+        if run is None:
+            run = await self._begin()
+        self.wire.run = run
         try:
             while True:
                 yield await run.take()
