@@ -167,10 +167,11 @@ def read_file(path: Path) -> dict[str, Any]:
 def source_of(
     key: str, environment: Mapping[str, str], file: Mapping[str, Any], settings: Iterable[Setting] = SETTINGS
 ) -> str | None:
-    """Where a setting comes from: the name of a variable, "config.json", or None for the default."""
-    setting = next(setting for setting in settings if setting.key == key)
+    """Where a setting comes from: the name of a variable, "config.json", or None for the default. A setting without a
+    key is asked for by its first variable."""
+    setting = next(setting for setting in settings if setting.name == key)
     variable = _variable(setting, environment)
-    return variable or ("config.json" if _lookup(file, key) is not None else None)
+    return variable or ("config.json" if setting.key and _lookup(file, key) is not None else None)
 
 
 def overrides(

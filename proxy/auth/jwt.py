@@ -5,10 +5,14 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from typing import Any
+import math
+from typing import Any, TypeGuard
 
 #: Tokens are a few kilobytes; anything past this is not a token.
 MAX_TOKEN_CHARS = 256 * 1024
+
+#: Stands for an end that is not known, in epoch milliseconds: later than that of any token.
+NO_END_MS = 1 << 62
 
 
 def claims(token: object) -> dict[str, Any]:
@@ -29,3 +33,20 @@ def claims(token: object) -> dict[str, Any]:
     except (binascii.Error, ValueError, RecursionError):  # RecursionError: JSON nested on purpose
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def expires_ms(token: object) -> int:
+    """When a token ends by its own claim, in epoch milliseconds; NO_END_MS for one that does not say so.
+
+    >>> expires_ms("e30.eyJleHAiOjE4MDAwMDAwMDB9.sig"), expires_ms("opaque") == NO_END_MS
+    (1800000000000, True)
+    """
+    end = claims(token).get("exp")
+    return int(end) * 1000 if is_number(end) else NO_END_MS
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether this is a finite number."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -80,6 +80,11 @@ class Renewal:
     refused_for_s   how long that is remembered: the token is then tried again
     unfit           what keeps a stored credential from being used at all, as the end of "The sign-in …"; "": nothing
     peer_wait_s     a peer without our lock may have the next token and not have written it yet: wait before looking
+    margin_ms       see MARGIN_MS
+    end_ms          see END_MS
+    ends            when a renewal brings no token that lives longer, for whatever reason, the sign-in has ended
+                    (SignInError); False: a reason that passes is told as that
+    renewable       whether there is something to renew a credential with
     """
 
     label: str
@@ -91,6 +96,9 @@ class Renewal:
     unfit: Callable[[Credential], str] = lambda _credential: ""
     peer_wait_s: float = 0.0
     margin_ms: int = MARGIN_MS
+    end_ms: int = END_MS
+    ends: bool = False
+    renewable: Callable[[Credential], bool] = lambda credential: bool(credential.refresh)
 
 
 class _Unsaved(NamedTuple):
@@ -150,8 +158,8 @@ class Credentials:
         record = self._current(self._file.load())
         if record is None:
             raise self._missing()
-        if not self._lives_on(record, END_MS):
-            return await self._outcome(self._running() or self._start(None))
+        if not self._lives_on(record, self._renewal.end_ms):
+            return self._living(await self._outcome(self._running() or self._start(None)))
         if not self._is_fresh(record):
             return await self._renewed_or(record)
         if self._unsaved is not None and self._running() is None and not self._closed:
@@ -220,7 +228,16 @@ class Credentials:
         await asyncio.wait({flight})
         if flight.cancelled():
             raise self._temporary("the proxy is shutting down")
+        error = flight.exception()
+        if self._renewal.ends and isinstance(error, UpstreamError) and error.kind == "unavailable":
+            raise self._sign_in(f"{error.message} {self._message('cannot be used any longer')}") from error
         return flight.result()
+
+    def _living(self, renewed: Credential) -> Credential:
+        """It again, unless this issuer's renewal does not help. Raises SignInError."""
+        if self._renewal.ends and not self._lives_on(renewed, self._renewal.end_ms):
+            raise self._sign_in(self._message("was renewed and has ended all the same"))
+        return renewed
 
     # Inside the flight.
 
@@ -243,8 +260,8 @@ class Credentials:
             raise self._disk_failure(failure)
         if self._refused is not None and self._clock() < self._refused.until_s:
             raise self._sign_in(self._refused.message)
-        if not record.refresh:
-            raise self._sign_in(self._message("has no refresh token"))
+        if not self._renewal.renewable(record):
+            raise self._sign_in(self._message("has no refresh token and must be made anew"))
         if self._renewal.delete_refused and self._file.is_pending(record):
             raise self._sign_in(self._message("was being renewed when a process died, and may be used up"))
         return await self._rotate(record)
@@ -345,7 +362,7 @@ class Credentials:
         return record.expires_ms > self._clock() * 1000 + for_ms
 
     def _message(self, what: str) -> str:
-        return f"The {self._renewal.label} sign-in {what}; {sign_in_hint(self._renewal.label)}."
+        return f"The {self._renewal.label} sign-in in {self._file.path} {what}; {sign_in_hint(self._renewal.label)}."
 
     def _sign_in(self, message: str) -> SignInError:
         return SignInError(message, provider=self._renewal.label)
@@ -355,7 +372,7 @@ class Credentials:
             return self._sign_in(self._refused.message)
         label = self._renewal.label
         if self._file.is_unreadable:
-            return self._sign_in(self._message(f"in {self._file.path} cannot be read"))
+            return self._sign_in(self._message("cannot be read"))
         return self._sign_in(f"{label} is not signed in; {sign_in_hint(label)}.")
 
     def _temporary(self, why: str, retry_after: float | None = None) -> UpstreamError:

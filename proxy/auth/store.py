@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import math
 import os
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from proxy.auth import jwt
 from proxy.auth.lock import LOCK_WAIT_S, locked
 from proxy.core.secret import Secret
 from proxy.errors import ProxyError
@@ -33,7 +33,8 @@ MAX_FILE_BYTES = 1024 * 1024
 class Credential:
     """A signed-in account.
 
-    expires_ms  end of the access token, epoch milliseconds
+    refresh     empty where there is none
+    expires_ms  end of the access token, epoch milliseconds; `jwt.NO_END_MS` when it is not known
     extra       further members of the file, kept as they are when the tokens change
     """
 
@@ -48,13 +49,16 @@ class Credential:
 class Fields:
     """Names of the members in the file: the first of each row is written, all of them are read.
 
-    texts  the further members that a file must have, all of them texts, and no others; None: any are kept
+    expires_ms     no names: the access token says it, see `jwt.expires_ms`
+    needs_refresh  False: a file without a refresh token is one, too, and then the member is not written
+    texts          the further members that a file must have, all of them texts, and no others; None: any are kept
     """
 
     access: tuple[str, ...] = ("access",)
     refresh: tuple[str, ...] = ("refresh",)
     expires_ms: tuple[str, ...] = ("expires",)
     account_id: tuple[str, ...] = ("accountId", "account_id")
+    needs_refresh: bool = True
     texts: frozenset[str] | None = None
 
     def fit(self, extra: Mapping[str, Any]) -> bool:
@@ -71,10 +75,11 @@ def _first(record: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     return next((record[name] for name in names if name in record), None)
 
 
-def _is_number(value: Any) -> bool:
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return isinstance(value, int) and not isinstance(value, bool)
+def _refresh(record: Mapping[str, Any], fields: Fields) -> Any:
+    """The refresh token, "" where there may be none."""
+    found = _first(record, fields.refresh)
+    missing = not isinstance(found, str) or not found.strip()
+    return "" if missing and not fields.needs_refresh else found
 
 
 def parse_record(data: bytes, fields: Fields) -> Credential | None:
@@ -85,9 +90,10 @@ def parse_record(data: bytes, fields: Fields) -> Credential | None:
         return None
     if not isinstance(record, dict):
         return None
-    access, refresh = _first(record, fields.access), _first(record, fields.refresh)
-    expires, account = _first(record, fields.expires_ms), _first(record, fields.account_id)
-    if not (isinstance(access, str) and access.strip() and isinstance(refresh, str) and _is_number(expires)):
+    access, refresh = _first(record, fields.access), _refresh(record, fields)
+    expires = _first(record, fields.expires_ms) if fields.expires_ms else jwt.expires_ms(access)
+    account = _first(record, fields.account_id)
+    if not (isinstance(access, str) and access.strip() and isinstance(refresh, str) and jwt.is_number(expires)):
         return None
     known = fields.all()
     extra = {name: value for name, value in record.items() if name not in known}
@@ -104,11 +110,11 @@ def parse_record(data: bytes, fields: Fields) -> Credential | None:
 
 def render_record(credential: Credential, fields: Fields) -> bytes:
     """The bytes of the file. The same credential always gives the same bytes."""
-    record: dict[str, Any] = {
-        fields.access[0]: credential.access.reveal(),
-        fields.refresh[0]: credential.refresh.reveal(),
-        fields.expires_ms[0]: credential.expires_ms,
-    }
+    record: dict[str, Any] = {fields.access[0]: credential.access.reveal()}
+    if credential.refresh or fields.needs_refresh:
+        record[fields.refresh[0]] = credential.refresh.reveal()
+    if fields.expires_ms:
+        record[fields.expires_ms[0]] = credential.expires_ms
     if credential.account_id is not None:
         record[fields.account_id[0]] = credential.account_id
     return json.dumps({**record, **credential.extra}, indent=2).encode() + b"\n"

@@ -187,7 +187,7 @@ Say = Callable[[str], None]
 class AccountContext:
     """What the command line lends an account.
 
-    source   tells where a setting comes from, given its key: a variable, or the file
+    source   tells where a setting comes from, given its key (or first variable): a variable, or the file
     connect  opens the client for calls to the service; raises ProxyError when an outgoing proxy is set wrongly. Given
              URLs that all lead to this machine, it goes there directly
     """

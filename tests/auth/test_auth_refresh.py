@@ -213,7 +213,7 @@ async def test_file_that_cannot_be_read_is_named(world: World) -> None:
 async def test_credential_that_is_unfit_is_never_used(tmp_path: Path, stored: Credential) -> None:
     world = World(tmp_path, granted(), stored=stored, unfit=lambda found: f"is of {found.extra['scope']}")
     for failure in (world.credentials.get(), world.credentials.renew(OLD.access)):
-        with pytest.raises(SignInError, match=r"The p1 sign-in is of s; run .*auth login p1"):
+        with pytest.raises(SignInError, match=r"The p1 sign-in in .*auth\.json is of s; run .*auth login p1"):
             await failure
     assert world.issuer.tokens == [] and world.stored == stored
 

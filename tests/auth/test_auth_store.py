@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from proxy.auth import store
+from proxy.auth.jwt import NO_END_MS
 from proxy.auth.store import Credential, CredentialFile, Fields
 from proxy.core.secret import Secret
 from proxy.errors import ProxyError
@@ -113,6 +114,44 @@ async def test_load_sees_another_writer_but_parses_once(tmp_path: Path) -> None:
     assert ours.load() == credential(access=Secret("b"))
     await theirs.delete()
     assert ours.load() is None
+
+
+#: Members of the end of a token: a JWT says it itself.
+OWN_END = Fields(access=("accessToken",), refresh=("refreshToken",), expires_ms=(), account_id=(), needs_refresh=False)
+#: {"exp": 1800000000}, {"exp": "1800000000"}, {"exp": true}, {"exp": 1e400}
+JWT, *UNTOLD = (
+    f"e30.{claims}.s"
+    for claims in ("eyJleHAiOjE4MDAwMDAwMDB9", "eyJleHAiOiIxODAwMDAwMDAwIn0", "eyJleHAiOnRydWV9", "eyJleHAiOjFlNDAwfQ")
+)
+
+#: content of the file -> access token, refresh token, end; None: no sign-in
+WITHOUT_TIME: list[tuple[dict[str, Any], tuple[str, str, int] | None]] = [
+    ({"accessToken": JWT, "refreshToken": "r"}, (JWT, "r", 1_800_000_000_000)),
+    *(({"accessToken": token, "refreshToken": "r"}, (token, "r", NO_END_MS)) for token in ("opaque", "a.b", *UNTOLD)),
+    *(({"accessToken": "a", "refreshToken": bad}, ("a", "", NO_END_MS)) for bad in (None, "", "  ", 5)),
+    ({"accessToken": "a"}, ("a", "", NO_END_MS)),
+    *(({"accessToken": bad, "refreshToken": "r", "apiKey": "k"}, None) for bad in ("", "  ", None, 5, "a\nb")),
+    ({"accessToken": "a", "refreshToken": "r\n"}, None),
+    ({"refreshToken": "r"}, None),
+]
+
+
+@pytest.mark.parametrize(("members", "found"), WITHOUT_TIME)
+async def test_file_without_a_time(tmp_path: Path, members: dict[str, Any], found: tuple[str, str, int] | None) -> None:
+    own = CredentialFile(tmp_path, "p5", fields=OWN_END)
+    put_text(own, json.dumps(members))
+    loaded = own.load()
+    assert (loaded and (loaded.access.reveal(), loaded.refresh.reveal(), loaded.expires_ms)) == found
+
+
+@pytest.mark.parametrize("more", [{}, {"refreshToken": "r"}, {"apiKey": "k"}, {"refreshToken": "r", "apiKey": "k"}])
+async def test_members_that_are_absent_are_left_out(tmp_path: Path, more: dict[str, str]) -> None:
+    own = CredentialFile(tmp_path, "p5", fields=OWN_END)
+    put_text(own, json.dumps({"accessToken": JWT, **more}))
+    loaded = own.load()
+    assert loaded is not None
+    await own.save(loaded)
+    assert json.loads(own.path.read_text()) == {"accessToken": JWT, **more}
 
 
 CLOSED = '{"access":"a","refresh":"r","expires":1,"issuer":"i","client":"c"%s}'

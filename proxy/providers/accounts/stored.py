@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
+from proxy.auth.jwt import NO_END_MS
 from proxy.auth.refresh import sign_in_hint
 from proxy.auth.store import Credential, CredentialFile
 from proxy.providers.contract import Say
@@ -51,6 +52,13 @@ async def delete(file: CredentialFile, *, say: Say) -> None:
     """Deletes the stored credential; succeeds when there is none. The issuer is not told. Raises ProxyError."""
     await file.discard()
     say("Logged out")
+
+
+def expiry(credential: Credential, left_s: int) -> str:
+    """The end of the access token: `Expires: 2027-01-15T08:00:00.007Z (in 90s)`, or that it is not known."""
+    if credential.expires_ms == NO_END_MS:
+        return "Expires: unknown"
+    return f"Expires: {moment(credential.expires_ms)} (in {left_s}s)"
 
 
 def moment(epoch_ms: int) -> str:

@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from proxy.providers.entry import Entry
 from proxy.providers.p5_cursor.catalog import CATALOG
 from proxy.providers.p5_cursor.settings import CursorSettings
 
-CURSOR = Entry(CATALOG, product="Cursor Agent", settings=CursorSettings)
+if TYPE_CHECKING:
+    from proxy.providers.contract import Account, AccountContext
+
+
+def _account(context: AccountContext) -> Account:
+    from proxy.providers.p5_cursor.account.commands import CursorAccount
+
+    return CursorAccount(context)
+
+
+CURSOR = Entry(
+    CATALOG,
+    product="Cursor Agent",
+    settings=CursorSettings,
+    account=_account,
+    sign_in="with a browser, on this machine or any other",
+)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from proxy.core.messages import Event, MessageStream
 from proxy.core.sse import dump_json
 from proxy.errors import UpstreamError
-from proxy.providers.upstream.transport import Batch, UpstreamProfile
+from proxy.providers.upstream.transport import Batch, Service
 
 
 class AnswerReducer(Protocol):
@@ -61,7 +61,7 @@ class UpstreamAdapter(Protocol):
     """One request to a service. Use once."""
 
     @property
-    def profile(self) -> UpstreamProfile: ...
+    def profile(self) -> Service: ...
 
     @property
     def wire(self) -> WireAdapter: ...

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-from proxy.auth.refresh import Credentials
+from typing import Protocol
+
 from proxy.auth.store import Credential
+from proxy.core.secret import Secret
+
+
+class CredentialSource(Protocol):
+    """`proxy.auth.refresh.Credentials`, or a token that the user has set. All raise ProxyError."""
+
+    async def get(self) -> Credential:
+        """One that is ready for use."""
+        ...
+
+    async def renew(self, rejected: Secret) -> Credential:
+        """One whose access token is not this, which the service has refused."""
+        ...
+
+    async def close(self) -> None:
+        """Ends background work. Called once, at shutdown."""
+        ...
 
 
 class RequestCredential:
     """`renewed` tells whether that has happened."""
 
-    def __init__(self, credentials: Credentials) -> None:
+    def __init__(self, credentials: CredentialSource) -> None:
         self._credentials = credentials
         self._current: Credential | None = None
         self.renewed = False

@@ -13,7 +13,7 @@ import json
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
@@ -66,36 +66,44 @@ HeaderObserver = Callable[[Mapping[str, str], Mapping[str, str]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class UpstreamProfile:
-    """What upstreams differ in below the level of translation.
+class Service:
+    """An upstream by name.
 
     label, service    who it is, in errors and in the log
+    empty_is_failure  whether an answer without content is a failure
+    """
+
+    label: str
+    service: str
+    empty_is_failure: bool = field(default=False, kw_only=True)
+
+    def error(self, what: str, **details: Any) -> UpstreamError:
+        """An error of this upstream."""
+        return UpstreamError(f"{self.label}: {what}", provider=self.label, **details)
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamProfile(Service):
+    """What upstreams differ in below the level of translation, as far as they answer with server-sent events.
+
     is_last           whether an event ends the stream
     refusal           the error behind a failure event or an answer that is not 200: `(event, upstream request id)`
     skips_garbage     an event that is not JSON is left out; False makes it an error
     eof               what is told of a body that ends early or cannot be read on, before that is an error; None when
                       nothing is
     whole             a whole answer in JSON as events; None for what is no answer
-    empty_is_failure  whether an answer without content is a failure
     noted             headers of an answer that the log keeps
     lenient           what is no text in an event is mended, and the last frame may lack its blank line; False makes
                       errors of both
     """
 
-    label: str
-    service: str
     is_last: Callable[[dict[str, Any]], bool]
     refusal: Callable[[Failure, str | None], UpstreamError]
     eof: dict[str, Any] | None = None
     whole: Callable[[Mapping[str, Any]], Batch | None] = lambda _answer: None
     skips_garbage: bool = False
-    empty_is_failure: bool = False
     noted: tuple[str, ...] = ()
     lenient: bool = False
-
-    def error(self, what: str, **details: Any) -> UpstreamError:
-        """An error of this upstream."""
-        return UpstreamError(f"{self.label}: {what}", provider=self.label, **details)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,17 +244,8 @@ class HttpTransport:
                 return await self._session.post(
                     request.url, data=io.BytesIO(request.body), headers=request.headers, allow_redirects=False
                 )
-        except TimeoutError as error:
-            if isinstance(error, aiohttp.ClientError):
-                raise self._failure("the connection to the upstream took too long") from None
-            # The model may be at work already, so this is not sent again.
-            what = f"no answer within {timeout_s * 1000:.0f} ms "
-            raise self._failure(what, repeatable=False) from None
-        except aiohttp.ClientConnectorCertificateError:
-            raise self._failure(f"its certificate is not trusted; {TRUST}", kind="certificate") from None
-        except (aiohttp.ClientError, OSError) as error:
-            hint = f"; {TRUST}" if isinstance(error, aiohttp.ClientSSLError) else ""
-            raise self._failure(f"cannot reach the upstream ({type(error).__name__}){hint}") from None
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise unreachable(self._profile, error, timeout_s) from None
 
     async def read(self, response: aiohttp.ClientResponse) -> bytes:
         """The next piece of a body, b"" at its end. Raises UpstreamError."""
@@ -311,6 +310,22 @@ class HttpTransport:
 
     def _unreadable(self, what: str, *, repeatable: bool = True) -> UpstreamError:
         return self._failure(what, repeatable=repeatable, code=PROTOCOL_ERROR)
+
+
+def unreachable(service: Service, error: Exception, timeout_s: float) -> UpstreamError:
+    """The error behind a request that got no answer.
+
+    timeout_s  how long it could have taken
+    """
+    if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
+        # The model may be at work already, so this is not sent again.
+        return service.error(f"no answer within {timeout_s * 1000:.0f} ms ", kind="transport", repeatable=False)
+    if isinstance(error, TimeoutError):
+        return service.error("the connection to the upstream took too long", kind="transport")
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return service.error(f"its certificate is not trusted; {TRUST}", kind="certificate")
+    hint = f"; {TRUST}" if isinstance(error, aiohttp.ClientSSLError) else ""
+    return service.error(f"cannot reach the upstream ({type(error).__name__}){hint}", kind="transport")
 
 
 def refusal_of(

@@ -49,20 +49,25 @@ class TokenEndpoint:
 
     async def serve_token(self, fields: dict[str, Any], client_id: str, grants: Mapping[str, Grant]) -> web.Response:
         """One token request. A successful refresh is counted by its grant."""
-        self.token_requests.append(fields)
-        if fields.get("grant_type") == "refresh_token":
-            self.refresh_requests += 1
-        if self.delay_s:
-            await asyncio.sleep(self.delay_s)
-        fail = self._next_failure()
+        fail = await self.switched(fields)
         if fail is not None:
-            return plain_reply(fail.status, fail.body, fail.headers or {})
+            return fail
         if fields.get("client_id") != client_id:
             raise oauth_error("invalid_client", "unknown client_id", 401)
         grant = grants.get(str(fields.get("grant_type")))
         if grant is None:
             raise oauth_error("unsupported_grant_type", f"one of {', '.join(grants)} expected")
         return web.json_response(grant(fields))
+
+    async def switched(self, fields: dict[str, Any]) -> web.Response | None:
+        """Notes a token request; its answer if that is switched."""
+        self.token_requests.append(fields)
+        if fields.get("grant_type") == "refresh_token":
+            self.refresh_requests += 1
+        if self.delay_s:
+            await asyncio.sleep(self.delay_s)
+        fail = self._next_failure()
+        return None if fail is None else plain_reply(fail.status, fail.body, fail.headers or {})
 
     def _next_failure(self) -> Reply | None:
         if self.fail is None or self.fail_left is None:

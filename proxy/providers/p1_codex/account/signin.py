@@ -242,7 +242,7 @@ async def login_device(
 
 def _describe(file: CredentialFile, credential: Credential, left_s: int) -> Iterator[str]:
     yield f"Account: {credential.account_id or '(none)'}"
-    yield f"Expires: {stored.moment(credential.expires_ms)} (in {left_s}s)"
+    yield stored.expiry(credential, left_s)
     yield f"Storage: {file.path}"
 
 

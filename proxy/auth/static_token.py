@@ -1,0 +1,50 @@
+"""`StaticToken`: an access token that the user has set, in place of a sign-in. It has the verbs of `Credentials`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from proxy.auth import jwt
+from proxy.auth.refresh import sign_in_hint
+from proxy.auth.store import Credential
+from proxy.core.secret import Secret
+from proxy.errors import SignInError
+
+
+class StaticToken:
+    """Never renewed and never stored.
+
+    place   where the user has set it, such as the name of a variable
+    end_ms  a token that says it has this much left or less is not sent
+    """
+
+    def __init__(
+        self, label: str, token: Secret, place: str, *, end_ms: int = 0, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._label = label
+        self._place = place
+        self._end_ms = end_ms
+        self._clock = clock
+        self._credential = Credential(token, Secret(""), jwt.expires_ms(token.reveal()))
+
+    async def get(self) -> Credential:
+        """The token. Raises SignInError when it ends."""
+        left_ms = self._credential.expires_ms - int(self._clock() * 1000)
+        if left_ms <= self._end_ms:
+            raise self._unusable("has expired" if left_ms <= 0 else f"expires in {left_ms // 1000} s")
+        return self._credential
+
+    async def renew(self, rejected: Secret) -> Credential:
+        """Raises SignInError: there is nothing that it could be renewed with."""
+        raise self._unusable("was refused")
+
+    async def close(self) -> None:
+        """There is nothing to end."""
+
+    def _unusable(self, why: str) -> SignInError:
+        message = (
+            f"The {self._label} token in {self._place} {why}, and is never renewed: set another one, or unset it and "
+            f"{sign_in_hint(self._label)}."
+        )
+        return SignInError(message, provider=self._label)

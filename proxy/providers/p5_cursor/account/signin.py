@@ -1,0 +1,218 @@
+"""P5's sign-in: a page in any browser, and a question to the API that is asked until the page was confirmed.
+
+There is no callback and no device code. What is stored has no time: the access token is a JWT, which says it itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import aiohttp
+
+from proxy.auth import jwt
+from proxy.auth.browser import Opener, open_graphical, open_in_background
+from proxy.auth.grant import first_text
+from proxy.auth.http import TokenClient, TokenResponse
+from proxy.auth.pkce import RANDOM_BYTES, Random, base64url, challenge_of
+from proxy.auth.refresh import Credentials, Renewal, is_refused, sign_in_hint
+from proxy.auth.static_token import StaticToken
+from proxy.auth.store import Credential, CredentialFile, Fields
+from proxy.auth.text import printable
+from proxy.core.secret import Secret
+from proxy.errors import SignInError
+from proxy.observe.lifecycle import Log
+from proxy.providers.accounts import stored
+from proxy.providers.contract import Say
+from proxy.providers.p5_cursor.account.poll import tokens_of_page
+from proxy.providers.p5_cursor.catalog import LABEL
+from proxy.providers.p5_cursor.settings import CursorSettings
+from proxy.providers.upstream.credential import CredentialSource
+
+#: Members of the file. Further ones, such as an API key of the user's, are kept.
+FIELDS = Fields(access=("accessToken",), refresh=("refreshToken",), expires_ms=(), account_id=(), needs_refresh=False)
+API_KEY = "apiKey"
+
+PAGE_PATH = "/loginDeepControl"
+POLL_PATH = "/auth/poll"
+REFRESH_PATH = "/auth/refresh"
+EXCHANGE_PATH = "/auth/exchange_user_api_key"
+
+#: A token with this much left or less is renewed, and not sent if that brings no other.
+MARGIN_MS = 60 * 1000
+
+#: A refusal is remembered for so long: whether it is always for good, nobody has told.
+REFUSED_FOR_S = 300.0
+
+#: Of calls to the sign-in service.
+TIMEOUT = aiohttp.ClientTimeout(total=30.0, connect=10.0)
+
+#: The places of a token that the user has set.
+VARIABLES = "PROXY_P5_AUTH_TOKEN (or CURSOR_AUTH_TOKEN)"
+
+
+def credential_file(config_root: Path) -> CredentialFile:
+    """Where P5's credential is."""
+    return CredentialFile(config_root, LABEL, fields=FIELDS)
+
+
+def credential_from(body: Mapping[str, Any], old: Credential | None, _now_ms: int) -> Credential:
+    """The tokens of an answer; a refresh token that it leaves out stays, as does what is stored beside it.
+
+    {"accessToken": "…", "refreshToken": "…", "authId": "…"}
+
+    Raises ValueError, whose text holds no token.
+    """
+    access, refresh = first_text(body, "accessToken"), first_text(body, "refreshToken")
+    if not refresh and old is not None:
+        refresh = old.refresh.reveal()
+    if not (access and access.isprintable()):
+        raise ValueError("the answer has no usable accessToken")
+    if not refresh.isprintable() or (not refresh and old is None):
+        raise ValueError("the answer has no usable refreshToken")
+    return Credential(Secret(access), Secret(refresh), jwt.expires_ms(access), extra=old.extra if old else {})
+
+
+def _bearers(credential: Credential) -> Iterator[tuple[str, Secret]]:
+    """What a credential can be renewed with, and where."""
+    if credential.refresh:
+        yield REFRESH_PATH, credential.refresh
+    api_key = credential.extra.get(API_KEY)
+    if isinstance(api_key, str) and api_key.strip() and api_key.isprintable():
+        yield EXCHANGE_PATH, Secret(api_key.strip())
+
+
+def static_token(settings: CursorSettings) -> Secret | None:
+    """The token that the user has set; a blank one is none."""
+    token = settings.auth_token
+    return token if token is not None and token.reveal().strip() else None
+
+
+def cursor_credentials(
+    config_root: Path,
+    settings: CursorSettings,
+    session: aiohttp.ClientSession,
+    clock: Callable[[], float] = time.time,
+    log: Log | None = None,
+    *,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> CredentialSource:
+    """P5's credentials: the token that the user has set, else those below a config root. `clock` gives epoch seconds;
+    the caller closes the result."""
+    token = static_token(settings)
+    if token is not None:
+        return StaticToken(LABEL, token, VARIABLES, end_ms=MARGIN_MS, clock=clock)
+
+    async def send(credential: Credential) -> TokenResponse:
+        """Of the API key an answer may say anything, so nothing but the status of a failure is kept."""
+        answer = TokenResponse(401, "", {})
+        for path, bearer in _bearers(credential):
+            client = TokenClient(LABEL, session, {"Authorization": f"Bearer {bearer.reveal()}"}, timeout=TIMEOUT)
+            answer = await client.post_json(f"{settings.base_url}{path}", {})
+            if path == EXCHANGE_PATH and not answer.ok:
+                answer = replace(answer, text="", data={})
+            if not is_refused(answer):
+                break
+        return answer
+
+    renewal = Renewal(
+        LABEL,
+        send,
+        credential_from,
+        delete_refused=False,
+        refused_for_s=REFUSED_FOR_S,
+        margin_ms=MARGIN_MS,
+        end_ms=MARGIN_MS,
+        ends=True,
+        renewable=lambda credential: any(_bearers(credential)),
+    )
+    return Credentials(credential_file(config_root), renewal, clock=clock, sleep=sleep, log=log)
+
+
+# Sign-in
+
+
+def page_url(website_url: str, challenge: str, sign_in_id: str) -> str:
+    """The page that the user confirms."""
+    query = {"challenge": challenge, "uuid": sign_in_id, "mode": "login", "redirectTarget": "cli"}
+    return f"{website_url}{PAGE_PATH}?{urlencode(query)}"
+
+
+async def login(
+    config_root: Path,
+    settings: CursorSettings,
+    *,
+    say: Say,
+    session: aiohttp.ClientSession,
+    opener: Opener | None = open_graphical,
+    clock: Callable[[], float] = time.time,
+    random: Random = secrets.token_bytes,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> Credential:
+    """Signs in with a browser, here or elsewhere, and stores the credential. `opener=None` only prints the address.
+
+    Raises ProxyError with a message for the terminal.
+    """
+    verifier = base64url(random(RANDOM_BYTES))
+    sign_in_id = str(uuid.UUID(bytes=random(16), version=4))
+    page = page_url(settings.website_url, challenge_of(verifier), sign_in_id)
+    say("Open this address in a browser, on this machine or any other, to sign in:")
+    say(page)
+    if opener is not None:
+        open_in_background(page, opener)
+    client = TokenClient(LABEL, session, {"Content-Type": "application/json"}, timeout=TIMEOUT)
+    question = f"{settings.base_url}{POLL_PATH}?{urlencode({'uuid': sign_in_id, 'verifier': verifier})}"
+    answer = await tokens_of_page(lambda: client.get_from_issuer(question), hide=Secret(verifier), sleep=sleep)
+    try:
+        credential = credential_from(answer.data, None, int(clock() * 1000))
+    except ValueError as error:
+        raise SignInError(f"The sign-in failed: {error}.", provider=LABEL) from error
+    return await stored.save(credential_file(config_root), credential, "Signed in", say=say)
+
+
+# What is stored
+
+
+def _describe(place: str, credential: Credential, left_s: int) -> Iterator[str]:
+    claims = jwt.claims(credential.access.reveal())
+    yield f"Storage: {place}"
+    for title, name in (("User", "sub"), ("Email", "email")):
+        value = claims.get(name)
+        if isinstance(value, str) and value.strip():
+            yield f"{title}: {printable(value)}"
+    yield stored.expiry(credential, left_s)
+
+
+def _describe_stored(file: CredentialFile, credential: Credential, left_s: int) -> Iterator[str]:
+    yield from _describe(str(file.path), credential, left_s)
+    if left_s * 1000 <= MARGIN_MS:
+        renewable = any(_bearers(credential))
+        yield "It is renewed when it is needed" if renewable else f"To sign in again, {sign_in_hint(LABEL)}"
+
+
+def status(
+    config_root: Path, settings: CursorSettings, place: str, *, say: Say, clock: Callable[[], float] = time.time
+) -> bool:
+    """The command `auth status p5`. `place` is where a token that the user has set comes from."""
+    file, token = credential_file(config_root), static_token(settings)
+    if token is None:
+        return stored.show(file, _describe_stored, say=say, clock=clock)
+    ends_ms = jwt.expires_ms(token.reveal())
+    credential = Credential(token, Secret(""), ends_ms)
+    for line in _describe(f"environment ({place})", credential, (ends_ms - int(clock() * 1000)) // 1000):
+        say(line)
+    if file.path.exists():
+        say(f"The sign-in in {file.path} is not used while {place} is set")
+    return True
+
+
+async def logout(config_root: Path, *, say: Say) -> None:
+    """The command `auth logout p5`."""
+    await stored.delete(credential_file(config_root), say=say)

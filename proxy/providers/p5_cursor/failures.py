@@ -1,0 +1,287 @@
+"""P5's failures as errors for the client.
+
+The service reports them in one shape, as the end of a stream or as the body of a refusal:
+
+    {"code": "resource_exhausted", "message": "Error", "details": [{"debug": {"error": "ERROR_RATE_LIMITED",
+     "details": {"title": "…", "detail": "…", "additionalInfo": {"chatMessage": "…"}}}}]}
+
+Its code is one of the sixteen of Connect; the words for people and the name of what is wrong stand in the details.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.core.error_bodies import error_of_body, masked
+from proxy.errors import UpstreamError
+from proxy.providers.p5_cursor.catalog import LABEL
+from proxy.providers.upstream import failures
+from proxy.providers.upstream.retry import parse_retry_after
+from proxy.providers.upstream.transport import Service
+
+SERVICE = "cursor"
+
+#: How much of the service's words is shown, in characters.
+MAX_WORDS = 500
+#: Entries of `details` that are looked at.
+MAX_DETAILS = 16
+#: What a client waits after a limit that names no time, in seconds.
+LIMIT_WAIT_S = 5.0
+#: A request with more tokens than this fills half of the window of most models: a limit without any words then means
+#: its size.
+LARGE_INPUT = 100_000
+
+#: Connect code -> kind and status.
+_CODES: dict[str, tuple[str, int]] = {
+    "resource_exhausted": ("rate_limit", 429),
+    "unauthenticated": ("sign_in", 401),
+    "permission_denied": ("permission", 403),
+    "not_found": ("not_found", 404),
+    "invalid_argument": ("invalid_request", 400),
+    "failed_precondition": ("invalid_request", 400),
+    "deadline_exceeded": ("upstream_timeout", 504),
+    "unavailable": ("unavailable", 503),
+}
+_OTHER = ("upstream", 502)
+
+#: Name of what is wrong -> kind and status, whatever the code.
+_NAMES: dict[str, tuple[str, int]] = {
+    "NOT_LOGGED_IN": ("sign_in", 401),
+    "AUTH_TOKEN_EXPIRED": ("sign_in", 401),
+    "BAD_MODEL_NAME": ("invalid_request", 400),
+    "FREE_USER_USAGE_LIMIT": ("usage_limit", 429),
+    "PRO_USER_USAGE_LIMIT": ("usage_limit", 429),
+    "USAGE_PRICING_REQUIRED": ("usage_limit", 429),
+    "CONVERSATION_TOO_LONG": ("context", 413),
+    "MODEL_BLOCKED": ("permission", 403),
+    "MAX_MODE_REQUIRED": ("invalid_request", 400),
+    "UNSUPPORTED_REGION": ("permission", 403),
+}
+
+#: Some builds send the number in place of the name.
+_NUMBERS = {
+    2: "NOT_LOGGED_IN",
+    5: "BAD_MODEL_NAME",
+    7: "FREE_USER_RATE_LIMIT",
+    8: "PRO_USER_RATE_LIMIT",
+    9: "FREE_USER_USAGE_LIMIT",
+    10: "PRO_USER_USAGE_LIMIT",
+    12: "AUTH_TOKEN_EXPIRED",
+    30: "OUTDATED_CLIENT",
+    41: "RESOURCE_EXHAUSTED",
+    43: "CONVERSATION_TOO_LONG",
+    44: "USAGE_PRICING_REQUIRED",
+    50: "RATE_LIMITED",
+    57: "PROVIDER_ERROR",
+    58: "MODEL_BLOCKED",
+    59: "INTERNAL",
+    60: "MAX_MODE_REQUIRED",
+    64: "UNSUPPORTED_REGION",
+}
+
+_REGION = re.compile(r"\b(?:region|country|territory)\b", re.IGNORECASE)
+_PLAN = re.compile(r"\b(?:plan|subscription|upgrade|team|tier)\b", re.IGNORECASE)
+_QUOTA = re.compile(r"usage limit|quota|spend|billing|pricing", re.IGNORECASE)
+
+UPDATE_CURE = (
+    "the service refuses this build of its client: set PROXY_P5_CLIENT_VERSION, or p5.clientVersion in the config "
+    "file, to a newer one"
+)
+HOST_CURE = (
+    "an account that is bound to a region, or a team, may have an agent host of its own: set PROXY_P5_BASE_URL, or "
+    "p5.baseUrl in the config file, to it"
+)
+ROUTE_CURE = (
+    "something between here and the service changes the connection, or the address serves HTTP/2 only: reach "
+    "*.cursor.sh directly, and look at p5.baseUrl"
+)
+MODEL_CURE = "ask for it as cursor:<id> with an id of the account: `model-proxy models` lists what is known"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A failure as the service reports it.
+
+    code   of Connect, "unknown" when there is none
+    words  for people
+    name   of what is wrong, without `ERROR_`; "" when none is given
+    bare   whether there are no words but a placeholder
+    """
+
+    code: str
+    words: str
+    name: str = ""
+    bare: bool = False
+
+    @property
+    def outdated(self) -> bool:
+        return self.name == "OUTDATED_CLIENT" or "update required" in self.words.lower()
+
+    @property
+    def bad_model(self) -> bool:
+        return self.name == "BAD_MODEL_NAME" or (self.code == "not_found" and "model" in self.words.lower())
+
+    @property
+    def unexplained_limit(self) -> bool:
+        return self.code == "resource_exhausted" and self.bare and not self.name
+
+    @property
+    def region(self) -> bool:
+        return self.name == "UNSUPPORTED_REGION" or _REGION.search(self.words) is not None
+
+
+class RunError(UpstreamError):
+    """A failure that the service reported, with its report."""
+
+    def __init__(self, message: str, report: Report, **details: Any) -> None:
+        super().__init__(message, provider=LABEL, **details)
+        self.report = report
+
+
+def report_of(error: Mapping[str, Any]) -> Report:
+    """Reads an error object; one that lacks code or words has the code "unknown"."""
+    code, message = error.get("code"), error.get("message")
+    name, told = "", ""
+    for debug in _debugs(error.get("details")):
+        name = name or _name(debug.get("error"))
+        told = told or _words(debug.get("details"))
+    plain = message.strip() if isinstance(message, str) else ""
+    known = code if isinstance(code, str) and code and (plain or told) else "unknown"
+    bare = not told and plain.lower() in ("", "error")
+    words = masked(told or plain or "no explanation was given")
+    return Report(known, words if len(words) <= MAX_WORDS else words[: MAX_WORDS - 1] + "…", name, bare)
+
+
+def _debugs(details: Any) -> Iterator[Mapping[str, Any]]:
+    for detail in details[:MAX_DETAILS] if isinstance(details, list) else ():
+        debug = detail.get("debug") if isinstance(detail, Mapping) else None
+        if isinstance(debug, Mapping):
+            yield debug
+
+
+def _name(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _NUMBERS.get(value, "")
+    return value.removeprefix("ERROR_") if isinstance(value, str) else ""
+
+
+def _words(details: Any) -> str:
+    """The first of the texts for people that is not empty."""
+    if not isinstance(details, Mapping):
+        return ""
+    more = details.get("additionalInfo")
+    chat = more.get("chatMessage") if isinstance(more, Mapping) else None
+    texts = (chat, details.get("title"), details.get("detail"))
+    return next((text.strip() for text in texts if isinstance(text, str) and text.strip()), "")
+
+
+def end_error(payload: bytes) -> UpstreamError | None:
+    """The failure in the end of a stream; None for a good end, which an empty or unreadable one is too."""
+    try:
+        document = json.loads(payload) if payload.strip() else {}
+    except (ValueError, RecursionError):
+        return None
+    error = document.get("error") if isinstance(document, dict) else None
+    return run_error(report_of(error)) if isinstance(error, Mapping) else None
+
+
+def run_error(report: Report) -> RunError:
+    """The error behind a reported failure. Only a limit that is a failing network is worth another try by us: a run
+    that was accepted may have had effects."""
+    kind, status = _NAMES.get(report.name) or _CODES.get(report.code, _OTHER)
+    if report.bad_model:
+        kind, status = "invalid_request", 400
+    words = f"Cursor Run failed: {report.code}: {report.words}"
+    cure = _cure(report)
+    passing = report.code == "resource_exhausted" and "network error" in report.words.lower()
+    return RunError(
+        f"{words} ({LABEL}: {cure})" if cure else words,
+        report,
+        kind=kind,
+        status=status,
+        code="model_not_found" if report.bad_model else report.code,
+        repeatable=kind == "rate_limit" and passing and not report.outdated,
+        final=report.outdated,
+    )
+
+
+def _cure(report: Report) -> str:
+    """What the user can do about it."""
+    if report.outdated:
+        return UPDATE_CURE
+    if report.bad_model:
+        return MODEL_CURE
+    if report.region:
+        return HOST_CURE
+    if report.name == "CONVERSATION_TOO_LONG":
+        return "the prompt is too long for the context window of the model: compact the conversation or begin a new one"
+    if report.unexplained_limit:
+        return "a limit of the account, or a model that its plan does not have; the service gives no reason"
+    return ""
+
+
+def refusal(status: int, retry_after: str | None, body: bytes, content_types: str, *, now: float) -> UpstreamError:
+    """The error behind an answer with an error status.
+
+    content_types  what was sent and what came, for a refusal of the one
+    """
+    report = _body_report(body)
+    if status in (401, 403):
+        return _no_access(status, report)
+    if status == 429:
+        error = run_error(Report("resource_exhausted", report.words, report.name, report.bare))
+        wait = parse_retry_after(retry_after, now=now)
+        limited = error.kind == "usage_limit" or error.final or _QUOTA.search(report.words) is not None
+        return error.replaced(retry_after=wait, repeatable=not limited)
+    words = f"{LABEL}: the service answered with status {status}: {report.words}"
+    if status in (421, 464):
+        words = f"{LABEL}: the service refuses this kind of connection (status {status}): {ROUTE_CURE}"
+    if status == 415:
+        words = f"{words} ({content_types})"
+    return RunError(words, report, kind="upstream", status=502, repeatable=False)
+
+
+def _body_report(body: bytes) -> Report:
+    """The report in the body of a refusal, in whatever form."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, Mapping):
+        inner = value.get("error")
+        return report_of(inner if isinstance(inner, Mapping) else value)
+    return report_of(error_of_body(body))
+
+
+def _no_access(status: int, report: Report) -> UpstreamError:
+    """A 401, or a 403 that is one; what signing in again does not cure stays a 403."""
+    barred = status == 403 and bool(report.region or report.outdated or _PLAN.search(report.words))
+    cure = _cure(report)
+    words = f"{LABEL}: the service refused the request: {report.words}"
+    kind, status = ("permission", 403) if barred else ("sign_in", 401)
+    return RunError(f"{words} ({cure})" if cure else words, report, kind=kind, status=status, repeatable=False)
+
+
+def document_error(body: bytes) -> UpstreamError:
+    """The error behind an answer of status 200 that is no stream."""
+    report = _body_report(body)
+    if report.code in _CODES:
+        return run_error(report)
+    return RunError(f"{LABEL}: {report.words}", report, kind="upstream", status=502, repeatable=False)
+
+
+def client_error(error: UpstreamError, input_tokens: int) -> UpstreamError:
+    """The error as the client gets it."""
+    if isinstance(error, RunError) and error.report.unexplained_limit and input_tokens > LARGE_INPUT:
+        words = "prompt is too long: the service refused a request of this size, which may be over the context window"
+        error = error.replaced(message=f"{words} ({error.message})", kind="context", code=None, final=True)
+    if error.kind == "rate_limit" and error.retry_after is None and not error.final:
+        error = error.replaced(retry_after=LIMIT_WAIT_S)
+    return failures.client_error(LABEL, error, sign_in_hint=f"sign in again: model-proxy auth login {LABEL}")
+
+
+PROFILE = Service(LABEL, SERVICE)

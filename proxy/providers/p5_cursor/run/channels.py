@@ -1,0 +1,99 @@
+"""The two channels of a run over HTTP/1.1: a stream that the service talks on, and a call for each message of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import uuid
+
+import aiohttp
+
+from proxy.errors import UpstreamError
+from proxy.providers.contract import Services
+from proxy.providers.p5_cursor.failures import PROFILE, refusal
+from proxy.providers.p5_cursor.headers import call_headers
+from proxy.providers.p5_cursor.run.timers import RunTimers
+from proxy.providers.p5_cursor.wire.envelopes import envelope
+from proxy.providers.p5_cursor.wire.protobuf import encode
+from proxy.providers.upstream.client import read_error
+from proxy.providers.upstream.transport import unreachable
+
+STREAM_PATH = "/agent.v1.AgentService/RunSSE"
+APPEND_PATH = "/aiserver.v1.BidiService/BidiAppend"
+STREAM_TYPE = "application/connect+proto"
+APPEND_TYPE = "application/proto"
+
+#: Bodies up to this size are written at once, in bytes.
+_PIECE = 64 * 1024
+
+#: No connection came to be, so nothing of the request was sent and it may be tried once more.
+_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+
+
+class Channels:
+    """Both channels of the run `id`.
+
+    token, version  the access token, and the build of the vendor's client that the service is told
+    """
+
+    def __init__(self, services: Services, base_url: str, token: str, version: str, timers: RunTimers) -> None:
+        self.id = str(uuid.UUID(services.new_id()))
+        self._services = services
+        self._session = services.client_for(base_url)
+        self._base_url = base_url
+        self._token = token
+        self._version = version
+        self._timers = timers
+
+    async def open(self) -> aiohttp.ClientResponse:
+        """The stream, whose head has come: `release` it. Raises UpstreamError."""
+        headers = self._headers(self.id, STREAM_TYPE) | {"connect-accept-encoding": "gzip"}
+        body = envelope(encode("BidiRequestId", {"request_id": self.id}))
+        response = await self._post(STREAM_PATH, headers, body, self._timers.headers)
+        if response.status != 200:
+            raise await self._refusal(response, STREAM_TYPE)
+        return response
+
+    async def append(self, number: int, message: bytes) -> None:
+        """Sends one message; its answer says nothing but that it came. Raises UpstreamError."""
+        body = encode(
+            "BidiAppendRequest",
+            {"data": message.hex(), "request_id": {"request_id": self.id}, "append_seqno": number},
+        )
+        headers = self._headers(str(uuid.UUID(self._services.new_id())), APPEND_TYPE)
+        response = await self._post(APPEND_PATH, headers, body, self._timers.append)
+        if response.status != 200:
+            raise await self._refusal(response, APPEND_TYPE)
+        await read_error(response)
+        response.release()
+
+    def _headers(self, call_id: str, content_type: str) -> dict[str, str]:
+        return call_headers(self._token, self._version, call_id, self.id, content_type)
+
+    async def _refusal(self, response: aiohttp.ClientResponse, sent: str) -> UpstreamError:
+        """The error behind an answer that is none, which is given back."""
+        body = await read_error(response)
+        response.close()
+        types = f"sent {sent}, answered {response.headers.get('content-type', 'no content type')}"
+        waits = response.headers.get("retry-after")
+        return refusal(response.status, waits, body, types, now=self._services.clock())
+
+    async def _post(self, path: str, headers: dict[str, str], body: bytes, limit_s: float) -> aiohttp.ClientResponse:
+        try:
+            async with asyncio.timeout(limit_s):
+                try:
+                    return await self._send(path, headers, body)
+                except _NOT_SENT as error:
+                    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+                        raise
+                    return await self._send(path, headers, body)
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            failure = unreachable(PROFILE, error, limit_s).replaced(repeatable=False)
+            late = isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError)
+            raise failure.replaced(kind="upstream_timeout") if late else failure from None
+
+    async def _send(self, path: str, headers: dict[str, str], body: bytes) -> aiohttp.ClientResponse:
+        # a file is sent in pieces, which a body of many megabytes should be
+        data = io.BytesIO(body) if len(body) > _PIECE else body
+        url = f"{self._base_url}{path}"
+        return await self._session.post(url, data=data, headers=headers, allow_redirects=False)

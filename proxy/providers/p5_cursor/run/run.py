@@ -1,0 +1,347 @@
+"""One run: a conversation with the service that outlives the request it answers, while a tool of the client is at work.
+
+Three tasks belong to it and end with it: one reads what the service says and answers what it asks, one sends our
+messages (`Appends`), one keeps it alive and watches the time. Whoever holds the run `take`s what it said, as events:
+
+    {"type": "text", "text": …}  {"type": "thinking", "text": …}  {"type": "tool", "call": OpenCall}
+    {"type": "end", "output_tokens": int | None, "parked": str}
+
+`parked` is an answer that the service left in its store in place of saying it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import aiohttp
+
+from proxy.observe.lifecycle import Log
+from proxy.providers.p5_cursor.bridge.calls import ExecRequest, tool_of
+from proxy.providers.p5_cursor.bridge.results import result_messages
+from proxy.providers.p5_cursor.catalog import LABEL
+from proxy.providers.p5_cursor.failures import PROFILE, end_error
+from proxy.providers.p5_cursor.run.appends import Appends
+from proxy.providers.p5_cursor.run.calls import OpenCall, OpenCalls
+from proxy.providers.p5_cursor.run.channels import Channels
+from proxy.providers.p5_cursor.run.events import Event, RunOutput, WaitingEvents
+from proxy.providers.p5_cursor.run.replies import CANCEL, HEARTBEAT, exec_heartbeat
+from proxy.providers.p5_cursor.run.requests import ServiceRequests
+from proxy.providers.p5_cursor.run.stream import EnvelopeStream, cut_off, unreadable
+from proxy.providers.p5_cursor.run.timers import RunTimers
+from proxy.providers.p5_cursor.run.watch import RunWatch, Verdict
+from proxy.providers.p5_cursor.wire.envelopes import Envelope
+from proxy.providers.p5_cursor.wire.protobuf import WireError, members
+
+#: What the end of a wait is called.
+_WORDS: dict[Verdict, str] = {
+    Verdict.NO_START: "the service did not begin to answer; a proxy on the way that holds back streams looks the same",
+    Verdict.SILENT: "the service fell silent",
+    Verdict.NO_PROGRESS: "the service sent nothing but signs of life",
+    Verdict.TOO_LONG: "the run took too long",
+    Verdict.STALLED: "the service did not go on after the result of a tool",
+    Verdict.PAUSE_OVER: "the result of a tool did not come in time",
+}
+
+
+class Run:
+    """See above. Make it with a running loop, then `start` it; `close` it in the end.
+
+    context    what the service is told of this machine; `workspace` the directory among it
+    renamed    is told the id of a conversation that the service prefers
+    silent     is told when the service says nothing more, for whatever reason
+    """
+
+    def __init__(
+        self,
+        channels: Channels,
+        timers: RunTimers,
+        log: Log,
+        request_id: str,
+        *,
+        context: Mapping[str, Any],
+        workspace: str,
+        renamed: Callable[[str], None],
+        silent: Callable[[Run], None],
+    ) -> None:
+        self.id = channels.id
+        self.tools: Mapping[str, Mapping[str, Any]] = {}  # those of the client that may be asked for
+        self.workspace = workspace
+        self.output = RunOutput()
+        self.offered: OpenCall | None = None  # the call that the client has
+        self._channels = channels
+        self._timers = timers
+        self._log = log
+        self._request_id = request_id
+        self._silent = silent
+        self._now = asyncio.get_running_loop().time
+        self._appends = Appends(channels.append, self._fail)
+        self._requests = ServiceRequests(self._appends.put, context, workspace, renamed, self._note)
+        self._watch = RunWatch(timers, self._now())
+        self._calls = OpenCalls(timers.exec_heartbeat)
+        self._events = WaitingEvents()
+        self._turn_ended: Mapping[str, Any] | None = None
+        self._spoke = self._over = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def missed_blob(self) -> bool:
+        """Whether the service asked for something of its store that is not here."""
+        return self._requests.blobs.missed
+
+    @property
+    def lost(self) -> bool:
+        """Whether nobody listens any more to what a client's tool brought, and nothing was said without it."""
+        return self._events.failure is not None or (self._over and not self._events.tell_more)
+
+    # -- what the holder does
+
+    def start(self, opening: bytes) -> None:
+        """Begins with the opening message."""
+        self._tasks.append(asyncio.create_task(self._read(opening)))
+
+    async def take(self) -> list[Event]:
+        """What was said since the last call, up to and with the first call of a tool. Raises ProxyError."""
+        return await self._events.take()
+
+    def pause(self, call: OpenCall, tool_use_id: str) -> None:
+        """The client has this call, and comes back with its result."""
+        self.offered, call.tool_use_id = call, tool_use_id
+        self._watch.rest(self._now())
+
+    def resume(self, block: Mapping[str, Any]) -> None:
+        """The client came back with a `tool_result` block."""
+        call, self.offered = self.offered, None
+        if call is None:
+            raise RuntimeError("nothing was offered")
+        now = self._now()
+        if not call.aborted:
+            elapsed_ms = round((now - call.since) * 1000)
+            for message in result_messages(call.request, block, workspace=self.workspace, elapsed_ms=elapsed_ms):
+                self._appends.put(message)
+            self._calls.answered(call)
+        if self._calls:
+            self._watch.rest(now)
+        else:
+            self._watch.go_on(now, delivered=not call.aborted)
+
+    def fail(self, error: Exception) -> None:
+        """Whoever holds the run gets this error behind what was said."""
+        self._fail(error)
+
+    async def close(self, *, cancel: bool = False) -> None:
+        """Ends everything. `cancel` tells the service that nobody listens, as far as that is quickly done."""
+        if cancel and not self._over and self._events.failure is None and self._appends.sent:
+            self._appends.put(CANCEL)
+            try:
+                async with asyncio.timeout(self._timers.cancel):
+                    await self._appends.settled()
+            except TimeoutError:
+                pass
+        elif self._over and self._tasks:  # the end of the stream is close behind that of the turn
+            await asyncio.wait(self._tasks[:1], timeout=self._timers.after_end)
+        self._over = True
+        for task in self._tasks:
+            task.cancel()
+        await self._appends.close()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    # -- the stream
+
+    async def _read(self, opening: bytes) -> None:
+        try:
+            stream = await self._open(opening)
+            try:
+                await self._listen(stream)
+            finally:
+                stream.close()  # there may be more of it than anybody wants
+        except WireError as error:
+            self._fail(unreadable(error))
+        except Exception as error:  # whoever takes gets it
+            self._fail(error)
+
+    async def _open(self, opening: bytes) -> EnvelopeStream:
+        """The stream; the first message is sent once its head is here, or takes long."""
+        head = asyncio.ensure_future(self._channels.open())
+        try:
+            await asyncio.wait({head}, timeout=self._timers.early)
+            if head.done():
+                head.result()  # raises before anything was said
+            else:
+                self._note("warn", "cursor_stream_head_late")
+            self._watch = RunWatch(self._timers, self._now())
+            self._appends.put(opening)
+            self._appends.put(HEARTBEAT)
+            self._tasks.append(asyncio.create_task(self._keep_alive()))
+            return EnvelopeStream(await asyncio.shield(head))
+        except BaseException:
+            await _discard(head)
+            raise
+
+    async def _listen(self, stream: EnvelopeStream) -> None:
+        while (envelopes := await stream.read(self._timers.after_end if self._over else None)) is not None:
+            for envelope in envelopes:
+                if self._hear(envelope):
+                    return
+            await self._have_room()
+        if self._over:
+            return
+        if stream.cut or self._calls or not self._spoke:
+            raise cut_off("it ended before its last message")
+        self._note("warn", "cursor_stream_without_end")
+        self._end()
+
+    async def _have_room(self) -> None:
+        """Waits until the service took our answers, and a client what was said."""
+        await self._appends.room()
+        while self._events.full:
+            self._watch.block()
+            await self._events.taken()
+            self._watch.unblock(self._now())
+
+    def _hear(self, envelope: Envelope) -> bool:
+        """Acts on every member of an envelope; True when it is the last one."""
+        if envelope.end:
+            error = end_error(envelope.payload)
+            if error is not None and not self._over:
+                raise error
+            self._end()
+            self._appends.stop()
+            return True
+        progress = False
+        for name, value in members("AgentServerMessage", envelope.payload):
+            progress = progress or name != "interaction_update" or any(update != "heartbeat" for update, _ in value)
+            handler = self._HANDLERS.get(name)
+            if handler is not None and not self._over:
+                handler(self, value)
+        self._watch.heard(self._now(), progress=progress)
+        if self._turn_ended is not None:  # whatever stood behind it in the same envelope counted as well
+            self._end(self._turn_ended.get("output_tokens"))
+        return False
+
+    # -- what the service says
+
+    def _update(self, updates: list[tuple[str, Any]]) -> None:
+        for name, value in updates:
+            shown = self._SHOWN.get(name)
+            if shown is not None:
+                shown(self, value)
+
+    def _text(self, update: Mapping[str, Any]) -> None:
+        self._spoke = self._speak("text", update.get("text")) or self._spoke
+
+    def _thinking(self, update: Mapping[str, Any]) -> None:
+        self._speak("thinking", update.get("text"))
+
+    def _speak(self, kind: str, text: str | None) -> bool:
+        if not text:
+            return False
+        self.output.chars += len(text)
+        self._watch.said()
+        self._events.say({"type": kind, "text": text})
+        return True
+
+    def _tokens(self, update: Mapping[str, Any]) -> None:
+        self.output.tokens += max(0, update.get("tokens", 0))
+
+    def _turn(self, update: Mapping[str, Any]) -> None:
+        self._turn_ended = update
+
+    def _exec(self, message: Mapping[str, Any]) -> None:
+        request = ExecRequest.of(message)
+        self._requests.greet()
+        if request.kind == "request_context_args":
+            self._requests.tell_context(request)
+            return
+        tool = tool_of(request, self.tools)
+        if tool is None or self._calls.full:
+            self._requests.deny(request, self.tools.keys())
+            return
+        now = self._now()
+        call = self._calls.open(request, tool, now)
+        if call is not None:
+            self._watch.rest(now)
+            self._events.say({"type": "tool", "call": call})
+
+    def _control(self, message: Mapping[str, Any]) -> None:
+        abort = message.get("abort")
+        if abort is not None:
+            self._calls.abort(abort.get("id", 0))
+            if not self._calls and self.offered is None and self._watch.rests:
+                self._watch.go_on(self._now(), delivered=False)
+
+    def _kv(self, message: Mapping[str, Any]) -> None:
+        self._requests.answer_kv(message)
+
+    def _query(self, query: Mapping[str, Any]) -> None:
+        self._text({"text": self._requests.answer_query(query)})
+
+    def _end(self, output_tokens: int | None = None) -> None:
+        if self._over or self._events.failure is not None:
+            return
+        self._over = True
+        self._calls.abort()  # nobody waits for their results any more
+        parked = "" if self._spoke else self._requests.blobs.parked_text()
+        self._events.say({"type": "end", "output_tokens": output_tokens, "parked": parked})
+        self._silent(self)
+
+    def _fail(self, error: Exception) -> None:
+        self._appends.stop()
+        if not self._over:
+            self._events.fail(error)
+            self._silent(self)
+
+    # -- time
+
+    async def _keep_alive(self) -> None:
+        beat_at = self._now() + self._timers.heartbeat
+        while not self._over and self._events.failure is None:
+            now = self._now()
+            # what comes meanwhile may bring a moment closer, by no more than a sign of life matters
+            moment = min(beat_at, self._watch.limit()[0], now + self._timers.exec_heartbeat)
+            await asyncio.sleep(max(0.0, moment - now))
+            now = self._now()
+            if now >= beat_at:
+                beat_at = now + self._timers.heartbeat
+                self._appends.beat(HEARTBEAT)
+            for exec_id in self._calls.beats(now):
+                self._appends.put(exec_heartbeat(exec_id))
+            limit, verdict = self._watch.limit()
+            if now >= limit:
+                self._give_up(verdict)
+
+    def _give_up(self, verdict: Verdict) -> None:
+        self._note("warn", "cursor_run_given_up", why=verdict.name.lower())
+        if verdict is Verdict.QUIET_END:
+            self._end()
+        else:
+            self._fail(PROFILE.error(_WORDS[verdict], kind="upstream_timeout", repeatable=False))
+
+    def _note(self, level: str, what: str, **fields: Any) -> None:
+        self._log.write(level, LABEL, what, reqId=self._request_id, run=self.id, **fields)
+
+    #: Updates that have an effect; every other is progress and no more.
+    _SHOWN: ClassVar[Mapping[str, Callable[[Run, Any], None]]] = {
+        "text_delta": _text,
+        "thinking_delta": _thinking,
+        "token_delta": _tokens,
+        "turn_ended": _turn,
+    }
+
+    _HANDLERS: ClassVar[Mapping[str, Callable[[Run, Any], None]]] = {
+        "interaction_update": _update,
+        "exec_server_message": _exec,
+        "exec_server_control_message": _control,
+        "kv_server_message": _kv,
+        "interaction_query": _query,
+    }
+
+
+async def _discard(head: asyncio.Future[aiohttp.ClientResponse]) -> None:
+    """Ends a request for a stream that nobody waits for any more."""
+    head.cancel()
+    await asyncio.wait({head})
+    if not head.cancelled() and head.exception() is None:
+        head.result().close()

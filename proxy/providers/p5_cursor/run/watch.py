@@ -1,0 +1,100 @@
+"""How long a run may be silent, idle or paused. Pure: the times are arguments, in seconds of any clock.
+
+Every envelope is a sign of life; only those that are no heartbeat are progress. While a tool of the client is waited
+for, and while nothing is read because nobody takes what there is, silence means nothing.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from proxy.providers.p5_cursor.run.timers import RunTimers
+
+
+class Verdict(Enum):
+    """What the end of a wait means."""
+
+    NO_START = auto()
+    SILENT = auto()
+    QUIET_END = auto()
+    NO_PROGRESS = auto()
+    STALLED = auto()
+    TOO_LONG = auto()
+    PAUSE_OVER = auto()
+
+
+class RunWatch:
+    """Watches one run from its first message on."""
+
+    def __init__(self, timers: RunTimers, now: float) -> None:
+        self._timers = timers
+        self._began = now
+        self._heard: float | None = None  # the last envelope
+        self._moved = now  # the last one that was no heartbeat
+        self._visible = False  # a part of this answer
+        self._delivered: float | None = None  # the result of a tool, with nothing said since
+        self._resting: float | None = None
+        self._blocked = False
+        self._rested = 0.0
+
+    @property
+    def rests(self) -> bool:
+        """Whether a tool of the client is waited for."""
+        return self._resting is not None
+
+    def heard(self, now: float, *, progress: bool) -> None:
+        """An envelope came."""
+        self._heard = now
+        if progress:
+            self._moved = now
+
+    def said(self) -> None:
+        """A part of the answer that a client sees."""
+        self._visible, self._delivered = True, None
+
+    def rest(self, now: float) -> None:
+        """A tool is waited for, or one more; a client may take its time for each."""
+        self._count_rest(now)
+        self._resting = now
+
+    def go_on(self, now: float, *, delivered: bool) -> None:
+        """No tool is waited for any more; `delivered` says that the service got a result."""
+        self._count_rest(now)
+        self._resting = None
+        self._heard = self._moved = now
+        self._visible = False
+        self._delivered = now if delivered else None
+
+    def _count_rest(self, now: float) -> None:
+        if self._resting is not None:
+            self._rested += now - self._resting
+
+    def block(self) -> None:
+        """Nothing is read until there is room."""
+        self._blocked = True
+
+    def unblock(self, now: float) -> None:
+        self._blocked = False
+        self._heard = self._moved = now
+
+    def limit(self) -> tuple[float, Verdict]:
+        """The next moment that means something, if nothing happens before it, and what it means."""
+        if self._resting is not None:
+            return self._resting + self._timers.pause, Verdict.PAUSE_OVER
+        limits = [(self._began + self._rested + self._timers.whole, Verdict.TOO_LONG)]
+        if not self._blocked:
+            limits += self._silences()
+        return min(limits, key=lambda limit: limit[0])
+
+    def _silences(self) -> list[tuple[float, Verdict]]:
+        timers = self._timers
+        if self._heard is None:
+            return [(self._began + timers.first, Verdict.NO_START)]
+        limits = [(self._moved + timers.progress, Verdict.NO_PROGRESS)]
+        if self._visible:
+            limits.append((self._heard + timers.quiet_end, Verdict.QUIET_END))
+        else:
+            limits.append((self._heard + timers.silence, Verdict.SILENT))
+        if self._delivered is not None:
+            limits.append((max(self._delivered, self._moved) + timers.stalled, Verdict.STALLED))
+        return limits

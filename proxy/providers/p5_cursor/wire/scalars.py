@@ -1,0 +1,122 @@
+"""Scalar values of protobuf: how each type reads and is written, and the numbers below all of them (section 3)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
+
+#: Of messages in one another, for reading and writing.
+MAX_DEPTH = 64
+MAX_VARINT_BYTES = 10
+_64_BITS = (1 << 64) - 1
+_DOUBLE = struct.Struct("<d")
+
+
+class WireError(ValueError):
+    """Bytes that are no message, or a value that its field cannot hold. The text holds no content."""
+
+
+def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """The number at `at`, 64 bits without sign, and where it ends."""
+    value = shift = 0
+    stop = min(end, at + MAX_VARINT_BYTES)
+    while at < stop:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & _64_BITS, at
+        shift += 7
+    raise WireError("a number that does not end")
+
+
+def varint(value: int) -> bytes:
+    """A number as a varint; negative ones have 10 bytes."""
+    value &= _64_BITS
+    if value < 0x80:
+        return bytes((value,))
+    written = bytearray()
+    while value > 0x7F:
+        written.append(value & 0x7F | 0x80)
+        value >>= 7
+    written.append(value)
+    return bytes(written)
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A type. `read` is given the number of a varint, else the bytes; `write` raises WireError."""
+
+    wire: int
+    default: Any
+    read: Callable[[Any], Any]
+    write: Callable[[Any], bytes]
+
+
+def _signed(bits: int) -> Callable[[int], int]:
+    mask, half = (1 << bits) - 1, 1 << (bits - 1)
+    return lambda raw: ((raw & mask) ^ half) - half
+
+
+def _integer(low: int, high: int) -> Callable[[Any], bytes]:
+    def write(value: Any) -> bytes:
+        if not isinstance(value, int) or not low <= value <= high:
+            raise WireError(f"not an integer from {low} to {high}")
+        return varint(value)
+
+    return write
+
+
+def _write_bool(value: Any) -> bytes:
+    if not isinstance(value, bool):
+        raise WireError("not true or false")
+    return b"\x01" if value else b"\x00"
+
+
+def _write_double(value: Any) -> bytes:
+    try:
+        return _DOUBLE.pack(value)
+    except (struct.error, OverflowError) as error:
+        raise WireError("not a number that a double holds") from error
+
+
+def _write_string(value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise WireError("not a string")
+    try:
+        return value.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 has no bytes for
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def _write_bytes(value: Any) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise WireError("not bytes")
+    return bytes(value)
+
+
+def _signed_type(bits: int) -> Scalar:
+    half = 1 << (bits - 1)
+    return Scalar(VARINT, 0, _signed(bits), _integer(-half, half - 1))
+
+
+def _unsigned_type(bits: int) -> Scalar:
+    mask = (1 << bits) - 1
+    return Scalar(VARINT, 0, lambda raw: raw & mask, _integer(0, mask))
+
+
+SCALARS = {
+    "bool": Scalar(VARINT, False, bool, _write_bool),
+    "enum": _signed_type(32),
+    "int32": _signed_type(32),
+    "int64": _signed_type(64),
+    "uint32": _unsigned_type(32),
+    "uint64": _unsigned_type(64),
+    "double": Scalar(FIXED64, 0.0, lambda raw: _DOUBLE.unpack(raw)[0], _write_double),
+    "string": Scalar(LENGTH, "", lambda raw: str(raw, "utf-8", "replace"), _write_string),
+    "bytes": Scalar(LENGTH, b"", bytes, _write_bytes),
+}

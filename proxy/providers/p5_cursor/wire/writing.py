@@ -1,0 +1,143 @@
+"""Messages into bytes, in one form: ascending numbers, defaults left out where they mean absence, numbers packed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.providers.p5_cursor.wire.json_values import WRITTEN
+from proxy.providers.p5_cursor.wire.scalars import LENGTH, MAX_DEPTH, SCALARS, Scalar, WireError, varint
+from proxy.providers.p5_cursor.wire.schema import Field, Schema
+
+
+class Writer:
+    """One payload, in pieces that are joined once."""
+
+    __slots__ = ("pieces", "rows")
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.pieces: list[bytes] = []
+
+    def message(self, message: str, value: Any, depth: int) -> int:
+        """Write the fields of a message; their size."""
+        if depth > MAX_DEPTH:
+            raise WireError(f"messages in one another deeper than {MAX_DEPTH}")
+        if not isinstance(value, Mapping):
+            raise WireError(f"{message} is not an object")
+        rows = self.rows(message)
+        if unknown := value.keys() - rows.keys():
+            raise WireError(f"{message} has no {', '.join(sorted(map(str, unknown)))}")
+        present = sorted((rows[name] for name in value), key=lambda row: row.number)
+        if sum(row.oneof for row in present) > 1:
+            raise WireError(f"{message} holds one of {', '.join(row.name for row in present if row.oneof)}")
+        return sum(self._field(message, row, value[row.name], depth) for row in present)
+
+    def _field(self, message: str, row: OutRow, value: Any, depth: int) -> int:
+        try:
+            return row.write(self, value, depth)
+        except WireError as error:
+            raise WireError(f"{message}.{row.name}: {error}") from None
+
+    def put(self, piece: bytes) -> int:
+        self.pieces.append(piece)
+        return len(piece)
+
+    def framed(self, key: bytes, write: Callable[[], int]) -> int:
+        """What `write` writes, behind its key and size."""
+        place = len(self.pieces)
+        self.pieces.append(b"")
+        size = write()
+        head = key + varint(size)
+        self.pieces[place] = head
+        return len(head) + size
+
+
+Rows = Callable[[str], "dict[str, OutRow]"]
+_Write = Callable[[Writer, Any, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class OutRow:
+    """How one field is written."""
+
+    number: int
+    name: str
+    oneof: bool
+    write: _Write
+
+
+def rows_of(schema: Schema, message: str) -> dict[str, OutRow]:
+    """name -> how it is written, for all fields of a message."""
+    return {
+        field.name: OutRow(field.number, field.name, field.oneof, _write(field)) for field in schema.fields(message)
+    }
+
+
+def _write(field: Field) -> _Write:
+    key = varint(field.number << 3 | (LENGTH if field.repeated or not field.is_scalar else SCALARS[field.type].wire))
+    if field.is_map:
+        return _entries(key, field.type)
+    if not field.is_scalar:
+        return _each(_message(key, field.type)) if field.repeated else _message(key, field.type)
+    scalar = SCALARS[field.type]
+    if field.repeated:
+        return _each(_scalar(key, scalar)) if scalar.wire == LENGTH else _packed(key, scalar)
+    return _scalar(key, scalar) if field.explicit else _unless_default(_scalar(key, scalar), scalar.default)
+
+
+def _scalar(key: bytes, scalar: Scalar) -> _Write:
+    def write(writer: Writer, value: Any, _depth: int) -> int:
+        content = scalar.write(value)
+        head = key + varint(len(content)) if scalar.wire == LENGTH else key
+        return writer.put(head) + writer.put(content)
+
+    return write
+
+
+def _unless_default(write: _Write, default: Any) -> _Write:
+    return lambda writer, value, depth: 0 if value == default else write(writer, value, depth)
+
+
+def _message(key: bytes, message: str) -> _Write:
+    prepared: Callable[[Any], Any] = WRITTEN.get(message, _as_it_is)
+
+    def write(writer: Writer, value: Any, depth: int) -> int:
+        content = prepared(value)
+        return writer.framed(key, lambda: writer.message(message, content, depth + 1))
+
+    return write
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _each(write: _Write) -> _Write:
+    return lambda writer, values, depth: sum(write(writer, value, depth) for value in _list(values))
+
+
+def _packed(key: bytes, scalar: Scalar) -> _Write:
+    def write(writer: Writer, values: Any, _depth: int) -> int:
+        content = b"".join(map(scalar.write, _list(values)))
+        return writer.put(key + varint(len(content)) + content) if content else 0
+
+    return write
+
+
+def _entries(key: bytes, kind: str) -> _Write:
+    entry = _message(key, kind)
+
+    def write(writer: Writer, values: Any, depth: int) -> int:
+        if not isinstance(values, Mapping):
+            raise WireError("not an object")
+        return sum(entry(writer, {"key": name, "value": value}, depth) for name, value in values.items())
+
+    return write
+
+
+def _list(values: Any) -> Sequence[Any]:
+    if not isinstance(values, list | tuple):
+        raise WireError("not a list")
+    return values

@@ -1,0 +1,89 @@
+"""P5's sign-in service alone, simulated, and a config root that is signed in there or not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from oauth_accounts import Clock
+
+from proxy.core.secret import Secret
+from proxy.providers.p5_cursor.account.signin import cursor_credentials
+from proxy.providers.p5_cursor.settings import CursorSettings
+from proxy.providers.upstream.credential import CredentialSource
+from proxy.sandbox import Sandbox
+from proxy.sandbox.oauth.account import AccountUpstream
+from proxy.sandbox.p5.issuer import CursorIssuer
+from proxy.sandbox.p5.options import P5Options
+from proxy.sandbox.p5.tokens import CursorTokens
+from proxy.sandbox.play.script import Tables
+from proxy.sandbox.upstream import Host, Simulator
+
+
+class Account(AccountUpstream):
+    options: P5Options
+    tokens: CursorTokens
+    issuer: CursorIssuer
+
+    def __init__(self, host: Host, options: P5Options, tables: Tables) -> None:
+        super().__init__(host, options, tables)
+        self.tokens = CursorTokens(options, host)
+        self.issuer = CursorIssuer(self.tokens, options)
+
+    def settings(self) -> dict[str, str]:
+        return {"PROXY_P5_BASE_URL": self.host.origin, "PROXY_P5_WEBSITE_URL": self.host.origin}
+
+    def sign_in(self, lifetime_s: int | None) -> tuple[dict[str, Any], Mapping[str, Any]]:
+        return self.tokens.issue(lifetime_s), {}
+
+
+ACCOUNT = Simulator("p5", Account, P5Options, (), lambda one: one.issuer.routes())
+
+
+@dataclass
+class World:
+    """An account, not signed in yet, and a clock that only sleeping moves."""
+
+    root: Path
+    sandbox: Sandbox
+    session: aiohttp.ClientSession
+    clock: Clock
+    said: list[str] = field(default_factory=list)
+    token: str | None = None
+
+    def __post_init__(self) -> None:
+        self.p5: Account = self.sandbox["p5"]  # type: ignore[assignment]
+        self.path = self.root / "p5" / "auth.json"
+
+    @property
+    def settings(self) -> CursorSettings:
+        """`token` is one that the user has set."""
+        settings = CursorSettings(base_url=self.sandbox.origin, website_url=self.sandbox.origin)
+        return settings if self.token is None else replace(settings, auth_token=Secret(self.token))
+
+    def jwt(self, left_s: int) -> str:
+        """An access token that ends in so many seconds."""
+        token: str = self.p5.tokens.issue(left_s)["accessToken"]
+        return token
+
+    def store(self, left_s: int = -1, **members: Any) -> dict[str, Any]:
+        """Signs in; the access token ends in so many seconds. A member that is None is left out."""
+        record = {**self.p5.stored_credential(left_s), **members}
+        return self.write({name: value for name, value in record.items() if value is not None})
+
+    def write(self, record: dict[str, Any]) -> dict[str, Any]:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path.write_text(json.dumps(record))
+        return record
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        record: dict[str, Any] = json.loads(self.path.read_text())
+        return record
+
+    def credentials(self) -> CredentialSource:
+        return cursor_credentials(self.root, self.settings, self.session, self.clock, sleep=self.clock.sleep)
