@@ -52,6 +52,8 @@ class Catalog:
     models    every id that routes here and is listed
     prefixes  name prefixes that route here whatever follows
     families  the same for names that are in no list: new models of the service
+    prefixed  names with one of the prefixes that are listed behind the models; there may be hundreds
+    blanks    whether blanks around a name mean nothing
     aliases   whether it can stand behind the aliases
     reviewer  a small and quick model for auto reviews that would go to this provider
     """
@@ -61,8 +63,14 @@ class Catalog:
     models: tuple[str, ...]
     prefixes: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
+    prefixed: tuple[str, ...] = ()
+    blanks: bool = False
     aliases: bool = False
     reviewer: str | None = None
+
+    def called(self, model: str) -> str:
+        """A normalised name as this catalogue compares it."""
+        return normalise_model(model.strip()).strip() if self.blanks else model
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +106,11 @@ def route(model: str, catalogs: Sequence[Catalog], *, alias_provider: str, affin
     if model in ALIASES:
         return _alias(affinity or alias_provider, catalogs)
     for catalog in catalogs:
-        if any(model.startswith(prefix) and model != prefix for prefix in catalog.prefixes):
+        called = catalog.called(model)
+        if any(called.startswith(prefix) and called != prefix for prefix in catalog.prefixes):
             return Route(catalog.label, False)
     for catalog in sorted(catalogs, key=lambda catalog: catalog.label):
-        if model in catalog.models:
+        if catalog.called(model) in catalog.models:
             return Route(catalog.label, False)
     for catalog in catalogs:
         if any(model.startswith(family) and _NEW.fullmatch(model, len(family)) for family in catalog.families):
@@ -113,13 +122,19 @@ def _alias(label: str, catalogs: Sequence[Catalog]) -> Route | None:
     return Route(label, True) if any(catalog.label == label for catalog in catalogs) else None
 
 
+def _grouped(catalogs: Sequence[Catalog], alias_provider: str) -> list[tuple[Catalog, list[str]]]:
+    """The catalogues by label, each with its models in order; the aliases are in that of the provider that serves
+    them."""
+    return [
+        (catalog, sorted({*catalog.models, *(ALIASES if catalog.label == alias_provider else ())}))
+        for catalog in sorted(catalogs, key=lambda catalog: catalog.label)
+    ]
+
+
 def listing(catalogs: Sequence[Catalog], alias_provider: str) -> list[tuple[str, str]]:
-    """All `(id, label)` pairs for display: by label, then by id; aliases under the provider that serves them."""
-    pairs = []
-    for catalog in sorted(catalogs, key=lambda catalog: catalog.label):
-        ids = set(catalog.models) | (ALIASES if catalog.label == alias_provider else frozenset())
-        pairs += [(model, catalog.label) for model in sorted(ids)]
-    return pairs
+    """All `(id, label)` pairs for display: by label, then by id, names with a prefix behind the others."""
+    groups = _grouped(catalogs, alias_provider)
+    return [(model, catalog.label) for catalog, models in groups for model in (*models, *catalog.prefixed)]
 
 
 def proposal(model: str, catalogs: Sequence[Catalog], alias_provider: str) -> str:
@@ -128,7 +143,7 @@ def proposal(model: str, catalogs: Sequence[Catalog], alias_provider: str) -> st
     >>> proposal("GPT5.5", [Catalog("p1", "codex", ("gpt-5.5", "gpt-5.4", "other"))], "p1")
     'Did you mean gpt-5.5 or gpt-5.4? '
     """
-    known = {name.lower(): name for name, _ in listing(catalogs, alias_provider)}
+    known = {name.lower(): name for _, models in _grouped(catalogs, alias_provider) for name in models}
     near = [known[name] for name in difflib.get_close_matches(model.lower(), known, MAX_PROPOSED)]
     if not near:
         return ""
@@ -137,11 +152,17 @@ def proposal(model: str, catalogs: Sequence[Catalog], alias_provider: str) -> st
 
 
 def catalog_text(catalogs: Sequence[Catalog], alias_provider: str) -> str:
-    """The sentence that ends every unknown-model error: `Supported: p1: a, b; p2: c.`"""
-    groups: dict[str, list[str]] = {}
-    for model, label in listing(catalogs, alias_provider):
-        groups.setdefault(label, []).append(model)
-    return "Supported: " + "; ".join(f"{label}: {', '.join(ids)}" for label, ids in groups.items()) + "."
+    """The sentence that ends every unknown-model error: `Supported: p1: a, b; p2: c.` Hundreds of names with a prefix
+    are told by their form."""
+    groups = [
+        f"{catalog.label}: {', '.join((*models, *_forms(catalog)))}"
+        for catalog, models in _grouped(catalogs, alias_provider)
+    ]
+    return f"Supported: {'; '.join(groups)}."
+
+
+def _forms(catalog: Catalog) -> Sequence[str]:
+    return [f"{prefix}<model-id>" for prefix in catalog.prefixes] if catalog.prefixed else ()
 
 
 def is_auto_review(request: Mapping[str, Any]) -> bool:

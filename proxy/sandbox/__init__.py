@@ -18,6 +18,8 @@ from proxy.sandbox.p2.state import P2
 from proxy.sandbox.p3.options import P3Options
 from proxy.sandbox.p3.state import P3
 from proxy.sandbox.p4.state import P4, P4Options
+from proxy.sandbox.p5.options import P5Options
+from proxy.sandbox.p5.state import P5
 from proxy.sandbox.play.script import Place, Script, ScriptError
 from proxy.sandbox.recorder import Received
 from proxy.sandbox.server import Sandbox
@@ -31,12 +33,14 @@ __all__ = [
     "P2",
     "P3",
     "P4",
+    "P5",
     "SIMULATORS",
     "Limits",
     "P1Options",
     "P2Options",
     "P3Options",
     "P4Options",
+    "P5Options",
     "Place",
     "Quota",
     "Received",

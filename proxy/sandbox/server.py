@@ -16,6 +16,7 @@ from proxy.sandbox.p1.state import P1
 from proxy.sandbox.p2.state import P2
 from proxy.sandbox.p3.state import P3
 from proxy.sandbox.p4.state import P4
+from proxy.sandbox.p5.state import P5
 from proxy.sandbox.play.script import load_steps, read_steps
 from proxy.sandbox.simulators import SIMULATORS
 from proxy.sandbox.upstream import MAX_BODY_BYTES, Host, Options, Simulator, Upstream, answer_refusals
@@ -45,6 +46,7 @@ class Sandbox:
     p2: P2
     p3: P3
     p4: P4
+    p5: P5
 
     def __init__(
         self,

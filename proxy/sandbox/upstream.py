@@ -18,9 +18,8 @@ from proxy.sandbox.play.actions import Action, Pace, Reply
 from proxy.sandbox.play.http_faults import HttpFault
 from proxy.sandbox.play.player import EVENT_STREAM, play
 from proxy.sandbox.play.script import Place, Script, Step, Tables
-from proxy.sandbox.play.stream_faults import Fault
 from proxy.sandbox.recorder import KEPT_REQUESTS, Received, receive
-from proxy.sandbox.wires.answer import Answer
+from proxy.sandbox.wires.answer import Playable
 from proxy.sandbox.wires.refusal import Refused, plain_reply
 
 #: As generous as the proxy's own limit, and a little more: the proxy wraps what it gets.
@@ -54,13 +53,13 @@ class ServedWire(NamedTuple):
 
     place: Place
     http_faults: Mapping[str, HttpFault]
-    faults: Mapping[str, Fault]
+    faults: Mapping[str, Callable[..., Iterable[Action]]]
 
     @property
     def table(self) -> dict[str, Callable[..., Any]]:
         return {**self.http_faults, **self.faults}
 
-    def play(self, answer: Answer, fault: str, params: Mapping[str, Any]) -> Reply | list[Action]:
+    def play(self, answer: Playable, fault: str, params: Mapping[str, Any]) -> Reply | Iterable[Action]:
         """What the fault makes of the answer."""
         if fault in self.http_faults:
             return self.http_faults[fault](**params)
@@ -71,7 +70,7 @@ class Prepared(NamedTuple):
     """A request that passed the checks. `instead` is the fault that comes when no step of the script does."""
 
     wire: ServedWire
-    answer: Answer
+    answer: Playable
     headers: Mapping[str, str] = {}  # of a stream
     instead: tuple[str, Mapping[str, Any]] | None = None
 
@@ -163,12 +162,12 @@ class Upstream:
         self.total_requests += 1
         self.requests.append(seen)
 
-    def decide(self, prepared: Prepared, body: Mapping[str, Any]) -> tuple[Reply | list[Action], Pace]:
+    def decide(self, prepared: Prepared, body: Mapping[str, Any]) -> tuple[Reply | Iterable[Action], Pace]:
         """What to do and how fast, by the script's step for this request if there is one."""
         step = self.script.take(prepared.wire.place, body, last_prompt(prepared.answer.ask))
         return self._outcome(prepared, step), self._pace(step)
 
-    def _outcome(self, prepared: Prepared, step: Step | None) -> Reply | list[Action]:
+    def _outcome(self, prepared: Prepared, step: Step | None) -> Reply | Iterable[Action]:
         wire, answer = prepared.wire, prepared.answer
         if step is not None and step.outcome is not None:
             return step.outcome

@@ -155,6 +155,8 @@ async def test_settings_name_every_upstream(sandbox: Sandbox) -> None:
         "PROXY_P3_ISSUER": sandbox.origin,
         "PROXY_P4_BASE_URL": f"{sandbox.origin}/zen/go/v1",
         "PROXY_P4_API_KEY": sandbox.p4.options.api_key,
+        "PROXY_P5_BASE_URL": sandbox.origin,
+        "PROXY_P5_WEBSITE_URL": sandbox.origin,
     }
 
 

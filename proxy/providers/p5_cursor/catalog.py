@@ -1,15 +1,80 @@
-"""P5's names: eight of our own, and a prefix before any id of the service."""
+"""P5's names: eight of our own, and four prefixes before any id of the service, which changes its models every week."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
 from proxy.core.routing import Catalog
+from proxy.providers.p5_cursor.snapshot import SNAPSHOT
 
 LABEL = "p5"
 
-GENERIC = (
-    *("cursor", "cursor-agent", "cursor-plan", "cursor-ask"),
-    *("cursor-composer", "cursor-composer-fast", "composer-2.5", "composer-2.5-fast"),
-)
-PREFIXES = ("cursor:", "cursor-agent:", "cursor-plan:", "cursor-ask:")
 
-CATALOG = Catalog(LABEL, "cursor", GENERIC, prefixes=PREFIXES)
+class Mode(IntEnum):
+    """What a run is for, in the numbers of the wire."""
+
+    AGENT = 1
+    ASK = 2
+    PLAN = 3
+
+
+#: The id by which the service chooses a model itself.
+AUTOMATIC = "default"
+COMPOSER = "composer-2.5"
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name of our own.
+
+    model  id of the service
+    fast   the parameter of that name, None where it is not sent
+    mode   None for a name that says nothing of it: the request's metadata may
+    """
+
+    model: str = AUTOMATIC
+    fast: bool | None = None
+    mode: Mode | None = None
+
+
+NAMES: Mapping[str, Name] = {
+    "cursor": Name(),
+    "cursor-agent": Name(),
+    "cursor-plan": Name(mode=Mode.PLAN),
+    "cursor-ask": Name(mode=Mode.ASK),
+    "cursor-composer": Name(COMPOSER, fast=False),
+    "composer-2.5": Name(COMPOSER, fast=False),
+    "cursor-composer-fast": Name(COMPOSER, fast=True),
+    "composer-2.5-fast": Name(COMPOSER, fast=True),
+}
+
+#: prefix before an id of the service -> the mode, None where the metadata may say it
+PREFIXES: Mapping[str, Mode | None] = {
+    "cursor:": None,
+    "cursor-agent:": Mode.AGENT,
+    "cursor-plan:": Mode.PLAN,
+    "cursor-ask:": Mode.ASK,
+}
+
+#: The prefixes that the model list shows; the other one means the first.
+_LISTED = ("cursor:", "cursor-plan:", "cursor-ask:")
+
+
+def listed(ids: Iterable[str]) -> tuple[str, ...]:
+    """The names to list for ids of the service.
+
+    >>> listed(["gpt-5.5"])
+    ('cursor:gpt-5.5', 'cursor-plan:gpt-5.5', 'cursor-ask:gpt-5.5')
+    """
+    known = tuple(ids)
+    return tuple(prefix + model for prefix in _LISTED for model in known)
+
+
+CATALOG = Catalog(LABEL, "cursor", tuple(NAMES), prefixes=tuple(PREFIXES), prefixed=listed(SNAPSHOT), blanks=True)
+
+
+def catalog_of(ids: Iterable[str]) -> Catalog:
+    """The catalogue with these ids of the service in its list."""
+    return replace(CATALOG, prefixed=listed(ids))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -81,7 +82,8 @@ class GrokAnswer(ResponsesAnswer):
         kinds = ("response.x_search_call.searching", "rate_limits.updated", "response.queued")
         return {"type": kinds[number % 3], "delta": "?", "output_index": 7}
 
-    def finished(self, actions: list[Action]) -> list[Action]:
+    def finished(self, actions: Iterable[Action]) -> list[Action]:
+        actions = list(actions)
         good = bool(actions) and self.is_terminal(actions[-1])
         done = super().finished(actions)
         return [*done, Pause(self.linger_s)] if good and self.linger_s else done

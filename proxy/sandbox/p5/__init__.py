@@ -1,1 +1,1 @@
-"""The simulated upstream of P5."""
+"""The simulated P5: Cursor's agent service over HTTP/1.1, with its sign-in."""

@@ -36,7 +36,13 @@ class Stall(NamedTuple):
     """Nothing more comes, and the connection stays open until the client leaves."""
 
 
-Action = dict[str, Any] | Raw | Pause | Cut | Stall
+class Until(NamedTuple):
+    """Nothing more of the answer comes before the client has done something: `ready` is asked whenever it did."""
+
+    ready: Callable[[], bool]
+
+
+Action = dict[str, Any] | Raw | Pause | Cut | Stall | Until
 
 
 class Reply(NamedTuple):

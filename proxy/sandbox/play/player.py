@@ -7,12 +7,12 @@ import contextlib
 import socket
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from aiohttp import web
 
-from proxy.sandbox.play.actions import NAMED, Action, Cut, Framing, Pace, Pause, Raw, Stall
+from proxy.sandbox.play.actions import NAMED, Action, Cut, Framing, Pace, Pause, Raw, Stall, Until
 
 #: How often it is checked whether written bytes have gone out.
 DRAIN_POLL_S = 0.005
@@ -24,7 +24,7 @@ async def play(
     request: web.Request, headers: Mapping[str, str], actions: Iterable[Action], pace: Pace, framing: Framing = NAMED
 ) -> web.StreamResponse:
     """Plays the actions as the body of a 200 answer, as long as there is a client."""
-    player = _BodyPlayer(request, headers, framing)
+    player = BodyPlayer(request, headers, framing)
     with contextlib.suppress(ConnectionResetError):
         if await player.perform(actions, pace):
             await player.open()
@@ -69,16 +69,22 @@ class Player(ABC):
             batch.clear()
             await self.write(data)
 
-    async def _do(self, action: Raw | Pause | Stall) -> None:
+    async def until(self, ready: Callable[[], bool]) -> None:
+        """Waits for the client. Where it says nothing within an answer there is nothing to wait for."""
+        raise NotImplementedError
+
+    async def _do(self, action: Raw | Pause | Stall | Until) -> None:
         if isinstance(action, Raw):
             await self.write(action.data)
         elif isinstance(action, Pause):
             await asyncio.sleep(action.seconds)
+        elif isinstance(action, Until):
+            await self.until(action.ready)
         else:
             await asyncio.Event().wait()
 
 
-class _BodyPlayer(Player):
+class BodyPlayer(Player):
     """The body of a response, whose head goes out with the first thing that is sent."""
 
     def __init__(self, request: web.Request, headers: Mapping[str, str], framing: Framing) -> None:

@@ -96,6 +96,11 @@ class Step:
     fault: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def asks_for_a_body(self) -> bool:
+        """Whether it looks at what is asked for."""
+        return not self.match.keys() <= {"wire"}
+
     def fits(self, place: Place, body: Mapping[str, Any], prompt: str) -> bool:
         """Whether the request is one that the step waits for."""
         wanted = self.match
@@ -136,13 +141,20 @@ class Script:
 
     def take(self, place: Place, body: Mapping[str, Any], prompt: str) -> Step | None:
         """The step for this request, used once by this call."""
-        for step in self._steps:
-            if step.fits(place, body, prompt):
-                if step.left is not None:
-                    step.left -= 1
-                self._steps = [one for one in self._steps if one.left != 0]
-                return step
-        return None
+        fitting = (step for step in self._steps if step.fits(place, body, prompt))
+        step = next(fitting, None)
+        return step and self.use(step)
+
+    def next_at(self, place: Place) -> Step | None:
+        """The first step that a request there might take. It is not used by that."""
+        return next((step for step in self._steps if step.left != 0 and place in step.places), None)
+
+    def use(self, step: Step) -> Step:
+        """Uses it once."""
+        if step.left is not None:
+            step.left -= 1
+        self._steps = [one for one in self._steps if one.left != 0]
+        return step
 
 
 def read_steps(steps: Iterable[Mapping[str, Any]], tables: Tables) -> list[Step]:

@@ -27,8 +27,27 @@ def some_call(ask: Ask, number: int) -> Call:
     return Call(tool, {"command": f"echo {number}"})
 
 
+class Playable(ABC):
+    """What an upstream needs of an answer. Its actions may be made while they are played."""
+
+    framing: ClassVar[Framing]
+    ask: Ask
+
+    @abstractmethod
+    def stream(self) -> Iterable[Action]:
+        """The normal answer."""
+
+    @abstractmethod
+    def whole(self) -> dict[str, Any]:
+        """The answer to a request that wants no stream."""
+
+    def finished(self, actions: Iterable[Action]) -> Iterable[Action]:
+        """The actions with what this upstream sends behind a good end."""
+        return actions
+
+
 @dataclass(kw_only=True)
-class Answer(ABC):
+class Answer(Playable):
     """The normal answer to `ask`, and the tools with which a fault alters it.
 
     `blocks` are the finished output as this wire shows it: thoughts and texts, and the calls behind them. The
@@ -37,7 +56,6 @@ class Answer(ABC):
     in a "later" one, or not at all ("none"). `extra` are members that a gateway adds to an answer without a stream.
     """
 
-    framing: ClassVar[Framing]
     opening: ClassVar[int] = 1  # how many events come before there is any output
     call_type: ClassVar[str]  # of blocks
     thought_type: ClassVar[str]
@@ -70,10 +88,6 @@ class Answer(ABC):
     @abstractmethod
     def end(self) -> list[Action]:
         """What comes behind the output, the terminal event last."""
-
-    @abstractmethod
-    def whole(self) -> dict[str, Any]:
-        """The answer to a request that wants no stream."""
 
     @abstractmethod
     def kind_of(self, event: Event) -> str | None:
@@ -148,8 +162,9 @@ class Answer(ABC):
     def encode(self, events: list[Event]) -> bytes:
         return self.framing.encode(events)
 
-    def finished(self, actions: list[Action]) -> list[Action]:
+    def finished(self, actions: Iterable[Action]) -> list[Action]:
         """The actions with the tail, if they end as a good answer does."""
+        actions = list(actions)
         if not (self.tail and actions and self.is_terminal(actions[-1])) or self.tail_comes == "none":
             return actions
         *rest, last = actions

@@ -9,12 +9,12 @@ import uuid
 import aiohttp
 
 from proxy.errors import UpstreamError
+from proxy.providers.contract import Services
 from proxy.providers.p5_cursor.failures import PROFILE, refusal
 from proxy.providers.p5_cursor.headers import call_headers
 from proxy.providers.p5_cursor.run.timers import RunTimers
 from proxy.providers.p5_cursor.wire.envelopes import envelope
 from proxy.providers.p5_cursor.wire.protobuf import encode
-from proxy.providers.contract import Services
 from proxy.providers.upstream.client import read_error
 from proxy.providers.upstream.transport import unreachable
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 #: A payload as it is sent; the length in front of it is refused before any of it is kept.
@@ -35,51 +34,63 @@ def envelope(payload: bytes, flags: int = 0) -> bytes:
 
 
 class EnvelopeDecoder:
-    """Envelopes out of pieces of any size. After an EnvelopeError it is of no more use."""
+    """Envelopes out of pieces of any size. What follows the end is not looked at."""
 
     def __init__(self) -> None:
         self._held = bytearray()
+        self._ended = False
 
     @property
     def pending(self) -> bool:
-        """An envelope has begun and is not complete."""
+        """An envelope has begun and is not complete, or it is none."""
         return bool(self._held)
 
     def feed(self, chunk: bytes) -> list[Envelope]:
+        """The envelopes that are complete now. EnvelopeError when the next one is none; those before it are still
+        given, and the error comes with the next piece: how the bytes were cut makes no difference."""
+        if self._ended:
+            return []
         self._held += chunk
-        return list(self._complete())
-
-    def _complete(self) -> Iterator[Envelope]:
-        held, at = self._held, 0
+        found: list[Envelope] = []
         try:
-            while len(held) - at >= _HEADER_BYTES:
-                flags, size = held[at], int.from_bytes(held[at + 1 : at + _HEADER_BYTES], "big")
-                _check(flags, size)
-                start, stop = at + _HEADER_BYTES, at + _HEADER_BYTES + size
-                if stop > len(held):
-                    break
-                payload = bytes(held[start:stop])
-                at = stop
-                yield Envelope(bool(flags & (END | TRAILERS)), _unpacked(payload) if flags & COMPRESSED else payload)
-        finally:
-            del held[:at]
+            while (one := self._next()) is not None:
+                found.append(one)
+        except EnvelopeError:
+            if not found:
+                raise
+        return found
 
-
-def _check(flags: int, size: int) -> None:
-    if flags & ~_KNOWN:
-        raise EnvelopeError(f"unknown envelope flags 0x{flags:02x}")
-    if size > MAX_PAYLOAD_BYTES:
-        raise EnvelopeError(f"an envelope of {size} bytes; {MAX_PAYLOAD_BYTES} are the most")
+    def _next(self) -> Envelope | None:
+        held = self._held
+        if not held:
+            return None
+        flags = held[0]
+        if flags & ~_KNOWN:  # at its first byte, for a body that is something else
+            raise EnvelopeError(f"unknown envelope flags 0x{flags:02x}")
+        size = int.from_bytes(held[1:_HEADER_BYTES], "big") if len(held) >= _HEADER_BYTES else 0
+        if size > MAX_PAYLOAD_BYTES:
+            raise EnvelopeError(f"an envelope of {size} bytes; the limit is {MAX_PAYLOAD_BYTES}")
+        stop = _HEADER_BYTES + size
+        if stop > len(held):
+            return None
+        payload = bytes(held[_HEADER_BYTES:stop])
+        if flags & COMPRESSED:
+            payload = _unpacked(payload)
+        self._ended = bool(flags & (END | TRAILERS))
+        del held[: len(held) if self._ended else stop]  # moves the start, not the rest
+        return Envelope(self._ended, payload)
 
 
 def _unpacked(payload: bytes) -> bytes:
+    if not payload:  # what Connect's own writers leave as it is, whatever the flag
+        return payload
     unpacker = zlib.decompressobj(_GZIP)
     try:
         content = unpacker.decompress(payload, MAX_UNPACKED_BYTES + 1)
     except zlib.error as error:
         raise EnvelopeError(f"an envelope that is not gzip: {error}") from None
     if len(content) > MAX_UNPACKED_BYTES:
-        raise EnvelopeError(f"an envelope of more than {MAX_UNPACKED_BYTES} bytes unpacked")
-    if not unpacker.eof:
-        raise EnvelopeError("an envelope whose gzip data is cut")
+        raise EnvelopeError(f"an envelope that unpacks to more than {MAX_UNPACKED_BYTES} bytes")
+    if not unpacker.eof or unpacker.unused_data:
+        raise EnvelopeError("an envelope whose gzip data ends elsewhere than it does")
     return content

@@ -23,11 +23,13 @@ class WireError(ValueError):
 def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     """The number at `at`, 64 bits without sign, and where it ends."""
     value = shift = 0
-    for position in range(at, min(end, at + MAX_VARINT_BYTES)):
-        byte = data[position]
+    stop = min(end, at + MAX_VARINT_BYTES)
+    while at < stop:
+        byte = data[at]
+        at += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value & _64_BITS, position + 1
+            return value & _64_BITS, at
         shift += 7
     raise WireError("a number that does not end")
 

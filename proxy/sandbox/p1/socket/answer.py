@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -36,7 +36,7 @@ class SocketAnswer(ResponsesAnswer):
         members = {one.name: getattr(answer, one.name) for one in fields(answer)}
         return cls(**members, account_events=account_events, announced=announced)
 
-    def finished(self, actions: list[Action]) -> list[Action]:
+    def finished(self, actions: Iterable[Action]) -> list[Action]:
         actions = super().finished(actions)
         begins = actions and isinstance(actions[0], dict) and actions[0]["type"] == "response.created"
         return [*self.account_events, *actions] if begins and self.announced else actions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 
@@ -135,7 +135,7 @@ class SocketSession:
     def _is_old(self) -> bool:
         return self._turn is None and self.p1.clock() - self._opened > self.p1.options.socket_age_s
 
-    def _prepare(self, turn: Turn, seen: Received) -> tuple[SocketAnswer, list[Action], Pace]:
+    def _prepare(self, turn: Turn, seen: Received) -> tuple[SocketAnswer, Iterable[Action], Pace]:
         """The answer and what is played of it."""
         plain, instead = checked_answer(self.p1, self.request.headers, turn.body, lite=turn.lite)
         answer = SocketAnswer.of(plain, self._account_events(), announced=self.p1.options.announced)
@@ -154,7 +154,7 @@ class SocketSession:
         metadata = {"type": "codex.response.metadata", "metadata": {"request_id": self.p1.ids.new("req")}}
         return [self.p1.options.quota.event(self.p1.clock()), metadata]
 
-    async def _play(self, answer: SocketAnswer, actions: list[Action], pace: Pace) -> None:
+    async def _play(self, answer: SocketAnswer, actions: Iterable[Action], pace: Pace) -> None:
         with self.p1.at_work():
             if not await _FramePlayer(self.request, self._told).perform(actions, pace):
                 return

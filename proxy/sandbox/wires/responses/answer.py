@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -53,8 +54,9 @@ class ResponsesAnswer(Answer):
     def whole(self) -> dict[str, Any]:
         return {**self.response("completed"), **self.extra}
 
-    def finished(self, actions: list[Action]) -> list[Action]:
+    def finished(self, actions: Iterable[Action]) -> list[Action]:
         """With numbered events, unless a fault has seen to that."""
+        actions = list(actions)
         events = [action for action in actions if isinstance(action, dict)]
         if not all("sequence_number" in event for event in events):
             for place, event in enumerate(events):

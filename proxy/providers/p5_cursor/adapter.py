@@ -1,0 +1,266 @@
+"""One request to P5: a new run, or one that waited for what this request brings."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from proxy.core.identity import Owner
+from proxy.core.messages import MessageStream
+from proxy.core.sizes import least_size
+from proxy.errors import UpstreamError
+from proxy.providers.contract import Call, Services
+from proxy.providers.p5_cursor.answer import CursorToMessages
+from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, tool_input
+from proxy.providers.p5_cursor.bridge.open_runs import OpenRuns
+from proxy.providers.p5_cursor.bridge.results import find_result, has_new_words
+from proxy.providers.p5_cursor.conversations import Conversations
+from proxy.providers.p5_cursor.failures import PROFILE, RunError, client_error
+from proxy.providers.p5_cursor.images import selected_images
+from proxy.providers.p5_cursor.live_catalog import LiveCatalog
+from proxy.providers.p5_cursor.models import Selection, select, stronger
+from proxy.providers.p5_cursor.prompt import estimate, prompt_tools, render
+from proxy.providers.p5_cursor.run.calls import OpenCall
+from proxy.providers.p5_cursor.run.channels import Channels
+from proxy.providers.p5_cursor.run.context import request_context, workspace_of
+from proxy.providers.p5_cursor.run.opening import run_request
+from proxy.providers.p5_cursor.run.run import Run
+from proxy.providers.p5_cursor.run.timers import RunTimers
+from proxy.providers.p5_cursor.settings import CursorSettings
+from proxy.providers.p5_cursor.wire.protobuf import encode
+from proxy.providers.upstream.credential import RequestCredential
+from proxy.providers.upstream.transport import Batch
+
+#: Work over requests up to this size, in characters, is done at once; over larger ones in a thread.
+SMALL = 64 * 1024
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the service is told of where we run.
+
+    workspace  the directory, for requests that name none
+    """
+
+    os_version: str
+    shell: str
+    workspace: str
+
+
+@dataclass(frozen=True, slots=True)
+class CursorState:
+    """What the provider keeps beyond a request."""
+
+    runs: OpenRuns
+    conversations: Conversations
+    models: LiveCatalog
+    machine: Machine
+
+
+class CursorWire:
+    """One request on the wire of the runs. `run` is the one that answers it."""
+
+    after_tool_result = False
+
+    def __init__(self, call: Call, services: Services) -> None:
+        self._request = call.request
+        self._services = services
+        self._large = least_size(call.request, SMALL) > SMALL
+        self._rendering: asyncio.Task[str] | None = None
+        self._offered = {tool["name"]: tool for tool in prompt_tools(call.request)}
+        self.run: Run | None = None
+        self.answer: CursorToMessages | None = None
+        self.input_tokens = 0
+
+    @property
+    def bridged(self) -> dict[str, Mapping[str, Any]]:
+        """The tools of the client that a run may ask for."""
+        return {name: self._offered[name] for name in TOOL_OF_KIND.values() if name in self._offered}
+
+    def reducer(self, stream: MessageStream) -> CursorToMessages:
+        if self.run is None:
+            raise RuntimeError("before the first event")
+        run = self.run
+
+        def offer(call: OpenCall, tool_use_id: str) -> Mapping[str, Any]:
+            run.pause(call, tool_use_id)
+            return tool_input(call.request, run.workspace, self._offered.get(call.tool, {}))
+
+        self.answer = CursorToMessages(stream, self._offered.keys(), offer, self._services.new_id, run.output)
+        return self.answer
+
+    async def prompt(self) -> str:
+        """Rendered once, for the run and for the count."""
+        if self._rendering is None:
+            self._rendering = asyncio.create_task(self.aside(lambda: render(self._request)))
+        return await self._rendering
+
+    async def aside(self, work: Callable[[], T]) -> T:
+        """Does what takes long for large requests without stopping everybody else."""
+        return await asyncio.to_thread(work) if self._large else work()
+
+    async def count(self) -> int:
+        """Input tokens."""
+        return estimate(await self.prompt())
+
+    async def estimate(self) -> int:
+        self.input_tokens = max(1, await self.count())
+        return self.input_tokens
+
+    def rough_estimate(self) -> int:
+        return 1
+
+    def raise_for_event(self, event: Mapping[str, Any]) -> None:
+        """A run raises its failures itself."""
+
+    def recover(self, error: UpstreamError) -> bool:
+        return False
+
+
+class CursorAdapter:
+    """One request to the service."""
+
+    profile = PROFILE
+
+    def __init__(self, call: Call, services: Services, state: CursorState, credential: RequestCredential) -> None:
+        self._call = call
+        self._services = services
+        self._settings = services.config().section(CursorSettings)
+        self._state = state
+        self._credential = credential
+        self._timers = services.tuning.of(RunTimers)
+        self._selection = select(call.model, call.request, state.models.ids())
+        self._cures = [self._rebuild, self._fill_blobs, self._take_stronger]
+        self._resumed = False
+        self.wire = CursorWire(call, services)
+        # an answer that nobody reads before its end cannot ask for a tool and go on
+        self._owner = None if call.folded else owner_of_run(call)
+        self._tools = self.wire.bridged if self._owner is not None else {}
+
+    async def sign_in(self) -> None:
+        """A run that goes on is signed in."""
+        if self._waiting() is None:
+            await self._credential.get()
+
+    async def contact(self, number: int) -> AsyncGenerator[Batch, None]:
+        self.wire.answer = None
+        run = self._resume() if number == 1 else None
+        self._resumed = run is not None
+        if run is None:
+            run = await self._begin()
+        self.wire.run = run
+        try:
+            while True:
+                yield await run.take()
+        finally:
+            answer = self.wire.answer
+            if answer is None or not answer.paused:
+                self._state.runs.remove(run, cancel=True)
+
+    def contextualise(self, error: UpstreamError) -> UpstreamError:
+        return error
+
+    async def recover(self, error: UpstreamError) -> bool:
+        """A new token; or, each once, another run where that cannot do any harm."""
+        if error.kind == "sign_in":
+            return await self._credential.renew()
+        cure = next((cure for cure in self._cures if cure(error)), None)
+        if cure is not None:
+            self._cures.remove(cure)
+            self._services.log.write(
+                "info", PROFILE.label, "cursor_run_replaced", reqId=self._call.request_id, why=cure.__name__.strip("_")
+            )
+        return cure is not None
+
+    def client_error(self, error: UpstreamError) -> UpstreamError:
+        return client_error(error, self.wire.input_tokens)
+
+    # -- runs
+
+    def _waiting(self) -> tuple[Run, Mapping[str, Any]] | None:
+        """The run that waits for what this request brings, and that."""
+        run = self._state.runs.find(owner_of_run(self._call))
+        if run is None or run.offered is None or run.lost:
+            return None
+        tool_use_id = run.offered.tool_use_id
+        block = find_result(self._call.request, tool_use_id)
+        if block is None or has_new_words(self._call.request, tool_use_id):
+            return None
+        return run, block
+
+    def _resume(self) -> Run | None:
+        waiting = self._waiting()
+        if waiting is None:
+            return None
+        run, block = waiting
+        run.tools = self._tools
+        run.resume(block)
+        return run
+
+    async def _begin(self) -> Run:
+        """A new run with the whole conversation. One that waited, for something that this request does not bring, ends:
+        its result will not come. A request without tools is one aside, and leaves the other alone."""
+        credential = await self._credential.get() if not self._credential.renewed else self._credential.current
+        opening = await self._opening()
+        settings, machine = self._settings, self._state.machine
+        token = credential.access.reveal()
+        channels = Channels(self._services, settings.base_url, token, settings.client_version, self._timers)
+        workspace = workspace_of(self._call.request, machine.workspace)
+        run = Run(
+            channels,
+            self._timers,
+            self._services.log,
+            self._call.request_id,
+            context=request_context(workspace, os_version=machine.os_version, shell=machine.shell),
+            workspace=workspace,
+            renamed=lambda name: self._state.conversations.record(owner_of_run(self._call), name),
+            silent=self._state.runs.silent,
+        )
+        run.tools = self._tools
+        if self._tools and self._owner is not None:
+            self._state.runs.put(self._owner, run)
+        run.start(opening)
+        return run
+
+    async def _opening(self) -> bytes:
+        metadata = self._call.request.get("metadata")
+        conversation = self._state.conversations.id_for(owner_of_run(self._call), metadata)
+        message_id = self._services.new_id()
+        prompt = await self.wire.prompt()
+
+        def write() -> bytes:
+            images = selected_images(self._call.request)
+            return encode("AgentClientMessage", run_request(prompt, images, self._selection, conversation, message_id))
+
+        return await self.wire.aside(write)
+
+    # -- cures: what another run may help against
+
+    def _rebuild(self, error: UpstreamError) -> bool:
+        """The run did not live on with the result that it waited for; a new one finds that in the conversation."""
+        return self._resumed and error.kind in ("upstream_timeout", "transport", "upstream")
+
+    def _fill_blobs(self, error: UpstreamError) -> bool:
+        """The service takes what it misses in its store for the conversation."""
+        run = self.wire.run
+        codes = ("internal", "failed_precondition")
+        return isinstance(error, RunError) and error.report.code in codes and run is not None and run.missed_blob
+
+    def _take_stronger(self, error: UpstreamError) -> bool:
+        """Some models exist only with an effort behind their id."""
+        if not (isinstance(error, RunError) and error.report.bad_model):
+            return False
+        selection: Selection | None = stronger(self._selection, self._state.models.ids())
+        self._selection = selection or self._selection
+        return selection is not None
+
+
+def owner_of_run(call: Call) -> Owner | None:
+    """Whose run it is; None for a request that must leave none behind."""
+    if call.owner is not None or not call.converted or call.session is None:
+        return call.owner
+    return Owner(call.session)

@@ -1,0 +1,166 @@
+"""A request of the service to run something, and the call of the client's tool that it becomes (p5 9.1, 9.3). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: arm of an exec -> the client's tool that runs it
+TOOL_OF_KIND = {
+    "read_args": "Read",
+    "redacted_read_args": "Read",
+    "write_args": "Write",
+    "shell_stream_args": "Bash",
+    "shell_args": "Bash",
+}
+
+#: Members of an exec message beside its arm.
+_BESIDE = frozenset({"id", "exec_id", "span_context"})
+
+#: What a command without a time of its own may take, in milliseconds.
+USUAL_TIMEOUT_MS = 30_000
+#: What the reference says of a command that says nothing of itself.
+USUAL_DESCRIPTION = "Run Cursor-requested shell command"
+
+#: member of Claude Code's tools -> how the tools of other clients call the same
+_OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
+    "file_path": ("path", "filePath", "filepath", "file", "filename", "target_file"),
+    "content": ("contents", "text", "file_text"),
+    "command": ("cmd", "script"),
+    "offset": ("start_line", "startLine"),
+    "timeout": ("timeout_ms", "timeoutMs"),
+}
+#: Without these a call says nothing, whatever the schema of the tool names.
+_NEEDED = frozenset({"file_path", "content", "command"})
+
+
+@dataclass(frozen=True)
+class ExecRequest:
+    """One `exec_server_message`.
+
+    id       0 when it is not on the wire
+    kind     the name of its arm such as "read_args"; "" for one that is not known
+    args     the value of the arm; {} for one that is not decoded
+    """
+
+    id: int
+    exec_id: str
+    kind: str
+    args: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, message: Mapping[str, Any]) -> ExecRequest:
+        """
+        >>> ExecRequest.of({"exec_id": "e1", "read_args": {"path": "/a"}})
+        ExecRequest(id=0, exec_id='e1', kind='read_args', args={'path': '/a'})
+        """
+        kind = next((name for name in message if name not in _BESIDE), "")
+        args = message.get(kind)
+        return cls(
+            id=message.get("id") or 0,
+            exec_id=message.get("exec_id") or "",
+            kind=kind,
+            args=args if isinstance(args, Mapping) else {},
+        )
+
+    @property
+    def path(self) -> str:
+        """The file of a read or write; "" for other kinds."""
+        return _text(self.args, "path")
+
+    @property
+    def directory(self) -> str:
+        """Where a command shall run; "" for the workspace."""
+        return _text(self.args, "working_directory")
+
+    @property
+    def written(self) -> str | None:
+        """What a write shall put into the file; None when that is no UTF-8: no client's tool takes bytes."""
+        text, data = _text(self.args, "file_text"), self.args.get("file_bytes")
+        if text or not isinstance(data, bytes):
+            return text
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+
+
+def _text(args: Mapping[str, Any], name: str) -> str:
+    value = args.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def tool_of(request: ExecRequest, tools: Mapping[str, Any]) -> str | None:
+    """The client's tool that runs an exec, None when it has none: its name is told in exact case.
+
+    tools  name -> declaration
+    """
+    name = TOOL_OF_KIND.get(request.kind)
+    if name == "Write" and request.written is None:
+        return None
+    return name if name in tools else None
+
+
+def tool_input(request: ExecRequest, workspace: str, tool: Mapping[str, Any]) -> dict[str, Any]:
+    """The input of the call (9.3).
+
+    workspace  the directory that the service was told
+    tool       the declaration of the client's tool; what its schema does not name is left out, since strict ones refuse
+               members they do not know
+    """
+    return _as_declared(_INPUTS[TOOL_OF_KIND[request.kind]](request, workspace), tool)
+
+
+def _read_input(request: ExecRequest, _workspace: str) -> dict[str, Any]:
+    """The range only when the service asks for one, be it from 0 on."""
+    return {"file_path": request.path} | {
+        name: request.args[name] for name in ("offset", "limit") if request.args.get(name) is not None
+    }
+
+
+def _write_input(request: ExecRequest, _workspace: str) -> dict[str, Any]:
+    return {"file_path": request.path, "content": request.written}
+
+
+def _bash_input(request: ExecRequest, workspace: str) -> dict[str, Any]:
+    timeout = request.args.get("timeout") or 0
+    return {
+        "command": _placed(_text(request.args, "command"), request.directory, workspace),
+        "timeout": timeout if timeout > 0 else USUAL_TIMEOUT_MS,
+        "description": _text(request.args, "description") or USUAL_DESCRIPTION,
+        "run_in_background": False,
+        "dangerouslyDisableSandbox": False,
+    }
+
+
+def _placed(command: str, directory: str, workspace: str) -> str:
+    r"""The command as it runs in its directory, whatever the client's is.
+
+    >>> _placed("ls", "/w/it's", "/w")
+    "cd '/w/it'\\''s' && ls"
+    """
+    if directory in ("", workspace):
+        return command
+    quoted = directory.replace("'", "'\\''")
+    return f"cd '{quoted}' && {command}"
+
+
+_INPUTS = {"Read": _read_input, "Write": _write_input, "Bash": _bash_input}
+
+
+def _as_declared(values: Mapping[str, Any], tool: Mapping[str, Any]) -> dict[str, Any]:
+    """The members as the schema of the tool calls them; all of them when it names none."""
+    schema = tool.get("input_schema")
+    declared = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not isinstance(declared, Mapping) or not declared:
+        return dict(values)
+    named = ((_name_in(declared, name), value) for name, value in values.items())
+    return {name: value for name, value in named if name is not None}
+
+
+def _name_in(declared: Mapping[str, Any], name: str) -> str | None:
+    if name in declared:
+        return name
+    other = next((other for other in _OTHER_NAMES.get(name, ()) if other in declared), None)
+    return name if other is None and name in _NEEDED else other

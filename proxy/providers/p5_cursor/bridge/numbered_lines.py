@@ -1,0 +1,135 @@
+"""The text of Claude Code's `Read` without what is not of the file: line numbers, reminders, notices (p5 9.4). Pure.
+
+The service reads a whole file and writes it back whole, so a number that stays here ends up in the user's file, and a
+line that goes missing here is lost there. Claude Code numbers every line, the empty ones too:
+
+    "     1→one\\n     2→\\n     3→three"     older versions
+    "1\\tone\\n2\\t\\n3\\tthree"                newer ones
+
+so in such a text a line without a number is not of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_NUMBER = re.compile(r" *+([0-9]{1,9})(?:→|\t)")
+_OPEN, _CLOSE = "<system-reminder>", "</system-reminder>"
+_REMINDER_HEAD = re.compile(rf"\s*+{_OPEN}")
+
+#: What says that there is more of the file than the text.
+_CUT = re.compile(
+    r"truncat|partial view|cut off|was cut|too (?:large|long)|not shown|omitted|"
+    r"\b(?:lines? )?[0-9]+ ?(?:-|–|to) ?[0-9]+ of [0-9]+|\bfirst [0-9]+ (?:lines|of)|more lines",
+    re.IGNORECASE,
+)
+#: The same as the last line of a text without numbers, where it could be of the file.
+_NOTE = re.compile(r"(?=[\[(<.…])(?=.*(?:truncat|partial view|more lines)).*", re.IGNORECASE)
+#: A notice of the client is short; more than this is content.
+MAX_NOTICE = 1000
+#: Claude Code gives this many lines when no number of them is asked for, in some versions without a word of the rest.
+USUAL_LINES = 2000
+#: Older versions cut longer lines there.
+USUAL_LINE_LENGTH = 2000
+
+
+@dataclass(frozen=True)
+class FileText:
+    """What a client's text says of a file.
+
+    truncated  whether there is more of the file
+    """
+
+    content: str
+    truncated: bool = False
+
+
+def file_text(text: str, offset: int | None = None, limit: int | None = None) -> FileText:
+    """The content in the text of a Read; the text as it is when it is not in the form above.
+
+    offset, limit  the range that was asked for; the first number is the offset, or 1
+
+    >>> file_text("     1→one\\n     2→two\\n\\n<system-reminder>x</system-reminder>").content
+    'one\\ntwo'
+    """
+    head = _reminders_end(text)
+    body = text[head:].lstrip("\n") if head else text
+    if head and not body.strip():  # nothing but a notice: the file is empty, or shorter than the offset
+        return FileText("")
+    lines, rest = _numbered(body, offset)
+    rest_is_blank = not rest or rest.isspace()
+    if not lines or not (rest_is_blank or _is_notice(rest)):
+        return FileText(text, _NOTE.fullmatch(_last_line(text)) is not None)
+    # the break behind the last line is one of the file where the empty line after it has no number
+    content = "\n".join(lines) + ("\n" if rest and rest_is_blank else "")
+    return FileText(content, _is_cut(rest) or _is_full(lines, limit) or any(map(_is_cut_line, lines)))
+
+
+def is_reminder(text: str) -> bool:
+    """Whether a text holds nothing but blanks and blocks that the client, not the user, put there.
+
+    >>> is_reminder("\\n<system-reminder>a</system-reminder> "), is_reminder("Stop.")
+    (True, False)
+    """
+    return not text[_reminders_end(text) :].strip()
+
+
+def _reminders_end(text: str) -> int:
+    """Where the reminders end that a text begins with; 0 when it begins with none."""
+    end = 0
+    while (found := _REMINDER_HEAD.match(text, end)) is not None:
+        close = text.find(_CLOSE, found.end())
+        if close < 0:
+            break
+        end = close + len(_CLOSE)
+    return end
+
+
+def _numbered(text: str, offset: int | None) -> tuple[list[str], str]:
+    """The lines with consecutive numbers that a text starts with, without these, and the text behind them, which begins
+    with a line break. No lines when the first number is not one that the range allows."""
+    first = _NUMBER.match(text)
+    if first is None or not _may_begin(int(first[1]), offset):
+        return [], text
+    lines: list[str] = []
+    number, position = int(first[1]), 0
+    while position <= len(text):
+        found = _NUMBER.match(text, position)
+        if found is None or int(found[1]) != number:
+            break
+        end = text.find("\n", found.end())
+        end = len(text) if end < 0 else end
+        lines.append(text[found.end() : end])
+        number, position = number + 1, end + 1
+    rest = text[position - 1 :]
+    if rest[1:].strip() == str(number):  # an empty last line, whose separator went with the blanks around the text
+        return [*lines, ""], ""
+    return lines, rest
+
+
+def _may_begin(number: int, offset: int | None) -> bool:
+    """A negative offset counts from the end, so that any line may be the first."""
+    return number in (1, offset) or (offset is not None and offset < 0)
+
+
+def _is_notice(rest: str) -> bool:
+    """Whether what follows the numbered lines is of the client: reminders, or a note that the file goes on."""
+    rest = rest.strip()
+    return (rest.startswith(_OPEN) and rest.endswith(_CLOSE)) or (len(rest) <= MAX_NOTICE and _is_cut(rest))
+
+
+def _is_cut(words: str) -> bool:
+    return len(words) <= MAX_NOTICE and _CUT.search(words) is not None
+
+
+def _is_full(lines: list[str], limit: int | None) -> bool:
+    return limit is None and len(lines) == USUAL_LINES
+
+
+def _is_cut_line(line: str) -> bool:
+    return len(line) == USUAL_LINE_LENGTH or (len(line) > USUAL_LINE_LENGTH and line.endswith("[truncated]"))
+
+
+def _last_line(text: str) -> str:
+    return text.rstrip()[-MAX_NOTICE:].rpartition("\n")[2]

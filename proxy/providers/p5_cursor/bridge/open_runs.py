@@ -1,0 +1,80 @@
+"""The runs of all conversations: at most one each, whether it is answering or waits for a tool of its client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+
+from proxy.core.identity import Owner
+from proxy.providers.p5_cursor.failures import PROFILE
+from proxy.providers.p5_cursor.run.run import Run
+
+#: Each holds a connection open. When there are more, the one that waits longest is closed.
+MAX_OPEN_RUNS = 256
+
+
+class OpenRuns:
+    """`pause_s`: how long a run may wait for its client. `clock` is that of the loop."""
+
+    def __init__(self, pause_s: float, clock: Callable[[], float], *, most: int = MAX_OPEN_RUNS) -> None:
+        self._pause_s = pause_s
+        self._clock = clock
+        self._most = most
+        self._runs: OrderedDict[Owner, tuple[Run, float]] = OrderedDict()  # oldest first, with the time it was put here
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def find(self, owner: Owner | None) -> Run | None:
+        """The run of a conversation."""
+        found = self._runs.get(owner) if owner is not None else None
+        return found[0] if found is not None else None
+
+    def put(self, owner: Owner, run: Run) -> None:
+        """This is now the run of the conversation; another one of it is closed, and whoever holds that is told."""
+        other = self.find(owner)
+        if other is not None and other is not run:
+            self._end(owner, other)
+        self._runs[owner] = run, self._clock()
+        self._runs.move_to_end(owner)
+        self._sweep()
+
+    def remove(self, run: Run, *, cancel: bool) -> None:
+        """The run is not needed any more; it is closed in the background. `cancel`: see `Run.close`."""
+        for owner, (found, _) in list(self._runs.items()):
+            if found is run:
+                del self._runs[owner]
+        task = asyncio.create_task(run.close(cancel=cancel))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    def silent(self, run: Run) -> None:
+        """The service says no more to a run: nothing can come of one that waits."""
+        if run.offered is not None and run.lost:
+            self.remove(run, cancel=False)
+
+    async def close(self) -> None:
+        """Closes all of them."""
+        for run, _ in list(self._runs.values()):
+            self.remove(run, cancel=True)
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+    def _end(self, owner: Owner, run: Run) -> None:
+        del self._runs[owner]
+        held = run.offered is None
+        self.remove(run, cancel=True)
+        if held:
+            words = "the conversation went on in a newer request of its session, which ended this answer"
+            run.fail(PROFILE.error(words, kind="upstream", status=409, repeatable=False, final=True))
+
+    def _sweep(self) -> None:
+        """Closes what waits for too long, and the longest waiting of too many."""
+        limit = self._clock() - self._pause_s
+        waiting = [(owner, run, since) for owner, (run, since) in self._runs.items() if run.offered is not None]
+        too_many = len(self._runs) - self._most
+        for place, (owner, run, since) in enumerate(waiting):
+            if since < limit or place < too_many:
+                self._end(owner, run)

@@ -1,0 +1,148 @@
+"""What a client's tool returned, as the results that its exec waits for (p5 9.4, 9.6). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from proxy.core.content import blocks_of
+from proxy.core.sse import dump_json
+from proxy.providers.p5_cursor.bridge.calls import ExecRequest
+from proxy.providers.p5_cursor.bridge.numbered_lines import FileText, file_text, is_reminder
+from proxy.providers.p5_cursor.run.replies import Message, command_of, guarded, streamed
+
+MAX_INT32 = 2**31 - 1
+
+#: What an error without words is told as.
+_FAILED = "The client's tool failed without saying why."
+
+
+def find_result(request: Mapping[str, Any], tool_use_id: str) -> Mapping[str, Any] | None:
+    """The newest result of a call in a Messages request; None when it has none."""
+    for message in reversed(_messages(request)):
+        if message.get("role") == "user":
+            for block in reversed(_list_of(message)):
+                if _is_result(block, tool_use_id):
+                    return dict(block)
+    return None
+
+
+def has_new_words(request: Mapping[str, Any], tool_use_id: str) -> bool:
+    """Whether the user said something beside or behind the result of a call, which an open run cannot be told."""
+    for message in reversed(_messages(request)):
+        blocks = blocks_of(message.get("content"))
+        if any(map(_is_new, blocks)):
+            return True
+        if message.get("role") == "user" and any(_is_result(block, tool_use_id) for block in blocks):
+            return False
+    return False
+
+
+def _messages(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    messages = request.get("messages")
+    return [message for message in messages if isinstance(message, Mapping)] if isinstance(messages, list) else []
+
+
+def _list_of(message: Mapping[str, Any]) -> list[Any]:
+    content = message.get("content")
+    return content if isinstance(content, list) else []
+
+
+def _is_result(block: Any, tool_use_id: str) -> bool:
+    return isinstance(block, Mapping) and block.get("type") == "tool_result" and block.get("tool_use_id") == tool_use_id
+
+
+def _is_new(block: Any) -> bool:
+    """Results of other calls and what the client puts in by itself say nothing new."""
+    if not isinstance(block, Mapping) or block.get("type") == "tool_result":
+        return False
+    text = block.get("text")
+    return not is_reminder(text) if isinstance(text, str) else block.get("type") != "text"
+
+
+def result_text(block: Mapping[str, Any]) -> str:
+    """The text of a `tool_result` block.
+
+    >>> result_text({"content": [{"type": "text", "text": "a"}, {"type": "image", "source": {}}]})
+    'a\\n[image result omitted]'
+    """
+    return "\n".join(_texts(block.get("content")))
+
+
+def _texts(content: Any) -> Iterator[str]:
+    for part in content if isinstance(content, list) else [] if content is None else [content]:
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if isinstance(part, str):
+            yield part
+        elif kind == "image":
+            yield "[image result omitted]"
+        elif kind in ("text", "thinking") and isinstance(part.get(kind), str):
+            yield part[kind]
+        else:
+            yield dump_json(part)
+
+
+def result_messages(exec: ExecRequest, block: Mapping[str, Any], *, workspace: str, elapsed_ms: int) -> list[Message]:
+    """The client messages that end an exec, in the order in which they are sent.
+
+    block       the `tool_result` of the client
+    workspace   the directory that the service was told
+    elapsed_ms  how long the client's tool took
+    """
+    text, failed = result_text(block), bool(block.get("is_error"))
+    results = _RESULTS[exec.kind]
+    return guarded(exec, lambda: results(exec, text, failed, workspace, min(elapsed_ms, MAX_INT32)))
+
+
+def _read(exec: ExecRequest, text: str, failed: bool, _workspace: str, _elapsed_ms: int) -> list[Message]:
+    name = exec.kind.replace("_args", "_result")
+    if failed:
+        return [{name: {"error": {"path": exec.path, "error": text or _FAILED}}}]
+    offset, limit = exec.args.get("offset"), exec.args.get("limit")
+    return [{name: {"success": _file(exec.path, file_text(text, offset, limit), (offset, limit) != (None, None))}}]
+
+
+def _file(path: str, found: FileText, ranged: bool) -> Message:
+    flags = {"truncated": found.truncated, "range_applied": ranged}
+    return {
+        "path": path,
+        "content": found.content,
+        "total_lines": _line_count(found.content),
+        "file_size": len(found.content.encode()),
+        **{flag: True for flag, is_set in flags.items() if is_set},
+    }
+
+
+def _write(exec: ExecRequest, text: str, failed: bool, _workspace: str, _elapsed_ms: int) -> list[Message]:
+    if failed:
+        return [{"write_result": {"error": {"path": exec.path, "error": text or _FAILED}}}]
+    written = exec.written or ""
+    after = {"file_content_after_write": written} if exec.args.get("return_file_content_after_write") else {}
+    sizes = {"lines_created": _line_count(written), "file_size": len(written.encode())}
+    return [{"write_result": {"success": {"path": exec.path, **sizes, **after}}}]
+
+
+def _line_count(text: str) -> int:
+    return text.count("\n") + 1 if text else 0
+
+
+def _streamed_shell(exec: ExecRequest, text: str, failed: bool, workspace: str, elapsed_ms: int) -> list[Message]:
+    printed = {"stderr" if failed else "stdout": {"data": text}} if text else {}
+    leaving = {"code": 1} if failed else {}
+    return streamed(exec, printed, workspace, {**leaving, "local_execution_time_ms": elapsed_ms})
+
+
+def _shell(exec: ExecRequest, text: str, failed: bool, _workspace: str, _elapsed_ms: int) -> list[Message]:
+    if failed:
+        failure = {**command_of(exec), "exit_code": 1, "stderr": text}
+        return [{"shell_result": {"failure": failure}}]
+    return [{"shell_result": {"success": {**command_of(exec), "stdout": text}}}]
+
+
+_RESULTS = {
+    "read_args": _read,
+    "redacted_read_args": _read,
+    "write_args": _write,
+    "shell_stream_args": _streamed_shell,
+    "shell_args": _shell,
+}

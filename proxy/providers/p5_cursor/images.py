@@ -1,0 +1,111 @@
+"""Pictures of a request: what the prompt says of them, and those that go along with it. Pure, and slow with megabytes
+of them: to be called in a thread."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.core.content import clean_base64, media_type_of
+
+#: Equal pictures have equal ids, so that the service knows one again.
+_NAMESPACE = uuid.UUID("6f1d3c52-1f0e-4f4f-9a3e-2b8a5d7c9e10")
+
+_ENDINGS = {"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp"}
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The source of an image block: an address, or base64 text.
+
+    media_type  as it was sent, "" when it was not
+    """
+
+    url: str | None = None
+    media_type: str = ""
+    data: str = ""
+
+    @property
+    def words(self) -> str:
+        """What stands in the prompt in its place."""
+        if self.url is not None:
+            return f"[image: {self.url}]"
+        return f"[image: {self.media_type or 'unknown'}, {len(self.data)} base64 chars]"
+
+
+def picture_of(block: Mapping[str, Any]) -> Picture:
+    """The picture of an image block; of a source that is none, nothing is known."""
+    source = block.get("source")
+    members = source if isinstance(source, Mapping) else {}
+    if members.get("type") == "url":
+        return _addressed(_text(members.get("url")))
+    return Picture(media_type=_text(members.get("media_type")), data=_text(members.get("data")))
+
+
+def _addressed(url: str) -> Picture:
+    """An address may hold the picture itself."""
+    head, comma, data = url.partition(",")
+    if head[:5].lower() == "data:" and comma and head.lower().endswith(";base64"):
+        return Picture(media_type=head[5:-7].strip(), data=data)
+    return Picture(url=url)
+
+
+def selected_images(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The pictures of the last turn of the user as SelectedImage dicts, those in tool results included. Earlier ones
+    stay words: the service has seen them, and fails when they come again under other names."""
+    messages = request.get("messages")
+    found: list[dict[str, Any]] = []
+    number = 0
+    for message in _last_turn(messages if isinstance(messages, list) else []):
+        for block in _image_blocks(message.get("content")):
+            picture = picture_of(block)
+            if picture.url is None:
+                number += 1
+                found += _selected(picture, number)
+    return found
+
+
+def _last_turn(messages: list[Any]) -> list[Mapping[str, Any]]:
+    """The last message of the user, with those of the user directly before it."""
+    end = next((place for place in range(len(messages), 0, -1) if _is_user(messages[place - 1])), 0)
+    start = end
+    while start and _is_user(messages[start - 1]):
+        start -= 1
+    return messages[start:end]
+
+
+def _is_user(message: Any) -> bool:
+    return isinstance(message, Mapping) and message.get("role") == "user"
+
+
+def _image_blocks(content: Any) -> Iterator[Mapping[str, Any]]:
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, Mapping) and block.get("type") == "image":
+            yield block
+        elif isinstance(block, Mapping) and block.get("type") == "tool_result":
+            yield from _image_blocks(block.get("content"))
+
+
+def _selected(picture: Picture, number: int) -> list[dict[str, Any]]:
+    """The picture as the wire has it; [] for one that cannot be read."""
+    clean = clean_base64(picture.data)
+    if clean is None:
+        return []
+    data = base64.b64decode(clean)
+    media_type = media_type_of(picture.media_type) or "image/png"
+    return [
+        {
+            "uuid": str(uuid.uuid5(_NAMESPACE, hashlib.sha256(data).hexdigest())),
+            "path": f"claude-image-{number}.{_ENDINGS.get(media_type, 'img')}",
+            "mime_type": media_type,
+            "data": data,
+        }
+    ]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

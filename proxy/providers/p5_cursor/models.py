@@ -1,0 +1,146 @@
+"""From a requested name to what a run is told of its model: id, parameters, mode. Pure.
+
+An id may carry the effort and `-fast` at its end; which of these exist differs by model, and only the lists of the
+service tell: the snapshot, and what it said itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.core.effort import effort_asked
+from proxy.core.invalid import cut
+from proxy.core.routing import normalise_model
+from proxy.errors import RequestError
+from proxy.providers.p5_cursor.catalog import AUTOMATIC, COMPOSER, LABEL, NAMES, PREFIXES, Mode
+from proxy.providers.p5_cursor.snapshot import LATER, SNAPSHOT
+
+_SNAPSHOT = frozenset(SNAPSHOT)
+_FAST = "-fast"
+
+Parameters = tuple[tuple[str, str], ...]
+_NOT_FAST: Parameters = (("fast", "false"),)
+_IS_FAST: Parameters = (("fast", "true"),)
+
+#: effort asked for -> what may stand behind an id, the best first
+_SUFFIXES: Mapping[str | None, tuple[str, ...]] = {
+    "low": ("-low",),
+    "medium": ("-medium",),
+    "high": ("-high", "-extra-high", "-xhigh"),
+    "xhigh": ("-xhigh", "-extra-high", "-high"),
+    "max": ("-max", "-xhigh", "-extra-high", "-high"),
+}
+#: An id that ends so has its effort, or a name that looks like it (`gpt-5.1-codex-max`).
+_ENDINGS = ("-extra-high", "-medium", "-xhigh", "-high", "-low", "-max", "-none")
+#: What is tried when the service refuses a bare id: the usual efforts, then the highest that there is.
+_STRONGER = ("-high", "-medium", "-max", "-xhigh", "-extra-high", "-low", "-none")
+
+_MODES: Mapping[str, Mode] = {
+    **{mode.name.lower(): mode for mode in Mode},
+    **{f"AGENT_MODE_{mode.name}": mode for mode in Mode},
+}
+_MODE_MEMBERS = ("cursor_mode", "cursorMode")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The model of a run.
+
+    model_id    id of the service
+    parameters  (name, value) pairs, in the order of the wire
+    mode        a number of `Mode`
+    """
+
+    model_id: str
+    parameters: Parameters
+    mode: int
+
+
+def select(name: str, request: Mapping[str, Any], known: Collection[str]) -> Selection:
+    """What a requested name comes to. Raises RequestError for one that is none of P5's.
+
+    request  the hub request: its effort, and the mode in its metadata, count where the name says nothing of them
+    known    ids that the service named, beside those of the snapshot
+    """
+    bare = normalise_model(name.strip()).strip()
+    own = NAMES.get(bare)
+    if own is not None:
+        parameters = () if own.fast is None else _IS_FAST if own.fast else _NOT_FAST
+        return Selection(own.model, parameters, own.mode or _mode_asked(request))
+    prefix, colon, model = bare.partition(":")
+    prefix, model = prefix + colon, model.strip()
+    if prefix not in PREFIXES or not model:
+        raise RequestError(f'Unknown model "{cut(name)}" for {LABEL}. {forms()}', provider=LABEL, param="model")
+    effort = effort_asked(request, none=True)
+    return _selection(_with_effort(model, effort, known), PREFIXES[prefix] or _mode_asked(request), known)
+
+
+def forms() -> str:
+    """The sentence that says which names are accepted."""
+    return f"Accepted: {', '.join(NAMES)}, and {', '.join(f'{prefix}<model-id>' for prefix in PREFIXES)}."
+
+
+def stronger(selection: Selection, known: Collection[str]) -> Selection | None:
+    """Another id for one that the service refused because it exists only with an effort; None when there is none."""
+    base, fast = _without_fast(selection.model_id)
+    if selection.parameters == _IS_FAST:
+        fast = _FAST
+    if base.endswith(_ENDINGS):
+        return None
+    found = (base + suffix for suffix in _STRONGER if _exists(base + suffix, known) or base + suffix in LATER)
+    return next((_selection(model + fast, selection.mode, known) for model in found), None)
+
+
+def _with_effort(model: str, effort: str | None, known: Collection[str]) -> str:
+    base, fast = _without_fast(model)
+    if base.endswith(_ENDINGS):
+        return model
+    found = (base + suffix for suffix in _SUFFIXES.get(effort, ()) if _exists(base + suffix, known))
+    return next((with_effort + fast for with_effort in found), model)
+
+
+def _selection(model: str, mode: int, known: Collection[str]) -> Selection:
+    """The id as the service takes it, and what it does not say."""
+    if model == COMPOSER:  # without the parameter it runs fast, at a higher price
+        return Selection(model, _NOT_FAST, mode)
+    base, fast = _without_fast(model)
+    if not fast or _is_known(model, known):
+        return Selection(_sent(model), (), mode)
+    return Selection(_sent(base), _IS_FAST, mode)
+
+
+def _sent(model: str) -> str:
+    """The lists call it `auto`, and a run does not."""
+    return AUTOMATIC if model == "auto" else model
+
+
+def _without_fast(model: str) -> tuple[str, str]:
+    """
+    >>> _without_fast("gpt-5.5-fast"), _without_fast("-fast")
+    (('gpt-5.5', '-fast'), ('-fast', ''))
+    """
+    base = model.removesuffix(_FAST)
+    return (base, _FAST) if base and base != model else (model, "")
+
+
+def _is_known(model: str, known: Collection[str]) -> bool:
+    return model in _SNAPSHOT or model in known
+
+
+def _exists(model: str, known: Collection[str]) -> bool:
+    """Whether a model is listed at either speed."""
+    return _is_known(model, known) or _is_known(model + _FAST, known)
+
+
+def _mode_asked(request: Mapping[str, Any]) -> Mode:
+    return next(_modes(request.get("metadata")), Mode.AGENT)
+
+
+def _modes(metadata: Any) -> Iterator[Mode]:
+    """The modes that the metadata names; words that are none of them count for nothing."""
+    for member in _MODE_MEMBERS if isinstance(metadata, Mapping) else ():
+        word = metadata.get(member)
+        if isinstance(word, str) and word in _MODES:
+            yield _MODES[word]

@@ -1,0 +1,88 @@
+"""P5 as the server sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
+from typing import Any
+
+from proxy.core.effort import effort_asked
+from proxy.core.identity import Owner
+from proxy.core.messages import Event
+from proxy.core.routing import Catalog
+from proxy.providers.contract import Call, Services, Target
+from proxy.providers.p5_cursor.account.signin import cursor_credentials
+from proxy.providers.p5_cursor.adapter import CursorAdapter, CursorState, CursorWire, Machine
+from proxy.providers.p5_cursor.bridge.open_runs import OpenRuns
+from proxy.providers.p5_cursor.bridge.results import find_result
+from proxy.providers.p5_cursor.catalog import LABEL
+from proxy.providers.p5_cursor.conversations import Conversations
+from proxy.providers.p5_cursor.ingress import INGRESS
+from proxy.providers.p5_cursor.live_catalog import LiveCatalog
+from proxy.providers.p5_cursor.models import select
+from proxy.providers.p5_cursor.run.timers import RunTimers
+from proxy.providers.p5_cursor.settings import CursorSettings
+from proxy.providers.upstream.attempts import AttemptRunner
+from proxy.providers.upstream.credential import RequestCredential
+
+
+class CursorProvider:
+    """The Cursor subscription."""
+
+    label = LABEL
+    ingress = INGRESS
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        settings = services.config().section(CursorSettings)
+        self._credentials = cursor_credentials(
+            services.config_dir,
+            settings,
+            services.client_for(settings.base_url),
+            services.clock,
+            services.log,
+            sleep=services.sleep,
+        )
+        timers = services.tuning.of(RunTimers)
+        self._state = CursorState(
+            OpenRuns(timers.pause, asyncio.get_running_loop().time),
+            Conversations(services.clock, services.new_id),
+            LiveCatalog(services, self._credentials),
+            machine_here(),
+        )
+
+    def catalog(self) -> Catalog:
+        return self._state.models.catalog()
+
+    def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
+        selection = select(model, request, self._state.models.ids())
+        return Target(selection.model_id, effort=effort_asked(request, none=True))
+
+    async def count_tokens(self, call: Call) -> int:
+        return await CursorWire(call, self._services).count()
+
+    def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+        self._state.models.refresh_soon()
+        adapter = CursorAdapter(call, self._services, self._state, RequestCredential(self._credentials))
+        return AttemptRunner(call, self._services, adapter).run()
+
+    def served_elsewhere(self, owner: Owner, request: Mapping[str, Any], request_id: str) -> None:
+        """Whoever gets the result that a run waits for has the conversation now."""
+        run = self._state.runs.find(owner)
+        if run is not None and run.offered is not None and find_result(request, run.offered.tool_use_id) is not None:
+            self._services.log.write("info", LABEL, "cursor_conversation_moved", reqId=request_id, run=run.id)
+            self._state.runs.remove(run, cancel=True)
+
+    async def close(self) -> None:
+        await self._state.runs.close()
+        await self._state.models.close()
+        await self._credentials.close()
+
+
+def machine_here() -> Machine:
+    """The machine that this process runs on."""
+    system = f"{platform.system().lower()} {platform.machine()}"
+    return Machine(system, os.environ.get("SHELL", ""), str(Path.cwd()))

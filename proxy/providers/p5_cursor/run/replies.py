@@ -1,0 +1,216 @@
+"""What the requests of a run are answered with at once (p5 5.3, 5.4, 5.6), and the messages that need no request. Pure.
+
+The service waits for each answer and sends only heartbeats meanwhile, so there is one for every request: exactly one
+result and one `stream_close` for an exec, one response for a query. Nothing is ever run here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, ExecRequest
+
+Message = dict[str, Any]
+
+HEARTBEAT: Message = {"client_heartbeat": {}}
+CANCEL: Message = {"conversation_action": {"cancel_action": {}}}
+
+
+def numbered(number: int, members: Mapping[str, Any]) -> Message:
+    """The members behind an id, which is not written when it is 0.
+
+    >>> numbered(0, {}), numbered(3, {})
+    ({}, {'id': 3})
+    """
+    return {"id": number, **members} if number else dict(members)
+
+
+def exec_heartbeat(number: int) -> Message:
+    """Says that an exec is still worked on; 0 before the first answer of a run."""
+    return _control("heartbeat", numbered(number, {}))
+
+
+def _control(name: str, value: Mapping[str, Any]) -> Message:
+    return {"exec_client_control_message": {name: dict(value)}}
+
+
+def answered(request: ExecRequest, results: Iterable[Mapping[str, Any]]) -> list[Message]:
+    """The messages of an answer in their order: its results, each an arm and its value, and the close."""
+    name = {"exec_id": request.exec_id} if request.exec_id else {}
+    messages = [{"exec_client_message": numbered(request.id, {**result, **name})} for result in results]
+    return [*messages, _control("stream_close", numbered(request.id, {}))]
+
+
+def throw(request: ExecRequest, words: str) -> list[Message]:
+    """The answer to an exec that no result fits: it is addressed by id, not by kind."""
+    return [
+        _control("throw", numbered(request.id, {"error": words})),
+        _control("stream_close", numbered(request.id, {})),
+    ]
+
+
+def guarded(request: ExecRequest, results: Callable[[], Iterable[Mapping[str, Any]]]) -> list[Message]:
+    """The answer, or a throw when building it fails: an exec without any would block its run for good."""
+    try:
+        return answered(request, results())
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return throw(request, "The answer to this request could not be built. Go on without it.")
+
+
+def context_answer(request: ExecRequest, context: Mapping[str, Any]) -> list[Message]:
+    """The answer to `request_context_args`, which may come more than once in a run."""
+    return answered(request, [{"request_context_result": {"success": {"request_context": dict(context)}}}])
+
+
+def denial(request: ExecRequest, bridged: Collection[str], workspace: str) -> list[Message]:
+    """The answer to an exec that nobody runs (5.4).
+
+    bridged    the client's tools that could be called in its place: some of Read, Write, Bash
+    workspace  the directory that the service was told
+    """
+    results = _DENIALS.get(request.kind)
+    words = _words(request, bridged)
+    if results is None:
+        return throw(request, words)
+    return guarded(request, lambda: results(request, words, workspace))
+
+
+#: arm of an exec -> what it asks for, and which command of a shell does the same
+_ASKED: Mapping[str, tuple[str, str]] = {
+    "read_args": ("reading files", "cat"),
+    "redacted_read_args": ("reading files", "cat"),
+    "write_args": ("writing files", "cat with a here-document"),
+    "shell_args": ("running commands", ""),
+    "shell_stream_args": ("running commands", ""),
+    "background_shell_spawn_args": ("running commands in the background", "a command that ends by itself"),
+    "write_shell_stdin_args": ("writing to a running command", "a command that reads its input from a file"),
+    "delete_args": ("deleting files", "rm"),
+    "grep_args": ("searching files", "grep -rn, or find for names"),
+    "ls_args": ("listing folders", "ls"),
+    "diagnostics_args": ("reading diagnostics", "the project's own checker"),
+    "mcp_args": ("calling MCP tools", ""),
+    "list_mcp_resources_exec_args": ("listing MCP resources", ""),
+    "read_mcp_resource_exec_args": ("reading MCP resources", ""),
+    "fetch_args": ("fetching web pages", "curl"),
+}
+#: the client's tool -> how the model knows it
+_KNOWN_AS = {"Bash": "the shell tool", "Read": "the read tool", "Write": "the write tool"}
+
+
+def _words(request: ExecRequest, bridged: Collection[str]) -> str:
+    """What the model reads: that it is not available, and what is."""
+    if TOOL_OF_KIND.get(request.kind) == "Write" and request.written is None:
+        return f"This client can only write UTF-8 text. {_instead('base64 -d', bridged)}"
+    asked, command = _ASKED.get(request.kind, ("this kind of request", ""))
+    return f"Not available to this client: {asked}. {_instead(command, bridged)}"
+
+
+def _instead(command: str, bridged: Collection[str]) -> str:
+    if "Bash" in bridged:
+        return f"Use the shell tool ({command}) instead." if command else "Use the shell tool instead."
+    known = [words for name, words in _KNOWN_AS.items() if name in bridged]
+    if known:
+        return f"Use {' or '.join(known)} instead; no other tool is available."
+    return "No tool of this kind is available; go on with what the conversation holds."
+
+
+Results = Callable[[ExecRequest, str, str], list[Message]]
+
+
+def _at_path(result: str, arm: str, member: str) -> Results:
+    return lambda request, words, _workspace: [{result: {arm: {"path": request.path, member: words}}}]
+
+
+def _only(result: str, members: Callable[[Mapping[str, Any], str], Message]) -> Results:
+    return lambda request, words, _workspace: [{result: members(request.args, words)}]
+
+
+def _at_command(result: str) -> Results:
+    return lambda request, words, _workspace: [{result: {"rejected": {**command_of(request), "reason": words}}}]
+
+
+def command_of(request: ExecRequest) -> Message:
+    """What each result of a command repeats of it."""
+    return {"command": request.args.get("command", ""), "working_directory": request.directory}
+
+
+def streamed(request: ExecRequest, outcome: Mapping[str, Any], workspace: str, leaving: Mapping[str, Any]) -> list[Any]:
+    """The results of a streamed command: its start, what it printed (`outcome`, {} for nothing), its exit."""
+    parts: tuple[Mapping[str, Any], ...] = (
+        {"start": {}},
+        outcome,
+        {"exit": {**leaving, "cwd": request.directory or workspace}},
+    )
+    return [{"shell_stream": dict(part)} for part in parts if part]
+
+
+def _streamed_denial(request: ExecRequest, words: str, workspace: str) -> list[Message]:
+    return streamed(request, {"stderr": {"data": words}}, workspace, {"code": 1})
+
+
+#: arm of an exec -> the results of its denial. What is not here is thrown.
+_DENIALS: Mapping[str, Results] = {
+    "read_args": _at_path("read_result", "error", "error"),
+    "redacted_read_args": _at_path("redacted_read_result", "error", "error"),
+    "write_args": _at_path("write_result", "error", "error"),
+    "shell_stream_args": _streamed_denial,
+    "shell_args": _at_command("shell_result"),
+    "delete_args": _at_path("delete_result", "rejected", "reason"),
+    "grep_args": _only("grep_result", lambda _, words: {"error": {"error": words}}),
+    "ls_args": _at_path("ls_result", "rejected", "reason"),
+    "diagnostics_args": _at_path("diagnostics_result", "rejected", "reason"),
+    "mcp_args": _only(
+        "mcp_result", lambda args, _: {"tool_not_found": {"name": args.get("name") or args.get("tool_name", "")}}
+    ),
+    "background_shell_spawn_args": _at_command("background_shell_spawn_result"),
+    "list_mcp_resources_exec_args": _only(
+        "list_mcp_resources_exec_result", lambda _, words: {"error": {"error": words}}
+    ),
+    "read_mcp_resource_exec_args": _only(
+        "read_mcp_resource_exec_result", lambda args, _: {"not_found": {"uri": args.get("uri", "")}}
+    ),
+    "fetch_args": _only("fetch_result", lambda args, words: {"error": {"url": args.get("url", ""), "error": words}}),
+    "write_shell_stdin_args": _only("write_shell_stdin_result", lambda _, words: {"error": {"error": words}}),
+}
+
+
+_ASK_IN_TEXT = "This client cannot show questions of its own. Ask in plain text and end the turn."
+_KEEP_MODE = "This client cannot change the mode. Go on in this one."
+_NO_IMAGES = "This client cannot show generated images. Answer in text."
+_NO_SIGN_IN = "This client has no MCP servers to sign in to."
+
+#: arm of a query -> its response; a query that is not here is answered without one, since to approve what one does not
+#: know could permit anything
+_RESPONSES: Mapping[str, tuple[str, Message]] = {
+    "web_search_request_query": ("web_search_request_response", {"approved": {}}),
+    "web_fetch_request_query": ("web_fetch_request_response", {"approved": {}}),
+    # opaque in the tables, hence bytes
+    "exa_search_request_query": ("exa_search_request_response", {"approved": b""}),
+    "exa_fetch_request_query": ("exa_fetch_request_response", {"approved": b""}),
+    "generate_image_request_query": ("generate_image_request_response", {"rejected": {"reason": _NO_IMAGES}}),
+    "ask_question_interaction_query": (
+        "ask_question_interaction_response",
+        {"result": {"rejected": {"reason": _ASK_IN_TEXT}}},
+    ),
+    "switch_mode_request_query": ("switch_mode_request_response", {"rejected": {"reason": _KEEP_MODE}}),
+    "create_plan_request_query": ("create_plan_request_response", {"result": {"success": {}}}),
+    "mcp_auth_request_query": ("mcp_auth_request_response", {"rejected": {"reason": _NO_SIGN_IN}}),
+}
+
+
+def query_answer(query: Mapping[str, Any]) -> Message:
+    """The answer to an `interaction_query` (5.6).
+
+    >>> query_answer({"id": 12})
+    {'interaction_response': {'id': 12}}
+    """
+    response = next((_RESPONSES[arm] for arm in query if arm in _RESPONSES), None)
+    return {"interaction_response": numbered(query.get("id") or 0, dict([response] if response else []))}
+
+
+def plan_of(query: Mapping[str, Any]) -> str:
+    """The plan that a query brings, which the client is shown as text; "" when it brings none."""
+    asked = query.get("create_plan_request_query") or {}
+    plan = (asked.get("args") or {}).get("plan")
+    return plan if isinstance(plan, str) else ""

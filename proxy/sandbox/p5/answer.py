@@ -1,0 +1,201 @@
+"""The normal answer of a run, made while it goes on: what the model says depends on what the client did."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from proxy.core.sse import dump_json
+from proxy.sandbox.ids import Ids
+from proxy.sandbox.model.pieces import pieces, tokens_of, words
+from proxy.sandbox.model.reply import Ask, Call, Called, Part, Returned, Say, Search, Think, reply
+from proxy.sandbox.p5.events import ENVELOPES
+from proxy.sandbox.p5.ledger import BLOB, EXEC, QUERY
+from proxy.sandbox.p5.options import P5Options
+from proxy.sandbox.p5.prompt import NATIVE
+from proxy.sandbox.p5.runs import Run
+from proxy.sandbox.play.actions import Action, Framing, Until
+from proxy.sandbox.wires.answer import Playable
+from proxy.sandbox.wires.connect.protobuf import Message
+
+PLAN_MODE = 3
+
+#: How much of the prompt the service gives to the client to keep.
+MAX_BLOB_CHARS = 16_384
+
+#: Window of every model here, as the checkpoint tells it.
+WINDOW = 200_000
+
+
+@dataclass(kw_only=True)
+class AgentAnswer(Playable):
+    """`parked`: what the model says lies in a blob, and no text is streamed. `as_text`: calls are written, not made.
+    `first` are parts that come before those of the model."""
+
+    framing: ClassVar[Framing] = ENVELOPES
+
+    ask: Ask
+    run: Run
+    options: P5Options
+    ids: Ids
+    prompt: str
+    mode: int = 1
+    as_text: bool = False
+    parked: bool = False
+    first: list[Part] = field(default_factory=list)
+    input_tokens: int = 0
+    output_tokens: int = 0
+    _next: dict[str, int] = field(default_factory=lambda: {EXEC: 1, BLOB: 2, QUERY: 1})
+
+    def whole(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def stream(self) -> Iterator[Action]:
+        yield from self.prelude()
+        yield {"type": "step_started", "step_id": 1}
+        yield from self.work()
+        yield from self.ending()
+
+    def prelude(self) -> Iterator[Action]:
+        """Where the client is, and two blobs that it is to keep."""
+        yield from self.asks("context", number=0)
+        for number, role in enumerate(("system", "user")):
+            text = self.ask.system if role == "system" else self.prompt
+            yield self.blob(number, role, text[:MAX_BLOB_CHARS])
+        for number in range(2):
+            yield self.settled(BLOB, number)
+
+    def blob(self, number: int, role: str, content: Any) -> dict[str, Any]:
+        data = dump_json({"role": role, "content": content}).encode()
+        return {"type": "set_blob", "id": number, "blob_id": hashlib.sha256(data).hexdigest(), "data": data.hex()}
+
+    def settled(self, family: str, number: int) -> Until:
+        def ready() -> bool:
+            found = self.run.ledger.find(family, number)
+            return found is not None and found.done
+
+        return Until(ready)
+
+    def number(self, family: str) -> int:
+        """The next id."""
+        self._next[family] += 1
+        return self._next[family] - 1
+
+    def asks(self, kind: str, number: int | None = None, **args: Any) -> Iterator[Action]:
+        """Something that the client executes, and the wait for it."""
+        number = self.number(EXEC) if number is None else number
+        yield {"type": "exec", "kind": kind, "id": number, "exec_id": self.ids.new("exec"), **args}
+        yield self.settled(EXEC, number)
+
+    def work(self) -> Iterator[Action]:
+        """The model's turns: each call that is made brings another one."""
+        parts = [*self.first, *reply(self.ask)]
+        while parts:
+            part = parts.pop(0)
+            if isinstance(part, Call) and not self.as_text and part.tool.name in NATIVE:
+                yield from self.call(part)
+                parts = reply(self.ask)
+            else:
+                yield from self.part(part)
+
+    def part(self, part: Part) -> Iterator[Action]:
+        if isinstance(part, Think):
+            yield from self.thought("\n\n".join(part.paragraphs))
+        elif isinstance(part, Say):
+            yield from self.say(part.text)
+        elif isinstance(part, Search):
+            yield from self.query("web_search", part.query)
+        else:
+            yield from self.say(self.written(part), in_pieces=True)
+
+    def thought(self, text: str) -> Iterator[Action]:
+        for piece in words(text):
+            yield {"type": "thinking_delta", "text": piece}
+        yield {"type": "thinking_completed", "duration_ms": 12}
+        self.output_tokens += tokens_of(text)
+
+    def say(self, text: str, *, in_pieces: bool = False) -> Iterator[Action]:
+        self.output_tokens += tokens_of(text)
+        if self.mode == PLAN_MODE:
+            yield from self.query("create_plan", text)
+        elif self.parked:
+            number = self.number(BLOB)
+            yield self.blob(number, "assistant", [{"type": "text", "text": text}])
+            yield self.settled(BLOB, number)
+        else:
+            for piece in pieces(text) if in_pieces else words(text):
+                yield {"type": "text_delta", "text": piece}
+            yield {"type": "token_delta", "tokens": tokens_of(text)}
+
+    def query(self, kind: str, text: str) -> Iterator[Action]:
+        number = self.number(QUERY)
+        yield {"type": "query", "kind": kind, "id": number, "text": text}
+        yield self.settled(QUERY, number)
+
+    def written(self, call: Call) -> str:
+        """A call as the history shows calls."""
+        call_id = self.ids.new("toolu")
+        return f'<tool_use id="{call_id}" name="{call.tool.name}">\n{dump_json(call.arguments)}\n</tool_use>'
+
+    def call(self, call: Call) -> Iterator[Action]:
+        """A call of a native tool; what came of it is known to the model from then on."""
+        number, call_id = self.number(EXEC), self.ids.new("toolu")
+        kind, args = self.native(call)
+        command = str(args.get("command") or args.get("path"))
+        shown = {"call_id": call_id, "command": command, "model_call_id": "model-call"}
+        yield {"type": "tool_call_started", **shown}
+        yield {"type": "partial_tool_call", "call_id": call_id, "text": command}
+        yield from self.asks(kind, number, call_id=call_id, **args)
+        yield {"type": "tool_call_completed", **shown}
+        asked = self.run.ledger.find(EXEC, number)
+        text = asked.outcome.text if asked is not None else ""
+        entries = [*self.ask.entries, Called(call_id, call.tool.name), Returned(call_id, text)]
+        self.ask = self.ask._replace(entries=entries)
+        if self.options.reads_back:
+            yield from self.read_back()
+
+    def native(self, call: Call) -> tuple[str, dict[str, Any]]:
+        """Kind and arguments of the request for it."""
+        given = call.arguments if isinstance(call.arguments, dict) else {}
+        if call.tool.name == "Read":
+            return "read", {"path": given.get("file_path"), "offset": given.get("offset"), "limit": given.get("limit")}
+        if call.tool.name == "Write":
+            return "write", {"path": given.get("file_path"), "text": given.get("content"), "return_content": True}
+        shell = {name: given.get(name) for name in ("command", "timeout", "description", "working_directory")}
+        return self.options.shell, {**shell, "working_directory": shell["working_directory"] or self.workspace or None}
+
+    @property
+    def workspace(self) -> str:
+        """What the client announced."""
+        context = self.run.ledger.find(EXEC, 0)
+        for message in context.answers if context is not None else ():
+            paths = message.sub(10, 1, 1, 4) or Message(b"")
+            return paths.text(21) or paths.text(2)
+        return ""
+
+    def read_back(self) -> Iterator[Action]:
+        """The service asks for what it gave away."""
+        for asked in self.run.ledger.asked:
+            if asked.family == BLOB and asked.number == 3:
+                number = self.number(BLOB)
+                yield {"type": "get_blob", "id": number, "blob_id": asked.args.bytes(1).hex()}
+                yield self.settled(BLOB, number)
+                found = self.run.ledger.find(BLOB, number)
+                given = found.answers[-1].bytes(2, 1) if found is not None and found.answers else b""
+                if given != asked.args.bytes(2):
+                    self.run.blame(f"blob {asked.id} came back changed")
+                return
+
+    def ending(self) -> Iterator[Action]:
+        self.input_tokens = self.input_tokens or tokens_of(self.prompt)
+        yield {"type": "step_completed", "step_id": 1, "duration_ms": 34}
+        yield {"type": "checkpoint", "used_tokens": self.input_tokens + self.output_tokens, "max_tokens": WINDOW}
+        yield self.turn_ended()
+        yield {"type": "end"}
+
+    def turn_ended(self) -> dict[str, Any]:
+        """The counters are those of the whole account of a run, far above what a request has."""
+        counters = {"input_tokens": self.input_tokens * 100, "output_tokens": self.output_tokens}
+        return {"type": "turn_ended", **counters, "cache_read_tokens": self.input_tokens * 90, "cache_write_tokens": 0}

@@ -1,0 +1,87 @@
+"""`BidiAppend`: the client's half of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import Any, NamedTuple
+
+from aiohttp import web
+
+from proxy.sandbox.p5.course import set_course
+from proxy.sandbox.p5.headers import JSON_TYPE, PROTO_TYPE, blame_headers, check_bearer, check_type, check_version
+from proxy.sandbox.p5.state import P5
+from proxy.sandbox.wires.connect.errors import Failed
+from proxy.sandbox.wires.connect.protobuf import Malformed, Message
+from proxy.sandbox.wires.refusal import plain_reply
+
+_HEX = re.compile(r"(?:[0-9a-f]{2})*")
+
+
+class Append(NamedTuple):
+    """One append: a message of the run with that id."""
+
+    request_id: str
+    number: int
+    data: bytes
+
+
+async def serve_append(p5: P5, request: web.Request) -> web.Response:
+    data = await request.read()
+    with p5.at_work():
+        check_bearer(request.headers, p5.tokens)
+        kind = check_type(request.headers, PROTO_TYPE, JSON_TYPE)
+        try:
+            check_version(request.headers)
+            append = _from_json(data) if kind == JSON_TYPE else _from_proto(data)
+        except Failed as failed:
+            p5.blame(f"an append was refused: {failed}")
+            raise failed.refused() from None
+        blame_headers(request.headers, p5.blame, append.request_id)
+        return await _take(p5, append, kind)
+
+
+async def _take(p5: P5, append: Append, kind: str) -> web.Response:
+    run = p5.runs.claim(append.request_id)
+    if run.answering:
+        run.blame(f"append {append.number} came while another was not answered")
+    run.answering += 1
+    try:
+        run.accept(append.number, append.data)
+        if run.opened:
+            set_course(p5, run)
+        wait_s = run.waits.get(append.number, 0.0)
+        if wait_s:
+            await asyncio.sleep(wait_s)
+    finally:
+        run.answering -= 1
+    reply = run.replies.get(append.number)
+    if reply is not None:
+        return plain_reply(reply.status, reply.body, dict(reply.headers or {}))
+    return web.Response(body=b"{}" if kind == JSON_TYPE else b"", content_type=kind)
+
+
+def _from_proto(data: bytes) -> Append:
+    try:
+        message = Message(data)
+        if 4 in message:
+            raise Failed("invalid_argument", "data_binary is not enabled")
+        return _append(message.text(1), message.text(2, 1), message.number(3))
+    except Malformed as problem:
+        raise Failed("invalid_argument", f"parse binary: {problem}") from None
+
+
+def _from_json(data: bytes) -> Append:
+    """int64 is a text in JSON; a number is read as well."""
+    try:
+        body: Any = json.loads(data)
+        return _append(body.get("data", ""), body["requestId"]["requestId"], int(body.get("appendSeqno", 0)))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise Failed("invalid_argument", "cannot decode message aiserver.v1.BidiAppendRequest from JSON") from None
+
+
+def _append(text: str, request_id: str, number: int) -> Append:
+    if not request_id or not _HEX.fullmatch(text):
+        raise Failed("invalid_argument", "data is no hexadecimal text, or the request id is missing")
+    return Append(request_id, number, bytes.fromhex(text))

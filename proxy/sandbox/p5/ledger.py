@@ -1,0 +1,173 @@
+"""What a run asked its client, and how that was answered: the rules that every client must keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from proxy.sandbox.p5 import execs, queries
+from proxy.sandbox.wires.connect.protobuf import Malformed, Message
+
+#: Requests and answers that are kept of one run: far more than a test makes.
+MAX_ASKED = 1_000
+MAX_ANSWERS = 1_000
+
+EXEC, BLOB, QUERY = "exec", "kv", "query"
+
+#: Where each kind of request stands in a message, and what of it is no arm.
+_REQUESTS = ((EXEC, 2, (1, 15, 19)), (BLOB, 4, (1, 4)), (QUERY, 7, (1,)))
+
+
+@dataclass(slots=True)
+class Asked:
+    """One request of the server. `number` is its kind, 0 when nobody knows it."""
+
+    family: str
+    id: int
+    number: int
+    args: Message
+    exec_id: str = ""
+    answers: list[Message] = field(default_factory=list)
+    thrown: str | None = None
+    settled: bool = False
+    closed: bool = False
+    aborted: bool = False
+    heartbeats: int = 0
+    asked_at: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return f"{self.family} {self.id}"
+
+    @property
+    def done(self) -> bool:
+        """Whether the client owes nothing more."""
+        return self.aborted or (self.settled and (self.closed or self.family != EXEC))
+
+    @property
+    def outcome(self) -> execs.Outcome:
+        """How an exec went."""
+        return execs.outcome(self.number, self.answers) if self.thrown is None else execs.Outcome(False, self.thrown)
+
+    @property
+    def verdict(self) -> str:
+        """How a query was answered."""
+        return queries.verdict(self.number, self.answers[-1]) if self.answers else "nothing"
+
+
+class Ledger:
+    """`blame` is told each violation."""
+
+    def __init__(self, blame: Callable[[str], None], clock: Callable[[], float]) -> None:
+        self.asked: list[Asked] = []
+        self.beaten = False  # an exec heartbeat without an id came
+        self._open: dict[tuple[str, int], Asked] = {}
+        self._blame = blame
+        self._clock = clock
+
+    def find(self, family: str, number: int) -> Asked | None:
+        """The last request with this id."""
+        return self._open.get((family, number))
+
+    @property
+    def owed(self) -> list[Asked]:
+        return [one for one in self.asked if not one.done]
+
+    def note(self, payload: bytes) -> None:
+        """What of a message that is sent wants an answer."""
+        try:
+            message = Message(payload)
+            for family, place, beside in _REQUESTS:
+                for one in message.all(place):
+                    number = next((arm for arm in one.fields if arm not in beside), 0)
+                    args = one.sub(number) if number else None
+                    self._add(Asked(family, one.number(1), number, args or Message(b""), one.text(15)))
+            if message.has(5, 1):
+                found = self.find(EXEC, message.number(5, 1, 1))
+                if found is not None:
+                    found.aborted = True
+        except Malformed:
+            return  # a fault
+
+    def _add(self, asked: Asked) -> None:
+        asked.asked_at = self._clock()
+        if len(self.asked) < MAX_ASKED:
+            self.asked.append(asked)
+        self._open[asked.family, asked.id] = asked
+
+    def exec_answer(self, message: Message) -> None:
+        """An `exec_client_message`."""
+        found = self._expected(EXEC, message.number(1))
+        if found is None:
+            return
+        if not self.beaten:
+            self._blame("an exec was answered before any exec heartbeat")
+        arms = [number for number in message.fields if number not in (1, 15)]
+        if message.text(15) != found.exec_id:
+            self._blame(f"{found.name} was answered with exec_id {message.text(15)!r}, not {found.exec_id!r}")
+        if arms != [found.number]:
+            self._blame(f"{found.name} of kind {found.number} was answered with {arms}")
+            return
+        problem = execs.odd(found.number, message)
+        if problem:
+            self._blame(f"{found.name}: {problem}")
+        self._answered(found, message, settled=execs.ends(found.number, message))
+
+    def control(self, message: Message) -> None:
+        """An `exec_client_control_message`: the end of an exec, a failure, or a heartbeat."""
+        if message.has(3):
+            self._beat(message.number(3, 1))
+        elif message.has(2):
+            found = self._expected(EXEC, message.number(2, 1))
+            if found is not None:
+                found.thrown, found.settled = message.text(2, 2), True
+                if not found.thrown:
+                    self._blame(f"{found.name} was thrown without words")
+        elif message.has(1):
+            found = self.find(EXEC, message.number(1, 1))
+            if found is None or found.closed:
+                self._blame(f"stream_close for exec {message.number(1, 1)}, which is not open")
+            elif not found.settled:
+                self._blame(f"{found.name} was closed without a result")
+            if found is not None:
+                found.closed = True
+
+    def _beat(self, number: int) -> None:
+        self.beaten = True
+        found = self.find(EXEC, number)
+        if number and (found is None or found.closed):
+            self._blame(f"a heartbeat for exec {number}, which is not open")
+        if found is not None:
+            found.heartbeats += 1
+
+    def kv_answer(self, message: Message) -> None:
+        """A `kv_client_message`."""
+        found = self._expected(BLOB, message.number(1))
+        if found is not None:
+            if [number for number in message.fields if number != 1] != [found.number]:
+                self._blame(f"{found.name} of kind {found.number} was answered with {list(message.fields)}")
+            self._answered(found, message)
+
+    def query_answer(self, message: Message) -> None:
+        """An `interaction_response`."""
+        found = self._expected(QUERY, message.number(1))
+        if found is not None:
+            if [number for number in message.fields if number != 1] not in ([found.number], []):
+                self._blame(f"{found.name} of kind {found.number} was answered with {list(message.fields)}")
+            self._answered(found, message)
+
+    def _answered(self, found: Asked, message: Message, *, settled: bool = True) -> None:
+        if len(found.answers) < MAX_ANSWERS:
+            found.answers.append(message)
+        found.settled = settled
+
+    def _expected(self, family: str, number: int) -> Asked | None:
+        """The open request with this id."""
+        found = self.find(family, number)
+        if found is None or found.aborted:
+            self._blame(f"an answer to {family} {number}, which is not open")
+            return None
+        if found.settled:
+            self._blame(f"{found.name} was answered twice")
+            return None
+        return found

@@ -1,0 +1,83 @@
+"""The state of the simulated P5: what its routes share, and what tests may look at and change."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from proxy.sandbox.oauth.account import AccountUpstream
+from proxy.sandbox.p5.issuer import CursorIssuer
+from proxy.sandbox.p5.options import P5Options
+from proxy.sandbox.p5.runs import Run
+from proxy.sandbox.p5.tokens import CursorTokens
+from proxy.sandbox.play.script import Tables
+from proxy.sandbox.recorder import KEPT_REQUESTS, Received
+from proxy.sandbox.upstream import Host
+
+#: Runs that are kept for inspection, the last ones.
+MAX_RUNS = 256
+
+#: Violations beyond these are not kept: one is enough to fail a test.
+MAX_VIOLATIONS = 100
+
+
+class Runs:
+    """The last runs by their request id, oldest first."""
+
+    def __init__(self, blame: Callable[[str], None], options: P5Options) -> None:
+        self._runs: OrderedDict[str, Run] = OrderedDict()
+        self._blame = blame
+        self._options = options
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self._runs.values())
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __getitem__(self, number: int) -> Run:
+        return list(self._runs.values())[number]
+
+    def claim(self, request_id: str) -> Run:
+        """The run with this id, or a new one: stream and first message may come in any order. Messages whose stream
+        does not come in time are forgotten."""
+        run = self._runs.get(request_id)
+        if run is None or (not run.opened and time.monotonic() - run.began_at > self._options.unclaimed_s):
+            run = self._runs[request_id] = Run(request_id, self._blame)
+            self._runs.move_to_end(request_id)
+        if len(self._runs) > MAX_RUNS:
+            self._runs.popitem(last=False)
+        return run
+
+
+class P5(AccountUpstream):
+    """`runs` are the last ones, `violations` what clients did that the service does not want or that no client should
+    do: tests check that there are none; `model_requests` asked for the list of models. Agent and sign-in live at the
+    same address."""
+
+    options: P5Options
+    tokens: CursorTokens
+    issuer: CursorIssuer
+
+    def __init__(self, host: Host, options: P5Options, tables: Tables) -> None:
+        super().__init__(host, options, tables)
+        self.tokens = CursorTokens(options, host)
+        self.issuer = CursorIssuer(self.tokens, options)
+        self.model_requests: deque[Received] = deque(maxlen=KEPT_REQUESTS)
+        self.violations: list[str] = []
+        self.billed_fast = 0  # runs of a model whose fast variant costs more, because nobody said no
+        self.runs = Runs(self.blame, options)
+
+    def blame(self, words: str) -> None:
+        """Notes a violation."""
+        if len(self.violations) < MAX_VIOLATIONS:
+            self.violations.append(words)
+
+    def settings(self) -> dict[str, str]:
+        origin = self.host.origin
+        return {"PROXY_P5_BASE_URL": origin, "PROXY_P5_WEBSITE_URL": origin}
+
+    def sign_in(self, lifetime_s: int | None) -> tuple[dict[str, Any], Mapping[str, Any]]:
+        return self.tokens.issue(lifetime_s), {}

@@ -1,0 +1,140 @@
+"""Execs as calls of the client's tools (p5 9.1, 9.3, vector 20.8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proxy.providers.p5_cursor.bridge.calls import ExecRequest, tool_input, tool_of
+
+TOOLS: dict[str, dict[str, Any]] = {
+    "Read": {"name": "Read", "input_schema": {"type": "object"}},
+    "Write": {"name": "Write", "input_schema": {"type": "object"}},
+    "Bash": {"name": "Bash", "input_schema": {"type": "object"}},
+}
+USUAL = {
+    "timeout": 30000,
+    "description": "Run Cursor-requested shell command",
+    "run_in_background": False,
+    "dangerouslyDisableSandbox": False,
+}
+
+
+def declared(*names: str) -> dict[str, Any]:
+    return {"name": "T", "input_schema": {"type": "object", "properties": {name: {} for name in names}}}
+
+
+@pytest.mark.parametrize(
+    ("message", "request_"),
+    [
+        ({"exec_id": "e1", "read_args": {"path": "/a"}}, ExecRequest(0, "e1", "read_args", {"path": "/a"})),
+        ({"id": 3, "shell_args": {}, "span_context": {"trace_id": "t"}}, ExecRequest(3, "", "shell_args", {})),
+        ({"span_context": {}, "id": 3}, ExecRequest(3, "", "", {})),
+        ({}, ExecRequest(0, "", "", {})),
+        ({"id": 4, "subagent_args": b"\x0a"}, ExecRequest(4, "", "subagent_args", {})),
+    ],
+)
+def test_what_an_exec_asks(message: dict[str, Any], request_: ExecRequest) -> None:
+    assert ExecRequest.of(message) == request_
+
+
+@pytest.mark.parametrize(
+    ("kind", "tool"),
+    [
+        ("read_args", "Read"),
+        ("redacted_read_args", "Read"),
+        ("write_args", "Write"),
+        ("shell_stream_args", "Bash"),
+        ("shell_args", "Bash"),
+        ("grep_args", None),
+        ("delete_args", None),
+        ("mcp_args", None),
+        ("request_context_args", None),
+        ("", None),
+    ],
+)
+def test_each_tool_is_judged_by_itself(kind: str, tool: str | None) -> None:
+    request = ExecRequest(1, "", kind, {"path": "/a", "command": "ls"})
+    assert tool_of(request, TOOLS) == tool
+    assert tool_of(request, {name: row for name, row in TOOLS.items() if name != tool}) is None
+    assert tool_of(request, {name.lower(): row for name, row in TOOLS.items()}) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "args", "expected"),
+    [
+        ("read_args", {"path": "/a"}, {"file_path": "/a"}),
+        ("redacted_read_args", {"path": "/a"}, {"file_path": "/a"}),
+        ("read_args", {"path": "/a", "offset": 0}, {"file_path": "/a", "offset": 0}),
+        ("read_args", {"path": "/a", "limit": 5}, {"file_path": "/a", "limit": 5}),
+        (
+            "read_args",
+            {"path": "/a", "offset": 10, "limit": 5, "tool_call_id": "t", "encoding_hint": "utf-8"},
+            {"file_path": "/a", "offset": 10, "limit": 5},
+        ),
+        ("write_args", {"path": "/a", "file_text": "x"}, {"file_path": "/a", "content": "x"}),
+        ("write_args", {"path": "/a"}, {"file_path": "/a", "content": ""}),
+        ("write_args", {"path": "/a", "file_bytes": "ä\r\n".encode()}, {"file_path": "/a", "content": "ä\r\n"}),
+        ("write_args", {"path": "/a", "file_text": "x", "file_bytes": b"y"}, {"file_path": "/a", "content": "x"}),
+        ("write_args", {"path": "/a", "file_text": "x", "file_bytes": b"\xff"}, {"file_path": "/a", "content": "x"}),
+        ("write_args", {"path": "/a", "file_bytes": b"\xef\xbb\xbfa"}, {"file_path": "/a", "content": "\ufeffa"}),
+        ("shell_args", {"command": "ls"}, {"command": "ls", **USUAL}),
+        ("shell_args", {"command": "ls", "working_directory": "/w"}, {"command": "ls", **USUAL}),
+        ("shell_args", {"command": "ls", "working_directory": "/v"}, {"command": "cd '/v' && ls", **USUAL}),
+        (
+            "shell_stream_args",
+            {"command": "ls", "working_directory": "/w/it's", "timeout": 0},
+            {"command": "cd '/w/it'\\''s' && ls", **USUAL},
+        ),
+        (
+            "shell_args",
+            {"command": "ls", "timeout": 90_000, "description": "List", "is_background": True},
+            {"command": "ls", **USUAL, "timeout": 90_000, "description": "List"},
+        ),
+        ("shell_args", {"command": "ls", "timeout": -1, "description": ""}, {"command": "ls", **USUAL}),
+        ("shell_args", {}, {"command": "", **USUAL}),
+    ],
+)
+def test_the_input_of_a_call(kind: str, args: dict[str, Any], expected: dict[str, Any]) -> None:
+    request = ExecRequest(3, "e3", kind, args)
+    tool = TOOLS[tool_of(request, TOOLS) or ""]
+    assert tool_input(request, "/w", tool) == expected
+    # the order is that of the document, since the client gets the JSON text
+    assert list(tool_input(request, "/w", tool)) == list(expected)
+
+
+def test_bytes_that_are_no_text_are_not_written() -> None:
+    request = ExecRequest(1, "", "write_args", {"path": "/a", "file_bytes": b"\xff\x00"})
+    assert tool_of(request, TOOLS) is None
+
+
+READ = ExecRequest(1, "", "read_args", {"path": "/a", "offset": 2, "limit": 3})
+WRITE = ExecRequest(1, "", "write_args", {"path": "/a", "file_text": "x"})
+BASH = ExecRequest(1, "", "shell_args", {"command": "ls"})
+
+
+@pytest.mark.parametrize(
+    ("request_", "tool", "expected"),
+    [
+        (BASH, declared("command"), {"command": "ls"}),
+        (BASH, declared("command", "timeout"), {"command": "ls", "timeout": 30000}),
+        (BASH, declared("cmd", "workdir"), {"cmd": "ls"}),
+        (READ, declared("file_path"), {"file_path": "/a"}),
+        (READ, declared("path", "limit"), {"path": "/a", "limit": 3}),
+        (READ, declared("filePath", "offset", "limit"), {"filePath": "/a", "offset": 2, "limit": 3}),
+        (READ, declared("file_path", "path"), {"file_path": "/a"}),
+        (WRITE, declared("path", "contents"), {"path": "/a", "contents": "x"}),
+        # nobody could do anything with a call without these
+        (WRITE, declared("other"), {"file_path": "/a", "content": "x"}),
+        # a schema that names nothing leaves everything open
+        (WRITE, declared(), {"file_path": "/a", "content": "x"}),
+        (WRITE, {"name": "Write"}, {"file_path": "/a", "content": "x"}),
+        (WRITE, {"name": "Write", "input_schema": None}, {"file_path": "/a", "content": "x"}),
+        (WRITE, {"name": "Write", "input_schema": {"properties": []}}, {"file_path": "/a", "content": "x"}),
+    ],
+)
+def test_only_what_the_client_s_schema_names(
+    request_: ExecRequest, tool: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert tool_input(request_, "/w", tool) == expected

@@ -1,0 +1,277 @@
+"""What a run answers at once: denials, context, queries (p5 5.3, 5.4, 5.6, vectors 20.10)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proxy.providers.p5_cursor.bridge.calls import ExecRequest
+from proxy.providers.p5_cursor.run.replies import (
+    CANCEL,
+    HEARTBEAT,
+    context_answer,
+    denial,
+    exec_heartbeat,
+    numbered,
+    plan_of,
+    query_answer,
+    throw,
+)
+
+Messages = list[dict[str, Any]]
+
+
+def results_of(messages: Messages, number: int, exec_id: str) -> Messages:
+    """The results of an answer without their ids, which have to be right, as has the close at the end."""
+    *results, close = messages
+    assert close == {"exec_client_control_message": {"stream_close": numbered(number, {})}}
+    assert results, "no answer"
+    found = []
+    for result in results:
+        ((kind, message),) = result.items()
+        message = dict(message)
+        if kind == "exec_client_control_message":
+            message = dict(message["throw"])
+        assert message.pop("id", None) == (number or None)
+        if kind == "exec_client_message":
+            assert message.pop("exec_id", None) == (exec_id or None)
+        found.append(message)
+    return found
+
+
+def words_in(value: Any, name: str) -> str:
+    """Takes the text of a member out, wherever it stands."""
+    if isinstance(value, dict):
+        for key, child in value.items():
+            if key == name and isinstance(child, str):
+                value[key] = "…"
+                return child
+            if found := words_in(child, name):
+                return found
+    return ""
+
+
+COMMAND = {"command": "ls", "working_directory": "/w/a"}
+#: arm -> its arguments, the results of the denial, the member with the words
+DENIALS: list[tuple[str, dict[str, Any], list[dict[str, Any]], str]] = [
+    ("read_args", {"path": "/a"}, [{"read_result": {"error": {"path": "/a", "error": "…"}}}], "error"),
+    (
+        "redacted_read_args",
+        {"path": "/a", "offset": 3},
+        [{"redacted_read_result": {"error": {"path": "/a", "error": "…"}}}],
+        "error",
+    ),
+    (
+        "write_args",
+        {"path": "/a", "file_text": "x"},
+        [{"write_result": {"error": {"path": "/a", "error": "…"}}}],
+        "error",
+    ),
+    (
+        "shell_stream_args",
+        COMMAND,
+        [
+            {"shell_stream": {"start": {}}},
+            {"shell_stream": {"stderr": {"data": "…"}}},
+            {"shell_stream": {"exit": {"code": 1, "cwd": "/w/a"}}},
+        ],
+        "data",
+    ),
+    (
+        "shell_stream_args",
+        {"command": "ls"},
+        [
+            {"shell_stream": {"start": {}}},
+            {"shell_stream": {"stderr": {"data": "…"}}},
+            {"shell_stream": {"exit": {"code": 1, "cwd": "/w"}}},
+        ],
+        "data",
+    ),
+    ("shell_args", COMMAND, [{"shell_result": {"rejected": {**COMMAND, "reason": "…"}}}], "reason"),
+    ("delete_args", {"path": "/a"}, [{"delete_result": {"rejected": {"path": "/a", "reason": "…"}}}], "reason"),
+    ("grep_args", {"pattern": "x"}, [{"grep_result": {"error": {"error": "…"}}}], "error"),
+    ("ls_args", {"path": "/a"}, [{"ls_result": {"rejected": {"path": "/a", "reason": "…"}}}], "reason"),
+    (
+        "diagnostics_args",
+        {"path": "/a"},
+        [{"diagnostics_result": {"rejected": {"path": "/a", "reason": "…"}}}],
+        "reason",
+    ),
+    ("mcp_args", {"name": "T"}, [{"mcp_result": {"tool_not_found": {"name": "T"}}}], ""),
+    ("mcp_args", {"tool_name": "T"}, [{"mcp_result": {"tool_not_found": {"name": "T"}}}], ""),
+    (
+        "background_shell_spawn_args",
+        COMMAND,
+        [{"background_shell_spawn_result": {"rejected": {**COMMAND, "reason": "…"}}}],
+        "reason",
+    ),
+    ("list_mcp_resources_exec_args", {}, [{"list_mcp_resources_exec_result": {"error": {"error": "…"}}}], "error"),
+    (
+        "read_mcp_resource_exec_args",
+        {"server": "s", "uri": "u:1"},
+        [{"read_mcp_resource_exec_result": {"not_found": {"uri": "u:1"}}}],
+        "",
+    ),
+    (
+        "fetch_args",
+        {"url": "https://a.invalid"},
+        [{"fetch_result": {"error": {"url": "https://a.invalid", "error": "…"}}}],
+        "error",
+    ),
+    ("write_shell_stdin_args", {"shell_id": 1}, [{"write_shell_stdin_result": {"error": {"error": "…"}}}], "error"),
+    # no result fits these
+    ("record_screen_args", {}, [{"error": "…"}], "error"),
+    ("subagent_args", {}, [{"error": "…"}], "error"),
+    ("mcp_state_exec_args", {}, [{"error": "…"}], "error"),
+    ("", {}, [{"error": "…"}], "error"),
+]
+
+
+@pytest.mark.parametrize(("number", "exec_id"), [(0, "e1"), (6, "e6"), (8, "")])
+@pytest.mark.parametrize(("kind", "args", "results", "member"), DENIALS)
+def test_every_denial_is_one_result_and_one_close(
+    kind: str, args: dict[str, Any], results: Messages, member: str, number: int, exec_id: str
+) -> None:
+    found = results_of(denial(ExecRequest(number, exec_id, kind, args), ("Bash",), "/w"), number, exec_id)
+    if member:
+        said = words_in(found[1 if len(found) == 3 else 0], member)
+        assert "shell tool" in said
+    assert found == results
+
+
+@pytest.mark.parametrize("kind", sorted({row[0] for row in DENIALS}))
+def test_a_denial_without_arguments_is_still_an_answer(kind: str) -> None:
+    results_of(denial(ExecRequest(1, "e1", kind, {}), (), ""), 1, "e1")
+
+
+@pytest.mark.parametrize(("kind", "args"), [(row[0], row[1]) for row in DENIALS if row[3]])
+@pytest.mark.parametrize(
+    ("bridged", "offered", "not_offered"),
+    [
+        (("Read",), ["the read tool"], ["shell tool", "write tool"]),
+        (("Read", "Write"), ["the read tool or the write tool"], ["shell tool"]),
+        (("Read", "Write", "Bash"), ["the shell tool"], []),
+        ((), ["No tool"], ["read tool", "write tool", "shell tool"]),
+    ],
+)
+def test_the_words_say_what_is_available(
+    kind: str, args: dict[str, Any], bridged: tuple[str, ...], offered: list[str], not_offered: list[str]
+) -> None:
+    said = str(denial(ExecRequest(1, "", kind, args), bridged, "/w"))
+    assert all(words in said for words in offered)
+    assert not any(words in said for words in not_offered)
+
+
+def test_bytes_that_no_tool_can_write_are_not_written() -> None:
+    request = ExecRequest(1, "e", "write_args", {"path": "/a", "file_bytes": b"\xff"})
+    (found,) = results_of(denial(request, ("Write", "Bash"), "/w"), 1, "e")
+    assert "UTF-8" in words_in(found, "error")
+
+
+@pytest.mark.parametrize("number", [5, 0])
+def test_a_throw_is_addressed_by_id(number: int) -> None:
+    assert throw(ExecRequest(number, "e", "", {}), "unsupported") == [
+        {"exec_client_control_message": {"throw": numbered(number, {"error": "unsupported"})}},
+        {"exec_client_control_message": {"stream_close": numbered(number, {})}},
+    ]
+
+
+def test_run_hangs_with_heartbeats_after_a_new_kind_of_exec() -> None:
+    """Numbers 28 and 55 of newer servers: one answer and one close, whatever was asked."""
+    request = ExecRequest.of({"id": 8, "exec_id": "e8"})
+    assert request.kind == ""
+    assert [next(iter(message["exec_client_control_message"])) for message in denial(request, (), "")] == [
+        "throw",
+        "stream_close",
+    ]
+
+
+def test_the_context_is_answered_without_ids_that_are_none() -> None:
+    request = ExecRequest.of({"exec_id": "e0", "request_context_args": {"notes_session_id": "c1"}})
+    assert context_answer(request, {"env": {"os_version": "linux"}}) == [
+        {
+            "exec_client_message": {
+                "request_context_result": {"success": {"request_context": {"env": {"os_version": "linux"}}}},
+                "exec_id": "e0",
+            }
+        },
+        {"exec_client_control_message": {"stream_close": {}}},
+    ]
+    assert context_answer(ExecRequest(2, "", "request_context_args", {}), {}) == [
+        {"exec_client_message": {"id": 2, "request_context_result": {"success": {"request_context": {}}}}},
+        {"exec_client_control_message": {"stream_close": {"id": 2}}},
+    ]
+
+
+def test_messages_that_need_no_request() -> None:
+    assert HEARTBEAT == {"client_heartbeat": {}}
+    assert CANCEL == {"conversation_action": {"cancel_action": {}}}
+    assert exec_heartbeat(0) == {"exec_client_control_message": {"heartbeat": {}}}
+    assert exec_heartbeat(3) == {"exec_client_control_message": {"heartbeat": {"id": 3}}}
+
+
+REJECTED = {"rejected": {"reason": "…"}}
+#: the table of 5.6
+QUERIES: list[tuple[str, Any, dict[str, Any]]] = [
+    (
+        "web_search_request_query",
+        {"args": {"search_term": "q", "tool_call_id": "t9"}},
+        {"web_search_request_response": {"approved": {}}},
+    ),
+    (
+        "web_fetch_request_query",
+        {"args": {"url": "https://a.invalid"}},
+        {"web_fetch_request_response": {"approved": {}}},
+    ),
+    ("exa_search_request_query", b"", {"exa_search_request_response": {"approved": b""}}),
+    ("exa_fetch_request_query", b"", {"exa_fetch_request_response": {"approved": b""}}),
+    ("generate_image_request_query", {}, {"generate_image_request_response": REJECTED}),
+    (
+        "ask_question_interaction_query",
+        {"args": {"title": "t"}},
+        {"ask_question_interaction_response": {"result": REJECTED}},
+    ),
+    ("switch_mode_request_query", {}, {"switch_mode_request_response": REJECTED}),
+    (
+        "create_plan_request_query",
+        {"args": {"plan": "p"}},
+        {"create_plan_request_response": {"result": {"success": {}}}},
+    ),
+    ("mcp_auth_request_query", {}, {"mcp_auth_request_response": REJECTED}),
+    ("setup_vm_environment_args", b"", {}),
+    ("pr_management_request_query", b"", {}),
+    ("replace_env_args", b"", {}),
+]
+
+
+@pytest.mark.parametrize(("query", "value", "response"), QUERIES)
+@pytest.mark.parametrize("number", [9, 0])
+def test_queries_are_answered_by_the_table(query: str, value: Any, response: dict[str, Any], number: int) -> None:
+    answer = query_answer(numbered(number, {query: value}))
+    said = {words for name in ("reason",) if (words := words_in(answer := _copied(answer), name))}
+    assert answer == {"interaction_response": numbered(number, response)}
+    assert bool(said) == ("…" in str(response))
+
+
+def _copied(value: Any) -> Any:
+    return {key: _copied(child) for key, child in value.items()} if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize("query", [{"id": 12}, {"id": 12, "query_99": {}}])
+def test_an_unknown_query_is_answered_and_not_approved(query: dict[str, Any]) -> None:
+    assert query_answer(query) == {"interaction_response": {"id": 12}}
+
+
+@pytest.mark.parametrize(
+    ("query", "plan"),
+    [
+        ({"id": 7, "create_plan_request_query": {"args": {"plan": "1. a", "name": "n"}}}, "1. a"),
+        ({"id": 7, "create_plan_request_query": {"args": {}}}, ""),
+        ({"id": 7, "create_plan_request_query": {}}, ""),
+        ({"id": 7, "web_search_request_query": {"args": {"plan": "no"}}}, ""),
+        ({"id": 7}, ""),
+    ],
+)
+def test_a_plan_becomes_text(query: dict[str, Any], plan: str) -> None:
+    assert plan_of(query) == plan

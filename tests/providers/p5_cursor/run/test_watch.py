@@ -1,0 +1,92 @@
+"""How long a run may be silent, as a story of moments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from proxy.providers.p5_cursor.run.timers import RunTimers
+from proxy.providers.p5_cursor.run.watch import RunWatch, Verdict
+
+TIMERS = RunTimers()
+
+Step = Callable[[RunWatch], None]
+
+
+def heartbeat(at: float) -> Step:
+    return lambda watch: watch.heard(at, progress=False)
+
+
+def progress(at: float) -> Step:
+    return lambda watch: watch.heard(at, progress=True)
+
+
+def said(at: float) -> Step:
+    def step(watch: RunWatch) -> None:
+        watch.heard(at, progress=True)
+        watch.said()
+
+    return step
+
+
+def rest(at: float) -> Step:
+    return lambda watch: watch.rest(at)
+
+
+def result(at: float) -> Step:
+    return lambda watch: watch.go_on(at, delivered=True)
+
+
+def taken_back(at: float) -> Step:
+    return lambda watch: watch.go_on(at, delivered=False)
+
+
+def blocked(start: float, end: float) -> Step:
+    def step(watch: RunWatch) -> None:
+        watch.block()
+        assert watch.limit() == (1800, Verdict.TOO_LONG)
+        watch.unblock(end)
+
+    return step
+
+
+STORIES: dict[str, tuple[list[Step], float, Verdict]] = {
+    "nothing at all": ([], 45, Verdict.NO_START),
+    "one heartbeat, then silence": ([heartbeat(5)], 65, Verdict.SILENT),
+    "silence behind a text ends the turn": ([said(10)], 40, Verdict.QUIET_END),
+    "heartbeats count as life behind a text": ([said(10), heartbeat(39)], 69, Verdict.QUIET_END),
+    "nothing but heartbeats": ([*map(heartbeat, range(5, 596, 5))], 600, Verdict.NO_PROGRESS),
+    "long thinking": ([progress(300), *map(heartbeat, range(305, 896, 5))], 900, Verdict.NO_PROGRESS),
+    "all of a run": ([*map(progress, range(1, 1800, 10))], 1800, Verdict.TOO_LONG),
+    "a client may take its time": (
+        [heartbeat(5), rest(10), *map(heartbeat, range(15, 1000, 5))],
+        1810,
+        Verdict.PAUSE_OVER,
+    ),
+    "for each of its tools": ([heartbeat(5), rest(10), rest(1000)], 2800, Verdict.PAUSE_OVER),
+    "pauses are no part of the whole": (
+        [heartbeat(5), rest(10), result(1010), *map(said, range(1011, 2799, 20))],
+        2800,
+        Verdict.TOO_LONG,
+    ),
+    "nothing but heartbeats behind a result": (
+        [said(5), rest(10), result(100), *map(heartbeat, range(105, 156, 5))],
+        160,
+        Verdict.STALLED,
+    ),
+    "what is no answer puts that off": ([rest(10), result(100), progress(120), heartbeat(150)], 180, Verdict.STALLED),
+    "an answer behind a result is one": ([rest(10), result(100), said(110)], 140, Verdict.QUIET_END),
+    "silence behind a result is no end": ([said(5), rest(10), result(100)], 160, Verdict.SILENT),
+    "a call that was taken back": ([heartbeat(5), rest(10), taken_back(50)], 110, Verdict.SILENT),
+    "nobody reads": ([said(5), blocked(10, 500)], 530, Verdict.QUIET_END),
+}
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_the_next_moment_that_means_something(story: str) -> None:
+    steps, moment, verdict = STORIES[story]
+    watch = RunWatch(TIMERS, 0)
+    for step in steps:
+        step(watch)
+    assert watch.limit() == (moment, verdict)
