@@ -6,7 +6,6 @@ from typing import Any
 
 import aiohttp
 import pytest
-from cursor_account import ACCOUNT
 
 from proxy.auth.jwt import claims
 from proxy.sandbox import Sandbox
@@ -25,8 +24,8 @@ class Issuer:
 
     def __init__(self) -> None:
         self.now = 1_800_000_000.0
-        self.sandbox = Sandbox(clock=lambda: self.now, simulators=(ACCOUNT,))
-        self.p5: Any = self.sandbox.p5  # type: ignore[attr-defined]
+        self.sandbox = Sandbox(clock=lambda: self.now)
+        self.p5 = self.sandbox.p5
         self.session: aiohttp.ClientSession
 
     async def call(self, method: str, path: str, **more: Any) -> tuple[int, Any]:
