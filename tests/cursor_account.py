@@ -1,4 +1,4 @@
-"""P5's sign-in service alone, simulated, and a config root that is signed in there or not."""
+"""A config root that is signed in to the simulated P5, or not."""
 
 from __future__ import annotations
 

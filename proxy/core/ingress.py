@@ -49,6 +49,18 @@ WEB_SEARCH = HostedTool(
 
 
 @dataclass(frozen=True, slots=True)
+class BridgedTools:
+    """The only tools of a provider whose model runs tools of its own, and hands these to the client. They answer in a
+    later request, and so need a stream that is held open and a session that finds it again.
+
+    product  whose tools they are, as the caller is told
+    """
+
+    product: str
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class IngressRules:
     """In what a provider differs as far as the OpenAI-style routes are concerned.
 
@@ -56,13 +68,13 @@ class IngressRules:
     hosted          type word -> tool that runs upstream. `web_search` stands for its previews and dates too; where it
                     is missing its declaration is left out, any other is refused
     image_urls      whether pictures may be named by an http(s) URL
-    tools           names of the only tools that can be bridged; None for any. Such tools need a stream and a session
+    tools           the only tools that can be bridged; None for any
     """
 
     efforts: tuple[str, ...] = EFFORTS
     hosted: Mapping[str, HostedTool] = field(default_factory=dict)
     image_urls: bool = True
-    tools: frozenset[str] | None = None
+    tools: BridgedTools | None = None
 
 
 @dataclass(frozen=True, slots=True)

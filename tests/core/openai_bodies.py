@@ -19,15 +19,16 @@ from proxy.core.convert.responses_request_to_messages import responses_request_t
 from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import check_request, decode_body
-from proxy.providers.p3_grok.ingress import INGRESS
+from proxy.providers.p3_grok.ingress import INGRESS as GROK
+from proxy.providers.p5_cursor.ingress import INGRESS as CURSOR
 
 Json = dict[str, Any]
 
 #: What the providers' differences amount to: the ordinary case, one that searches, one that bridges three tools.
 RULES = {
     "p2": IngressRules(),
-    "p3": INGRESS,
-    "p5": IngressRules(image_urls=False, tools=frozenset({"Read", "Write", "Bash"})),
+    "p3": GROK,
+    "p5": CURSOR,
 }
 PARSERS: dict[str, Callable[..., Ingress]] = {
     "chat": chat_request_to_messages,

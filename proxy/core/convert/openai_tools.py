@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proxy.core.convert.openai_fields import (
+    UNSUPPORTED,
     Block,
     Conversation,
     Members,
@@ -20,12 +21,11 @@ from proxy.core.convert.openai_fields import (
     invalid,
     is_text,
     needed_text,
-    not_one_of,
     objects_of,
     optional_flag,
     unsupported,
 )
-from proxy.core.ingress import HostedTool, IngressRules
+from proxy.core.ingress import BridgedTools, HostedTool, IngressRules
 from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.tools.calls import MAX_NAME, short_name, unique_id
 
@@ -278,18 +278,29 @@ def _choice(value: Any, tools: ToolSet, rules: IngressRules, *, wrapped: bool) -
 def check_rules(
     rules: IngressRules, conversation: Conversation, tools: ToolSet, *, stream: bool, session: str | None
 ) -> None:
-    """Refuses what the provider cannot do, once everything else is known to be right.
-
-    Bridged tools answer in a later request: they need a stream to hold open and a session to find it again.
-    """
+    """Refuses what the provider cannot do, once everything else is known to be right."""
     if conversation.linked_image is not None and not rules.image_urls:
-        raise unsupported(conversation.linked_image, "an http(s) address")
+        raise _linked(conversation.linked_image)
     if rules.tools is None or not tools.tools:
         return
+    product = rules.tools.product
     if not stream:
-        raise invalid("stream", "must be true for this model when there are tools")
+        raise InvalidRequest(f"{product} tools require 'stream' to be true", param="stream")
     if not session:
-        raise invalid("tools", "need a session with this model: send a session id in the `session_id` header")
+        rule = "send the same `session_id` header with every request of a conversation"
+        raise InvalidRequest(f"{product} tools require a stable session header: {rule}", param="tools")
     for tool, path in zip(tools.tools, tools.paths, strict=True):
-        if tool["name"] not in rules.tools:
-            raise not_one_of(path, sorted(rules.tools), tool["name"])
+        if tool["name"] not in rules.tools.names:
+            raise _unbridged(rules.tools, tool["name"], path)
+
+
+def _linked(path: str) -> InvalidRequest:
+    message = f"`{path}` is not supported with an http(s) address: send the picture as a data URL in base64"
+    return InvalidRequest(message, param=path, code=UNSUPPORTED)
+
+
+def _unbridged(bridged: BridgedTools, name: str, path: str) -> InvalidRequest:
+    """Told by the place that the name has in the chat form, on both routes."""
+    place = f"{path.rpartition('.')[0].removesuffix('.function')}.function.name"
+    rule = f"`{place}` must be one of {', '.join(sorted(bridged.names))}"
+    return InvalidRequest(f"{bridged.product} cannot bridge tool {shown(name)}: {rule}", param=place)

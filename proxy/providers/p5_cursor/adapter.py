@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -150,7 +151,9 @@ class CursorAdapter:
         self.wire.answer = None
         run = self._resume() if number == 1 else None
         self._resumed = run is not None
-        self.wire.run = run = run or await self._begin()
+        if run is None:
+            run = await self._begin()
+        self.wire.run = run
         try:
             while True:
                 yield await run.take()
@@ -227,7 +230,7 @@ class CursorAdapter:
     async def _opening(self) -> bytes:
         metadata = self._call.request.get("metadata")
         conversation = self._state.conversations.id_for(owner_of_run(self._call), metadata)
-        message_id = self._services.new_id()
+        message_id = str(uuid.UUID(self._services.new_id()))
         prompt = await self.wire.prompt()
 
         def write() -> bytes:

@@ -131,6 +131,7 @@ class CursorToMessages:
         if output_tokens is None:
             output_tokens = output.tokens or output.chars // CHARS_A_TOKEN
         told = max(0, output_tokens - output.reported)
+        self._close()
         output.reported += told
         self.finished = True
         self._stream.finish(reason, usage_of(self._stream.input_tokens, told))

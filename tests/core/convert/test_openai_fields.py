@@ -218,7 +218,7 @@ def test_what_only_some_providers_lack_is_looked_at_last() -> None:
     del members["input"]
     assert refusal("responses", "p5", **members)[0] == "stream"
     assert refusal("responses", "p5", **members, stream=True)[0] == "tools"
-    assert refusal("responses", "p5", "s", **members, stream=True)[0] == "tools[0].name"
+    assert refusal("responses", "p5", "s", **members, stream=True)[0] == "tools[0].function.name"
     assert parse("responses", "p2", **members)
 
 

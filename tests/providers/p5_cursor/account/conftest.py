@@ -9,11 +9,10 @@ from cursor_account import World
 from oauth_accounts import Clock
 
 from proxy.sandbox import Sandbox
-from proxy.sandbox.p5.simulator import P5_SIMULATOR
 
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     clock = Clock()
-    async with Sandbox(clock=clock, simulators=(P5_SIMULATOR,)) as sandbox, aiohttp.ClientSession() as session:
+    async with Sandbox(clock=clock) as sandbox, aiohttp.ClientSession() as session:
         yield World(tmp_path / "config", sandbox, session, clock)
