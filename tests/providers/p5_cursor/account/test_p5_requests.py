@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cursor_talk import Talk, all_over, calls, result, said
 from harness import Answer, Live, ask
 
 from proxy.core.secret import Secret
@@ -93,6 +94,29 @@ async def test_a_token_that_is_refused_again_is_told(live: Live, number: int) ->
     p5.issuer.answer_with(200, {"accessToken": "opaque", "refreshToken": "r"})
     told(await post(live, number))
     assert p5.total_requests == 2 and p5.issuer.refresh_requests == 1
+
+
+@pytest.mark.parametrize(("renewed_meanwhile", "runs"), [(True, 2), (False, 3)])
+async def test_a_token_that_ends_while_a_run_waits_for_a_tool(live: Live, renewed_meanwhile: bool, runs: int) -> None:
+    """The run goes on with the token of its beginning; another one, with the result in its prompt, takes its place."""
+    p5, talk = live.sandbox.p5, Talk(live, "use Bash: ls -la")
+    call = calls(await talk.turn())[0]
+    p5.revoke_access()
+    if renewed_meanwhile:
+        live.sandbox.write_credentials(live.root)
+    message = await talk.turn(result(call, "a.txt"))
+    assert "a.txt" in said(message) and p5.total_requests == runs and p5.refreshes == runs - 2
+    await all_over(live)
+
+
+async def test_a_run_that_waits_is_not_renewed_for_ever(live: Live) -> None:
+    p5, talk = live.sandbox.p5, Talk(live, "use Bash: ls -la")
+    call = calls(await talk.turn())[0]
+    p5.revoke_access()
+    p5.issuer.answer_with(200, {"accessToken": "opaque", "refreshToken": "r"})
+    talk.messages.append({"role": "user", "content": [result(call)]})
+    told(await talk.ask())
+    assert p5.total_requests == 3 and p5.issuer.refresh_requests == 1
 
 
 @each_route
