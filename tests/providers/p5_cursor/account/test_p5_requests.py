@@ -119,6 +119,26 @@ async def test_a_run_that_waits_is_not_renewed_for_ever(live: Live) -> None:
     assert p5.total_requests == 3 and p5.issuer.refresh_requests == 1
 
 
+#: fault -> status, renewals
+REFUSALS: list[tuple[dict[str, Any], int, int]] = [
+    ({"fault": "unauthorized"}, 200, 1),
+    ({"fault": "unauthorized", "times": 2}, 401, 1),
+    ({"fault": "forbidden", "message": "Forbidden"}, 200, 1),
+    ({"fault": "forbidden"}, 403, 0),
+    ({"fault": "region_http"}, 403, 0),
+]
+
+
+@each_route
+@pytest.mark.parametrize(("fault", "status", "renewals"), REFUSALS, ids=str)
+async def test_what_a_new_token_may_cure_is_asked_once_more(
+    live: Live, number: int, fault: dict[str, Any], status: int, renewals: int
+) -> None:
+    live.sandbox.p5.script.replace([fault])
+    assert (await post(live, number)).status == status
+    assert live.sandbox.p5.refreshes == renewals and not live.sleeps
+
+
 @each_route
 async def test_nobody_is_signed_in(live: Live, number: int) -> None:
     (live.root / "p5" / "auth.json").unlink()
