@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.providers.p5_cursor.wire.schema import AGENT, SCALAR_TYPES, Field, Schema
+from proxy.providers.p5_cursor.wire.scalars import SCALARS
+from proxy.providers.p5_cursor.wire.schema import AGENT, Field, Schema
 
 MESSAGES = AGENT.messages
 
@@ -41,7 +42,7 @@ def test_a_message_has_fields_in_order_of_types_that_exist(message: str) -> None
     assert len(set(names)) == len(names)
     for field in fields:
         kinds = [part.type for part in AGENT.fields(field.type)] if field.is_map else [field.type]
-        assert all(kind in SCALAR_TYPES or kind in MESSAGES for kind in kinds), field
+        assert all(kind in SCALARS or kind in MESSAGES for kind in kinds), field
         assert not (field.repeated and field.oneof)
 
 
