@@ -69,8 +69,14 @@ def test_a_stream_without_tools_event_by_event() -> None:
     start, *blocks, delta, stop = answer.events
     usage = {"input_tokens": 12, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
     assert start["message"] == {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": "cursor", "content": [],
-        "stop_reason": None, "stop_sequence": None, "usage": {**usage, "output_tokens": 0},
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "cursor",
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {**usage, "output_tokens": 0},
     }
     thinking = {"type": "thinking", "thinking": "", "signature": ""}
     assert blocks == [
