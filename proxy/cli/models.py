@@ -18,7 +18,7 @@ def model_lines(providers: Iterable[Entry], shown: int | None = SHORT) -> list[s
     for entry in providers:
         if entry.build is None:
             continue
-        ids = sorted(entry.catalog.models)
+        ids = [*sorted(entry.catalog.models), *entry.catalog.prefixed]
         hidden = len(ids) - shown if shown is not None else 0
         more = f", … ({hidden} more: {APP} models --full)" if hidden > 0 else ""
         lines.append(f"{entry.title}: {', '.join(ids[:shown])}{more}")

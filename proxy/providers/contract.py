@@ -96,7 +96,9 @@ class Provider(Protocol):
         """In what the provider differs on the OpenAI-style routes, as far as it has no ways of its own there."""
         ...
 
-    def catalog(self) -> Catalog: ...
+    def catalog(self) -> Catalog:
+        """The one of the entry, or one that lists more of what its prefixes lead to. At once."""
+        ...
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         """Aliases, suffixes, forced settings. Raises RequestError when the result is not served."""

@@ -59,8 +59,8 @@ class AppState:
 
     @property
     def served(self) -> list[Catalog]:
-        """Catalogues of the providers that answer."""
-        return [catalog for catalog in self.known if catalog.label in self.providers]
+        """Catalogues of the providers that answer, with what their services named since the start."""
+        return [self.providers[catalog.label].catalog() for catalog in self.known if catalog.label in self.providers]
 
 
 STATE: web.AppKey[AppState] = web.AppKey("state", AppState)

@@ -1,0 +1,168 @@
+"""The models of the account, as the service names them: asked for beside requests, never waited for.
+
+Until it has answered, and when it does not, the snapshot stands in its place. What goes wrong is only told to the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from proxy.core.routing import Catalog
+from proxy.core.secret import Secret
+from proxy.core.sse import load_json
+from proxy.errors import ProxyError, SignInError
+from proxy.providers.contract import Services
+from proxy.providers.p5_cursor.catalog import CATALOG, LABEL, catalog_of
+from proxy.providers.p5_cursor.headers import call_headers
+from proxy.providers.p5_cursor.settings import CursorSettings
+from proxy.providers.p5_cursor.snapshot import SNAPSHOT
+from proxy.providers.p5_cursor.wire.protobuf import decode
+from proxy.providers.upstream.credential import CredentialSource
+
+PATH = "/agent.v1.AgentService/GetUsableModels"
+#: An envelope, and the content type of streams, are refused here.
+CONTENT_TYPE = "application/proto"
+
+#: An answer beyond this is none; the service names some hundred models.
+MAX_BODY_BYTES = 1024 * 1024
+MAX_MODELS = 1000
+#: Of the id of one, in characters.
+MAX_ID = 100
+#: The first question, and one more when it did not get through.
+ATTEMPTS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogTimers:
+    """In seconds: how long one question may take, and how long its answer counts."""
+
+    answer: float = 8.0
+    fresh: float = 300.0
+
+
+class _NoCatalog(Exception):
+    """Why there is no list, in words for the log."""
+
+
+class LiveCatalog:
+    """One object an application; `close` it at the end."""
+
+    def __init__(self, services: Services, credentials: CredentialSource) -> None:
+        self._services = services
+        self._credentials = credentials
+        self._timers = services.tuning.of(CatalogTimers)
+        self._ids: tuple[str, ...] = SNAPSHOT
+        self._catalog = CATALOG
+        self._asked_with: Secret | None = None
+        self._fresh_until = 0.0
+        self._refreshing: asyncio.Task[None] | None = None
+        self._told = ""
+
+    def ids(self) -> tuple[str, ...]:
+        """Ids of the service: those that it named last, else the snapshot."""
+        return self._ids
+
+    def catalog(self) -> Catalog:
+        """The catalogue with them in its list."""
+        return self._catalog
+
+    def refresh_soon(self) -> None:
+        """Asks the service beside whatever goes on, unless it was asked for this account within the last minutes."""
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = asyncio.create_task(self._refresh())
+
+    async def close(self) -> None:
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+            await asyncio.wait([self._refreshing])
+
+    async def _refresh(self) -> None:
+        try:
+            access = (await self._credentials.get()).access
+            if access == self._asked_with and self._services.clock() < self._fresh_until:
+                return
+            self._asked_with, self._fresh_until = access, self._services.clock() + self._timers.fresh
+            self._adopt(await self._ask(access))
+        except SignInError:
+            return  # the request that is made now says so
+        except (ProxyError, _NoCatalog) as error:
+            self._tell("warn", "cursor_models_not_listed", str(error))
+
+    def _adopt(self, ids: tuple[str, ...]) -> None:
+        if ids != self._ids:
+            self._ids, self._catalog = ids, catalog_of(ids)
+        self._tell("info", "cursor_models_listed", f"{len(ids)} models")
+
+    def _tell(self, level: str, msg: str, detail: str) -> None:
+        """Once, as long as nothing changes: it is asked every few minutes."""
+        if self._told != msg + detail:
+            self._told = msg + detail
+            self._services.log.write(level, LABEL, msg, detail=detail)
+
+    async def _ask(self, access: Secret) -> tuple[str, ...]:
+        """Raises _NoCatalog."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                async with asyncio.timeout(self._timers.answer):
+                    return model_ids(await self._answer(access))
+            except (TimeoutError, aiohttp.ClientError, OSError) as error:
+                if attempt == ATTEMPTS:
+                    raise _NoCatalog(f"no answer ({type(error).__name__})") from None
+        raise AssertionError("unreachable")
+
+    async def _answer(self, access: Secret) -> bytes:
+        settings = self._services.config().section(CursorSettings)
+        call_id = str(uuid.UUID(self._services.new_id()))
+        headers = call_headers(access.reveal(), settings.client_version, call_id, call_id, CONTENT_TYPE)
+        session = self._services.client_for(settings.base_url)
+        url = settings.base_url + PATH
+        async with session.post(url, data=b"", headers=headers, allow_redirects=False) as response:
+            if response.status != 200:
+                raise _NoCatalog(f"status {response.status}")
+            body = bytearray()
+            while chunk := await response.content.readany():
+                body += chunk
+                if len(body) > MAX_BODY_BYTES:
+                    raise _NoCatalog(f"the answer passed {MAX_BODY_BYTES} bytes")
+            return bytes(body)
+
+
+def model_ids(body: bytes) -> tuple[str, ...]:
+    """The ids in an answer, each once and in its order. Raises _NoCatalog when there is none.
+
+    >>> model_ids(b'{"models": [{"modelId": "gpt-5.5"}, {"modelId": "auto"}]}')
+    ('gpt-5.5', 'auto')
+    """
+    try:
+        rows = list(_json_rows(body) if body[:1] == b"{" else _proto_rows(body))
+    except (ValueError, RecursionError) as error:
+        raise _NoCatalog(f"the answer cannot be read ({type(error).__name__})") from None
+    ids = tuple(dict.fromkeys(_fit(rows)))[:MAX_MODELS]
+    if not ids:
+        raise _NoCatalog("the answer names no model")
+    return ids
+
+
+def _json_rows(body: bytes) -> Iterator[Any]:
+    answer = load_json(body.decode())
+    models = answer.get("models") if isinstance(answer, Mapping) else None
+    for model in models if isinstance(models, list) else ():
+        yield model.get("modelId") if isinstance(model, Mapping) else None
+
+
+def _proto_rows(body: bytes) -> Iterator[Any]:
+    for model in decode("GetUsableModelsResponse", body).get("models", ()):
+        yield model.get("model_id")
+
+
+def _fit(ids: Iterable[Any]) -> Iterator[str]:
+    """Those that can stand behind a prefix."""
+    for model in ids:
+        if isinstance(model, str) and 0 < len(model) <= MAX_ID and model.isprintable() and " " not in model:
+            yield model
