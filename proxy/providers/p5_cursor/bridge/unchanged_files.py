@@ -42,20 +42,22 @@ def earlier_content(request: Mapping[str, Any], tool_use_id: str) -> Any:
     results: list[tuple[_Range, Mapping[str, Any]]] = []
     for block in _blocks(request):
         if block.get("type") == "tool_use" and block.get("name") == "Read":
+            wanted = _range(block.get("input"))
             if block.get("id") == tool_use_id:
-                return _newest(results, _range(block.get("input")))
-            asked[str(block.get("id"))] = _range(block.get("input"))
+                return _newest(results, wanted)
+            if wanted is not None:
+                asked[str(block.get("id"))] = wanted
         elif block.get("type") == "tool_result" and str(block.get("tool_use_id")) in asked:
             results.append((asked[str(block["tool_use_id"])], block))
     return None
 
 
-def _newest(results: list[tuple[_Range, Mapping[str, Any]]], wanted: _Range) -> Any:
+def _newest(results: list[tuple[_Range, Mapping[str, Any]]], wanted: _Range | None) -> Any:
     return next(
         (
             block.get("content")
             for asked, block in reversed(results)
-            if asked == wanted and not block.get("is_error") and _holds_file(block, wanted)
+            if asked == wanted and not block.get("is_error") and _holds_file(block, asked)
         ),
         None,
     )
@@ -68,12 +70,12 @@ def _blocks(request: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from (block for block in blocks_of(message.get("content")) if isinstance(block, Mapping))
 
 
-def _range(asked: Any) -> _Range:
-    values = (
-        [asked.get(name) for name in ("file_path", "offset", "limit")] if isinstance(asked, Mapping) else [None] * 3
-    )
-    offset, limit = (value if isinstance(value, int) else None for value in values[1:])
-    return str(values[0]), 1 if offset is None else offset, limit
+def _range(asked: Any) -> _Range | None:
+    given = asked if isinstance(asked, Mapping) else {}
+    path, offset, limit = (given.get(name) for name in ("file_path", "offset", "limit"))
+    if not isinstance(path, str):
+        return None
+    return path, offset if isinstance(offset, int) else 1, limit if isinstance(limit, int) else None
 
 
 def _holds_file(block: Mapping[str, Any], wanted: _Range) -> bool:

@@ -171,7 +171,8 @@ def test_a_command(directory: str) -> None:
 
 
 @pytest.mark.parametrize(("number", "exec_id"), [(0, "e1"), (7, "")])
-def test_ids_that_are_none_are_not_written(number: int, exec_id: str) -> None:
+def test_tool_result_ignored_model_waits(number: int, exec_id: str) -> None:
+    """The result has the ids of its exec, without those that are none, and a close behind it: see `sent`."""
     for kind in ("read_args", "redacted_read_args", "write_args", "shell_args", "shell_stream_args"):
         request = ExecRequest(number, exec_id, kind, {"path": "/a", "command": "ls"})
         assert sent(request, result("x"))
@@ -271,6 +272,7 @@ def reads(number: int, content: Any, *, name: str = "Read", is_error: bool = Fal
         (reads(5, "1\told", file_path="/w/b.txt"), {}, None),
         (reads(5, "1\told", name="Bash"), {}, None),
         (reads(5, "[Old tool result content cleared]"), {}, None),
+        (reads(5, "1\told", file_path=None), {"file_path": None}, None),
         ([], {}, None),
     ],
 )
