@@ -1,9 +1,8 @@
-"""P5's sign-in service alone, simulated, and a config root that is signed in there or not."""
+"""A config root that is signed in to the simulated P5, or not."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,32 +15,6 @@ from proxy.providers.p5_cursor.account.signin import cursor_credentials
 from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.providers.upstream.credential import CredentialSource
 from proxy.sandbox import Sandbox
-from proxy.sandbox.oauth.account import AccountUpstream
-from proxy.sandbox.p5.issuer import CursorIssuer
-from proxy.sandbox.p5.options import P5Options
-from proxy.sandbox.p5.tokens import CursorTokens
-from proxy.sandbox.play.script import Tables
-from proxy.sandbox.upstream import Host, Simulator
-
-
-class Account(AccountUpstream):
-    options: P5Options
-    tokens: CursorTokens
-    issuer: CursorIssuer
-
-    def __init__(self, host: Host, options: P5Options, tables: Tables) -> None:
-        super().__init__(host, options, tables)
-        self.tokens = CursorTokens(options, host)
-        self.issuer = CursorIssuer(self.tokens, options)
-
-    def settings(self) -> dict[str, str]:
-        return {"PROXY_P5_BASE_URL": self.host.origin, "PROXY_P5_WEBSITE_URL": self.host.origin}
-
-    def sign_in(self, lifetime_s: int | None) -> tuple[dict[str, Any], Mapping[str, Any]]:
-        return self.tokens.issue(lifetime_s), {}
-
-
-ACCOUNT = Simulator("p5", Account, P5Options, (), lambda one: one.issuer.routes())
 
 
 @dataclass
@@ -56,7 +29,7 @@ class World:
     token: str | None = None
 
     def __post_init__(self) -> None:
-        self.p5: Account = self.sandbox["p5"]  # type: ignore[assignment]
+        self.p5 = self.sandbox.p5
         self.path = self.root / "p5" / "auth.json"
 
     @property

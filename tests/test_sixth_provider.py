@@ -164,7 +164,7 @@ async def test_it_is_signed_in_and_out(live: Live, command: Run, tmp_path: Path)
     assert await command("auth", "status", "p6") == (0, "Signed in\n", "")
     assert await command("usage", "p6") == (0, "Toys are not counted\n", "")
     assert (await live.post(ask(model="toy-large"))).status == 200
-    assert "p4 (opencode), p6 (toy)" in (await command("auth", "login", "p9"))[2]
+    assert "p5 (cursor), p6 (toy)" in (await command("auth", "login", "p9"))[2]
 
 
 async def test_its_token_is_renewed(live: Live, toys: ToyUpstream) -> None:

@@ -42,7 +42,7 @@ def expires_ms(token: object) -> int:
     (1800000000000, True)
     """
     end = claims(token).get("exp")
-    return int(end) * 1000 if is_number(end) else NO_END_MS
+    return int(end) * 1000 if is_number(end) and abs(end) < NO_END_MS // 1000 else NO_END_MS
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

@@ -161,6 +161,39 @@ async def test_an_issuer_that_hangs_is_not_waited_for_while_the_old_token_lives(
     assert await world.credentials.get() == world.stored != got[0]
 
 
+STRICT = {"ends": True, "end_ms": DYING_MS, "margin_ms": DYING_MS}
+
+
+@pytest.mark.parametrize("failure", PASSING, ids=str)
+async def test_an_issuer_may_have_it_that_a_failure_ends_the_sign_in(
+    tmp_path: Path, failure: TokenResponse | Exception
+) -> None:
+    """Then nothing is sent with what is left of the old token, and nothing is lost."""
+    world = World(tmp_path, failure, granted(), stored=record("old", "r1", DYING_MS), **STRICT)
+    error = await failing(world)
+    assert isinstance(error, SignInError) and error.retry_after is None
+    assert str(world.file.path) in error.message and "auth login p1" in error.message
+    assert world.stored == record("old", "r1", DYING_MS) and world.leftovers == {"auth.json"}
+    assert (await world.credentials.get()).access.reveal() == "new"
+
+
+async def test_a_failing_outgoing_proxy_does_not_end_the_sign_in(tmp_path: Path) -> None:
+    way = UpstreamError("The proxy wants a password.", kind="outbound_auth", provider="p1")
+    world = World(tmp_path, way, stored=record("old", "r1", DYING_MS), **STRICT)
+    assert await failing(world) is way
+
+
+async def test_a_proxy_that_stops_does_not_end_the_sign_in(tmp_path: Path) -> None:
+    world = World(tmp_path, stored=record("old", "r1", DYING_MS), **STRICT)
+    await world.credentials.close()
+    assert "shutting down" in (await failing(world)).message
+
+
+async def test_what_renews_a_credential_may_be_something_else(tmp_path: Path) -> None:
+    world = World(tmp_path, granted(), stored=record("old", "", -1), renewable=lambda credential: True)
+    assert (await world.credentials.get()).access.reveal() == "new" and world.issuer.tokens == [""]
+
+
 async def test_a_401_for_a_token_that_should_live_is_not_answered_with_it(tmp_path: Path) -> None:
     world = World(tmp_path, TokenResponse(503, "", {}), stored=record("old", "r1", DYING_MS))
     with pytest.raises(UpstreamError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import json
 import os
@@ -118,10 +119,16 @@ async def test_load_sees_another_writer_but_parses_once(tmp_path: Path) -> None:
 
 #: Members of the end of a token: a JWT says it itself.
 OWN_END = Fields(access=("accessToken",), refresh=("refreshToken",), expires_ms=(), account_id=(), needs_refresh=False)
-#: {"exp": 1800000000}, {"exp": "1800000000"}, {"exp": true}, {"exp": 1e400}
 JWT, *UNTOLD = (
-    f"e30.{claims}.s"
-    for claims in ("eyJleHAiOjE4MDAwMDAwMDB9", "eyJleHAiOiIxODAwMDAwMDAwIn0", "eyJleHAiOnRydWV9", "eyJleHAiOjFlNDAwfQ")
+    f"e30.{base64.urlsafe_b64encode(claims.encode()).decode()}.s"
+    for claims in (
+        '{"exp":1800000000}',
+        *(
+            f'{{"exp":{end}}}'
+            for end in ('"1800000000"', "true", "null", "1e400", "-1e400", "1e300", "NaN", "9" * 4200)
+        ),
+        *("{}", "[]"),
+    )
 )
 
 #: content of the file -> access token, refresh token, end; None: no sign-in

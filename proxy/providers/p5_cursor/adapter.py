@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -229,7 +230,7 @@ class CursorAdapter:
     async def _opening(self) -> bytes:
         metadata = self._call.request.get("metadata")
         conversation = self._state.conversations.id_for(owner_of_run(self._call), metadata)
-        message_id = self._services.new_id()
+        message_id = str(uuid.UUID(self._services.new_id()))
         prompt = await self.wire.prompt()
 
         def write() -> bytes:

@@ -9,7 +9,13 @@ from proxy.providers.p5_cursor.catalog import CATALOG
 from proxy.providers.p5_cursor.settings import CursorSettings
 
 if TYPE_CHECKING:
-    from proxy.providers.contract import Account, AccountContext
+    from proxy.providers.contract import Account, AccountContext, Provider, Services
+
+
+def _provider(services: Services) -> Provider:
+    from proxy.providers.p5_cursor.provider import CursorProvider
+
+    return CursorProvider(services)
 
 
 def _account(context: AccountContext) -> Account:
@@ -21,6 +27,8 @@ def _account(context: AccountContext) -> Account:
 CURSOR = Entry(
     CATALOG,
     product="Cursor Agent",
+    state="served: thinking, images, and the client's Read, Write and Bash",
+    build=_provider,
     settings=CursorSettings,
     account=_account,
     sign_in="with a browser, on this machine or any other",

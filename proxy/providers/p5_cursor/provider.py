@@ -54,6 +54,11 @@ class CursorProvider:
             machine_here(),
         )
 
+    @property
+    def open_runs(self) -> OpenRuns:
+        """Runs that answer, or wait for a tool of their client."""
+        return self._state.runs
+
     def catalog(self) -> Catalog:
         return self._state.models.catalog()
 

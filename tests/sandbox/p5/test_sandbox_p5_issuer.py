@@ -2,15 +2,16 @@
 
 import uuid
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
 import pytest
-from cursor_account import ACCOUNT
 
 from proxy.auth.jwt import claims
 from proxy.sandbox import Sandbox
 from proxy.sandbox.oauth.codes import challenge_of
+from proxy.sandbox.p5.state import P5
 
 VERIFIER = "v" * 43
 CHALLENGE = challenge_of(VERIFIER)
@@ -20,20 +21,23 @@ POLL = {"uuid": ID, "verifier": VERIFIER}
 JSON = {"content-type": "application/json"}
 
 
-class Issuer:
-    """The calls of a client that signs in, on a clock of their own."""
+NOW = 1_800_000_000
 
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-        self.sandbox = Sandbox(clock=lambda: self.now, simulators=(ACCOUNT,))
-        self.p5: Any = self.sandbox.p5  # type: ignore[attr-defined]
-        self.session: aiohttp.ClientSession
+
+@dataclass
+class Issuer:
+    """The calls of a client that signs in."""
+
+    sandbox: Sandbox
+    session: aiohttp.ClientSession
+
+    @property
+    def p5(self) -> P5:
+        return self.sandbox.p5
 
     async def call(self, method: str, path: str, **more: Any) -> tuple[int, Any]:
         async with self.session.request(method, self.sandbox.origin + path, **more) as response:
-            return response.status, await response.json(content_type=None) if response.content_type[
-                -4:
-            ] == "json" else ""
+            return response.status, await response.json() if response.content_type == "application/json" else ""
 
     async def page(self, **changes: str | None) -> int:
         query = {name: text for name, text in {**PAGE, **changes}.items() if text is not None}
@@ -57,9 +61,8 @@ class Issuer:
 
 @pytest.fixture
 async def issuer() -> AsyncIterator[Issuer]:
-    found = Issuer()
-    async with found.sandbox, aiohttp.ClientSession() as found.session:
-        yield found
+    async with Sandbox(clock=lambda: NOW) as sandbox, aiohttp.ClientSession() as session:
+        yield Issuer(sandbox, session)
 
 
 async def test_sign_in(issuer: Issuer) -> None:
@@ -69,7 +72,7 @@ async def test_sign_in(issuer: Issuer) -> None:
     told = claims(tokens["accessToken"])
     assert (told["iss"], told["aud"]) == ("https://authentication.cursor.sh", "https://cursor.com")
     assert (told["type"], told["sub"], told["email"]) == ("session", "auth0|user_sandbox", "sandbox@example.com")
-    assert told["exp"] == issuer.now + 60 * 86_400 and issuer.p5.tokens.accepts(tokens["accessToken"])
+    assert told["exp"] == NOW + 60 * 86_400 and issuer.p5.tokens.accepts(tokens["accessToken"])
     assert (await issuer.poll())[0] == 404  # the tokens are given once
     assert issuer.p5.issuer.polls == 3
 
@@ -156,10 +159,10 @@ async def test_switched_answers(issuer: Issuer) -> None:
 async def test_stored_sign_in(issuer: Issuer) -> None:
     stored = issuer.p5.stored_credential(lifetime_s=60)
     assert set(stored) == {"accessToken", "refreshToken"}
-    assert claims(stored["accessToken"])["exp"] == issuer.now + 60
+    assert claims(stored["accessToken"])["exp"] == NOW + 60
     assert issuer.p5.tokens.accepts(stored["accessToken"])
-    expired = issuer.p5.stored_credential(lifetime_s=-1, expires_ms=int(issuer.now + 3600) * 1000)
-    assert claims(expired["accessToken"])["exp"] == issuer.now + 3600
+    expired = issuer.p5.stored_credential(lifetime_s=-1, expires_ms=int(NOW + 3600) * 1000)
+    assert claims(expired["accessToken"])["exp"] == NOW + 3600
     assert not issuer.p5.tokens.accepts(expired["accessToken"])
     issuer.p5.revoke_access()
     assert not issuer.p5.tokens.accepts(stored["accessToken"])

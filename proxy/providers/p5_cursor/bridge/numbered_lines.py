@@ -20,13 +20,13 @@ _REMINDER_HEAD = re.compile(rf"\s*+{_OPEN}")
 
 #: What says that there is more of the file than the text.
 _CUT = re.compile(
-    r"truncat|partial view|cut off|was cut|too (?:large|long)|not shown|omitted|"
-    r"\b(?:lines? )?[0-9]+ ?(?:-|–|to) ?[0-9]+ of [0-9]+|\bfirst [0-9]+ (?:lines|of)|more lines",
+    r"truncat|partial view|cut off|was cut|more lines|lines (?:are |were )?(?:omitted|not shown)|"
+    r"\blines? [0-9]+ ?(?:-|–|to) ?[0-9]+ of [0-9]+|\bfirst [0-9]+ (?:lines|of)",
     re.IGNORECASE,
 )
 #: The same as the last line of a text without numbers, where it could be of the file.
 _NOTE = re.compile(r"(?=[\[(<.…])(?=.*(?:truncat|partial view|more lines)).*", re.IGNORECASE)
-#: A notice of the client is short; more than this is content.
+#: A notice of the client is short; more than this is content, be it of another file in a reminder.
 MAX_NOTICE = 1000
 #: Claude Code gives this many lines when no number of them is asked for, in some versions without a word of the rest.
 USUAL_LINES = 2000
@@ -92,20 +92,25 @@ def _numbered(text: str, offset: int | None) -> tuple[list[str], str]:
     first = _NUMBER.match(text)
     if first is None or not _may_begin(int(first[1]), offset):
         return [], text
-    lines: list[str] = []
-    number, position = int(first[1]), 0
-    while position <= len(text):
-        found = _NUMBER.match(text, position)
-        if found is None or int(found[1]) != number:
+    lines, bodies = text.split("\n"), []
+    for number, line in enumerate(lines, int(first[1])):
+        body = _body(line, str(number))
+        if body is None:
             break
-        end = text.find("\n", found.end())
-        end = len(text) if end < 0 else end
-        lines.append(text[found.end() : end])
-        number, position = number + 1, end + 1
-    rest = text[position - 1 :]
-    if rest[1:].strip() == str(number):  # an empty last line, whose separator went with the blanks around the text
-        return [*lines, ""], ""
-    return lines, rest
+        bodies.append(body)
+    rest = lines[len(bodies) :]
+    if len(rest) == 1 and rest[0].strip() == str(number):
+        return [*bodies, ""], ""  # an empty last line, whose separator went with the blanks around the text
+    return bodies, "".join(f"\n{line}" for line in rest)
+
+
+def _body(line: str, number: str) -> str | None:
+    """A line without its number; None when that is another one or none."""
+    for separator in ("\t", "→"):
+        head, found, body = line.partition(separator)
+        if found and head.lstrip(" ") == number:
+            return body
+    return None
 
 
 def _may_begin(number: int, offset: int | None) -> bool:
@@ -116,11 +121,11 @@ def _may_begin(number: int, offset: int | None) -> bool:
 def _is_notice(rest: str) -> bool:
     """Whether what follows the numbered lines is of the client: reminders, or a note that the file goes on."""
     rest = rest.strip()
-    return (rest.startswith(_OPEN) and rest.endswith(_CLOSE)) or (len(rest) <= MAX_NOTICE and _is_cut(rest))
+    return (rest.startswith(_OPEN) and rest.endswith(_CLOSE)) or _is_cut(rest)
 
 
 def _is_cut(words: str) -> bool:
-    return len(words) <= MAX_NOTICE and _CUT.search(words) is not None
+    return any(len(part) <= MAX_NOTICE and _CUT.search(part) for part in words.split(_CLOSE))
 
 
 def _is_full(lines: list[str], limit: int | None) -> bool:

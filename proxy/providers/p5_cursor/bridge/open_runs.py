@@ -22,10 +22,15 @@ class OpenRuns:
         self._clock = clock
         self._most = most
         self._runs: OrderedDict[Owner, tuple[Run, float]] = OrderedDict()  # oldest first, with the time it was put here
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing: dict[Run, asyncio.Task[None]] = {}
 
     def __len__(self) -> int:
         return len(self._runs)
+
+    @property
+    def closing(self) -> int:
+        """How many are being closed."""
+        return len(self._closing)
 
     def find(self, owner: Owner | None) -> Run | None:
         """The run of a conversation."""
@@ -46,21 +51,21 @@ class OpenRuns:
         for owner, (found, _) in list(self._runs.items()):
             if found is run:
                 del self._runs[owner]
-        task = asyncio.create_task(run.close(cancel=cancel))
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        if run not in self._closing:
+            task = self._closing[run] = asyncio.create_task(run.close(cancel=cancel))
+            task.add_done_callback(lambda _: self._closing.pop(run))
 
     def silent(self, run: Run) -> None:
         """The service says no more to a run: nothing can come of one that waits."""
         if run.offered is not None and run.lost:
-            self.remove(run, cancel=False)
+            self.remove(run, cancel=True)
 
     async def close(self) -> None:
         """Closes all of them."""
         for run, _ in list(self._runs.values()):
             self.remove(run, cancel=True)
         if self._closing:
-            await asyncio.wait(self._closing)
+            await asyncio.wait(self._closing.values())
 
     def _end(self, owner: Owner, run: Run) -> None:
         del self._runs[owner]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from proxy.core.content import blocks_of
-from proxy.core.sse import dump_json
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
 from proxy.providers.p5_cursor.bridge.numbered_lines import FileText, file_text, is_reminder
+from proxy.providers.p5_cursor.bridge.result_text import result_text
+from proxy.providers.p5_cursor.bridge.unchanged_files import UNCHANGED_WORDS, earlier_content, is_unchanged
 from proxy.providers.p5_cursor.run.replies import Message, command_of, guarded, streamed
 
 MAX_INT32 = 2**31 - 1
@@ -18,23 +19,34 @@ _FAILED = "The client's tool failed without saying why."
 
 
 def find_result(request: Mapping[str, Any], tool_use_id: str) -> Mapping[str, Any] | None:
-    """The newest result of a call in a Messages request; None when it has none."""
+    """The newest result of a call in a Messages request; None when it has none. One that only says that a file is
+    unchanged has the content of the earlier result that it means, if that is there."""
     for message in reversed(_messages(request)):
-        if message.get("role") == "user":
-            for block in reversed(_list_of(message)):
-                if _is_result(block, tool_use_id):
-                    return dict(block)
+        for block in reversed(_results(message)):
+            if block.get("tool_use_id") == tool_use_id:
+                return _with_content(block, request, tool_use_id)
     return None
 
 
+def _with_content(block: Mapping[str, Any], request: Mapping[str, Any], tool_use_id: str) -> Mapping[str, Any]:
+    if block.get("is_error") or not is_unchanged(result_text(block)):
+        return block
+    content = earlier_content(request, tool_use_id)
+    return block if content is None else {**block, "content": content}
+
+
 def has_new_words(request: Mapping[str, Any], tool_use_id: str) -> bool:
-    """Whether the user said something beside or behind the result of a call, which an open run cannot be told."""
+    """Whether the user said something beside or behind the result of a call, which an open run cannot be told.
+
+    Reminders are the client's own, and so are messages of the role system, which Claude Code puts between others."""
     for message in reversed(_messages(request)):
+        if message.get("role") == "system":
+            continue
         blocks = blocks_of(message.get("content"))
+        if any(block.get("tool_use_id") == tool_use_id for block in _results(message)):
+            return any(map(_has_words, blocks))
         if any(map(_is_new, blocks)):
             return True
-        if message.get("role") == "user" and any(_is_result(block, tool_use_id) for block in blocks):
-            return False
     return False
 
 
@@ -43,43 +55,23 @@ def _messages(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [message for message in messages if isinstance(message, Mapping)] if isinstance(messages, list) else []
 
 
-def _list_of(message: Mapping[str, Any]) -> list[Any]:
-    content = message.get("content")
-    return content if isinstance(content, list) else []
+def _results(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    content = message.get("content") if message.get("role") == "user" else None
+    blocks = content if isinstance(content, list) else []
+    return [block for block in blocks if isinstance(block, Mapping) and block.get("type") == "tool_result"]
 
 
-def _is_result(block: Any, tool_use_id: str) -> bool:
-    return isinstance(block, Mapping) and block.get("type") == "tool_result" and block.get("tool_use_id") == tool_use_id
+def _has_words(block: Any) -> bool:
+    """Beside a result stand documents and images that belong to it."""
+    return _is_new(block) and isinstance(block.get("text"), str)
 
 
 def _is_new(block: Any) -> bool:
-    """Results of other calls and what the client puts in by itself say nothing new."""
+    """In messages behind the result, all but reminders and other results is new."""
     if not isinstance(block, Mapping) or block.get("type") == "tool_result":
         return False
     text = block.get("text")
-    return not is_reminder(text) if isinstance(text, str) else block.get("type") != "text"
-
-
-def result_text(block: Mapping[str, Any]) -> str:
-    """The text of a `tool_result` block.
-
-    >>> result_text({"content": [{"type": "text", "text": "a"}, {"type": "image", "source": {}}]})
-    'a\\n[image result omitted]'
-    """
-    return "\n".join(_texts(block.get("content")))
-
-
-def _texts(content: Any) -> Iterator[str]:
-    for part in content if isinstance(content, list) else [] if content is None else [content]:
-        kind = part.get("type") if isinstance(part, Mapping) else None
-        if isinstance(part, str):
-            yield part
-        elif kind == "image":
-            yield "[image result omitted]"
-        elif kind in ("text", "thinking") and isinstance(part.get(kind), str):
-            yield part[kind]
-        else:
-            yield dump_json(part)
+    return not (isinstance(text, str) and is_reminder(text))
 
 
 def result_messages(exec: ExecRequest, block: Mapping[str, Any], *, workspace: str, elapsed_ms: int) -> list[Message]:
@@ -98,6 +90,8 @@ def _read(exec: ExecRequest, text: str, failed: bool, _workspace: str, _elapsed_
     name = exec.kind.replace("_args", "_result")
     if failed:
         return [{name: {"error": {"path": exec.path, "error": text or _FAILED}}}]
+    if is_unchanged(text):
+        return [{name: {"error": {"path": exec.path, "error": UNCHANGED_WORDS}}}]
     offset, limit = exec.args.get("offset"), exec.args.get("limit")
     return [{name: {"success": _file(exec.path, file_text(text, offset, limit), (offset, limit) != (None, None))}}]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from proxy.core.content import system_text
@@ -35,11 +35,22 @@ def workspace_of(request: Mapping[str, Any], fallback: str) -> str:
     >>> workspace_of({"system": "Intro\\n - Primary working directory: /home/me/x\\n"}, "/w")
     '/home/me/x'
     """
-    for found in _DIRECTORY.finditer(system_text(request.get("system"), "\n")):
-        path = found[1].strip().strip("`\"'")
-        if len(path) <= MAX_PATH and _ABSOLUTE.match(path):
-            return path
+    for text in _system_texts(request):
+        for found in _DIRECTORY.finditer(text):
+            path = found[1].strip().strip("`\"'")
+            if len(path) <= MAX_PATH and _ABSOLUTE.match(path):
+                return path
     return fallback
+
+
+def _system_texts(request: Mapping[str, Any]) -> Iterator[str]:
+    """The system prompt, then the messages of the role system, of which the last is the newest: newer versions of
+    Claude Code say there what the place is."""
+    yield system_text(request.get("system"), "\n")
+    messages = request.get("messages")
+    for message in reversed(messages if isinstance(messages, list) else []):
+        if isinstance(message, Mapping) and message.get("role") == "system":
+            yield system_text(message.get("content"), "\n")
 
 
 def request_context(workspace: str, *, os_version: str, shell: str) -> dict[str, Any]:

@@ -128,11 +128,11 @@ class Run:
 
     def fail(self, error: Exception) -> None:
         """Whoever holds the run gets this error behind what was said."""
-        self._fail(error)
+        self._give_up(error)
 
     async def close(self, *, cancel: bool = False) -> None:
         """Ends everything. `cancel` tells the service that nobody listens, as far as that is quickly done."""
-        if cancel and not self._over and self._events.failure is None and self._appends.sent:
+        if cancel and not self._over and self._appends.sent:
             self._appends.put(CANCEL)
             try:
                 async with asyncio.timeout(self._timers.cancel):
@@ -288,7 +288,11 @@ class Run:
         self._silent(self)
 
     def _fail(self, error: Exception) -> None:
+        """The connection, or what came over it, is of no use any more."""
         self._appends.stop()
+        self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
         if not self._over:
             self._events.fail(error)
             self._silent(self)
@@ -310,14 +314,14 @@ class Run:
                 self._appends.put(exec_heartbeat(exec_id))
             limit, verdict = self._watch.limit()
             if now >= limit:
-                self._give_up(verdict)
+                self._time_is_up(verdict)
 
-    def _give_up(self, verdict: Verdict) -> None:
+    def _time_is_up(self, verdict: Verdict) -> None:
         self._note("warn", "cursor_run_given_up", why=verdict.name.lower())
         if verdict is Verdict.QUIET_END:
             self._end()
         else:
-            self._fail(PROFILE.error(_WORDS[verdict], kind="upstream_timeout", repeatable=False))
+            self._give_up(PROFILE.error(_WORDS[verdict], kind="upstream_timeout", repeatable=False))
 
     def _note(self, level: str, what: str, **fields: Any) -> None:
         self._log.write(level, LABEL, what, reqId=self._request_id, run=self.id, **fields)

@@ -23,7 +23,7 @@ from proxy.providers.p5_cursor.wire.scalars import (
 from proxy.providers.p5_cursor.wire.schema import Field, Schema
 
 #: Of one payload, unknown ones included: two bytes each would be enough to fill the memory.
-MAX_FIELDS = 65_536
+MAX_FIELDS = 20_000
 _MAX_TAG = 0xFFFF_FFFF
 _TOO_MANY = f"more than {MAX_FIELDS} fields"
 _GROUP = 1 << 62  # fits in no message

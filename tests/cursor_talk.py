@@ -1,0 +1,87 @@
+"""A client of P5's tools: a conversation that grows turn by turn, as Claude Code holds it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from harness import STATE, Answer, Live, tool, until
+
+from proxy.core.messages import Fold
+from proxy.providers.p5_cursor.bridge.open_runs import OpenRuns
+from proxy.providers.p5_cursor.provider import CursorProvider
+
+SESSION = "x-claude-code-session-id"
+AGENT = "x-claude-code-agent-id"
+WRITE = {
+    "name": "Write",
+    "description": "Writes a file.",
+    "input_schema": {"type": "object", "properties": {"file_path": {"type": "string"}, "content": {"type": "string"}}},
+}
+TOOLS = [tool("Bash"), tool("Read", "file_path"), WRITE, tool("Grep", "pattern")]
+
+Block = dict[str, Any]
+
+
+def folded(answer: Answer) -> dict[str, Any]:
+    """The message of a stream that is whole."""
+    fold = Fold()
+    fold.add(answer.events)
+    assert answer.status == 200 and fold.complete, answer.raw[-500:]
+    return fold.message
+
+
+def calls(message: dict[str, Any]) -> list[Block]:
+    return [block for block in message["content"] if block["type"] == "tool_use"]
+
+
+def said(message: dict[str, Any]) -> str:
+    return "".join(block["text"] for block in message["content"] if block["type"] == "text")
+
+
+def result(call: Block, text: Any = "done", **members: Any) -> Block:
+    return {"type": "tool_result", "tool_use_id": call["id"], "content": text, **members}
+
+
+class Talk:
+    """`members` are those of each request."""
+
+    def __init__(
+        self, live: Live, prompt: str, *, session: str | None = "s1", agent: str | None = None, **members: Any
+    ) -> None:
+        self.live = live
+        self.members = {"model": "cursor", "max_tokens": 100, "tools": TOOLS, **members}
+        self.headers = {name: value for name, value in ((SESSION, session), (AGENT, agent)) if value is not None}
+        self.messages: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
+
+    @property
+    def body(self) -> dict[str, Any]:
+        return {**self.members, "messages": self.messages, "stream": True}
+
+    async def ask(self, **members: Any) -> Answer:
+        """The next request, whatever comes of it; the conversation stays as it is."""
+        return await self.live.post({**self.body, **members}, headers=self.headers)
+
+    async def turn(self, *content: Block | str) -> dict[str, Any]:
+        """The answer to the conversation with this added to it; the answer is added too."""
+        if content:
+            blocks = [{"type": "text", "text": one} if isinstance(one, str) else one for one in content]
+            self.messages.append({"role": "user", "content": blocks})
+        message = folded(await self.ask())
+        self.messages.append({"role": "assistant", "content": message["content"]})
+        return message
+
+
+def open_runs(live: Live) -> OpenRuns:
+    provider = live.app[STATE].providers["p5"]
+    assert isinstance(provider, CursorProvider)
+    return provider.open_runs
+
+
+async def all_over(live: Live) -> None:
+    """Returns when no run is left, at either side, and nothing was done wrong."""
+    await until(lambda: not open_runs(live) and not open_runs(live).closing)
+    await live.sandbox.p5.idle()
+    names = [str(task.get_coro()) for task in asyncio.all_tasks()]
+    assert not [name for name in names if "Run." in name or "Appends." in name], names
+    assert live.sandbox.p5.violations == []

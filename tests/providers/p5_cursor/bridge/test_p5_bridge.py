@@ -1,0 +1,191 @@
+"""Tools of the client: a run waits for each, and goes on with what it brought."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from cursor_talk import TOOLS, Talk, all_over, calls, folded, open_runs, result, said
+from harness import STATE, Live, ask, until, with_live
+
+from proxy.providers.p5_cursor.run.timers import RunTimers
+
+#: A run without a call in its beginning.
+PLAIN = "hello there"
+BASH = "use Bash: ls -la"
+
+
+def runs(live: Live) -> int:
+    return live.sandbox.p5.total_requests
+
+
+async def test_three_calls_in_one_run(live: Live) -> None:
+    talk = Talk(live, 'use Bash: ls and then use Read: /etc/hosts and then use Write: {"path": "/a", "text": "x"}')
+    message = await talk.turn()
+    for number in range(3):
+        assert message["stop_reason"] == "tool_use" and len(calls(message)) == 1
+        message = await talk.turn(result(calls(message)[0], f"result {number}"))
+    assert message["stop_reason"] == "end_turn" and runs(live) == 1
+    assert [f"result {number}" in said(message) for number in (0, 1)] == [True, True]
+    await all_over(live)
+    assert max(live.sandbox.p5.runs[0].appends.values()) == 1
+
+
+async def test_the_input_of_a_call_is_what_the_client_declared(live: Live) -> None:
+    call = calls(await Talk(live, BASH).turn())[0]
+    assert call["id"].startswith("call_cursor_") and len(call["id"]) == len("call_cursor_") + 32
+    assert call["name"] == "Bash" and call["input"] == {"command": "ls -la"}
+
+
+async def test_a_tool_that_the_service_does_not_know_is_written_and_ends_the_run(live: Live) -> None:
+    talk = Talk(live, "use Grep: needle")
+    message = await talk.turn()
+    assert calls(message)[0]["name"] == "Grep" and calls(message)[0]["input"] == {"pattern": "needle"}
+    await all_over(live)
+    assert "found it" in said(await talk.turn(result(calls(message)[0], "found it"))) and runs(live) == 2
+
+
+@pytest.mark.parametrize(
+    "members", [{"stream": False}, {"tool_choice": {"type": "none"}}, {"tools": [TOOLS[1]]}], ids=str
+)
+async def test_a_call_that_cannot_be_bridged_is_refused_and_the_model_goes_on(
+    live: Live, members: dict[str, Any]
+) -> None:
+    answer = await Talk(live, BASH).ask(**members)
+    assert answer.status == 200 and b'"type":"tool_use"' not in answer.raw
+    await all_over(live)
+
+
+async def test_commands_are_never_run_on_this_machine(live: Live) -> None:
+    answer = await live.post(ask("use Bash: touch /tmp/p5-was-here", model="cursor", tools=TOOLS, stream=True))
+    assert answer.status == 200 and b'"type":"tool_use"' not in answer.raw
+    await all_over(live)
+
+
+# -- what the client does instead
+
+
+async def test_a_request_without_the_result_ends_the_run_that_waits(live: Live) -> None:
+    talk = Talk(live, BASH)
+    await talk.turn()
+    talk.messages[1:] = []
+    talk.messages[0]["content"] = PLAIN
+    await talk.turn()
+    assert runs(live) == 2 and live.sandbox.p5.runs[0].cancelled
+    await all_over(live)
+
+
+async def test_new_words_beside_the_result_are_heard_in_a_new_run(live: Live) -> None:
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    message = await talk.turn(result(call, "interrupted", is_error=True), "stop that and greet me")
+    assert runs(live) == 2 and "greet me" in live.sandbox.p5.requests[-1].body["prompt"]
+    assert message["stop_reason"] in ("end_turn", "tool_use")
+
+
+async def test_a_reminder_beside_the_result_is_no_new_word(live: Live) -> None:
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    await talk.turn(result(call), "<system-reminder>be brief</system-reminder>")
+    assert runs(live) == 1
+    await all_over(live)
+
+
+async def test_second_request_of_the_same_session_without_tools_leaves_the_first_alone(live: Live) -> None:
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    aside = await live.post(ask("a title for this", model="cursor", stream=True), headers=talk.headers)
+    assert folded(aside)["stop_reason"] == "end_turn" and len(open_runs(live)) == 1
+    assert "the result" in said(await talk.turn(result(call, "the result")))
+    assert runs(live) == 2
+    await all_over(live)
+
+
+async def test_sessions_and_agents_have_runs_of_their_own(live: Live) -> None:
+    talks = [Talk(live, BASH), Talk(live, BASH, session="s2"), Talk(live, BASH, agent="a1")]
+    messages = [await talk.turn() for talk in talks]
+    assert len(open_runs(live)) == 3
+    for number, (talk, message) in reversed(list(enumerate(zip(talks, messages, strict=True)))):
+        assert f"from {number}" in said(await talk.turn(result(calls(message)[0], f"from {number}")))
+    assert runs(live) == 3
+    await all_over(live)
+
+
+async def test_a_newer_request_with_tools_ends_the_older_answer(live: Live) -> None:
+    live.sandbox.p5.options.word_delay_s = 0.02
+    older = asyncio.create_task(Talk(live, "stream 400 words").ask())
+    await until(lambda: len(open_runs(live)) == 1)
+    await asyncio.sleep(0.1)
+    live.sandbox.p5.options.word_delay_s = 0.0
+    await Talk(live, PLAIN).turn()
+    error = (await older).events[-1]
+    assert error["type"] == "error" and "newer request" in error["error"]["message"]
+    await all_over(live)
+
+
+async def test_a_repeated_result_begins_a_new_run(live: Live) -> None:
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    await talk.turn(result(call, "once"))
+    del talk.messages[-1]
+    assert "once" in said(await talk.turn()) and runs(live) == 2
+    await all_over(live)
+
+
+async def test_a_client_that_leaves_stops_its_run_within_a_second(live: Live) -> None:
+    live.sandbox.p5.options.word_delay_s = 0.02
+    async with live.open(Talk(live, "stream 400 words").body, headers={"x-claude-code-session-id": "s1"}) as response:
+        await response.content.readany()
+    await live.sandbox.p5.idle(1.0)
+    assert live.sandbox.p5.runs[0].cancelled
+    await all_over(live)
+
+
+async def test_a_client_that_leaves_during_its_tool_may_come_back(live: Live) -> None:
+    talk = Talk(live, BASH)
+    async with live.open(talk.body, headers=talk.headers) as response:
+        raw = await response.content.read(100_000)
+    await asyncio.sleep(0.6)
+    assert b"message_stop" in raw and len(open_runs(live)) == 1
+
+
+async def test_a_conversation_that_went_to_another_provider_leaves_no_run(live: Live) -> None:
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    await live.post(ask("a side request", model="gpt-5.5"), headers=talk.headers)
+    assert len(open_runs(live)) == 1
+    talk.members["model"] = "gpt-5.5"
+    await talk.turn(result(call))
+    await all_over(live)
+
+
+# -- what becomes of a run that waits
+
+
+@with_live(tuning=(RunTimers(pause=0.1, exec_heartbeat=0.05),))
+async def test_a_tool_that_never_comes_back_ends_the_run(live: Live) -> None:
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    await all_over(live)
+    assert live.sandbox.p5.runs[0].cancelled
+    assert "late" in said(await talk.turn(result(call, "late"))) and runs(live) == 2
+
+
+@with_live(
+    tuning=(RunTimers(silence=0.15, quiet_end=0.15, progress=0.3, stalled=0.2, exec_heartbeat=0.02, heartbeat=0.03),)
+)
+async def test_bridge_lost_during_a_long_bash_command(live: Live) -> None:
+    live.sandbox.p5.options.heartbeat_s = 0.05
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    await asyncio.sleep(0.8)
+    assert "after long work" in said(await talk.turn(result(call, "after long work"))) and runs(live) == 1
+    await all_over(live)
+
+
+async def test_a_stop_of_the_proxy_ends_the_runs_that_wait(live: Live) -> None:
+    await Talk(live, BASH).turn()
+    await live.app[STATE].providers["p5"].close()
+    await live.sandbox.p5.idle(1.0)
+    assert live.sandbox.p5.runs[0].cancelled and not open_runs(live)
