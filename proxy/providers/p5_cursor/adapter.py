@@ -82,6 +82,10 @@ class CursorWire:
         """The tools of the client that a run may ask for."""
         return {name: self._offered[name] for name in TOOL_OF_KIND.values() if name in self._offered}
 
+    def attach(self, run: Run) -> None:
+        """From now on this run answers."""
+        self.run, self.answer = run, None
+
     def reducer(self, stream: MessageStream) -> CursorToMessages:
         if self.run is None:
             raise RuntimeError("before the first event")
@@ -149,12 +153,11 @@ class CursorAdapter:
             await self._credential.get()
 
     async def contact(self, number: int) -> AsyncGenerator[Batch, None]:
-        self.wire.answer = None
         run = self._resume() if number == 1 else None
         self._resumed = run is not None
         if run is None:
             run = await self._begin()
-        self.wire.run = run
+        self.wire.attach(run)
         try:
             while True:
                 yield await run.take()
