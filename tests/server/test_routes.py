@@ -105,7 +105,7 @@ async def test_the_list_of_models_is_whole_and_in_order(live: Live) -> None:
     assert (page["first_id"], page["last_id"]) == (ids[0], ids[-1])
     for model in page["data"]:
         assert (model["type"], model["object"]) == ("model", "model")
-        assert re.fullmatch(re.escape(model["id"]) + r" \(p[1-4]\)", model["display_name"])
+        assert re.fullmatch(re.escape(model["id"]) + r" \(p[1-5]\)", model["display_name"])
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", model["created_at"])
 
 
