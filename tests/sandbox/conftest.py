@@ -8,6 +8,7 @@ from p1_socket_client import SocketClient
 from p2_sandbox_client import P2Client
 from p3_sandbox_client import P3Client
 from p4_sandbox_client import P4Client
+from p5_sandbox_client import P5Client
 
 from proxy.sandbox import Sandbox
 
@@ -47,6 +48,11 @@ def grok(sandbox: Sandbox, session: aiohttp.ClientSession) -> P3Client:
 @pytest.fixture
 def go(sandbox: Sandbox, session: aiohttp.ClientSession) -> P4Client:
     return P4Client(sandbox, session)
+
+
+@pytest.fixture
+def cursor(sandbox: Sandbox, session: aiohttp.ClientSession) -> P5Client:
+    return P5Client(sandbox, session)
 
 
 CLIENTS = {"p1": Client, "p2": P2Client, "p3": P3Client, "p4": P4Client}

@@ -170,9 +170,10 @@ class CursorAdapter:
         return error
 
     async def recover(self, error: UpstreamError) -> bool:
-        """A new token; or, each once, another run where that cannot do any harm."""
+        """A new token; or, each once, another run where that cannot do any harm. A run that goes on has the token of
+        its beginning, and another one takes that of now."""
         if error.kind == "sign_in":
-            return await self._credential.renew()
+            return self._resumed or await self._credential.renew()
         cure = next((cure for cure in self._cures if cure(error)), None)
         if cure is not None:
             self._cures.remove(cure)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from proxy.core.sse import dump_json
 from proxy.sandbox.ids import Ids
-from proxy.sandbox.model.pieces import pieces, tokens_of, words
+from proxy.sandbox.model.pieces import ARGUMENT_PIECE, pieces, tokens_of, words
 from proxy.sandbox.model.reply import Ask, Call, Called, Part, Returned, Say, Search, Think, reply
 from proxy.sandbox.p5.events import ENVELOPES
 from proxy.sandbox.p5.ledger import BLOB, EXEC, QUERY
@@ -25,6 +25,9 @@ PLAN_MODE = 3
 #: How much of the prompt the service gives to the client to keep.
 MAX_BLOB_CHARS = 16_384
 
+#: Heartbeats for ever.
+NEVER = Until(lambda: False)
+
 #: Window of every model here, as the checkpoint tells it.
 WINDOW = 200_000
 
@@ -32,7 +35,8 @@ WINDOW = 200_000
 @dataclass(kw_only=True)
 class AgentAnswer(Playable):
     """`parked`: what the model says lies in a blob, and no text is streamed. `as_text`: calls are written, not made.
-    `first` are parts that come before those of the model."""
+    `first` are parts that come before those of the model, which says nothing else when it is `speechless`. `piece` is
+    how many characters a delta has, None: a word."""
 
     framing: ClassVar[Framing] = ENVELOPES
 
@@ -44,6 +48,10 @@ class AgentAnswer(Playable):
     mode: int = 1
     as_text: bool = False
     parked: bool = False
+    parked_plain: bool = False  # the blob holds a text, not blocks
+    speechless: bool = False
+    stalls: bool = False  # after the result of a call nothing more comes
+    piece: int | None = None
     first: list[Part] = field(default_factory=list)
     input_tokens: int = 0
     output_tokens: int = 0
@@ -91,11 +99,13 @@ class AgentAnswer(Playable):
 
     def work(self) -> Iterator[Action]:
         """The model's turns: each call that is made brings another one."""
-        parts = [*self.first, *reply(self.ask)]
+        parts = [*self.first, *([] if self.speechless else reply(self.ask))]
         while parts:
             part = parts.pop(0)
             if isinstance(part, Call) and not self.as_text and part.tool.name in NATIVE:
                 yield from self.call(part)
+                if self.stalls:
+                    yield NEVER
                 parts = reply(self.ask)
             else:
                 yield from self.part(part)
@@ -122,10 +132,11 @@ class AgentAnswer(Playable):
             yield from self.query("create_plan", text)
         elif self.parked:
             number = self.number(BLOB)
-            yield self.blob(number, "assistant", [{"type": "text", "text": text}])
+            yield self.blob(number, "assistant", text if self.parked_plain else [{"type": "text", "text": text}])
             yield self.settled(BLOB, number)
         else:
-            for piece in pieces(text) if in_pieces else words(text):
+            size = ARGUMENT_PIECE if in_pieces else self.piece
+            for piece in words(text) if size is None else pieces(text, size):
                 yield {"type": "text_delta", "text": piece}
             yield {"type": "token_delta", "tokens": tokens_of(text)}
 

@@ -12,6 +12,7 @@ from aiohttp import web
 from proxy.sandbox.p5.course import set_course
 from proxy.sandbox.p5.headers import JSON_TYPE, PROTO_TYPE, blame_headers, check_bearer, check_type, check_version
 from proxy.sandbox.p5.state import P5
+from proxy.sandbox.play.player import cut
 from proxy.sandbox.wires.connect.errors import Failed
 from proxy.sandbox.wires.connect.protobuf import Malformed, Message
 from proxy.sandbox.wires.refusal import plain_reply
@@ -39,10 +40,10 @@ async def serve_append(p5: P5, request: web.Request) -> web.Response:
             p5.blame(f"an append was refused: {failed}")
             raise failed.refused() from None
         blame_headers(request.headers, p5.blame, append.request_id)
-        return await _take(p5, append, kind)
+        return await _take(p5, request, append, kind)
 
 
-async def _take(p5: P5, append: Append, kind: str) -> web.Response:
+async def _take(p5: P5, request: web.Request, append: Append, kind: str) -> web.Response:
     run = p5.runs.claim(append.request_id)
     if run.answering:
         run.blame(f"append {append.number} came while another was not answered")
@@ -56,6 +57,8 @@ async def _take(p5: P5, append: Append, kind: str) -> web.Response:
             await asyncio.sleep(wait_s)
     finally:
         run.answering -= 1
+    if append.number in run.cuts:
+        await cut(request, reset=run.cuts[append.number])
     reply = run.replies.get(append.number)
     if reply is not None:
         return plain_reply(reply.status, reply.body, dict(reply.headers or {}))

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from proxy.sandbox.p5.answer import AgentAnswer
+from proxy.sandbox.p5.answer import NEVER, AgentAnswer
 from proxy.sandbox.p5.failures import HTTP_FAULTS
-from proxy.sandbox.p5.faults import AGENT_FAULTS, OPENING_FAULTS
+from proxy.sandbox.p5.faults.opening import OPENING_FAULTS
+from proxy.sandbox.p5.faults.table import AGENT_FAULTS
 from proxy.sandbox.p5.headers import check_version
 from proxy.sandbox.p5.opening import Opening, read_opening
 from proxy.sandbox.p5.prompt import read_prompt
 from proxy.sandbox.p5.runs import Course, Run
 from proxy.sandbox.p5.state import P5
-from proxy.sandbox.play.actions import Action, Pace, Reply, Until
+from proxy.sandbox.play.actions import Pace, Reply
 from proxy.sandbox.play.script import Place, Step
 from proxy.sandbox.upstream import Prepared, ServedWire
 from proxy.sandbox.wires.connect.errors import Failed
 from proxy.sandbox.wires.connect.protobuf import Malformed
 
-AGENT = ServedWire(Place("p5", "agent"), HTTP_FAULTS, {**OPENING_FAULTS, **AGENT_FAULTS})
-
-#: Heartbeats, and nothing else.
-SILENCE: Iterable[Action] = (Until(lambda: False),)
+AGENT = ServedWire(Place("p5", "agent"), HTTP_FAULTS, AGENT_FAULTS)
 
 
 def take_opening(p5: P5) -> Step | None:
@@ -47,12 +45,12 @@ def set_course(p5: P5, run: Run) -> None:
         return
     run.seen.body = opening.body
     if opening.silent:
-        run.course = Course(SILENCE, Pace())
+        run.course = Course([NEVER], Pace())
         return
     outcome, pace = p5.decide(Prepared(AGENT, _answer(p5, run, opening, run.seen.headers)), opening.body)
     if isinstance(outcome, Reply):
         # the stream is open already, so the status is that of the append
-        run.replies[0], outcome = outcome, SILENCE
+        run.replies[0], outcome = outcome, [NEVER]
     run.course = Course(outcome, pace)
 
 

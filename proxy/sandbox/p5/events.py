@@ -1,8 +1,9 @@
 """What the server says in a run, as dicts with a `type`, and the bytes of each.
 
-Scripts write the same dicts: `{"type": "text_delta", "text": "Hi"}`. Any of them may have `gzip`. The last three of
-MESSAGES are for what has no name here: `payload` is an envelope of any bytes (`hex`), `several` puts the members of
-other events into one envelope, `end` ends the stream.
+Scripts write the same dicts: `{"type": "text_delta", "text": "Hi"}`. Any of them may have `gzip`, and `split`: its
+bytes go out in writes of that size. Beside the rows of MESSAGES there are `payload` (an envelope of the bytes in
+`hex`), `several` (other `events` in one envelope, one behind the other), `updates` (other updates as members of one),
+`joined` (other events in one write), and `end` (with an `error` or any `body`).
 """
 
 from __future__ import annotations
@@ -65,6 +66,11 @@ def _update(number: int, fields: Callable[[Event], Fields], event: Event) -> Fie
     return {1: {number: fields(event)}}
 
 
+def _members(event: Event) -> Iterable[tuple[int, Fields]]:
+    number, fields = UPDATES[event["type"]]
+    return [(number, fields(event))]
+
+
 def _exec(event: Event) -> Fields:
     """`kind` and its arguments by name; `number` instead of a kind is an arm that nobody knows, None is no arm."""
     number, names = EXECS[event["kind"]] if "kind" in event else (event["number"], {})
@@ -85,6 +91,7 @@ def _blob(event: Event, number: int) -> Fields:
 #: Message -> its fields. An update stands in field 1.
 MESSAGES: dict[str, Callable[[Event], Fields]] = {
     **{name: partial(_update, *row) for name, row in UPDATES.items()},
+    "updates": lambda event: {1: {number: fields for one in event["events"] for number, fields in _members(one)}},
     "exec": lambda event: {2: _exec(event)},
     "checkpoint": lambda event: {3: {5: {1: event["used_tokens"], 2: event["max_tokens"]}}},
     "get_blob": lambda event: {4: _blob(event, 2)},
@@ -99,12 +106,14 @@ def payload_of(event: Event) -> bytes:
     """The message of one envelope. Raises KeyError for a type or a member that is not there."""
     if event["type"] == "payload":
         return bytes.fromhex(event["hex"])
-    if event["type"] == "several":
+    if event["type"] in ("several", "joined"):
         return b"".join(map(payload_of, event["events"]))
     return write(MESSAGES[event["type"]](event))
 
 
 def encode_event(event: Event) -> bytes:
+    if event["type"] == "joined":
+        return _encode(event["events"])
     compressed = bool(event.get("gzip"))
     if event["type"] == "end":
         error = event.get("error")

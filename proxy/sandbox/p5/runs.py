@@ -57,6 +57,7 @@ class Run:
         self.seen: Received | None = None  # its RunSSE
         self.replies: dict[int, Reply] = {}  # appends that are not answered normally
         self.waits: dict[int, float] = {}  # appends that are answered so many seconds later
+        self.cuts: dict[int, bool] = {}  # appends of which the connection ends, perhaps with a reset
         self.answering = 0  # appends
         self.cancelled = False
         self.heartbeats = 0

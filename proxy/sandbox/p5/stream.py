@@ -45,7 +45,14 @@ class RunPlayer(BodyPlayer):
                 self.run.end()
             else:
                 self.run.ledger.note(payload_of(event))
-        await super().send(batch)
+        split = next((event["split"] for event in batch if "split" in event), None)
+        if split is None:
+            await super().send(batch)
+            return
+        data = ENVELOPES.encode(batch)
+        batch.clear()
+        for start in range(0, len(data), split):
+            await self.write(data[start : start + split])
 
     async def until(self, ready: Callable[[], bool]) -> None:
         while not ready():

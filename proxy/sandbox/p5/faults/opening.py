@@ -1,14 +1,13 @@
-"""What can go wrong in a run, by name. Each fault turns the normal answer into the actions to play instead."""
+"""Faults before the head of the stream, when nothing was asked for yet: then there is no answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 
 from proxy.sandbox.p5.answer import AgentAnswer
+from proxy.sandbox.p5.faults.places import AgentFault
 from proxy.sandbox.play.actions import Action, Cut, Pause
-
-AgentFault = Callable[..., Iterable[Action]]
 
 
 def _pause_first(answer: AgentAnswer | None, seconds: float = 5.0) -> Iterator[Action]:
@@ -19,10 +18,7 @@ def _cut_first(answer: AgentAnswer | None, reset: bool = False) -> list[Action]:
     return [Cut(reset)]
 
 
-#: Those that come before the head of the stream, when nothing was asked for yet: then there is no answer.
 OPENING_FAULTS: dict[str, AgentFault] = {
     "silence_before_head": _pause_first,
     "cut_before_head": _cut_first,
 }
-
-AGENT_FAULTS: dict[str, AgentFault] = {}

@@ -1,0 +1,173 @@
+"""Faults of what the server asks on the way: things to execute, blobs, questions; and of how appends are answered."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from functools import wraps
+from typing import Any
+
+from proxy.sandbox.model.reply import Say
+from proxy.sandbox.p5.answer import AgentAnswer
+from proxy.sandbox.p5.execs import EXECS
+from proxy.sandbox.p5.faults.places import AgentFault, at_work, is_event
+from proxy.sandbox.p5.ledger import BLOB, EXEC, QUERY
+from proxy.sandbox.p5.queries import reason
+from proxy.sandbox.play.actions import Action, Reply
+
+#: What is asked for when the step does not say.
+_ARGS: dict[str, Any] = {
+    "path": "/sandbox/file.txt",
+    "command": "echo 0",
+    "pattern": "TODO",
+    "url": "https://example.com/",
+    "uri": "res://a",
+    "name": "tool",
+    "server": "server",
+    "shell_id": 1,
+    "chars": "y",
+}
+
+
+def _exec(
+    answer: AgentAnswer,
+    kind: str = "grep",
+    number: int | None = None,
+    id: int | None = None,
+    exec_id: str | None = None,
+    times: int = 1,
+    args: Mapping[str, Any] | None = None,
+) -> Iterator[Action]:
+    """The client is asked to execute this, and the model tells how that went. A `number` instead of a kind: an arm
+    that nobody knows; 0: none at all. `args` have the names of EXECS."""
+    place = answer.number(EXEC) if id is None else id
+    given = {**_ARGS, "call_id": answer.ids.new("toolu"), **(args or {})}
+    names = EXECS[kind][1] if number is None else ()
+    what = {"kind": kind} if number is None else {"number": number}
+    known = {name: given[name] for name in names if name in given}
+    for _ in range(times):
+        named = answer.ids.new("exec") if exec_id is None else exec_id
+        yield {"type": "exec", **what, "id": place, "exec_id": named, **known}
+        yield answer.settled(EXEC, place)
+    asked = answer.run.ledger.find(EXEC, place)
+    if asked is not None:
+        ok, text = asked.outcome
+        words = f'{kind if number is None else number} {"succeeded" if ok else "failed"}: "{text}". '
+        yield from answer.part(Say(words))
+
+
+def _query(answer: AgentAnswer, kind: str = "web_search", text: str | None = None) -> Iterator[Action]:
+    """A question for the user, and what the model makes of the answer."""
+    number = answer.number(QUERY)
+    yield {"type": "query", "kind": kind, "id": number, **({} if text is None else {"text": text})}
+    yield answer.settled(QUERY, number)
+    asked = answer.run.ledger.find(QUERY, number)
+    if asked is not None:
+        why = reason(asked.number, asked.answers[-1]) if asked.answers else ""
+        yield from answer.part(Say(f'{kind} was answered with {asked.verdict}: "{why}". '))
+
+
+def _get_blob(
+    answer: AgentAnswer, known: bool = True, blob_id: str | None = None, then_error: str | None = None
+) -> Iterator[Action]:
+    """The server asks for a blob: one of its own, or (`known` False) one with this id, which it never gave away. A
+    short id is its own content. `then_error`: the code with which the stream ends after that."""
+    own = next(one for one in answer.run.ledger.asked if one.family == BLOB)
+    wanted = own.args.bytes(1).hex() if known else blob_id or hashlib.sha256(b"unknown").hexdigest()
+    number = answer.number(BLOB)
+    yield {"type": "get_blob", "id": number, "blob_id": wanted}
+    yield answer.settled(BLOB, number)
+    if then_error is not None:
+        yield {"type": "end", "error": {"code": then_error, "message": "Error"}}
+        return
+    asked = answer.run.ledger.find(BLOB, number)
+    given = asked.answers[-1].bytes(2, 1) if asked is not None and asked.answers else b""
+    yield from answer.part(Say(f"The blob has {len(given)} bytes. "))
+
+
+def _blobs(answer: AgentAnswer, count: int = 3, size: int = 1_000) -> Iterator[Action]:
+    """The client is given so many blobs of that size to keep, all at once."""
+    numbers = [answer.number(BLOB) for _ in range(count)]
+    for number in numbers:
+        data = number.to_bytes(4, "big") * (size // 4)
+        yield {"type": "set_blob", "id": number, "blob_id": hashlib.sha256(data).hexdigest(), "data": data.hex()}
+    for number in numbers:
+        yield answer.settled(BLOB, number)
+    found = [answer.run.ledger.find(BLOB, number) for number in numbers]
+    refused = sum(1 for one in found if one is not None and one.answers and one.answers[-1].has(3, 1))
+    yield from answer.part(Say(f"{count - refused} blobs were kept, {refused} refused. "))
+
+
+def _together(answer: AgentAnswer, kinds: str = "shell_stream read") -> Iterator[Action]:
+    """Several requests of these kinds at once, before any is answered."""
+    numbers = [answer.number(EXEC) for _ in kinds.split()]
+    for number, kind in zip(numbers, kinds.split(), strict=True):
+        given = {**_ARGS, "call_id": answer.ids.new("toolu"), "command": f"echo {number}", "path": f"/sandbox/{number}"}
+        args = {name: given[name] for name in EXECS[kind][1] if name in given}
+        yield {"type": "exec", "kind": kind, "id": number, "exec_id": answer.ids.new("exec"), **args}
+    for number in numbers:
+        yield answer.settled(EXEC, number)
+    for number in numbers:
+        asked = answer.run.ledger.find(EXEC, number)
+        yield from answer.part(Say(f'Exec {number} said: "{asked.outcome.text if asked else ""}". '))
+
+
+def _working(asking: AgentFault) -> AgentFault:
+    """The fault that asks so before the model says anything. Nothing comes behind an end."""
+
+    @wraps(asking)
+    def fault(answer: AgentAnswer, **params: Any) -> Iterator[Action]:
+        for one in at_work(answer, asking(answer, **params)):
+            yield one
+            if is_event(one, "end"):
+                return
+
+    return fault
+
+
+def _notes(answer: AgentAnswer, notes_session_id: str = "notes-1") -> Iterator[Action]:
+    """The server tells which conversation it really is."""
+    for one in answer.stream():
+        named = isinstance(one, dict) and one["type"] == "exec" and one.get("kind") == "context"
+        yield {**one, "notes_session_id": notes_session_id} if named and isinstance(one, dict) else one
+
+
+def _bare(answer: AgentAnswer) -> Iterator[Action]:
+    yield {"type": "step_started", "step_id": 1}
+    yield from answer.work()
+    yield from answer.ending()
+
+
+def _append_fails(
+    answer: AgentAnswer, number: int = 0, status: int = 502, body: Any = "", headers: dict[str, str] | None = None
+) -> Iterator[Action]:
+    """The append of that number is taken, and answered so."""
+    answer.run.replies[number] = Reply(status, body, headers)
+    return answer.stream()
+
+
+def _append_waits(answer: AgentAnswer, number: int = 1, seconds: float = 1.0) -> Iterator[Action]:
+    """The append of that number is answered late."""
+    answer.run.waits[number] = seconds
+    return answer.stream()
+
+
+def _append_cut(answer: AgentAnswer, number: int = 1, reset: bool = False) -> Iterator[Action]:
+    """The append of that number is taken, and its connection ends without an answer."""
+    answer.run.cuts[number] = reset
+    return answer.stream()
+
+
+ASKING_FAULTS: dict[str, AgentFault] = {
+    "exec": _working(_exec),
+    "query": _working(_query),
+    "get_blob": _working(_get_blob),
+    "set_blobs": _working(_blobs),
+    "execs_together": _working(_together),
+    "context_again": lambda answer: at_work(answer, answer.asks("context", number=0)),
+    "notes_session_id": _notes,
+    "no_prelude": _bare,
+    "append_fails": _append_fails,
+    "append_waits": _append_waits,
+    "append_cut": _append_cut,
+}

@@ -1,0 +1,137 @@
+"""Faults of how an answer goes and ends: the connection, silence, what is left out, what comes too late, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from proxy.sandbox.model.reply import Say
+from proxy.sandbox.p5.answer import NEVER, AgentAnswer
+from proxy.sandbox.p5.failures import debug
+from proxy.sandbox.p5.faults.places import AgentFault, break_off, insert, is_event, prepared, without
+from proxy.sandbox.play.actions import Action, Cut, Pause, Raw, Stall
+from proxy.sandbox.wires.connect.envelopes import end_of_stream
+from proxy.sandbox.wires.connect.errors import connect_error
+
+_TEXT = {"type": "text_delta", "text": "too late"}
+
+
+def _silence(answer: AgentAnswer, after: str, seconds: float | None) -> Iterator[Action]:
+    """`seconds` None: for ever. No heartbeats either."""
+    return insert(answer, after, Stall() if seconds is None else Pause(seconds))
+
+
+def end_error(
+    answer: AgentAnswer,
+    code: str | None = "internal",
+    message: str | None = "Error",
+    error: str | None = None,
+    title: str | None = None,
+    detail: str | None = None,
+    chat_message: str | None = None,
+    after: str = "created",
+    gzip: bool = False,
+) -> Iterator[Action]:
+    """The stream ends with this error; None leaves a member out. `error` is one of the vendor's names."""
+    told = any(one is not None for one in (error, title, detail, chat_message))
+    details = debug(error, title, detail=detail, chat_message=chat_message) if told else None
+    body = connect_error(code, message, details)
+    return break_off(answer, after, {"type": "end", "error": body, "gzip": gzip})
+
+
+def _end_body(answer: AgentAnswer, body: str = "") -> Iterator[Action]:
+    """A whole answer without the end of its turn; then a payload as it is given: perhaps nothing, perhaps no JSON."""
+    for one in without(answer, "turn_ended"):
+        yield {"type": "end", "body": body} if is_event(one, "end") else one
+
+
+def _held_open(answer: AgentAnswer, seconds: float | None = None) -> Iterator[Action]:
+    """The end is said, and the body stays open behind it."""
+    yield from answer.stream()
+    yield Stall() if seconds is None else Pause(seconds)
+
+
+def _turn_held_open(answer: AgentAnswer, seconds: float | None = None) -> Iterator[Action]:
+    """The turn has ended, and the stream goes on with heartbeats; with `seconds` its end comes after them."""
+    for one in answer.stream():
+        if is_event(one, "end"):
+            yield NEVER if seconds is None else Pause(seconds)
+        yield one
+
+
+def _up_to(answer: AgentAnswer, kind: str) -> Iterator[Action]:
+    """The answer up to and with its first event of that kind."""
+    for one in answer.stream():
+        yield one
+        if is_event(one, kind):
+            return
+
+
+def _no_usage(answer: AgentAnswer, tokens: bool = True) -> Iterator[Action]:
+    """The turn ends without counters; `tokens` False: they were not told on the way either."""
+    for one in answer.stream():
+        if is_event(one, "turn_ended"):
+            yield {"type": "turn_ended"}
+        elif tokens or not is_event(one, "token_delta"):
+            yield one
+
+
+def _late(answer: AgentAnswer, error: bool = False) -> Iterator[Action]:
+    """More text behind the end, or an error that contradicts it."""
+    yield from answer.stream()
+    yield _TEXT
+    if error:
+        yield Raw(end_of_stream({"error": {"code": "internal", "message": "late"}}))
+
+
+def _text_after_turn(answer: AgentAnswer) -> Iterator[Action]:
+    for one in answer.stream():
+        yield one
+        if is_event(one, "turn_ended"):
+            yield _TEXT
+
+
+def _empty(answer: AgentAnswer, thoughts: bool = False) -> Iterator[Action]:
+    kinds = ("text_delta", "token_delta")
+    stream = prepared(answer, "thinking" if thoughts else "nothing").stream()
+    return (one for one in stream if not is_event(one, *kinds))
+
+
+def _parked(answer: AgentAnswer, plain: bool = False) -> Iterator[Action]:
+    """What the model says lies in a blob; `plain`: as a text, not as a list of blocks."""
+    answer.parked, answer.parked_plain = True, plain
+    return answer.stream()
+
+
+def _say(answer: AgentAnswer, text: str = "", size: int = 12, then: bool = False) -> Iterator[Action]:
+    """The model says just this, in pieces of that size; `then`: and goes on as usual."""
+    answer.first.append(Say(text))
+    answer.piece = size
+    if not then:
+        answer.speechless = True
+    return answer.stream()
+
+
+ENDING_FAULTS: dict[str, AgentFault] = {
+    "cut_before_output": lambda answer, reset=False: break_off(answer, "created", Cut(reset)),
+    "cut_thinking": lambda answer, reset=False: break_off(answer, "thinking", Cut(reset)),
+    "cut_text": lambda answer, reset=False: break_off(answer, "text", Cut(reset)),
+    "cut_after_terminal": lambda answer, reset=False: chain(answer.stream(), [Cut(reset)]),
+    "end_before_output": lambda answer: break_off(answer, "created"),
+    "end_without_terminal": lambda answer, after="text": break_off(answer, after),
+    "silence_after_created": lambda answer, seconds=5.0: _silence(answer, "created", seconds),
+    "silence_mid_text": lambda answer, seconds=5.0: _silence(answer, "text", seconds),
+    "heartbeat_only": lambda answer, after="created": break_off(answer, after, NEVER),
+    "no_turn_ended": lambda answer: without(answer, "turn_ended"),
+    "no_end": lambda answer: without(answer, "end"),
+    "no_usage": _no_usage,
+    "held_open": _held_open,
+    "turn_held_open": _turn_held_open,
+    "late_events": _late,
+    "text_after_turn": _text_after_turn,
+    "empty": _empty,
+    "parked": _parked,
+    "say": _say,
+    "end_error": end_error,
+    "end_body": _end_body,
+}

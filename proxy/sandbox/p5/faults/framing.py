@@ -1,0 +1,101 @@
+"""Faults of envelopes and of what is in them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+
+from proxy.sandbox.p5.answer import AgentAnswer
+from proxy.sandbox.p5.events import encode_event
+from proxy.sandbox.p5.faults.places import AgentFault, break_off, edited, insert, is_event
+from proxy.sandbox.play.actions import Action, Cut, Raw
+from proxy.sandbox.wires.connect.envelopes import END, GZIP, envelope
+from proxy.sandbox.wires.connect.protobuf import write
+
+#: Above what a client takes: of a payload, and of one that is unpacked.
+HUGE_BYTES, BOMB_BYTES = 17 << 20, 65 << 20
+
+_TEXT = {"type": "text_delta", "text": "x" * 40}
+
+
+def _half(after: str = "text") -> tuple[str, Raw]:
+    data = encode_event(_TEXT)
+    return after, Raw(data[: len(data) // 2])
+
+
+def _cut_frame(answer: AgentAnswer, after: str = "text", reset: bool = False) -> Iterator[Action]:
+    """The connection ends in the middle of an envelope."""
+    return break_off(answer, *_half(after), Cut(reset))
+
+
+def _text(data: bytes) -> bytes:
+    """An update with these bytes as its text."""
+    return envelope(write({1: {1: {1: data}}}))
+
+
+def _bomb(size: int) -> bytes:
+    """A payload of a few kilobytes that unpacks to so many bytes, packed piece by piece."""
+    packer = zlib.compressobj(9, wbits=31)
+    piece = bytes(1 << 20)
+    return b"".join([packer.compress(piece) for _ in range(size >> 20)]) + packer.flush()
+
+
+def _in_pairs(answer: AgentAnswer) -> Iterator[Action]:
+    """Always two envelopes of text in one write, and nothing else in it."""
+    held: list[dict[str, object]] = []
+    for one in answer.stream():
+        if isinstance(one, dict) and is_event(one, "text_delta"):
+            held.append(one)
+            if len(held) < 2:
+                continue
+        if held:
+            yield {"type": "joined", "events": held}
+            held = []
+        if not is_event(one, "text_delta"):
+            yield one
+
+
+def _end_packed(answer: AgentAnswer) -> Iterator[Action]:
+    for one in answer.stream():
+        yield {**one, "gzip": True} if isinstance(one, dict) and is_event(one, "end") else one
+
+
+def _trailer(answer: AgentAnswer, status: int = 0, message: str = "") -> Iterator[Action]:
+    """The end as grpc-web says it."""
+    words = f"grpc-status: {status}\r\n" + (f"grpc-message: {message}\r\n" if message else "")
+    for one in answer.stream():
+        yield Raw(envelope(words.encode(), 0x80)) if is_event(one, "end") else one
+
+
+def _unknown_inside(answer: AgentAnswer) -> Iterator[Action]:
+    """A field that nobody knows, with bytes in it that are no message."""
+    return insert(answer, "text", Raw(envelope(write({99: b"\x0a\x7fno message"}))))
+
+
+FRAMING_FAULTS: dict[str, AgentFault] = {
+    "tiny_writes": lambda answer, size=1: edited(answer, split=size),
+    "in_pairs": _in_pairs,
+    "gzip": lambda answer: edited(answer, gzip=True),
+    "gzip_end": _end_packed,
+    "grpc_trailer": _trailer,
+    "cut_frame": _cut_frame,
+    # the body ends well, and its last envelope does not
+    "end_in_frame": lambda answer, after="text": break_off(answer, *_half(after)),
+    "huge_length": lambda answer, after="text": break_off(answer, after, Raw(b"\x00\xff\xff\xff\xff")),
+    "huge_frame": lambda answer, after="text", size=HUGE_BYTES: insert(answer, after, Raw(_text(b"x" * size))),
+    "gzip_bomb": lambda answer, after="text", size=BOMB_BYTES: insert(answer, after, Raw(envelope(_bomb(size), GZIP))),
+    "bad_gzip": lambda answer, after="text": insert(answer, after, Raw(envelope(b"no gzip", GZIP))),
+    "bad_end": lambda answer: break_off(answer, "text", Raw(envelope(b"no gzip", GZIP | END))),
+    "strange_flags": lambda answer, flags=0x40: insert(answer, "text", Raw(envelope(b"?", flags))),
+    # a field that promises five bytes, in an envelope that ends before
+    "malformed": lambda answer, after="text": insert(answer, after, Raw(envelope(b"\x0a\x05A"))),
+    "malformed_inside": _unknown_inside,
+    "invalid_utf8": lambda answer, after="text": insert(answer, after, Raw(_text(b"\xff\xfe"))),
+    "garbage": lambda answer, after="nothing": break_off(answer, after, Raw(b"<html>not an envelope</html>")),
+    "huge_checkpoint": lambda answer, size=1 << 20: insert(answer, "created", Raw(_checkpoint(size))),
+}
+
+
+def _checkpoint(size: int) -> bytes:
+    """A state of the conversation of that size, which nobody needs to read."""
+    return envelope(write({3: {1: [bytes(1024) for _ in range(size >> 10)]}}))
