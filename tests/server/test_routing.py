@@ -87,6 +87,19 @@ async def test_the_list_has_qualified_and_bare_names(live: Live) -> None:
     assert "p4" not in names.get("grok-4.5", "") and "p4" not in names["kimi-k3"]
 
 
+async def test_the_list_shows_what_a_provider_names_at_the_moment(live: Live) -> None:
+    provider = use(live, Fake("p5"))
+    own = provider.catalog()
+    provider.catalog = lambda: replace(own, prefixed=("cursor:brand-new",))  # type: ignore[method-assign]
+    listed = [model["id"] for model in (await live.get("/v1/models")).json["data"]]
+    assert listed[-9:] == [*sorted(own.models), "cursor:brand-new"]
+    refused = await live.post(ask(model="nobody"))
+    assert refused.error["message"].endswith(
+        "cursor-composer-fast, cursor-plan, cursor:<model-id>, "
+        "cursor-agent:<model-id>, cursor-plan:<model-id>, cursor-ask:<model-id>."
+    )
+
+
 @pytest.mark.parametrize(
     ("model", "upstream"),
     [

@@ -22,7 +22,7 @@ from proxy.providers.p5_cursor.failures import PROFILE, RunError, client_error
 from proxy.providers.p5_cursor.images import selected_images
 from proxy.providers.p5_cursor.live_catalog import LiveCatalog
 from proxy.providers.p5_cursor.models import Selection, select, stronger
-from proxy.providers.p5_cursor.prompt import estimate, prompt_tools, render
+from proxy.providers.p5_cursor.prompt import check_content, estimate, prompt_tools, render
 from proxy.providers.p5_cursor.run.calls import OpenCall
 from proxy.providers.p5_cursor.run.channels import Channels
 from proxy.providers.p5_cursor.run.context import request_context, workspace_of
@@ -139,6 +139,7 @@ class CursorAdapter:
         self._credential = credential
         self._timers = services.tuning.of(RunTimers)
         self._selection = select(call.model, call.request, state.models.ids())
+        check_content(call.request)
         self._cures = [self._rebuild, self._fill_blobs, self._take_stronger]
         self._resumed = False
         self.wire = CursorWire(call, services)

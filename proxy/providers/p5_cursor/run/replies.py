@@ -54,7 +54,7 @@ def guarded(request: ExecRequest, results: Callable[[], Iterable[Mapping[str, An
     """The answer, or a throw when building it fails: an exec without any would block its run for good."""
     try:
         return answered(request, results())
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+    except Exception:
         return throw(request, "The answer to this request could not be built. Go on without it.")
 
 
