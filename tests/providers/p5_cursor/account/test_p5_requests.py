@@ -63,6 +63,7 @@ async def test_a_renewal_that_fails_is_a_401_and_no_run(sandbox: Sandbox, tmp_pa
         message = told(await post(live, number))
     assert str(path) in message and "500 oops" in message and "auth login p5" in message
     assert sandbox.p5.total_requests == 0 and path.read_bytes() == before
+    assert sandbox.p5.issuer.refresh_requests == 1
 
 
 @each_route
