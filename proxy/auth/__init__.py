@@ -3,6 +3,7 @@
     store.py     the credential and its file: load, atomic save, delete
     lock.py      one process at a time
     refresh.py   `Credentials`: a usable token for each request, renewed once however many ask
+    static_token.py  a token that the user has set, in place of a sign-in
     http.py      `TokenClient` and `TokenResponse`: requests to an issuer
     pkce.py  callback.py  browser.py    browser sign-in
     device.py    device-code sign-in

@@ -91,6 +91,14 @@ def test_a_name_goes_to_its_provider(model: str, expected: str | None) -> None:
     assert label(model) == expected
 
 
+def test_blanks_around_a_name_mean_nothing_where_the_catalogue_says_so() -> None:
+    own = Catalog("p5", "cursor", ("cursor",), prefixes=("cursor:",), blanks=True)
+    for model in (" cursor", "cursor\t", "\ncursor:gpt-5.5 ", "cursor[1m]", " cursor [1m] "):
+        assert route(normalise_model(model), [own], alias_provider="p1") == Route("p5", False), model
+    for model in ("cursor: ", " cursor:[1m]", "cur sor", " "):
+        assert route(normalise_model(model), [own], alias_provider="p1") is None, model
+
+
 def test_an_alias_follows_the_setting_and_before_that_the_session() -> None:
     assert label("opus", alias_provider="p2") == "p2"
     assert label("haiku", affinity="p2") == "p2"
@@ -151,6 +159,13 @@ def test_the_listing_has_every_name_once_and_in_order() -> None:
         assert ids == sorted(set(ids))
     text = catalog_text(CATALOGS, "p1")
     assert text.startswith("Supported: p1: claude-") and text.endswith("composer-2.5, cursor.")
+
+
+def test_names_with_a_prefix_are_listed_behind_the_others_and_told_by_their_form() -> None:
+    own = Catalog("p5", "cursor", ("b", "a"), prefixes=("c:", "d:"), prefixed=("c:y", "c:x"))
+    assert listing([own], "p1") == [("a", "p5"), ("b", "p5"), ("c:y", "p5"), ("c:x", "p5")]
+    assert catalog_text([own], "p1") == "Supported: p5: a, b, c:<model-id>, d:<model-id>."
+    assert proposal("c:xx", [own], "p1") == ""
 
 
 REVIEW: dict[str, Any] = {

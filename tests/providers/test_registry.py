@@ -26,7 +26,7 @@ def test_a_provider_is_found_by_both_of_its_names_only() -> None:
     for entry in PROVIDERS:
         assert named(entry.label, PROVIDERS) is named(entry.catalog.service, PROVIDERS) is entry
     assert named("P1", PROVIDERS) is None and named("", PROVIDERS) is None
-    assert account_titles(PROVIDERS) == "p1 (codex), p2 (kimi), p3 (grok), p4 (opencode)"
+    assert account_titles(PROVIDERS) == "p1 (codex), p2 (kimi), p3 (grok), p4 (opencode), p5 (cursor)"
 
 
 @pytest.mark.parametrize("entry", SERVED, ids=lambda entry: entry.label)

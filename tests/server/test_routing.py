@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from harness import Fake, Live, ask, tool, use, with_live
+from harness import STATE, Fake, Live, ask, tool, use, with_live
 from oauth_accounts import Clock
 from wires import WIRES, Wire
 
 from proxy.core.identity import Owner
 from proxy.observe.lifecycle import ProviderSelected, Sequenced
+from proxy.providers.registry import PROVIDERS
 from proxy.server.sessions import Sessions
 
 MARKER = "You are a security monitor for autonomous AI coding agents."
@@ -87,6 +88,19 @@ async def test_the_list_has_qualified_and_bare_names(live: Live) -> None:
     assert "p4" not in names.get("grok-4.5", "") and "p4" not in names["kimi-k3"]
 
 
+async def test_the_list_shows_what_a_provider_names_at_the_moment(live: Live) -> None:
+    provider = use(live, Fake("p5"))
+    own = provider.catalog()
+    provider.catalog = lambda: replace(own, prefixed=("cursor:brand-new",))  # type: ignore[method-assign]
+    listed = [model["id"] for model in (await live.get("/v1/models")).json["data"]]
+    assert listed[-9:] == [*sorted(own.models), "cursor:brand-new"]
+    refused = await live.post(ask(model="nobody"))
+    assert refused.error["message"].endswith(
+        "cursor-composer-fast, cursor-plan, cursor:<model-id>, "
+        "cursor-agent:<model-id>, cursor-plan:<model-id>, cursor-ask:<model-id>."
+    )
+
+
 @pytest.mark.parametrize(
     ("model", "upstream"),
     [
@@ -131,7 +145,9 @@ async def test_aliases_go_where_they_are_configured(live: Live) -> None:
     assert ids["opus"] == "opus (p2)"
 
 
+@with_live(entries=(*PROVIDERS[:-1], replace(PROVIDERS[-1], build=None)))
 async def test_a_name_of_a_provider_that_is_not_there_is_refused(live: Live) -> None:
+    del live.app[STATE].providers["p5"]
     answer = await live.post(ask(model="cursor-agent"))
     assert answer.status == 400 and "belongs to p5" in answer.error["message"]
     assert "Supported: p1: " in answer.error["message"]

@@ -22,7 +22,7 @@ from proxy.providers.p5_cursor.failures import PROFILE, RunError, client_error
 from proxy.providers.p5_cursor.images import selected_images
 from proxy.providers.p5_cursor.live_catalog import LiveCatalog
 from proxy.providers.p5_cursor.models import Selection, select, stronger
-from proxy.providers.p5_cursor.prompt import estimate, prompt_tools, render
+from proxy.providers.p5_cursor.prompt import check_content, estimate, prompt_tools, render
 from proxy.providers.p5_cursor.run.calls import OpenCall
 from proxy.providers.p5_cursor.run.channels import Channels
 from proxy.providers.p5_cursor.run.context import request_context, workspace_of
@@ -82,6 +82,10 @@ class CursorWire:
         """The tools of the client that a run may ask for."""
         return {name: self._offered[name] for name in TOOL_OF_KIND.values() if name in self._offered}
 
+    def attach(self, run: Run) -> None:
+        """From now on this run answers."""
+        self.run, self.answer = run, None
+
     def reducer(self, stream: MessageStream) -> CursorToMessages:
         if self.run is None:
             raise RuntimeError("before the first event")
@@ -135,6 +139,7 @@ class CursorAdapter:
         self._credential = credential
         self._timers = services.tuning.of(RunTimers)
         self._selection = select(call.model, call.request, state.models.ids())
+        check_content(call.request)
         self._cures = [self._rebuild, self._fill_blobs, self._take_stronger]
         self._resumed = False
         self.wire = CursorWire(call, services)
@@ -148,12 +153,11 @@ class CursorAdapter:
             await self._credential.get()
 
     async def contact(self, number: int) -> AsyncGenerator[Batch, None]:
-        self.wire.answer = None
         run = self._resume() if number == 1 else None
         self._resumed = run is not None
         if run is None:
             run = await self._begin()
-        self.wire.run = run
+        self.wire.attach(run)
         try:
             while True:
                 yield await run.take()
@@ -166,9 +170,10 @@ class CursorAdapter:
         return error
 
     async def recover(self, error: UpstreamError) -> bool:
-        """A new token; or, each once, another run where that cannot do any harm."""
+        """A new token; or, each once, another run where that cannot do any harm. A run that goes on has the token of
+        its beginning, and another one takes that of now."""
         if error.kind == "sign_in":
-            return await self._credential.renew()
+            return self._resumed or await self._credential.renew()
         cure = next((cure for cure in self._cures if cure(error)), None)
         if cure is not None:
             self._cures.remove(cure)

@@ -58,6 +58,9 @@ PREFIXES: Mapping[str, Mode | None] = {
     "cursor-ask:": Mode.ASK,
 }
 
+#: Longer ids are none of the service's, in characters: answers repeat the name in each of their chunks.
+MAX_ID = 100
+
 #: The prefixes that the model list shows; the other one means the first.
 _LISTED = ("cursor:", "cursor-plan:", "cursor-ask:")
 

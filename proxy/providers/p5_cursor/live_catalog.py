@@ -18,7 +18,7 @@ from proxy.core.secret import Secret
 from proxy.core.sse import load_json
 from proxy.errors import ProxyError, SignInError
 from proxy.providers.contract import Services
-from proxy.providers.p5_cursor.catalog import CATALOG, LABEL, catalog_of
+from proxy.providers.p5_cursor.catalog import CATALOG, LABEL, MAX_ID, catalog_of
 from proxy.providers.p5_cursor.headers import call_headers
 from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.providers.p5_cursor.snapshot import SNAPSHOT
@@ -32,8 +32,6 @@ CONTENT_TYPE = "application/proto"
 #: An answer beyond this is none; the service names some hundred models.
 MAX_BODY_BYTES = 1024 * 1024
 MAX_MODELS = 1000
-#: Of the id of one, in characters.
-MAX_ID = 100
 #: The first question, and one more when it did not get through.
 ATTEMPTS = 2
 

@@ -14,7 +14,7 @@ from proxy.core.effort import effort_asked
 from proxy.core.invalid import cut
 from proxy.core.routing import normalise_model
 from proxy.errors import RequestError
-from proxy.providers.p5_cursor.catalog import AUTOMATIC, COMPOSER, LABEL, NAMES, PREFIXES, Mode
+from proxy.providers.p5_cursor.catalog import AUTOMATIC, COMPOSER, LABEL, MAX_ID, NAMES, PREFIXES, Mode
 from proxy.providers.p5_cursor.snapshot import LATER, SNAPSHOT
 
 _SNAPSHOT = frozenset(SNAPSHOT)
@@ -71,7 +71,7 @@ def select(name: str, request: Mapping[str, Any], known: Collection[str]) -> Sel
         return Selection(own.model, parameters, own.mode or _mode_asked(request))
     prefix, colon, model = bare.partition(":")
     prefix, model = prefix + colon, model.strip()
-    if prefix not in PREFIXES or not model:
+    if prefix not in PREFIXES or not 0 < len(model) <= MAX_ID:
         raise RequestError(f'Unknown model "{cut(name)}" for {LABEL}. {forms()}', provider=LABEL, param="model")
     effort = effort_asked(request, none=True)
     return _selection(_with_effort(model, effort, known), PREFIXES[prefix] or _mode_asked(request), known)

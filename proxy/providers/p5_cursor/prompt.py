@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from proxy.core.content import BILLING_PREFIX, blocks_of, document_blocks, omitted, texts_of
+from proxy.core.invalid import InvalidRequest
 from proxy.core.sse import dump_json
 from proxy.core.tools.calls import is_web_search, offered_tools
 from proxy.core.tools.schema import format_in_words
@@ -34,13 +35,14 @@ _TOKEN = 4
 
 def render(request: Mapping[str, Any]) -> str:
     """The prompt of a hub request."""
-    messages = request.get("messages")
-    sections = [
-        _section("system", _system(request)),
-        *(_message(message) for message in (messages if isinstance(messages, list) else ())),
-        _section("tools", _tools(request)),
-    ]
+    sections = [_section("system", _system(request)), *_messages(request), _section("tools", _tools(request))]
     return "".join(_joined(sections))
+
+
+def check_content(request: Mapping[str, Any]) -> None:
+    """Raises InvalidRequest for a request in which nobody says anything: an empty turn is no question."""
+    if not any(True for message in _messages(request) for _ in message):
+        raise InvalidRequest("`messages`: none of them has any content for this model", param="messages")
 
 
 def estimate(prompt: str) -> int:
@@ -85,8 +87,10 @@ def _system(request: Mapping[str, Any]) -> Iterator[str]:
     return _joined(_text(text) for text in (*texts, format_in_words(request)))
 
 
-def _message(message: Block) -> Iterator[str]:
-    return _section(str(message.get("role")), _blocks(message.get("content")))
+def _messages(request: Mapping[str, Any]) -> Iterator[Iterator[str]]:
+    messages = request.get("messages")
+    for message in messages if isinstance(messages, list) else ():
+        yield _section(str(message.get("role")), _blocks(message.get("content")))
 
 
 def _tools(request: Mapping[str, Any]) -> Iterator[str]:

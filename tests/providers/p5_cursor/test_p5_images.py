@@ -67,6 +67,17 @@ def test_pictures_of_the_last_turn_of_the_user_go_along(messages: Any, paths: li
     assert [f"{one['data'].decode()} {one['path'].removeprefix('claude-image-')}" for one in found] == paths
 
 
+@pytest.mark.parametrize("size", [1, 196_607, 196_608, 196_609, 600_000])
+def test_large_pictures_come_through_whole(size: int) -> None:
+    data = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+    text = base64.b64encode(data).decode()
+    for form in (text, text.rstrip("="), f"{text[:5]}\n{text[5:]}"):
+        (found,) = selected_images({"messages": [said("user", image(form))]})
+        assert found["data"] == data
+    padded = "A" * (256 * 1024 - 4) + "QQ=="
+    assert selected_images({"messages": [said("user", image(padded + "QUFB"))]}) == []
+
+
 def test_equal_pictures_have_equal_ids_in_every_turn() -> None:
     first, second, third = selected_images({"messages": [said("user", image(A), image(B), image(A, "image/gif"))]})
     (again,) = selected_images({"messages": [said("user", result(image(A)))]})

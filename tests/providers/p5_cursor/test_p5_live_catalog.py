@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,6 +12,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from cursor_account import World as Account
+from harness import until
 from hypothesis import given
 from hypothesis import strategies as st
 from oauth_accounts import Clock
@@ -30,6 +31,7 @@ from proxy.providers.p5_cursor.live_catalog import MAX_MODELS, PATH, CatalogTime
 from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.providers.p5_cursor.snapshot import SNAPSHOT
 from proxy.providers.p5_cursor.wire.protobuf import encode
+from proxy.sandbox import Sandbox
 
 
 def message(*ids: str) -> bytes:
@@ -93,26 +95,21 @@ class World:
         await task
 
 
+def services(base_url: str, session: aiohttp.ClientSession, log: Log, clock: Clock) -> Services:
+    config = Config(sections={CursorSettings: CursorSettings(base_url=base_url)})
+    tuning = Tuning((CatalogTimers(answer=0.2),))
+    made = (lambda: config, Path(), session, session, cast(Any, None), log, clock)
+    return Services(*made, tuning=tuning)
+
+
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
+async def world() -> AsyncIterator[World]:
     world = World()
     app = web.Application()
     app.router.add_post(PATH, world.handle)
     async with TestServer(app) as server, aiohttp.ClientSession() as session:
-        config = Config(sections={CursorSettings: CursorSettings(base_url=str(server.make_url("")).rstrip("/"))})
-        numbers = itertools.count(1)
-        services = Services(
-            lambda: config,
-            tmp_path,
-            session,
-            session,
-            cast(Any, None),
-            world.log,
-            world.clock,
-            new_id=lambda: f"{next(numbers):032x}",
-            tuning=Tuning((CatalogTimers(answer=0.2),)),
-        )
-        world.live = LiveCatalog(services, world.source)
+        base_url = str(server.make_url("")).rstrip("/")
+        world.live = LiveCatalog(services(base_url, session, world.log, world.clock), world.source)
         yield world
         await world.live.close()
 
@@ -156,6 +153,22 @@ async def test_it_is_asked_once_in_five_minutes_for_an_account(world: World) -> 
 
 
 JSON = b'{"models":[{"modelId":"a","displayName":"A"},{"modelId":"b"},{"modelId":"a"},{"modelId":3},4,{}]}'
+
+
+async def test_a_simulated_service_lists_its_models(tmp_path: Path) -> None:
+    """With a credential of its own; it reads and writes messages in another way than we do."""
+    clock, log = Clock(), Log()
+    async with Sandbox(clock=clock) as sandbox, aiohttp.ClientSession() as session:
+        account = Account(tmp_path, sandbox, session, clock)
+        account.store()
+        credentials = account.credentials()
+        live = LiveCatalog(services(sandbox.origin, session, log, clock), credentials)
+        live.refresh_soon()
+        await until(lambda: live.ids() != SNAPSHOT)
+        assert live.ids() == tuple(sandbox.p5.options.models) and sandbox.p5.violations == []
+        assert [seen.path for seen in sandbox.p5.model_requests] == [PATH]
+        await live.close()
+        await credentials.close()
 
 
 async def test_an_answer_in_json_is_read_too(world: World) -> None:

@@ -109,6 +109,13 @@ def test_a_name_that_is_none_of_p5_is_refused_with_the_accepted_forms(name: str)
     assert caught.value.status == 400 and caught.value.param == "model" and caught.value.provider == "p5"
 
 
+def test_an_endless_id_is_refused_with_its_beginning() -> None:
+    with pytest.raises(RequestError, match="Accepted: ") as caught:
+        select("cursor:" + "9" * 100_000, {}, ())
+    assert len(caught.value.message) < 1000
+    assert select("cursor:" + "9" * 100, {}, ()).model_id == "9" * 100
+
+
 @pytest.mark.parametrize("model", sorted(SNAPSHOT))
 def test_bare_ids_of_the_service_are_nobody_elses_by_our_prefixes(model: str) -> None:
     others = [entry.catalog for entry in PROVIDERS if entry.label != "p5"]

@@ -8,7 +8,8 @@ import pytest
 from core.strategies import requests
 from hypothesis import given
 
-from proxy.providers.p5_cursor.prompt import estimate, prompt_tools, render
+from proxy.core.invalid import InvalidRequest
+from proxy.providers.p5_cursor.prompt import check_content, estimate, prompt_tools, render
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}}
 EXAMPLE: dict[str, Any] = {
@@ -206,8 +207,13 @@ def test_a_block(block: Any, rendered: str) -> None:
 
 @pytest.mark.parametrize("content", ["", [], None, 3, {}, [text("")]])
 def test_a_message_without_content_has_no_section(content: Any) -> None:
-    messages = [{"role": "user", "content": content}, {"role": "system", "content": "S"}]
+    silent = {"role": "user", "content": content}
+    messages = [silent, {"role": "system", "content": "S"}]
     assert render({"messages": messages}) == "<system>\nS\n</system>"
+    check_content({"messages": messages})
+    for request in ({"system": "S", "tools": [{"name": "A"}], "messages": [silent]}, {"messages": []}, {}):
+        with pytest.raises(InvalidRequest, match="none of them has any content"):
+            check_content(request)
 
 
 @pytest.mark.parametrize(

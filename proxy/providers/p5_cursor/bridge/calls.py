@@ -31,6 +31,7 @@ _OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "offset": ("start_line", "startLine"),
     "timeout": ("timeout_ms", "timeoutMs"),
 }
+_RANGE = ("offset", "limit")
 #: Without these a call says nothing, whatever the schema of the tool names.
 _NEEDED = frozenset({"file_path", "content", "command"})
 
@@ -115,7 +116,7 @@ def tool_input(request: ExecRequest, workspace: str, tool: Mapping[str, Any]) ->
 def _read_input(request: ExecRequest, _workspace: str) -> dict[str, Any]:
     """The range only when the service asks for one, be it from 0 on."""
     return {"file_path": request.path} | {
-        name: request.args[name] for name in ("offset", "limit") if request.args.get(name) is not None
+        name: request.args[name] for name in _RANGE if request.args.get(name) is not None
     }
 
 
@@ -146,17 +147,38 @@ def _placed(command: str, directory: str, workspace: str) -> str:
     return f"cd '{quoted}' && {command}"
 
 
+def range_of(request: ExecRequest, tool: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """The offset and limit of a read, as far as the client's tool takes such: what it was not told it cannot heed."""
+    declared = _declared(tool)
+    offset, limit = (
+        request.args.get(name) if declared is None or _name_in(declared, name) else None for name in _RANGE
+    )
+    return offset, limit
+
+
+def is_ranged(request: ExecRequest, tool: Mapping[str, Any]) -> bool:
+    """Whether a read asks for a part of a file, and the client's tool was told so."""
+    asked = tuple(request.args.get(name) for name in _RANGE)
+    return asked != (None, None) and range_of(request, tool) == asked
+
+
 _INPUTS = {"Read": _read_input, "Write": _write_input, "Bash": _bash_input}
 
 
 def _as_declared(values: Mapping[str, Any], tool: Mapping[str, Any]) -> dict[str, Any]:
     """The members as the schema of the tool calls them; all of them when it names none."""
-    schema = tool.get("input_schema")
-    declared = schema.get("properties") if isinstance(schema, Mapping) else None
-    if not isinstance(declared, Mapping) or not declared:
+    declared = _declared(tool)
+    if declared is None:
         return dict(values)
     named = ((_name_in(declared, name), value) for name, value in values.items())
     return {name: value for name, value in named if name is not None}
+
+
+def _declared(tool: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What the schema of a tool names; None when it leaves that open."""
+    schema = tool.get("input_schema")
+    declared = schema.get("properties") if isinstance(schema, Mapping) else None
+    return declared if isinstance(declared, Mapping) and declared else None
 
 
 def _name_in(declared: Mapping[str, Any], name: str) -> str | None:

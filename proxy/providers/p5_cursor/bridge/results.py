@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from proxy.core.content import blocks_of
-from proxy.providers.p5_cursor.bridge.calls import ExecRequest
-from proxy.providers.p5_cursor.bridge.numbered_lines import FileText, file_text, is_reminder
+from proxy.providers.p5_cursor.bridge.calls import ExecRequest, is_ranged, range_of
+from proxy.providers.p5_cursor.bridge.numbered_lines import file_text, is_reminder
 from proxy.providers.p5_cursor.bridge.result_text import result_text
 from proxy.providers.p5_cursor.bridge.unchanged_files import UNCHANGED_WORDS, earlier_content, is_unchanged
 from proxy.providers.p5_cursor.run.replies import Message, command_of, guarded, streamed
@@ -16,6 +17,12 @@ MAX_INT32 = 2**31 - 1
 
 #: What an error without words is told as.
 _FAILED = "The client's tool failed without saying why."
+
+#: Claude Code's beginning of a result that it put elsewhere for its size, and of a notebook.
+_PREVIEW, _CELL = "<persisted-output>", "<cell id="
+_NOT_THE_FILE = (
+    "The client shows this file in a form of its own, so the text below must not be written back as the file."
+)
 
 
 def find_result(request: Mapping[str, Any], tool_use_id: str) -> Mapping[str, Any] | None:
@@ -74,42 +81,62 @@ def _is_new(block: Any) -> bool:
     return not (isinstance(text, str) and is_reminder(text))
 
 
-def result_messages(exec: ExecRequest, block: Mapping[str, Any], *, workspace: str, elapsed_ms: int) -> list[Message]:
+def result_messages(
+    exec: ExecRequest,
+    block: Mapping[str, Any],
+    *,
+    workspace: str,
+    elapsed_ms: int,
+    tool: Mapping[str, Any] | None = None,
+) -> list[Message]:
     """The client messages that end an exec, in the order in which they are sent.
 
     block       the `tool_result` of the client
+    tool        the declaration of the client's tool, which may take less than was asked for
     workspace   the directory that the service was told
     elapsed_ms  how long the client's tool took
     """
-    text, failed = result_text(block), bool(block.get("is_error"))
-    results = _RESULTS[exec.kind]
-    return guarded(exec, lambda: results(exec, text, failed, workspace, min(elapsed_ms, MAX_INT32)))
+    returned = _Returned(result_text(block), bool(block.get("is_error")), tool or {}, workspace, elapsed_ms)
+    return guarded(exec, lambda: _RESULTS[exec.kind](exec, returned))
 
 
-def _read(exec: ExecRequest, text: str, failed: bool, _workspace: str, _elapsed_ms: int) -> list[Message]:
+@dataclass(frozen=True, slots=True)
+class _Returned:
+    """What is known when a tool of the client is done."""
+
+    text: str
+    failed: bool
+    tool: Mapping[str, Any]
+    workspace: str
+    elapsed_ms: int
+
+
+def _read(exec: ExecRequest, returned: _Returned) -> list[Message]:
     name = exec.kind.replace("_args", "_result")
-    if failed:
-        return [{name: {"error": {"path": exec.path, "error": text or _FAILED}}}]
+    if returned.failed:
+        return [{name: {"error": {"path": exec.path, "error": returned.text or _FAILED}}}]
+    if (words := _words_for_content(exec.path, returned.text)) is not None:
+        return [{name: {"error": {"path": exec.path, "error": words}}}]
+    found = file_text(returned.text, *range_of(exec, returned.tool))
+    flags = {"truncated": found.truncated, "range_applied": is_ranged(exec, returned.tool)}
+    sizes = {"total_lines": _line_count(found.content), "file_size": len(found.content.encode())}
+    are_set = {flag: True for flag, is_set in flags.items() if is_set}
+    return [{name: {"success": {"path": exec.path, "content": found.content, **sizes, **are_set}}}]
+
+
+def _words_for_content(path: str, text: str) -> str | None:
+    """What is said in place of a content that is not the one of the file, and must not be written back as such."""
     if is_unchanged(text):
-        return [{name: {"error": {"path": exec.path, "error": UNCHANGED_WORDS}}}]
-    offset, limit = exec.args.get("offset"), exec.args.get("limit")
-    return [{name: {"success": _file(exec.path, file_text(text, offset, limit), (offset, limit) != (None, None))}}]
+        return UNCHANGED_WORDS
+    if text.startswith(_PREVIEW) or (path.endswith(".ipynb") and text.startswith(_CELL)):
+        return f"{_NOT_THE_FILE}\n\n{text}"
+    return None
 
 
-def _file(path: str, found: FileText, ranged: bool) -> Message:
-    flags = {"truncated": found.truncated, "range_applied": ranged}
-    return {
-        "path": path,
-        "content": found.content,
-        "total_lines": _line_count(found.content),
-        "file_size": len(found.content.encode()),
-        **{flag: True for flag, is_set in flags.items() if is_set},
-    }
-
-
-def _write(exec: ExecRequest, text: str, failed: bool, _workspace: str, _elapsed_ms: int) -> list[Message]:
-    if failed:
-        return [{"write_result": {"error": {"path": exec.path, "error": text or _FAILED}}}]
+def _write(exec: ExecRequest, returned: _Returned) -> list[Message]:
+    """What was written is what was asked for: the client's words on it are for its user."""
+    if returned.failed:
+        return [{"write_result": {"error": {"path": exec.path, "error": returned.text or _FAILED}}}]
     written = exec.written or ""
     after = {"file_content_after_write": written} if exec.args.get("return_file_content_after_write") else {}
     sizes = {"lines_created": _line_count(written), "file_size": len(written.encode())}
@@ -120,17 +147,17 @@ def _line_count(text: str) -> int:
     return text.count("\n") + 1 if text else 0
 
 
-def _streamed_shell(exec: ExecRequest, text: str, failed: bool, workspace: str, elapsed_ms: int) -> list[Message]:
-    printed = {"stderr" if failed else "stdout": {"data": text}} if text else {}
-    leaving = {"code": 1} if failed else {}
-    return streamed(exec, printed, workspace, {**leaving, "local_execution_time_ms": elapsed_ms})
+def _streamed_shell(exec: ExecRequest, returned: _Returned) -> list[Message]:
+    printed = {"stderr" if returned.failed else "stdout": {"data": returned.text}} if returned.text else {}
+    leaving = {"code": 1} if returned.failed else {}
+    took = {"local_execution_time_ms": min(returned.elapsed_ms, MAX_INT32)}
+    return streamed(exec, printed, returned.workspace, {**leaving, **took})
 
 
-def _shell(exec: ExecRequest, text: str, failed: bool, _workspace: str, _elapsed_ms: int) -> list[Message]:
-    if failed:
-        failure = {**command_of(exec), "exit_code": 1, "stderr": text}
-        return [{"shell_result": {"failure": failure}}]
-    return [{"shell_result": {"success": {**command_of(exec), "stdout": text}}}]
+def _shell(exec: ExecRequest, returned: _Returned) -> list[Message]:
+    if returned.failed:
+        return [{"shell_result": {"failure": {**command_of(exec), "exit_code": 1, "stderr": returned.text}}}]
+    return [{"shell_result": {"success": {**command_of(exec), "stdout": returned.text}}}]
 
 
 _RESULTS = {

@@ -15,6 +15,9 @@ from proxy.providers.p5_cursor.bridge.numbered_lines import file_text
 from proxy.providers.p5_cursor.bridge.result_text import result_text
 
 _UNCHANGED = re.compile(r"[^\n]{0,40}\bfile (?:is )?unchanged since (?:your |the )?last read\b", re.IGNORECASE)
+#: A path, the first line and the number of lines, None for as many as there are.
+_Range = tuple[str, int, int | None]
+
 #: The client says no more than this.
 MAX_WORDS = 500
 
@@ -35,19 +38,29 @@ def is_unchanged(text: str) -> bool:
 def earlier_content(request: Mapping[str, Any], tool_use_id: str) -> Any:
     """The content of the newest earlier result for the same range of the same file; None when there is none that holds
     the file. One pass over the history."""
-    ranges: dict[str, tuple[Any, ...]] = {}
-    contents: dict[tuple[Any, ...], Any] = {}
+    asked: dict[str, _Range] = {}
+    results: list[tuple[_Range, Mapping[str, Any]]] = []
     for block in _blocks(request):
-        kind = block.get("type")
-        if kind == "tool_use" and block.get("name") == "Read" and isinstance(block.get("input"), Mapping):
-            asked = ranges[str(block.get("id"))] = _range(block["input"])
+        if block.get("type") == "tool_use" and block.get("name") == "Read":
+            wanted = _range(block.get("input"))
             if block.get("id") == tool_use_id:
-                return contents.get(asked)
-        elif kind == "tool_result" and not block.get("is_error") and str(block.get("tool_use_id")) in ranges:
-            asked = ranges[str(block["tool_use_id"])]
-            if _holds_file(block, asked):
-                contents[asked] = block.get("content")
+                return _newest(results, wanted)
+            if wanted is not None:
+                asked[str(block.get("id"))] = wanted
+        elif block.get("type") == "tool_result" and str(block.get("tool_use_id")) in asked:
+            results.append((asked[str(block["tool_use_id"])], block))
     return None
+
+
+def _newest(results: list[tuple[_Range, Mapping[str, Any]]], wanted: _Range | None) -> Any:
+    return next(
+        (
+            block.get("content")
+            for asked, block in reversed(results)
+            if asked == wanted and not block.get("is_error") and _holds_file(block, asked)
+        ),
+        None,
+    )
 
 
 def _blocks(request: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -57,12 +70,15 @@ def _blocks(request: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from (block for block in blocks_of(message.get("content")) if isinstance(block, Mapping))
 
 
-def _range(asked: Mapping[str, Any]) -> tuple[Any, ...]:
-    path, offset, limit = (asked.get(name) for name in ("file_path", "offset", "limit"))
-    return str(path), offset if isinstance(offset, int) else 1, limit if isinstance(limit, int) else None
+def _range(asked: Any) -> _Range | None:
+    given = asked if isinstance(asked, Mapping) else {}
+    path, offset, limit = (given.get(name) for name in ("file_path", "offset", "limit"))
+    if not isinstance(path, str):
+        return None
+    return path, offset if isinstance(offset, int) else 1, limit if isinstance(limit, int) else None
 
 
-def _holds_file(block: Mapping[str, Any], asked: tuple[Any, ...]) -> bool:
+def _holds_file(block: Mapping[str, Any], wanted: _Range) -> bool:
     """What has no line numbers may be a note in place of an old result."""
     text = result_text(block)
-    return file_text(text, asked[1], asked[2]).content != text
+    return file_text(text, wanted[1], wanted[2]).content != text

@@ -118,7 +118,10 @@ class Run:
         now = self._now()
         if not call.aborted:
             elapsed_ms = round((now - call.since) * 1000)
-            for message in result_messages(call.request, block, workspace=self.workspace, elapsed_ms=elapsed_ms):
+            results = result_messages(
+                call.request, block, workspace=self.workspace, elapsed_ms=elapsed_ms, tool=self.tools.get(call.tool)
+            )
+            for message in results:
                 self._appends.put(message)
             self._calls.answered(call)
         if self._calls:

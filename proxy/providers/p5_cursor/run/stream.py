@@ -30,6 +30,7 @@ class EnvelopeStream:
 
     async def read(self, limit_s: float | None = None) -> list[Envelope] | None:
         """The envelopes that the next piece completes; None at the end, or when nothing came for `limit_s`."""
+        self._decoded(b"")  # what stood behind the last ones may be no envelope, and nothing may follow it
         try:
             async with asyncio.timeout(limit_s):
                 chunk = await self._response.content.readany()
@@ -43,6 +44,9 @@ class EnvelopeStream:
         if not self._begun and chunk[0] not in _FLAGS:
             raise document_error(chunk + await read_error(self._response))
         self._begun = True
+        return self._decoded(chunk)
+
+    def _decoded(self, chunk: bytes) -> list[Envelope]:
         try:
             return self._decoder.feed(chunk)
         except EnvelopeError as error:

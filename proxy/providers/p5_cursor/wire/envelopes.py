@@ -39,6 +39,7 @@ class EnvelopeDecoder:
     def __init__(self) -> None:
         self._held = bytearray()
         self._ended = False
+        self._error: EnvelopeError | None = None
 
     @property
     def pending(self) -> bool:
@@ -47,7 +48,9 @@ class EnvelopeDecoder:
 
     def feed(self, chunk: bytes) -> list[Envelope]:
         """The envelopes that are complete now. EnvelopeError when the next one is none; those before it are still
-        given, and the error comes with the next piece: how the bytes were cut makes no difference."""
+        given, and the error comes with the next piece, be it empty: how the bytes were cut makes no difference."""
+        if self._error is not None:
+            raise self._error
         if self._ended:
             return []
         self._held += chunk
@@ -55,7 +58,8 @@ class EnvelopeDecoder:
         try:
             while (one := self._next()) is not None:
                 found.append(one)
-        except EnvelopeError:
+        except EnvelopeError as error:
+            self._error = error
             if not found:
                 raise
         return found

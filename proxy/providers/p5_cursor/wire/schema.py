@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from proxy.providers.p5_cursor.wire.scalars import SCALARS
 from proxy.providers.p5_cursor.wire.tables import (
     blobs,
     context,
@@ -29,13 +30,12 @@ from proxy.providers.p5_cursor.wire.tables import (
 )
 
 _FIELD = re.compile(
-    r"(?P<bar>\|?)(?P<number>\d+) (?P<name>\w+) (?P<type>[\w.]+(?:<\w+,\w+>)?)(?:\([\w.]+\))?(?P<rule>|\?|\[\])"
+    r"(?P<bar>\|?)(?P<number>\d+) (?P<name>\w+) (?P<type>[\w.]+(?:<\w+,\w+>)?)(?P<of>\([\w.]+\))?(?P<rule>|\?|\[\])"
 )
 _MAP = re.compile(r"map<(\w+),(\w+)>")
 _CONTINUED = re.compile(r"\n +")
 
 EMPTY = "(empty)"
-SCALAR_TYPES = frozenset({"bool", "bytes", "double", "enum", "int32", "int64", "string", "uint32", "uint64"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Field:
 
     @property
     def is_scalar(self) -> bool:
-        return self.type in SCALAR_TYPES
+        return self.type in SCALARS
 
 
 class Schema:
@@ -82,20 +82,32 @@ def _field(text: str) -> Field:
     found = _FIELD.fullmatch(text)
     if found is None:
         raise ValueError(f"not a field: {text}")
-    kind, opaque = found["type"], found[0].find("bytes(") >= 0
-    oneof, rule = bool(found["bar"]), found["rule"]
+    kind, oneof, rule = found["type"], bool(found["bar"]), found["rule"]
+    is_message = kind == "bytes" and found["of"] is not None
     return Field(
         number=int(found["number"]),
         name=found["name"],
         type=kind,
         repeated=rule == "[]",
-        explicit=oneof or opaque or rule == "?",
+        explicit=oneof or is_message or rule == "?",
         oneof=oneof,
     )
 
 
-AGENT = Schema(
-    *(transport.TABLE, top.TABLE, updates.TABLE, run_request.TABLE),
-    *(execs.TABLE, files.TABLE, shell.TABLE, remote.TABLE, context.TABLE),
-    *(blobs.TABLE, queries.TABLE, models.TABLE, json_values.TABLE),
-)
+TABLES = {
+    "transport": transport.TABLE,
+    "top": top.TABLE,
+    "updates": updates.TABLE,
+    "run_request": run_request.TABLE,
+    "execs": execs.TABLE,
+    "files": files.TABLE,
+    "shell": shell.TABLE,
+    "remote": remote.TABLE,
+    "context": context.TABLE,
+    "blobs": blobs.TABLE,
+    "queries": queries.TABLE,
+    "models": models.TABLE,
+    "json_values": json_values.TABLE,
+}
+#: The messages of the service.
+AGENT = Schema(*TABLES.values())

@@ -32,23 +32,23 @@ class Writer:
         present = sorted((rows[name] for name in value), key=lambda row: row.number)
         if sum(row.oneof for row in present) > 1:
             raise WireError(f"{message} holds one of {', '.join(row.name for row in present if row.oneof)}")
-        return sum(self._field(message, row, value[row.name], depth) for row in present)
-
-    def _field(self, message: str, row: OutRow, value: Any, depth: int) -> int:
-        try:
-            return row.write(self, value, depth)
-        except WireError as error:
-            raise WireError(f"{message}.{row.name}: {error}") from None
+        size = 0
+        for row in present:
+            try:
+                size += row.write(self, value[row.name], depth)
+            except WireError as error:
+                raise WireError(f"{message}.{row.name}: {error}") from None
+        return size
 
     def put(self, piece: bytes) -> int:
         self.pieces.append(piece)
         return len(piece)
 
-    def framed(self, key: bytes, write: Callable[[], int]) -> int:
-        """What `write` writes, behind its key and size."""
+    def framed(self, key: bytes, message: str, value: Any, depth: int) -> int:
+        """A message behind its key and size."""
         place = len(self.pieces)
         self.pieces.append(b"")
-        size = write()
+        size = self.message(message, value, depth)
         head = key + varint(size)
         self.pieces[place] = head
         return len(head) + size
@@ -102,12 +102,7 @@ def _unless_default(write: _Write, default: Any) -> _Write:
 
 def _message(key: bytes, message: str) -> _Write:
     prepared: Callable[[Any], Any] = WRITTEN.get(message, _as_it_is)
-
-    def write(writer: Writer, value: Any, depth: int) -> int:
-        content = prepared(value)
-        return writer.framed(key, lambda: writer.message(message, content, depth + 1))
-
-    return write
+    return lambda writer, value, depth: writer.framed(key, message, prepared(value), depth + 1)
 
 
 def _as_it_is(value: Any) -> Any:

@@ -38,6 +38,7 @@ async def test_a_blank_access_token_is_no_sign_in(world: World, record: dict[str
 
 @pytest.mark.parametrize(("left_s", "calls"), [(61, 0), (60, 1), (30, 1), (0, 1), (-9, 1)])
 async def test_renewed_a_minute_before_the_end(world: World, left_s: int, calls: int) -> None:
+    """21: a 401 after about sixty days."""
     before = world.store(left_s, apiKey="key_sandbox", note="kept")
     credential = await world.credentials().get()
     assert world.p5.issuer.refresh_requests == world.p5.refreshes == calls

@@ -100,6 +100,44 @@ def test_a_redacted_read_has_a_result_of_its_own() -> None:
     assert sent(request, result("1\tx")) == [{"redacted_read_result": success("x")[0]["read_result"]}]
 
 
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/w/a.ipynb", '<cell id="cell-0">print(1)</cell id="cell-0">'),
+        ("/w/a.txt", "<persisted-output>\nOutput too large (2 MB). Preview (first 2KB):\n1\ta"),
+    ],
+)
+def test_what_is_not_the_file_cannot_be_taken_for_it(path: str, text: str) -> None:
+    """The model reads it all the same."""
+    (found,) = sent(ExecRequest(1, "e", "read_args", {"path": path}), result([{"type": "text", "text": text}]))
+    assert found["read_result"].keys() == {"error"}
+    assert text in found["read_result"]["error"]["error"]
+    assert sent(read(), result("<cell id=")) == success("<cell id=")
+
+
+PLAIN: dict[str, Any] = {"name": "Read", "input_schema": {"properties": {"path": {}}}}
+HALF: dict[str, Any] = {"name": "Read", "input_schema": {"properties": {"file_path": {}, "offset": {}}}}
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "text", "expected"),
+    [
+        (PLAIN, {"offset": 5, "limit": 1}, "one\ntwo", success("one\ntwo")),
+        (PLAIN, {"offset": 5}, "1\tone\n2\ttwo", success("one\ntwo")),
+        (PLAIN, {"offset": 5}, "5\tone", success("5\tone")),
+        (HALF, {"offset": 5, "limit": 1}, "5\tone\n6\ttwo", success("one\ntwo")),
+        (HALF, {"offset": 5}, "5\tone\n6\ttwo", success("one\ntwo", range_applied=True)),
+        ({"name": "Read"}, {"limit": 2}, "1\tone\n2\ttwo", success("one\ntwo", range_applied=True)),
+    ],
+)
+def test_a_range_that_the_client_s_tool_does_not_take_is_not_applied(
+    tool: dict[str, Any], args: dict[str, Any], text: str, expected: list[dict[str, Any]]
+) -> None:
+    """Else the service takes the first lines of the file for those that it asked for."""
+    messages = result_messages(read(**args), result(text), workspace="/w", elapsed_ms=1, tool=tool)
+    assert messages[0]["exec_client_message"] == {"id": 1, "exec_id": "e1", **expected[0]}
+
+
 def write(**args: Any) -> ExecRequest:
     return ExecRequest(2, "e2", "write_args", {"path": "/w/b.txt", **args})
 
@@ -171,7 +209,8 @@ def test_a_command(directory: str) -> None:
 
 
 @pytest.mark.parametrize(("number", "exec_id"), [(0, "e1"), (7, "")])
-def test_ids_that_are_none_are_not_written(number: int, exec_id: str) -> None:
+def test_tool_result_ignored_model_waits(number: int, exec_id: str) -> None:
+    """The result has the ids of its exec, without those that are none, and a close behind it: see `sent`."""
     for kind in ("read_args", "redacted_read_args", "write_args", "shell_args", "shell_stream_args"):
         request = ExecRequest(number, exec_id, kind, {"path": "/a", "command": "ls"})
         assert sent(request, result("x"))
@@ -271,6 +310,7 @@ def reads(number: int, content: Any, *, name: str = "Read", is_error: bool = Fal
         (reads(5, "1\told", file_path="/w/b.txt"), {}, None),
         (reads(5, "1\told", name="Bash"), {}, None),
         (reads(5, "[Old tool result content cleared]"), {}, None),
+        (reads(5, "1\told", file_path=None), {"file_path": None}, None),
         ([], {}, None),
     ],
 )

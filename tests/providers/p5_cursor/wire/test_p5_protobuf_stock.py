@@ -8,36 +8,46 @@ import p5_toy
 import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from p5_stock import has_map, stock_classes, unknown_numbers
 from p5_values import CHANGES, damaged, value_of
 
 from proxy.providers.p5_cursor.wire import protobuf
 from proxy.providers.p5_cursor.wire.protobuf import WireError
 from proxy.providers.p5_cursor.wire.scalars import varint
-from proxy.providers.p5_cursor.wire.schema import AGENT
+from proxy.providers.p5_cursor.wire.schema import AGENT, TABLES, Schema
 
-RARE = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
-OFTEN = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+OFTEN = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
 STOCK = stock_classes(AGENT, "agent")
 TOY = stock_classes(p5_toy.TOY, "toy")
-CASES = [(protobuf._AGENT, AGENT, STOCK, message) for message in AGENT.messages]
-CASES += [(p5_toy.CODEC, p5_toy.TOY, TOY, "Toy")]
+MESSAGES = {table: Schema(rows).messages for table, rows in TABLES.items()}
 
 
-@pytest.mark.parametrize(("codec", "schema", "stock", "message"), CASES, ids=[case[3] for case in CASES])
-def test_the_stock_package_reads_and_writes_the_same(codec: Any, schema: Any, stock: Any, message: str) -> None:
-    @RARE
-    @given(value_of(schema, message))
-    def check(value: Any) -> None:
-        written = codec.encode(message, value)
-        read = stock[message].FromString(written)
-        assert list(unknown_numbers(read)) == []
-        again = read.SerializeToString(deterministic=True)
-        assert codec.decode(message, again) == value
-        assert again == written or has_map(schema, message, value)
+def agrees(codec: Any, schema: Schema, stock: dict[str, Any], message: str, value: Any) -> None:
+    written = codec.encode(message, value)
+    assert codec.decode(message, written) == value
+    read = stock[message].FromString(written)
+    assert list(unknown_numbers(read)) == []
+    again = read.SerializeToString(deterministic=True)
+    assert codec.decode(message, again) == value
+    assert again == written or has_map(schema, message, value)
+
+
+@pytest.mark.parametrize("table", MESSAGES)
+def test_the_stock_package_reads_and_writes_the_same(table: str) -> None:
+    @settings(max_examples=5 * len(MESSAGES[table]), deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.data(), st.sampled_from(MESSAGES[table]))
+    def check(data: st.DataObject, message: str) -> None:
+        agrees(protobuf, AGENT, STOCK, message, data.draw(value_of(AGENT, message)))
 
     check()
+
+
+@OFTEN
+@given(value_of(p5_toy.TOY, "Toy"))
+def test_the_stock_package_reads_and_writes_every_kind_of_field_the_same(value: Any) -> None:
+    agrees(p5_toy.CODEC, p5_toy.TOY, TOY, "Toy", value)
 
 
 def accepted(read: Any, *arguments: Any) -> Any:

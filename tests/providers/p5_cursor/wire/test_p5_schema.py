@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
-from proxy.providers.p5_cursor.wire.schema import AGENT, SCALAR_TYPES, Field, Schema
+from proxy.providers.p5_cursor.wire.scalars import SCALARS
+from proxy.providers.p5_cursor.wire.schema import AGENT, Field, Schema
 
+ROOT = Path(__file__).parents[4]
 MESSAGES = AGENT.messages
 
 
@@ -41,7 +47,7 @@ def test_a_message_has_fields_in_order_of_types_that_exist(message: str) -> None
     assert len(set(names)) == len(names)
     for field in fields:
         kinds = [part.type for part in AGENT.fields(field.type)] if field.is_map else [field.type]
-        assert all(kind in SCALAR_TYPES or kind in MESSAGES for kind in kinds), field
+        assert all(kind in SCALARS or kind in MESSAGES for kind in kinds), field
         assert not (field.repeated and field.oneof)
 
 
@@ -54,3 +60,10 @@ def test_a_row_that_is_none_is_an_error(row: str) -> None:
 def test_a_message_that_is_in_no_table_is_an_error() -> None:
     with pytest.raises(KeyError):
         AGENT.fields("Nothing")
+
+
+def test_the_program_starts_without_the_tables() -> None:
+    check = "import sys, proxy.providers.registry; print(*(name for name in sys.modules if 'p5_cursor.' in name))"
+    names = subprocess.run([sys.executable, "-c", check], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "p5_cursor.catalog" in names
+    assert "p5_cursor.wire" not in names

@@ -1,0 +1,284 @@
+"""What we say in a run as bytes: the vectors of 20.1 that our answers are, and every other answer through the codec."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, ExecRequest
+from proxy.providers.p5_cursor.bridge.results import result_messages
+from proxy.providers.p5_cursor.run.blobs import Blobs
+from proxy.providers.p5_cursor.run.context import request_context
+from proxy.providers.p5_cursor.run.replies import (
+    CANCEL,
+    HEARTBEAT,
+    context_answer,
+    denial,
+    exec_heartbeat,
+    query_answer,
+    throw,
+)
+from proxy.providers.p5_cursor.wire.protobuf import decode, encode, members
+from proxy.sandbox.p5.execs import EXECS, Outcome, ends, odd, outcome
+from proxy.sandbox.wires.connect.protobuf import Message, write
+
+Said = dict[str, Any]
+
+
+def asked(payload: str) -> tuple[str, Any]:
+    """The one member of a payload of the service."""
+    ((name, value),) = members("AgentServerMessage", bytes.fromhex(payload))
+    return name, value
+
+
+def exec_of(payload: str) -> ExecRequest:
+    return ExecRequest.of(asked(payload)[1])
+
+
+def sent(messages: list[Said]) -> list[str]:
+    return [encode("AgentClientMessage", message).hex() for message in messages]
+
+
+def returned(request: ExecRequest, text: str, *, elapsed_ms: int = 12, is_error: bool = False) -> list[str]:
+    block = {"type": "tool_result", "tool_use_id": "call_cursor_1", "content": text, "is_error": is_error}
+    return sent(result_messages(request, block, workspace="/w", elapsed_ms=elapsed_ms))
+
+
+CONTEXT = "120a5204120263317a026530"
+READ_1 = "121608013a0e0a082f772f612e747874120274317a026531"
+WRITE_2 = "121d08021a150a082f772f622e7478741203780a791a02743220017a026532"
+STREAM_3 = "1218080372100a026c7312022f7718b0ea01220274337a026533"
+SHELL_4 = "1210080412080a026c7312022f777a026534"
+READ_0 = "12143a0e0a082f772f612e747874120274307a026530"
+KNOWN = {"os_version": "linux", "workspace_paths": ["/w"], "shell": "/bin/bash"}
+PLACE = {"project_folder": "/w", "process_working_directory": "/w"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        (sent([HEARTBEAT]), ["3a00"]),
+        (sent([CANCEL]), ["22021a00"]),
+        (sent([exec_heartbeat(0)]), ["2a021a00"]),
+        (sent([exec_heartbeat(3)]), ["2a041a020803"]),
+        (
+            sent(context_answer(exec_of(CONTEXT), {"env": {**KNOWN, **PLACE}})),
+            [
+                "122b52250a230a21221f0a056c696e757812022f771a092f62696e2f626173685a022f77aa01022f777a026530",
+                "2a020a00",
+            ],
+        ),
+        (
+            returned(exec_of(READ_1), "     1→one\n     2→two"),
+            ["122108013a190a170a082f772f612e74787412076f6e650a74776f180220077a026531", "2a040a020801"],
+        ),
+        (
+            returned(exec_of(READ_1), "no such file", is_error=True),
+            ["122208013a1a12180a082f772f612e747874120c6e6f20737563682066696c657a026531", "2a040a020801"],
+        ),
+        (
+            returned(exec_of(READ_0), "x", is_error=True),
+            ["12153a0f120d0a082f772f612e7478741201787a026530", "2a020a00"],
+        ),
+        (
+            returned(exec_of(WRITE_2), "done"),
+            ["121d08021a150a130a082f772f622e747874100218032203780a797a026532", "2a040a020802"],
+        ),
+        (
+            returned(exec_of(STREAM_3), "a.txt\n"),
+            [
+                "120a0803720222007a026533",
+                "12120803720a0a080a06612e7478740a7a026533",
+                "1210080372081a0612022f77300c7a026533",
+                "2a040a020803",
+            ],
+        ),
+        (
+            returned(exec_of(SHELL_4), "a"),
+            ["12150804120d0a0b0a026c7312022f772a01617a026534", "2a040a020804"],
+        ),
+        (
+            returned(exec_of(SHELL_4), "no", is_error=True),
+            ["121808041210120e0a026c7312022f77180132026e6f7a026534", "2a040a020804"],
+        ),
+        (
+            sent(throw(exec_of("120408057a00"), "unsupported")),
+            ["2a11120f0805120b756e737570706f72746564", "2a040a020805"],
+        ),
+        (
+            sent(denial(ExecRequest(7, "e7", "mcp_args", {"name": "T"}), (), "/w")),
+            ["120d08075a052a030a01547a026537", "2a040a020807"],
+        ),
+        (sent([query_answer(asked("3a0d080912090a070a017112027439")[1])]), ["3206080912020a00"]),
+        (sent([query_answer({"id": 7, "create_plan_request_query": {}})]), ["320808073a040a020a00"]),
+        (sent([query_answer({"id": 11})]), ["3202080b"]),
+        (sent([query_answer(asked("3a05080c9a0600")[1])]), ["3202080c"]),
+        (sent([Blobs().answer(asked("220a1a080a02010212027b7d")[1])]), ["1a021a00"]),
+        (sent([Blobs().answer({"id": 1, "set_blob_args": {}})]), ["1a0408011a00"]),
+        (sent([Blobs().answer(asked("220812060a040a026869")[1])]), ["1a0812060a040a026869"]),
+        (sent([Blobs().answer({"id": 4, "get_blob_args": {"blob_id": bytes(32)}})]), ["1a0408041200"]),
+    ],
+)
+def test_our_answers_are_the_vectors_of_20_1(messages: list[str], expected: list[str]) -> None:
+    assert messages == expected
+
+
+def test_a_blob_comes_back() -> None:
+    blobs = Blobs()
+    blobs.answer(asked("220a1a080a02010212027b7d")[1])
+    assert sent([blobs.answer(asked("2208080412040a020102")[1])]) == ["1a08080412040a027b7d"]
+
+
+@pytest.mark.parametrize("payload", ["120608087a026538", "120f08087a026538ea02060a042f772f61"])
+def test_an_exec_without_a_known_arm_is_thrown(payload: str) -> None:
+    thrown, close = sent(denial(exec_of(payload), ("Bash",), "/w"))
+    assert decode("AgentClientMessage", bytes.fromhex(thrown))["exec_client_control_message"]["throw"]["id"] == 8
+    assert close == "2a040a020808"
+
+
+def test_a_request_next_to_a_text_update_in_the_same_payload() -> None:
+    (_, (text,)), (_, request) = members("AgentServerMessage", bytes.fromhex("0a050a030a0158120652007a026530"))
+    assert text == ("text_delta", {"text": "X"})
+    assert sent(context_answer(ExecRequest.of(request), {})) == ["120a52040a020a007a026530", "2a020a00"]
+
+
+def test_an_exec_beside_a_heartbeat_is_answered() -> None:
+    (_, request), (_, update) = members("AgentServerMessage", bytes.fromhex("120b08062a030a01717a0265360a026a00"))
+    assert update == [("heartbeat", {})]
+    result, close = denial(ExecRequest.of(request), (), "/w")
+    assert result["exec_client_message"].keys() == {"id", "grep_result", "exec_id"}
+    assert sent([close]) == ["2a040a020806"]
+
+
+FILE = {"path": "/a"}
+RANGE = {"path": "/a", "offset": -1, "limit": 0}
+COMMAND = {"command": "ls", "working_directory": "/w", "timeout": -5}
+#: everything that an exec may ask
+ARGUMENTS: Said = {
+    "read_args": RANGE,
+    "redacted_read_args": RANGE,
+    "write_args": {"path": "/a", "file_bytes": b"\xff", "return_file_content_after_write": True},
+    "shell_args": COMMAND,
+    "shell_stream_args": COMMAND,
+    "delete_args": FILE,
+    "ls_args": FILE,
+    "diagnostics_args": FILE,
+    "grep_args": {"pattern": "", "glob": "*.py"},
+    "mcp_args": {"name": "T", "args": {"a": [1.5, None, True]}},
+    "background_shell_spawn_args": {"command": "ls", "working_directory": "/w"},
+    "list_mcp_resources_exec_args": {"server": "s"},
+    "read_mcp_resource_exec_args": {"server": "s", "uri": "u:1"},
+    "fetch_args": {"url": "https://a.invalid"},
+    "write_shell_stdin_args": {"shell_id": 1, "chars": "x"},
+    **dict.fromkeys(("record_screen_args", "computer_use_args", "execute_hook_args", "subagent_args"), b"\x0a\x00"),
+    **dict.fromkeys(("force_background_shell_args", "force_background_subagent_args"), b""),
+    **dict.fromkeys(("mcp_state_exec_args", "subagent_await_args", "smart_mode_classifier_args"), b""),
+}
+
+
+def round_trip(messages: list[Said]) -> None:
+    """Each can be written, and says the same when it is read."""
+    for message in messages:
+        assert decode("AgentClientMessage", encode("AgentClientMessage", message)) == message
+
+
+@pytest.mark.parametrize("kind", ARGUMENTS)
+def test_connection_works_but_only_heartbeats_arrive(kind: str) -> None:
+    """The service waits for an answer to each exec: there is one, and it can be written."""
+    for value in (ARGUMENTS[kind], b"" if isinstance(ARGUMENTS[kind], bytes) else {}):
+        for ids in ({}, {"id": 3, "exec_id": "e3"}):
+            payload = encode("AgentServerMessage", {"exec_server_message": {kind: value, **ids}})
+            request = exec_of(payload.hex())
+            assert request.kind == kind
+            for bridged in ((), ("Read", "Write", "Bash")):
+                messages = denial(request, bridged, "/w")
+                assert all(encode("AgentClientMessage", message) for message in messages)
+            for text, is_error in (("", False), ("1→a\n2→é", False), ("no", True)):
+                if kind in TOOL_OF_KIND and request.written is not None:
+                    assert returned(request, text, is_error=is_error)[-1] == ("2a040a020803" if ids else "2a020a00")
+
+
+@pytest.mark.parametrize("kind", sorted(EXECS.keys() - {"context"}))
+@pytest.mark.parametrize("number", [0, 3])
+def test_the_simulator_reads_a_denial_as_one_failure_and_one_close(kind: str, number: int) -> None:
+    """It has the numbers from the document in another form, so that a misreading on either side shows."""
+    arm, places = EXECS[kind]
+    words = {
+        place: f"the {name}" for name, place in places.items() if name in ("path", "command", "url", "name", "uri")
+    }
+    request = exec_of(write({2: {1: number or None, arm: words, 15: "e"}}).hex())
+    *results, close = [Message(bytes.fromhex(message)) for message in sent(denial(request, (), "/w"))]
+    assert close.has(5, 1)
+    assert not close.has(5, 1, 1) if number == 0 else close.number(5, 1, 1) == number
+    if results[0].has(5, 2):
+        (thrown,) = results
+        assert thrown.number(5, 2, 1) == number
+        assert thrown.text(5, 2, 2)
+        return
+    answers = [found for result in results if (found := result.sub(2)) is not None]
+    assert len(answers) == len(results)
+    assert {(answer.number(1), answer.text(15)) for answer in answers} == {(number, "e")}
+    assert [odd(arm, answer) for answer in answers] == [""] * len(answers)
+    assert [ends(arm, answer) for answer in answers] == [False] * (len(answers) - 1) + [True]
+    assert not outcome(arm, answers).ok
+    assert outcome(arm, answers).text or kind == "read_mcp_resource"
+
+
+@pytest.mark.parametrize(
+    ("kind", "args", "text", "is_error", "expected"),
+    [
+        ("read", {"path": "/a"}, "1\tone\n2\ttwo", False, Outcome(True, "one\ntwo")),
+        ("redacted_read", {"path": "/a"}, "1\tone", False, Outcome(True, "one")),
+        ("read", {"path": "/a"}, "no such file", True, Outcome(False, "no such file")),
+        ("write", {"path": "/a", "text": "x"}, "done", False, Outcome(True, "/a")),
+        ("write", {"path": "/a", "text": "x"}, "full", True, Outcome(False, "full")),
+        ("shell", {"command": "ls"}, "a", False, Outcome(True, "a")),
+        ("shell", {"command": "ls"}, "no", True, Outcome(False, "no")),
+        ("shell_stream", {"command": "ls"}, "a", False, Outcome(True, "a")),
+        ("shell_stream", {"command": "ls"}, "no", True, Outcome(False, "no")),
+        ("shell_stream", {"command": "ls"}, "", False, Outcome(True, "")),
+    ],
+)
+def test_the_simulator_reads_a_result_as_it_was_meant(
+    kind: str, args: dict[str, str], text: str, is_error: bool, expected: Outcome
+) -> None:
+    arm, places = EXECS[kind]
+    request = exec_of(write({2: {1: 3, arm: {places[name]: value for name, value in args.items()}, 15: "e"}}).hex())
+    *results, close = [Message(bytes.fromhex(message)) for message in returned(request, text, is_error=is_error)]
+    answers = [found for result in results if (found := result.sub(2)) is not None]
+    assert close.number(5, 1, 1) == 3
+    assert [odd(arm, answer) for answer in answers] == [""] * len(answers)
+    assert [ends(arm, answer) for answer in answers] == [False] * (len(answers) - 1) + [True]
+    assert outcome(arm, answers) == expected
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("web_search_request_query", "web_fetch_request_query", "exa_search_request_query"),
+        *("exa_fetch_request_query", "generate_image_request_query", "ask_question_interaction_query"),
+        *("switch_mode_request_query", "create_plan_request_query", "setup_vm_environment_args"),
+        *("pr_management_request_query", "mcp_auth_request_query", "replace_env_args"),
+    ],
+)
+def test_every_query_can_be_answered(query: str) -> None:
+    """Under the number that it came with: only the names of query and response differ."""
+    value: Any = b"" if query.startswith(("exa", "setup", "pr_", "replace")) else {}
+    payload = encode("AgentServerMessage", {"interaction_query": {"id": 2, query: value}})
+    answer = query_answer(asked(payload.hex())[1])
+    round_trip([answer])
+    # behind the key and length of the message, and its id
+    assert encode("AgentClientMessage", answer)[4:5] in (payload[4:5], b"")
+
+
+def test_the_whole_context_can_be_written() -> None:
+    context = request_context("/w", os_version="linux x86_64", shell="/bin/bash")
+    round_trip(context_answer(ExecRequest(0, "e0", "request_context_args", {}), context))
+
+
+def test_a_refused_blob_can_be_written() -> None:
+    blobs = Blobs()
+    blobs.answer({"set_blob_args": {"blob_id": b"a", "blob_data": bytes(32 * 1024 * 1024)}})
+    blobs.answer({"set_blob_args": {"blob_id": b"b", "blob_data": bytes(32 * 1024 * 1024)}})
+    round_trip([blobs.answer({"id": 3, "set_blob_args": {"blob_id": b"c", "blob_data": b"x"}})])
