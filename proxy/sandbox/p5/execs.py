@@ -97,15 +97,17 @@ def odd(number: int, args: Message, message: Message) -> list[str]:
     if len(arms) != 1 or arms[0] not in known:
         return [f"result {number} has the arms {arms}"]
     said = message.sub(number, arms[0]) or Message(b"")
-    expected = _EXPECTED.get((number, arms[0]), lambda _args, _said: {})(args, said)
-    found = {
-        place: said.text(place) if isinstance(value, str) else said.number(place) for place, value in expected.items()
-    }
-    return [
-        f"result {number}.{arms[0]} has {found[place]!r} in field {place}, not {value!r}"
-        for place, value in expected.items()
-        if found[place] != value
-    ]
+    expect: _Expect = _EXPECTED.get((number, arms[0]), _anything)
+    problems = []
+    for place, value in expect(args, said).items():
+        found = said.text(place) if isinstance(value, str) else said.number(place)
+        if found != value:
+            problems.append(f"result {number}.{arms[0]} has {found!r} in field {place}, not {value!r}")
+    return problems
+
+
+def _anything(_args: Message, _said: Message) -> dict[int, Any]:
+    return {}
 
 
 def _lines(text: str) -> int:
