@@ -13,6 +13,7 @@ from wires import WIRES, Wire
 
 from proxy.core.identity import Owner
 from proxy.observe.lifecycle import ProviderSelected, Sequenced
+from proxy.providers.registry import PROVIDERS
 from proxy.server.sessions import Sessions
 
 MARKER = "You are a security monitor for autonomous AI coding agents."
@@ -144,6 +145,7 @@ async def test_aliases_go_where_they_are_configured(live: Live) -> None:
     assert ids["opus"] == "opus (p2)"
 
 
+@with_live(entries=(*PROVIDERS[:-1], replace(PROVIDERS[-1], build=None)))
 async def test_a_name_of_a_provider_that_is_not_there_is_refused(live: Live) -> None:
     del live.app[STATE].providers["p5"]
     answer = await live.post(ask(model="cursor-agent"))

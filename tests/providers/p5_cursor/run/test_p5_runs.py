@@ -10,6 +10,7 @@ from cursor_talk import Talk, all_over, calls, folded, result, said
 from harness import Live, ask, texts, until, with_live
 
 from proxy.providers.p5_cursor.run.timers import RunTimers
+from proxy.sandbox.play.actions import Reply
 
 Step = dict[str, Any]
 
@@ -167,13 +168,21 @@ async def test_a_refused_token_is_renewed_once(live: Live) -> None:
     assert (await asked(live)).status == 200
 
 
-@pytest.mark.parametrize("where", ["at_once", "behind_a_result"])
-async def test_an_append_that_fails_is_never_sent_again(live: Live, where: str) -> None:
-    fault = {"fault": "append_status", "status": 502, "number": 0 if where == "at_once" else 6}
-    live.sandbox.p5.script.extend([{"provider": "p5", **fault}])
+@pytest.mark.parametrize("fault", ["append_fails", "append_cut"])
+async def test_an_append_that_fails_is_never_sent_again(live: Live, fault: str) -> None:
+    live.sandbox.p5.script.extend([{"provider": "p5", "fault": fault, "number": 2}])
     answer = await asked(live)
-    assert answer.status == 502
+    assert answer.status == 502 and live.sandbox.p5.total_requests == 1
     assert max(live.sandbox.p5.runs[0].appends.values()) == 1
+
+
+async def test_a_result_that_could_not_be_sent_is_told_in_a_new_run(live: Live) -> None:
+    talk = Talk(live, "use Bash: ls")
+    call = calls(await talk.turn())[0]
+    run = live.sandbox.p5.runs[0]
+    run.replies[len(run.appends)] = Reply(502, "bad gateway")
+    assert "told again" in said(await talk.turn(result(call, "told again")))
+    assert max(run.appends.values()) == 1 and live.sandbox.p5.total_requests == 2
 
 
 # -- time
