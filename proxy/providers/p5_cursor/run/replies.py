@@ -102,6 +102,8 @@ def _words(request: ExecRequest, bridged: Collection[str]) -> str:
     """What the model reads: that it is not available, and what is."""
     if TOOL_OF_KIND.get(request.kind) == "Write" and request.written is None:
         return f"This client can only write UTF-8 text. {_instead('base64 -d', bridged)}"
+    if TOOL_OF_KIND.get(request.kind) in bridged:
+        return "This client has too many calls open at once. Wait for their results, then ask again."
     asked, command = _ASKED.get(request.kind, ("this kind of request", ""))
     return f"Not available to this client: {asked}. {_instead(command, bridged)}"
 
