@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from harness import STATE, Fake, Live, ask, tool, use, with_live
+from harness import Fake, Live, ask, tool, use, with_live
 from oauth_accounts import Clock
 from wires import WIRES, Wire
 
@@ -147,7 +147,6 @@ async def test_aliases_go_where_they_are_configured(live: Live) -> None:
 
 @with_live(entries=(*PROVIDERS[:-1], replace(PROVIDERS[-1], build=None)))
 async def test_a_name_of_a_provider_that_is_not_there_is_refused(live: Live) -> None:
-    del live.app[STATE].providers["p5"]
     answer = await live.post(ask(model="cursor-agent"))
     assert answer.status == 400 and "belongs to p5" in answer.error["message"]
     assert "Supported: p1: " in answer.error["message"]
