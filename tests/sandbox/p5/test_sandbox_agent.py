@@ -12,6 +12,7 @@ from p5_sandbox_client import APPEND, MODELS, RUN, Fields, P5Client, Talk, rende
 
 from proxy.sandbox.p5.ledger import Ledger
 from proxy.sandbox.p5.options import P5Options
+from proxy.sandbox.recorder import KEPT_REQUESTS
 from proxy.sandbox.wires.connect.envelopes import envelope
 from proxy.sandbox.wires.connect.protobuf import Message, write
 
@@ -545,3 +546,14 @@ def test_ids_may_be_used_again_once_they_are_settled(family: str) -> None:
     for _ in range(2):
         ledger.note(write({NUMBER[family]: {2: {}}}))
     assert len(ledger.asked) == 2 and ledger.find(family, 0) is ledger.asked[1]
+
+
+async def test_runs_that_are_over_are_forgotten_and_those_under_way_are_not(cursor: P5Client) -> None:
+    first = str(uuid.uuid4())
+    async with cursor.open(first):
+        await cursor.append(first, 0, run_request(rendered("hi")))
+        for _ in range(KEPT_REQUESTS + 10):
+            cursor.p5.runs.claim(str(uuid.uuid4())).end()
+        assert len(cursor.p5.runs) == KEPT_REQUESTS
+        await cursor.append(first, 1, {7: {}})
+        assert cursor.p5.runs[0].heartbeats == 1
