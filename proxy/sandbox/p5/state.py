@@ -21,7 +21,7 @@ MAX_VIOLATIONS = 100
 
 
 class Runs:
-    """The last runs by their request id, oldest first: as many as requests are kept, and more when they are under way."""
+    """The last runs by their request id, oldest first: as many as requests are kept; more only while they go on."""
 
     def __init__(self, blame: Callable[[str], None], options: P5Options) -> None:
         self._runs: OrderedDict[str, Run] = OrderedDict()
