@@ -45,7 +45,7 @@ class Runs:
         does not come in time are forgotten."""
         run = self._runs.get(request_id)
         if run is None or (not run.opened and time.monotonic() - run.began_at > self._options.unclaimed_s):
-            run = self._runs[request_id] = Run(request_id, self._blame)
+            run = self._runs[request_id] = Run(request_id, self._blame, self._options)
             self._runs.move_to_end(request_id)
         if len(self._runs) > MAX_RUNS:
             self._runs.popitem(last=False)

@@ -216,6 +216,13 @@ def test_tool_result_ignored_model_waits(number: int, exec_id: str) -> None:
         assert sent(request, result("x"))
 
 
+def test_a_result_that_cannot_be_built_is_thrown() -> None:
+    request = ExecRequest(5, "e5", "grep_args", {})
+    thrown, close = result_messages(request, result(), workspace="/w", elapsed_ms=1)
+    assert thrown["exec_client_control_message"]["throw"].keys() == {"id", "error"}
+    assert close == {"exec_client_control_message": {"stream_close": {"id": 5}}}
+
+
 def test_a_long_pause_fits_its_member() -> None:
     request = ExecRequest(1, "", "shell_stream_args", {"command": "ls"})
     *_, leave, _close = result_messages(request, result(), workspace="/w", elapsed_ms=2**40)
