@@ -131,7 +131,7 @@ REFUSALS: list[tuple[dict[str, Any], int, int]] = [
     ({"fault": "append_fails", "number": 0, "status": 401}, 200, 1),
     ({"fault": "append_fails", "number": 1, "status": 401}, 200, 1),
     ({"fault": "forbidden"}, 403, 0),
-    ({"fault": "region_http"}, 403, 0),
+    ({"fault": "unsupported_region"}, 403, 0),
 ]
 
 
