@@ -212,7 +212,9 @@ def detail(talk: Talk) -> Any:
     return talk.error["details"][0]["debug"]["details"]
 
 
-@pytest.mark.parametrize(("fault", "params", "prompt", "ends", "holds"), PLAYED, ids=lambda one: "" if callable(one) else str(one)[:40])
+@pytest.mark.parametrize(
+    ("fault", "params", "prompt", "ends", "holds"), PLAYED, ids=lambda one: "" if callable(one) else str(one)[:40]
+)
 async def test_faults_of_a_run(
     cursor: P5Client, fault: str, params: dict[str, Any], prompt: str, ends: str, holds: Check
 ) -> None:
