@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gzip
 import json
@@ -171,6 +172,21 @@ class P5Client:
         except (aiohttp.ClientError, ConnectionError) as error:
             talk.broken = error
         return talk
+
+    @contextlib.asynccontextmanager
+    async def held(self, enough: Callable[[], object], prompt: str | Fields = "hello") -> AsyncIterator[Talk]:
+        """A run that does not end, as far as it is when `enough` is so; leaving ends it."""
+        self.last = Talk("")
+        task = asyncio.create_task(self.run(prompt, until="eof"))
+        try:
+            async with asyncio.timeout(5):
+                while not enough():
+                    await asyncio.sleep(0.002)
+            yield self.last
+            assert not task.done(), "the run ended"
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     async def _run(self, talk: Talk, prompt: str | Fields, until: str, headers: dict[str, str | None]) -> None:
         async with self.open(talk.run_id, **headers) as response:

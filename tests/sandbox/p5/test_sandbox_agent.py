@@ -1,17 +1,18 @@
 """Runs at the simulated P5: what it refuses, how its model works, and what it blames a client for."""
 
 import asyncio
-import contextlib
 import json
 import time
 import uuid
 from typing import Any
 
 import pytest
+from harness import until
 from p5_sandbox_client import APPEND, MODELS, RUN, Fields, P5Client, Talk, rendered, run_request, stream_close
 
 from proxy.sandbox.p5.ledger import Ledger
 from proxy.sandbox.p5.options import P5Options
+from proxy.sandbox.recorder import KEPT_REQUESTS
 from proxy.sandbox.wires.connect.envelopes import envelope
 from proxy.sandbox.wires.connect.protobuf import Message, write
 
@@ -143,9 +144,9 @@ async def test_a_model_that_exists_with_an_effort_only(cursor: P5Client) -> None
 @pytest.mark.parametrize("missing", [2, 3])
 async def test_without_message_id_or_context_there_are_heartbeats_only(cursor: P5Client, missing: int) -> None:
     quick(cursor)
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.2):
-            await cursor.run(changed(lambda run, said: said.pop(missing)))
+    request = changed(lambda run, said: said.pop(missing))
+    async with cursor.held(lambda: cursor.last.kinds.count(13) > 2, request) as talk:
+        assert {*talk.kinds} == {13}
     await cursor.p5.idle()
     assert cursor.p5.violations
 
@@ -345,13 +346,10 @@ async def test_a_command_by_the_other_kind(cursor: P5Client) -> None:
 
 async def test_while_a_call_is_open_there_are_heartbeats(cursor: P5Client) -> None:
     quick(cursor)
-    talk = Talk(str(uuid.uuid4()))
     answers = cursor.exec_answers
     cursor.exec_answers = lambda asked: answers(asked) if 10 in asked else []  # type: ignore[method-assign]
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(0.3):
-            talk = await cursor.run("use Bash: ls")
-    assert not talk.ends
+    async with cursor.held(lambda: cursor.last.execs and cursor.last.kinds.count(13) > 2, "use Bash: ls") as talk:
+        assert talk.execs and not talk.ends
     await cursor.p5.idle()
     assert cursor.p5.violations == [], "a client may leave"
     assert [one.name for one in cursor.p5.runs[-1].ledger.owed] == ["exec 1"]
@@ -475,11 +473,11 @@ async def test_wrong_answers_are_blamed(cursor: P5Client, name: str, change: Any
     quick(cursor, reads_back=False)
     answers = cursor.exec_answers
     cursor.exec_answers = lambda asked: answers(asked) if 10 in asked else change(answers(asked))  # type: ignore[method-assign]
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(0.5):
-            await cursor.run("use Bash: ls and use Bash: pwd" if name != "no result" else "use Bash: ls")
-    await cursor.p5.idle()
-    assert words in [violation.partition(": ")[2] for violation in cursor.p5.violations]
+    blames = cursor.p5.violations
+    run = asyncio.create_task(cursor.run("use Bash: ls and use Bash: pwd"))
+    await until(lambda: words in [violation.partition(": ")[2] for violation in blames])
+    run.cancel()
+    await asyncio.gather(run, return_exceptions=True)
 
 
 WRITE = 'use Write: {"file_path": "/a", "content": "x"}'
@@ -545,3 +543,14 @@ def test_ids_may_be_used_again_once_they_are_settled(family: str) -> None:
     for _ in range(2):
         ledger.note(write({NUMBER[family]: {2: {}}}))
     assert len(ledger.asked) == 2 and ledger.find(family, 0) is ledger.asked[1]
+
+
+async def test_runs_that_are_over_are_forgotten_and_those_under_way_are_not(cursor: P5Client) -> None:
+    first = str(uuid.uuid4())
+    async with cursor.open(first):
+        await cursor.append(first, 0, run_request(rendered("hi")))
+        for _ in range(KEPT_REQUESTS + 10):
+            cursor.p5.runs.claim(str(uuid.uuid4())).end()
+        assert len(cursor.p5.runs) == KEPT_REQUESTS
+        await cursor.append(first, 1, {7: {}})
+        assert cursor.p5.runs[0].heartbeats == 1
