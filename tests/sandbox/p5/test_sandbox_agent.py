@@ -196,6 +196,13 @@ async def test_odd_headers_are_blamed(cursor: P5Client, changes: dict[str, str |
     assert talk.end == {} and await blamed(cursor, talk) == f"headers: {words}"
 
 
+async def test_a_prompt_that_is_too_long(cursor: P5Client) -> None:
+    quick(cursor, context_limit=10)
+    assert (await cursor.run("hello")).end == {}
+    talk = await cursor.run("hello " * 20)
+    assert talk.error["details"][0]["debug"]["error"] == "ERROR_CONVERSATION_TOO_LONG"
+
+
 async def test_without_the_streaming_header_the_answer_lies_in_a_blob(cursor: P5Client) -> None:
     talk = await cursor.run("hello", x_cursor_streaming=None)
     assert talk.text == "" and talk.end == {}
@@ -497,6 +504,8 @@ INEXACT: list[tuple[str, int, list[Fields], str]] = [
         "result 3.1 has 2 in field 2, not 1",
     ),
     (WRITE, 3, [{1: {1: "/a", 2: 1, 3: 1}}], "result 3.1 has '' in field 4, not 'x'"),
+    ("use Read: /a", 7, [{2: {1: "/a", 5: "no"}}], "result 7.2 has the fields [5]"),
+    ("use Bash: ls", 14, [{3: {1: 0, 9: "/w"}}], "result 14.3 has the fields [9]"),
     ("use Bash: ls", 14, [{4: {}}, {3: {}}], "result 14.3 has '' in field 2, not '/w'"),
 ]
 
