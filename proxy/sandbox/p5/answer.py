@@ -79,6 +79,12 @@ class AgentAnswer(Playable):
         data = dump_json({"role": role, "content": content}).encode()
         return {"type": "set_blob", "id": number, "blob_id": hashlib.sha256(data).hexdigest(), "data": data.hex()}
 
+    def bound(self, action: Action) -> Action:
+        """A script says `{"type": "wait", "for": "exec" | "kv" | "query", "id": 1}` for the wait below."""
+        if isinstance(action, dict) and action["type"] == "wait":
+            return self.settled(action["for"], action.get("id", 0))
+        return action
+
     def settled(self, family: str, number: int) -> Until:
         def ready() -> bool:
             found = self.run.ledger.find(family, number)

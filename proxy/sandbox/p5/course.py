@@ -47,11 +47,12 @@ def set_course(p5: P5, run: Run) -> None:
     if opening.silent:
         run.course = Course([NEVER], Pace())
         return
-    outcome, pace = p5.decide(Prepared(AGENT, _answer(p5, run, opening, run.seen.headers)), opening.body)
+    answer = _answer(p5, run, opening, run.seen.headers)
+    outcome, pace = p5.decide(Prepared(AGENT, answer), opening.body)
     if isinstance(outcome, Reply):
         # the stream is open already, so the status is that of the append
         run.replies[0], outcome = outcome, [NEVER]
-    run.course = Course(outcome, pace)
+    run.course = Course(map(answer.bound, outcome), pace)
 
 
 def _answer(p5: P5, run: Run, opening: Opening, headers: Mapping[str, str]) -> AgentAnswer:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, ExecRequest
+from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, ExecRequest, tool_input
 from proxy.providers.p5_cursor.bridge.results import result_messages
 from proxy.providers.p5_cursor.run.blobs import Blobs
 from proxy.providers.p5_cursor.run.context import request_context
@@ -219,7 +221,7 @@ def test_the_simulator_reads_a_denial_as_one_failure_and_one_close(kind: str, nu
     answers = [found for result in results if (found := result.sub(2)) is not None]
     assert len(answers) == len(results)
     assert {(answer.number(1), answer.text(15)) for answer in answers} == {(number, "e")}
-    assert [odd(arm, answer) for answer in answers] == [""] * len(answers)
+    assert [odd(arm, Message(write(words)), answer) for answer in answers] == [[]] * len(answers)
     assert [ends(arm, answer) for answer in answers] == [False] * (len(answers) - 1) + [True]
     assert not outcome(arm, answers).ok
     assert outcome(arm, answers).text or kind == "read_mcp_resource"
@@ -244,13 +246,29 @@ def test_the_simulator_reads_a_result_as_it_was_meant(
     kind: str, args: dict[str, str], text: str, is_error: bool, expected: Outcome
 ) -> None:
     arm, places = EXECS[kind]
-    request = exec_of(write({2: {1: 3, arm: {places[name]: value for name, value in args.items()}, 15: "e"}}).hex())
+    asked = {places[name]: value for name, value in args.items()}
+    request = exec_of(write({2: {1: 3, arm: asked, 15: "e"}}).hex())
     *results, close = [Message(bytes.fromhex(message)) for message in returned(request, text, is_error=is_error)]
     answers = [found for result in results if (found := result.sub(2)) is not None]
     assert close.number(5, 1, 1) == 3
-    assert [odd(arm, answer) for answer in answers] == [""] * len(answers)
+    assert [odd(arm, Message(write(asked)), answer) for answer in answers] == [[]] * len(answers)
     assert [ends(arm, answer) for answer in answers] == [False] * (len(answers) - 1) + [True]
     assert outcome(arm, answers) == expected
+
+
+@given(content=st.text(st.one_of(st.sampled_from("\n\n\t→ 123<>"), st.characters(codec="utf-8")), min_size=1))
+@example(content="1\tone\n2\ttwo\n")
+@example(content="text\n<system-reminder>mine</system-reminder>")
+def test_a_file_that_is_read_and_written_back_is_the_same(content: str) -> None:
+    """The service edits a file so: it reads all of it, and writes all of it."""
+    for separator in "→\t":
+        shown = "\n".join(f"{number:6}{separator}{line}" for number, line in enumerate(content.split("\n"), 1))
+        for after in ("", "\n\n<system-reminder>\nBe careful.\n</system-reminder>\n"):
+            said = decode("AgentClientMessage", bytes.fromhex(returned(exec_of(READ_1), shown + after)[0]))
+            read = said["exec_client_message"]["read_result"]["success"]
+            asked_back = {"id": 2, "write_args": {"path": read["path"], "file_text": read["content"]}}
+            request = exec_of(encode("AgentServerMessage", {"exec_server_message": asked_back}).hex())
+            assert tool_input(request, "/w", {"name": "Write"}) == {"file_path": "/w/a.txt", "content": content}
 
 
 @pytest.mark.parametrize(

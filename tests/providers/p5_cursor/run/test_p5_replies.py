@@ -174,6 +174,8 @@ def test_what_no_tool_does_may_be_done_by_the_shell_tool(kind: str) -> None:
 
 def test_bytes_that_no_tool_can_write_are_not_written() -> None:
     request = ExecRequest(1, "e", "write_args", {"path": "/a", "file_bytes": b"\xff"})
+    (found,) = results_of(denial(request, ("Bash",), "/w"), 1, "e")
+    assert "UTF-8" not in words_in(found, "error")
     (found,) = results_of(denial(request, ("Write", "Bash"), "/w"), 1, "e")
     assert "UTF-8" in words_in(found, "error")
 
@@ -184,6 +186,19 @@ def test_a_throw_is_addressed_by_id(number: int) -> None:
         {"exec_client_control_message": {"throw": numbered(number, {"error": "unsupported"})}},
         {"exec_client_control_message": {"stream_close": numbered(number, {})}},
     ]
+
+
+class Broken(dict[str, Any]):
+    """Arguments that cannot be read."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        raise RuntimeError(key)
+
+
+def test_a_denial_that_cannot_be_built_is_thrown() -> None:
+    thrown, close = denial(ExecRequest(5, "e5", "ls_args", Broken()), (), "/w")
+    assert thrown["exec_client_control_message"]["throw"].keys() == {"id", "error"}
+    assert close == {"exec_client_control_message": {"stream_close": {"id": 5}}}
 
 
 def test_run_hangs_with_heartbeats_after_a_new_kind_of_exec() -> None:
