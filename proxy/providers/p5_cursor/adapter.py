@@ -265,7 +265,7 @@ class CursorAdapter:
 
     def _take_stronger(self, error: UpstreamError) -> bool:
         """Some models exist only with an effort behind their id."""
-        if not (isinstance(error, RunError) and error.report.bad_model):
+        if not (isinstance(error, RunError) and (error.report.bad_model or error.report.code == "not_found")):
             return False
         selection: Selection | None = stronger(self._selection, self._state.models.ids())
         self._selection = selection or self._selection
