@@ -221,7 +221,7 @@ def test_the_simulator_reads_a_denial_as_one_failure_and_one_close(kind: str, nu
     answers = [found for result in results if (found := result.sub(2)) is not None]
     assert len(answers) == len(results)
     assert {(answer.number(1), answer.text(15)) for answer in answers} == {(number, "e")}
-    assert [odd(arm, answer) for answer in answers] == [""] * len(answers)
+    assert [odd(arm, Message(write(words)), answer) for answer in answers] == [[]] * len(answers)
     assert [ends(arm, answer) for answer in answers] == [False] * (len(answers) - 1) + [True]
     assert not outcome(arm, answers).ok
     assert outcome(arm, answers).text or kind == "read_mcp_resource"
@@ -246,11 +246,12 @@ def test_the_simulator_reads_a_result_as_it_was_meant(
     kind: str, args: dict[str, str], text: str, is_error: bool, expected: Outcome
 ) -> None:
     arm, places = EXECS[kind]
-    request = exec_of(write({2: {1: 3, arm: {places[name]: value for name, value in args.items()}, 15: "e"}}).hex())
+    asked = {places[name]: value for name, value in args.items()}
+    request = exec_of(write({2: {1: 3, arm: asked, 15: "e"}}).hex())
     *results, close = [Message(bytes.fromhex(message)) for message in returned(request, text, is_error=is_error)]
     answers = [found for result in results if (found := result.sub(2)) is not None]
     assert close.number(5, 1, 1) == 3
-    assert [odd(arm, answer) for answer in answers] == [""] * len(answers)
+    assert [odd(arm, Message(write(asked)), answer) for answer in answers] == [[]] * len(answers)
     assert [ends(arm, answer) for answer in answers] == [False] * (len(answers) - 1) + [True]
     assert outcome(arm, answers) == expected
 

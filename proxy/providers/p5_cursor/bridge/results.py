@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.core.content import blocks_of
+from proxy.core.content import blocks_of, texts_of
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest, is_ranged, range_of
 from proxy.providers.p5_cursor.bridge.numbered_lines import file_text, is_reminder
 from proxy.providers.p5_cursor.bridge.result_text import result_text
@@ -17,6 +18,10 @@ MAX_INT32 = 2**31 - 1
 
 #: What an error without words is told as.
 _FAILED = "The client's tool failed without saying why."
+
+#: How Claude Code begins what a user, or another session, says while a tool is at work: in some versions in a message
+#: of the role system, in others in a reminder or in a plain text.
+_MEANWHILE = re.compile(r"^[^\n]{0,120}(?:while you were working|sent the following message):[ \t]*+$", re.MULTILINE)
 
 #: Claude Code's beginning of a result that it put elsewhere for its size, and of a notebook.
 _PREVIEW, _CELL = "<persisted-output>", "<cell id="
@@ -45,9 +50,12 @@ def _with_content(block: Mapping[str, Any], request: Mapping[str, Any], tool_use
 def has_new_words(request: Mapping[str, Any], tool_use_id: str) -> bool:
     """Whether the user said something beside or behind the result of a call, which an open run cannot be told.
 
-    Reminders are the client's own, and so are messages of the role system, which Claude Code puts between others."""
+    Reminders are the client's own, and so are messages of the role system, which Claude Code puts between others; but
+    it tells there as well what the user says meanwhile."""
     for message in reversed(_messages(request)):
         if message.get("role") == "system":
+            if any(map(_MEANWHILE.search, texts_of(message.get("content")))):
+                return True
             continue
         blocks = blocks_of(message.get("content"))
         if any(block.get("tool_use_id") == tool_use_id for block in _results(message)):
@@ -78,7 +86,7 @@ def _is_new(block: Any) -> bool:
     if not isinstance(block, Mapping) or block.get("type") == "tool_result":
         return False
     text = block.get("text")
-    return not (isinstance(text, str) and is_reminder(text))
+    return not (isinstance(text, str) and is_reminder(text) and _MEANWHILE.search(text) is None)
 
 
 def result_messages(

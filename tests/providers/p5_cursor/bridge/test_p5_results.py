@@ -238,6 +238,8 @@ def words(text: str) -> dict[str, Any]:
 
 
 REMINDER = words("<system-reminder>be brief</system-reminder>")
+#: As Claude Code 2.1.197 (a message of the role system), older ones (a reminder) and 2.1.330 (a text) tell it.
+MEANWHILE = "The user sent a new message while you were working:\nand the other file\n\nIMPORTANT: you MUST address it."
 CALL = says("assistant", {"type": "tool_use", "id": ID, "name": "Read", "input": {"file_path": "/a"}})
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 
@@ -278,6 +280,12 @@ def test_the_newest_result_of_a_call_is_found(messages: Any, content: str | None
         ([CALL, says("user", result()), says("user", result("x", "call_cursor_2"))], False),
         # of the client's Read of a document
         ([CALL, says("user", result(), {"type": "document", "source": {}})], False),
+        ([CALL, says("user", result()), says("system", "# Environment\n - while you were working: no")], False),
+        ([CALL, says("user", result()), says("system", MEANWHILE)], True),
+        ([CALL, says("user", result()), says("system", words(f"Tools changed\n\n{MEANWHILE}"))], True),
+        ([CALL, says("user", result()), says("system", MEANWHILE), CALL, says("user", result())], False),
+        ([CALL, says("user", result(), words(f"<system-reminder>\n{MEANWHILE}\n</system-reminder>"))], True),
+        ([CALL, says("user", result(), words(MEANWHILE))], True),
         ([CALL, says("user", result(), words("Stop!"))], True),
         ([CALL, says("user", words("Stop!"), result())], True),
         ([CALL, says("user", result(), words("[Request interrupted by user for tool use]"))], True),
