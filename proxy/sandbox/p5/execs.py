@@ -41,6 +41,9 @@ EXECS: dict[str, tuple[int, Mapping[str, int]]] = {
     "classifier": (38, {}),
 }
 
+#: The kinds that a client may hand on as calls: shell, write and read, in all their forms.
+TOOLS = (2, 3, 7, SHELL_STREAM, 29)
+
 #: Number of a result -> its arms, each with the fields that say something, and whether it is a success.
 _ARMS: dict[int, dict[int, tuple[bool, tuple[int, ...]]]] = {
     2: {1: (True, (5, 6)), 2: (False, (5, 6)), 3: (False, (2,)), 4: (False, (3,)), 5: (False, (3,)), 7: (False, (3,))},

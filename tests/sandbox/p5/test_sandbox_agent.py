@@ -543,6 +543,17 @@ def test_an_answer_after_an_abort_is_blamed_unless_it_was_on_its_way() -> None:
     assert blames == [f"an answer to exec {number}, which is not open" for number in (1, 2)]
 
 
+def test_what_a_client_answers_by_itself_must_not_wait() -> None:
+    now = [0.0]
+    ledger = Ledger(lambda words: None, P5Options(), lambda: now[0])
+    for asked in ({2: {1: 1, 7: {}}}, {2: {1: 2, 5: {}}}, {2: {1: 3, 45: {}}}, {4: {1: 4, 3: {}}}, {7: {1: 5, 2: {}}}):
+        ledger.note(write(asked))
+    now[0] = 1.0
+    assert ledger.overdue == []
+    now[0] = 5.0
+    assert [one.name for one in ledger.overdue] == ["exec 2", "exec 3", "kv 4", "query 5"], "a tool may take long"
+
+
 NUMBER = {"exec": 2, "kv": 4, "query": 7}
 
 
