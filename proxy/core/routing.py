@@ -69,8 +69,10 @@ class Catalog:
     reviewer: str | None = None
 
     def called(self, model: str) -> str:
-        """A normalised name as this catalogue compares it."""
-        return normalise_model(model.strip()).strip() if self.blanks else model
+        """A normalised name as this catalogue compares it; the hint may have stood before a blank."""
+        if not self.blanks or model == model.strip():
+            return model
+        return normalise_model(model.strip()).strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ def test_blanks_around_a_name_mean_nothing_where_the_catalogue_says_so() -> None
     own = Catalog("p5", "cursor", ("cursor",), prefixes=("cursor:",), blanks=True)
     for model in (" cursor", "cursor\t", "\ncursor:gpt-5.5 ", "cursor[1m]", " cursor [1m] "):
         assert route(normalise_model(model), [own], alias_provider="p1") == Route("p5", False), model
-    for model in ("cursor: ", " cursor:[1m]", "cur sor", " "):
+    for model in ("cursor: ", " cursor:[1m]", "cur sor", " ", "cursor[1m][1m]"):
         assert route(normalise_model(model), [own], alias_provider="p1") is None, model
 
 

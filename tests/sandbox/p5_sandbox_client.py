@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gzip
 import json
@@ -51,7 +52,7 @@ def stream_close(number: int) -> Fields:
 
 @dataclass
 class Talk:
-    """A run as the client saw it. `ends` are the payloads of END envelopes; `broken` is the error of the body."""
+    """A run as the client saw it. `ends` are the payloads of END envelopes; `broken` is the error of the connection."""
 
     run_id: str
     status: int = 0
@@ -61,6 +62,7 @@ class Talk:
     flags: list[int] = field(default_factory=list)
     ends: list[bytes] = field(default_factory=list)
     rest: bytes = b""
+    closed: bool = False  # the body was read as far as wanted
     broken: Exception | None = None
     appended: list[int] = field(default_factory=list)  # statuses
 
@@ -106,6 +108,7 @@ class P5Client:
         self.p5 = sandbox.p5
         self.token = self.p5.stored_credential()["accessToken"]
         self.as_json = False
+        self.last = Talk("")
         self.blobs: dict[bytes, bytes] = {}
         self.results: dict[int, Callable[[Message], list[Fields]]] = {
             10: lambda _: [{1: {1: {4: {1: "linux", 2: ["/w"], 3: "/bin/sh", 21: "/w"}, 17: True}}}],
@@ -163,19 +166,38 @@ class P5Client:
 
     async def run(self, prompt: str | Fields = "hello", *, until: str = "end", **headers: str | None) -> Talk:
         """A whole run. `until` "end" leaves at the END envelope, "eof" reads the body to its end."""
-        talk = Talk(str(uuid.uuid4()))
+        self.last = talk = Talk(str(uuid.uuid4()))
+        try:
+            await self._run(talk, prompt, until, headers)
+        except (aiohttp.ClientError, ConnectionError) as error:
+            talk.broken = error
+        return talk
+
+    @contextlib.asynccontextmanager
+    async def held(self, enough: Callable[[], object], prompt: str | Fields = "hello") -> AsyncIterator[Talk]:
+        """A run that does not end, as far as it is when `enough` is so; leaving ends it."""
+        self.last = Talk("")
+        task = asyncio.create_task(self.run(prompt, until="eof"))
+        try:
+            async with asyncio.timeout(5):
+                while not enough():
+                    await asyncio.sleep(0.002)
+            yield self.last
+            assert not task.done(), "the run ended"
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self, talk: Talk, prompt: str | Fields, until: str, headers: dict[str, str | None]) -> None:
         async with self.open(talk.run_id, **headers) as response:
             talk.status, talk.headers = response.status, response.headers
             if response.content_type != "text/event-stream":
                 talk.body = await response.read()
-                return talk
+                return
             request = prompt if isinstance(prompt, dict) else run_request(rendered(prompt))
             await self.send(talk, request, {7: {}})
-            try:
-                await self._read(talk, response, until)
-            except (aiohttp.ClientError, ConnectionError) as error:
-                talk.broken = error
-        return talk
+            await self._read(talk, response, until)
+            talk.closed = True
 
     async def send(self, talk: Talk, *messages: Fields) -> None:
         """Appends of a run, one after the other."""
@@ -198,16 +220,16 @@ class P5Client:
     async def _hear(self, talk: Talk, flags: int, payload: bytes) -> bool:
         """Whether this was the end."""
         talk.flags.append(flags)
-        payload = gzip.decompress(payload) if flags & 1 else payload
+        if flags & 1:
+            with contextlib.suppress(gzip.BadGzipFile):
+                payload = gzip.decompress(payload)
         if flags & 0x82:
             talk.ends.append(payload)
             return True
-        try:
+        with contextlib.suppress(Malformed):
             message = Message(payload)
             talk.messages.append(message)
             await self.answer(talk, message)
-        except Malformed:
-            talk.messages.append(Message(b""))
         return False
 
     async def answer(self, talk: Talk, message: Message) -> None:

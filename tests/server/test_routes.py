@@ -13,6 +13,7 @@ import pytest
 from harness import Answer, Live, ask, raw_request, with_live
 from openai_live import error_of
 
+from proxy.providers.p5_cursor.catalog import CATALOG as CURSOR
 from proxy.server.families import MESSAGES
 from proxy.server.routes.table import ROUTES
 
@@ -97,15 +98,16 @@ async def test_the_list_of_models_is_whole_and_in_order(live: Live) -> None:
     page = (await live.get("/v1/models?limit=1000&other=1")).json
     ids = [model["id"] for model in page["data"]]
     labels = [model["display_name"][-3:-1] for model in page["data"]]
-    plain = [pair for pair in zip(labels, ids, strict=True) if ":" not in pair[1]]  # names with a prefix are behind
-    assert sorted(plain) == plain and sorted(labels) == labels
+    assert sorted(labels) == labels
+    plain = [(label, model) for label, model in zip(labels, ids, strict=True) if ":" not in model]
+    assert plain == sorted(plain) and ids == [model for _, model in plain] + list(CURSOR.prefixed)
     assert {"claude-opus-5", "gpt-5.5", "gpt-5.5-fast", "kimi-k3", "opencode-go/kimi-k3", "glm-5.2"} <= set(ids)
     assert len(ids) == len(set(ids))
     assert (page["object"], page["has_more"]) == ("list", False)
     assert (page["first_id"], page["last_id"]) == (ids[0], ids[-1])
     for model in page["data"]:
         assert (model["type"], model["object"]) == ("model", "model")
-        assert re.fullmatch(re.escape(model["id"]) + r" \(p[1-4]\)", model["display_name"])
+        assert re.fullmatch(re.escape(model["id"]) + r" \(p[1-5]\)", model["display_name"])
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", model["created_at"])
 
 

@@ -31,6 +31,7 @@ from proxy.providers.p5_cursor.run.run import Run
 from proxy.providers.p5_cursor.run.timers import RunTimers
 from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.providers.p5_cursor.wire.protobuf import encode
+from proxy.providers.upstream.chat_wire import note_format
 from proxy.providers.upstream.credential import RequestCredential
 from proxy.providers.upstream.transport import Batch
 
@@ -140,6 +141,7 @@ class CursorAdapter:
         self._timers = services.tuning.of(RunTimers)
         self._selection = select(call.model, call.request, state.models.ids())
         check_content(call.request)
+        note_format(call, services, PROFILE)
         self._cures = [self._rebuild, self._fill_blobs, self._take_stronger]
         self._resumed = False
         self.wire = CursorWire(call, services)
@@ -167,11 +169,18 @@ class CursorAdapter:
                 self._state.runs.remove(run, cancel=True)
 
     def contextualise(self, error: UpstreamError) -> UpstreamError:
-        return error
+        """A run that has said something may have had effects, seen or not."""
+        return error.replaced(repeatable=False) if self._has_begun else error
+
+    @property
+    def _has_begun(self) -> bool:
+        return self.wire.answer is not None and self.wire.answer.produced
 
     async def recover(self, error: UpstreamError) -> bool:
         """A new token; or, each once, another run where that cannot do any harm. A run that goes on has the token of
         its beginning, and another one takes that of now."""
+        if self._has_begun:
+            return False
         if error.kind == "sign_in":
             return self._resumed or await self._credential.renew()
         cure = next((cure for cure in self._cures if cure(error)), None)
@@ -210,7 +219,7 @@ class CursorAdapter:
     async def _begin(self) -> Run:
         """A new run with the whole conversation. One that waited, for something that this request does not bring, ends:
         its result will not come. A request without tools is one aside, and leaves the other alone."""
-        credential = await self._credential.get() if not self._credential.renewed else self._credential.current
+        credential = await self._credential.get()
         opening = await self._opening()
         settings, machine = self._settings, self._state.machine
         token = credential.access.reveal()
@@ -258,7 +267,7 @@ class CursorAdapter:
 
     def _take_stronger(self, error: UpstreamError) -> bool:
         """Some models exist only with an effort behind their id."""
-        if not (isinstance(error, RunError) and error.report.bad_model):
+        if not (isinstance(error, RunError) and (error.report.bad_model or error.report.code == "not_found")):
             return False
         selection: Selection | None = stronger(self._selection, self._state.models.ids())
         self._selection = selection or self._selection

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from proxy.core.error_bodies import error_of_body, masked
 from proxy.errors import UpstreamError
@@ -29,6 +30,8 @@ SERVICE = "cursor"
 MAX_WORDS = 500
 #: Entries of `details` that are looked at.
 MAX_DETAILS = 16
+#: How much is read of an end that is no JSON, in bytes.
+MAX_TRAILERS = 16 * 1024
 #: What a client waits after a limit that names no time, in seconds.
 LIMIT_WAIT_S = 5.0
 #: A request with more tokens than this fills half of the window of most models: a limit without any words then means
@@ -47,6 +50,19 @@ _CODES: dict[str, tuple[str, int]] = {
     "unavailable": ("unavailable", 503),
 }
 _OTHER = ("upstream", 502)
+
+#: gRPC's numbers of the same codes.
+_GRPC = {
+    "3": "invalid_argument",
+    "4": "deadline_exceeded",
+    "5": "not_found",
+    "7": "permission_denied",
+    "8": "resource_exhausted",
+    "9": "failed_precondition",
+    "13": "internal",
+    "14": "unavailable",
+    "16": "unauthenticated",
+}
 
 #: Name of what is wrong -> kind and status, whatever the code.
 _NAMES: dict[str, tuple[str, int]] = {
@@ -184,9 +200,20 @@ def end_error(payload: bytes) -> UpstreamError | None:
     try:
         document = json.loads(payload) if payload.strip() else {}
     except (ValueError, RecursionError):
-        return None
+        return _trailer_error(payload)
     error = document.get("error") if isinstance(document, dict) else None
     return run_error(report_of(error)) if isinstance(error, Mapping) else None
+
+
+def _trailer_error(payload: bytes) -> UpstreamError | None:
+    """The same for an end in the form of grpc-web: lines `grpc-status: N` and `grpc-message: …`."""
+    lines = (line.partition(":") for line in payload[:MAX_TRAILERS].decode("utf-8", "replace").splitlines())
+    fields = {name.strip().lower(): value.strip() for name, _, value in lines}
+    status = fields.get("grpc-status", "0")
+    if status == "0":
+        return None
+    words = unquote(fields.get("grpc-message", "")) or "Error"
+    return run_error(report_of({"code": _GRPC.get(status, "unknown"), "message": words}))
 
 
 def run_error(report: Report) -> RunError:
@@ -271,7 +298,8 @@ def document_error(body: bytes) -> UpstreamError:
     report = _body_report(body)
     if report.code in _CODES:
         return run_error(report)
-    return RunError(f"{LABEL}: {report.words}", report, kind="upstream", status=502, repeatable=False)
+    words = f"the answer is no stream of the service: {ROUTE_CURE}" if report.bare else report.words
+    return RunError(f"{LABEL}: {words}", report, kind="upstream", status=502, repeatable=False)
 
 
 def client_error(error: UpstreamError, input_tokens: int) -> UpstreamError:

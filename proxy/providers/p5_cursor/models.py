@@ -12,9 +12,8 @@ from typing import Any
 
 from proxy.core.effort import effort_asked
 from proxy.core.invalid import cut
-from proxy.core.routing import normalise_model
 from proxy.errors import RequestError
-from proxy.providers.p5_cursor.catalog import AUTOMATIC, COMPOSER, LABEL, MAX_ID, NAMES, PREFIXES, Mode
+from proxy.providers.p5_cursor.catalog import AUTOMATIC, CATALOG, COMPOSER, LABEL, MAX_ID, NAMES, PREFIXES, Mode
 from proxy.providers.p5_cursor.snapshot import LATER, SNAPSHOT
 
 _SNAPSHOT = frozenset(SNAPSHOT)
@@ -59,12 +58,12 @@ class Selection:
 
 
 def select(name: str, request: Mapping[str, Any], known: Collection[str]) -> Selection:
-    """What a requested name comes to. Raises RequestError for one that is none of P5's.
+    """What a normalised name comes to. Raises RequestError for one that is none of P5's.
 
     request  the hub request: its effort, and the mode in its metadata, count where the name says nothing of them
     known    ids that the service named, beside those of the snapshot
     """
-    bare = normalise_model(name.strip()).strip()
+    bare = CATALOG.called(name)
     own = NAMES.get(bare)
     if own is not None:
         parameters = () if own.fast is None else _IS_FAST if own.fast else _NOT_FAST

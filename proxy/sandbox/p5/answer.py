@@ -45,6 +45,7 @@ class AgentAnswer(Playable):
     options: P5Options
     ids: Ids
     prompt: str
+    input_tokens: int
     mode: int = 1
     as_text: bool = False
     parked: bool = False
@@ -53,7 +54,6 @@ class AgentAnswer(Playable):
     stalls: bool = False  # after the result of a call nothing more comes
     piece: int | None = None
     first: list[Part] = field(default_factory=list)
-    input_tokens: int = 0
     output_tokens: int = 0
     _next: dict[str, int] = field(default_factory=lambda: {EXEC: 1, BLOB: 2, QUERY: 1})
 
@@ -78,6 +78,12 @@ class AgentAnswer(Playable):
     def blob(self, number: int, role: str, content: Any) -> dict[str, Any]:
         data = dump_json({"role": role, "content": content}).encode()
         return {"type": "set_blob", "id": number, "blob_id": hashlib.sha256(data).hexdigest(), "data": data.hex()}
+
+    def bound(self, action: Action) -> Action:
+        """A script says `{"type": "wait", "for": "exec" | "kv" | "query", "id": 1}` for the wait below."""
+        if isinstance(action, dict) and action["type"] == "wait":
+            return self.settled(action["for"], action.get("id", 0))
+        return action
 
     def settled(self, family: str, number: int) -> Until:
         def ready() -> bool:
@@ -200,7 +206,6 @@ class AgentAnswer(Playable):
                 return
 
     def ending(self) -> Iterator[Action]:
-        self.input_tokens = self.input_tokens or tokens_of(self.prompt)
         yield {"type": "step_completed", "step_id": 1, "duration_ms": 34}
         yield {"type": "checkpoint", "used_tokens": self.input_tokens + self.output_tokens, "max_tokens": WINDOW}
         yield self.turn_ended()

@@ -102,6 +102,10 @@ MESSAGES: dict[str, Callable[[Event], Fields]] = {
 }
 
 
+#: Types that may want an answer, or take a request back.
+ASKING = ("exec", "get_blob", "set_blob", "abort", "query", "payload", "several", "joined")
+
+
 def payload_of(event: Event) -> bytes:
     """The message of one envelope. Raises KeyError for a type or a member that is not there."""
     if event["type"] == "payload":

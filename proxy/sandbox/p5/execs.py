@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from proxy.sandbox.wires.connect.protobuf import Message
 
@@ -41,6 +41,9 @@ EXECS: dict[str, tuple[int, Mapping[str, int]]] = {
     "classifier": (38, {}),
 }
 
+#: The kinds that a client may hand on as calls: shell, write and read, in all their forms.
+TOOLS = (2, 3, 7, SHELL_STREAM, 29)
+
 #: Number of a result -> its arms, each with the fields that say something, and whether it is a success.
 _ARMS: dict[int, dict[int, tuple[bool, tuple[int, ...]]]] = {
     2: {1: (True, (5, 6)), 2: (False, (5, 6)), 3: (False, (2,)), 4: (False, (3,)), 5: (False, (3,)), 7: (False, (3,))},
@@ -60,8 +63,27 @@ _ARMS: dict[int, dict[int, tuple[bool, tuple[int, ...]]]] = {
 }
 _ARMS[29] = _ARMS[7]
 
+#: Number and arm of a result -> the highest number that a field of it has.
+_MOST = {
+    **{(2, arm): most for arm, most in {1: 14, 2: 12, 3: 3, 4: 4, 5: 3, 7: 4}.items()},
+    **{(3, arm): most for arm, most in {1: 4, 3: 5, 4: 1, 5: 2, 6: 2}.items()},
+    **{(number, arm): most for number in (7, 29) for arm, most in {1: 8, 2: 2, 3: 2, 4: 1, 5: 1, 6: 2}.items()},
+    **{(SHELL_STREAM, arm): most for arm, most in {1: 1, 2: 1, 3: 6, 4: 1, 5: 4, 6: 4, 7: 6}.items()},
+    **dict.fromkeys([(5, 2), (11, 2), (17, 2), (18, 4), (23, 2), (CONTEXT, 1)], 1),
+    **dict.fromkeys([(4, 6), (8, 2), (8, 3), (9, 2), (9, 3), (11, 3), (11, 5), (18, 2), (20, 2)], 2),
+    (16, 2): 3,
+    (16, 3): 4,
+}
+
+#: Fields of a result from here on stand beside its arm.
+_BESIDE = 100
+
 #: Arms of a piece of a shell's stream, and those of them that end it.
 _STREAM_ARMS, _STREAM_ENDS = range(1, 8), (3, 5, 6, 7)
+
+
+#: Arguments and the arm of a result -> what its fields must be.
+_Expect = Callable[[Message, Message], dict[int, Any]]
 
 
 class Outcome(NamedTuple):
@@ -81,15 +103,75 @@ def _arms(message: Message, number: int) -> list[int]:
     return [] if result is None else list(result.fields)
 
 
-def odd(number: int, message: Message) -> str:
-    """What is wrong with the form of a result; empty for nothing."""
-    arms = [arm for arm in _arms(message, number) if arm < 100]
+def odd(number: int, args: Message, message: Message) -> list[str]:
+    """What is wrong with a result."""
+    arms = [arm for arm in _arms(message, number) if arm < _BESIDE]
     known = _STREAM_ARMS if number == SHELL_STREAM else _ARMS.get(number)
     if known is None:
-        return "" if arms else "a result without an arm"
+        return [] if arms else ["a result without an arm"]
     if len(arms) != 1 or arms[0] not in known:
-        return f"result {number} has the arms {arms}"
-    return ""
+        return [f"result {number} has the arms {arms}"]
+    said = message.sub(number, arms[0]) or Message(b"")
+    strange = [place for place in said.fields if place > _MOST.get((number, arms[0]), place)]
+    if strange:
+        return [f"result {number}.{arms[0]} has the fields {strange}"]
+    expect: _Expect = _EXPECTED.get((number, arms[0]), _anything)
+    problems = []
+    for place, value in expect(args, said).items():
+        found = said.text(place) if isinstance(value, str) else said.number(place)
+        if found != value:
+            problems.append(f"result {number}.{arms[0]} has {found!r} in field {place}, not {value!r}")
+    return problems
+
+
+def _anything(_args: Message, _said: Message) -> dict[int, Any]:
+    return {}
+
+
+def _lines(text: str) -> int:
+    return len(text.split("\n")) if text else 0
+
+
+def _path(args: Message, _said: Message) -> dict[int, Any]:
+    return {1: args.text(1)}
+
+
+def _read(args: Message, said: Message) -> dict[int, Any]:
+    ranged = 4 in args or 5 in args
+    counted = {} if ranged else {3: _lines(said.text(2)), 4: len(said.bytes(2))}
+    return {1: args.text(1), **counted}
+
+
+def _written(args: Message, _said: Message) -> dict[int, Any]:
+    text = args.text(2) or args.text(5)
+    back = {4: text} if args.number(4) else {}
+    return {1: args.text(1), 2: _lines(text), 3: len(text.encode()), **back}
+
+
+def _in_shell(args: Message, _said: Message) -> dict[int, Any]:
+    return {1: args.text(1), 2: args.text(2)}
+
+
+def _where(args: Message, said: Message) -> dict[int, Any]:
+    """A command ends where it began; without a directory of its own in any that is named."""
+    return {2: args.text(2) or said.text(2) or "a directory"}
+
+
+#: Number and arm of a result -> what its fields must be.
+_EXPECTED: dict[tuple[int, int], _Expect] = {
+    **{(number, 1): _read for number in (7, 29)},
+    **{(number, arm): _path for number in (7, 29) for arm in range(2, 7)},
+    (3, 1): _written,
+    **{(3, arm): _path for arm in (3, 4, 5, 6)},
+    **{(2, arm): _in_shell for arm in (1, 2, 3, 4, 5, 7)},
+    (SHELL_STREAM, 3): _where,
+    **{(SHELL_STREAM, arm): _in_shell for arm in (5, 6)},
+    (4, 6): _path,
+    (8, 3): _path,
+    (9, 3): _path,
+    (16, 3): _in_shell,
+    (20, 2): _path,
+}
 
 
 def outcome(number: int, messages: list[Message]) -> Outcome:

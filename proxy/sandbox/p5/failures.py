@@ -29,6 +29,9 @@ UPDATE_TITLE = "Update Required"
 UPDATE_DETAIL = "Your version of Cursor is no longer supported. Please update to the latest version to continue."
 
 
+_PLAIN = {"content-type": "text/plain"}
+
+
 def update_required() -> dict[str, Any]:
     """The detail for a client that is too old."""
     return debug("ERROR_OUTDATED_CLIENT", UPDATE_TITLE, detail=UPDATE_DETAIL)
@@ -47,17 +50,25 @@ def _row(number: int, code: str, message: str, /, **params: Any) -> HttpFault:
 
 HTTP_FAULTS: dict[str, HttpFault] = {
     "unauthorized": _row(401, "unauthenticated", "Error", error="ERROR_NOT_LOGGED_IN", title="Not logged in"),
-    "forbidden": _row(403, "permission_denied", "Your plan does not include this.", status=403),
-    "region_http": _row(403, "permission_denied", "This region is not yet available for your team", status=403),
+    "forbidden": _row(403, "permission_denied", "Your plan does not include this."),
+    "unsupported_region": _row(
+        403, "permission_denied", "This region is not yet available for your team", error="ERROR_UNSUPPORTED_REGION"
+    ),
     "rate_limit": _row(429, "resource_exhausted", "Error", error="ERROR_RATE_LIMITED", title="Slow down", seconds=1),
-    "update_http": _row(429, "resource_exhausted", "Error", error="ERROR_OUTDATED_CLIENT", title=UPDATE_TITLE),
+    "usage_limit": _row(
+        429, "resource_exhausted", "Error", error="ERROR_PRO_USER_USAGE_LIMIT", title="You've hit your usage limit"
+    ),
+    "outdated": _row(
+        429, "resource_exhausted", "Error", error="ERROR_OUTDATED_CLIENT", title=UPDATE_TITLE, detail=UPDATE_DETAIL
+    ),
     "server_error": _row(500, "internal", "Internal server error", status=500, seconds=None),
     "overloaded": _row(503, "unavailable", "The service is overloaded", status=503, seconds=None),
     # what a load balancer says to a transport that it does not carry
-    "http2_only": failure(464, "", lambda _: {"server": "awselb/2.0", "content-type": "text/plain"}),
-    "misdirected": failure(421, "Misdirected Request", lambda _: {"content-type": "text/plain"}),
-    "wrong_media_type": failure(
-        415, "", lambda _: {"accept-post": "application/grpc-web+proto", "content-type": "text/plain"}
-    ),
+    "http2_only": failure(464, "", lambda _: {"server": "awselb/2.0", **_PLAIN}),
+    "misdirected": failure(421, "Misdirected Request", lambda _: _PLAIN),
+    "wrong_media_type": failure(415, "", lambda _: {"accept-post": "application/grpc-web+proto", **_PLAIN}),
+    # a stream that ends at once, and a document in its place
+    "empty_body": failure(200, "", lambda _: {"content-type": "text/event-stream"}),
+    "json_document": _row(200, "internal", "Error"),
     **FRONT_FAULTS,
 }

@@ -6,16 +6,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from proxy.sandbox.p5 import execs, queries
+from proxy.sandbox.p5.options import P5Options
 from proxy.sandbox.wires.connect.protobuf import Malformed, Message
 
 #: Requests and answers that are kept of one run: far more than a test makes.
 MAX_ASKED = 1_000
 MAX_ANSWERS = 1_000
 
+#: What was on its way when the server ended something is no violation.
+GRACE_S = 0.5
+
+#: How long a client may take for what it answers by itself.
+ANSWER_S = 2.0
+
 EXEC, BLOB, QUERY = "exec", "kv", "query"
 
 #: Where each kind of request stands in a message, and what of it is no arm.
 _REQUESTS = ((EXEC, 2, (1, 15, 19)), (BLOB, 4, (1, 4)), (QUERY, 7, (1,)))
+
+
+#: What may wait for a tool of the client's own client.
+_RUN_BY_TOOLS = frozenset((EXEC, number) for number in execs.TOOLS)
 
 
 @dataclass(slots=True)
@@ -31,9 +42,9 @@ class Asked:
     thrown: str | None = None
     settled: bool = False
     closed: bool = False
-    aborted: bool = False
+    aborted_at: float | None = None
     heartbeats: int = 0
-    asked_at: float = 0.0
+    heard_at: float = 0.0  # when it was asked, or the last heartbeat for it came
 
     @property
     def name(self) -> str:
@@ -42,7 +53,7 @@ class Asked:
     @property
     def done(self) -> bool:
         """Whether the client owes nothing more."""
-        return self.aborted or (self.settled and (self.closed or self.family != EXEC))
+        return self.aborted_at is not None or (self.settled and (self.closed or self.family != EXEC))
 
     @property
     def outcome(self) -> execs.Outcome:
@@ -56,13 +67,14 @@ class Asked:
 
 
 class Ledger:
-    """`blame` is told each violation."""
+    """`blame` is told each violation. Times come from `clock`."""
 
-    def __init__(self, blame: Callable[[str], None], clock: Callable[[], float]) -> None:
+    def __init__(self, blame: Callable[[str], None], options: P5Options, clock: Callable[[], float]) -> None:
         self.asked: list[Asked] = []
         self.beaten = False  # an exec heartbeat without an id came
         self._open: dict[tuple[str, int], Asked] = {}
         self._blame = blame
+        self._options = options
         self._clock = clock
 
     def find(self, family: str, number: int) -> Asked | None:
@@ -72,6 +84,12 @@ class Ledger:
     @property
     def owed(self) -> list[Asked]:
         return [one for one in self.asked if not one.done]
+
+    @property
+    def overdue(self) -> list[Asked]:
+        """What a client answers by itself and has not, although it had the time."""
+        since = self._clock() - ANSWER_S
+        return [one for one in self.owed if one.heard_at < since and (one.family, one.number) not in _RUN_BY_TOOLS]
 
     def note(self, payload: bytes) -> None:
         """What of a message that is sent wants an answer."""
@@ -85,12 +103,12 @@ class Ledger:
             if message.has(5, 1):
                 found = self.find(EXEC, message.number(5, 1, 1))
                 if found is not None:
-                    found.aborted = True
+                    found.aborted_at = self._clock()
         except Malformed:
             return  # a fault
 
     def _add(self, asked: Asked) -> None:
-        asked.asked_at = self._clock()
+        asked.heard_at = self._clock()
         if len(self.asked) < MAX_ASKED:
             self.asked.append(asked)
         self._open[asked.family, asked.id] = asked
@@ -108,8 +126,7 @@ class Ledger:
         if arms != [found.number]:
             self._blame(f"{found.name} of kind {found.number} was answered with {arms}")
             return
-        problem = execs.odd(found.number, message)
-        if problem:
+        for problem in execs.odd(found.number, found.args, message):
             self._blame(f"{found.name}: {problem}")
         self._answered(found, message, settled=execs.ends(found.number, message))
 
@@ -118,19 +135,26 @@ class Ledger:
         if message.has(3):
             self._beat(message.number(3, 1))
         elif message.has(2):
-            found = self._expected(EXEC, message.number(2, 1))
-            if found is not None:
-                found.thrown, found.settled = message.text(2, 2), True
-                if not found.thrown:
-                    self._blame(f"{found.name} was thrown without words")
+            self._throw(message.number(2, 1), message.text(2, 2))
         elif message.has(1):
-            found = self.find(EXEC, message.number(1, 1))
-            if found is None or found.closed:
-                self._blame(f"stream_close for exec {message.number(1, 1)}, which is not open")
-            elif not found.settled:
-                self._blame(f"{found.name} was closed without a result")
-            if found is not None:
-                found.closed = True
+            self._close(message.number(1, 1))
+
+    def _throw(self, number: int, words: str) -> None:
+        found = self._expected(EXEC, number)
+        if found is not None:
+            found.thrown = words
+            self._settle(found)
+            if not words:
+                self._blame(f"{found.name} was thrown without words")
+
+    def _close(self, number: int) -> None:
+        found = self.find(EXEC, number)
+        if found is None or found.closed:
+            self._blame(f"stream_close for exec {number}, which is not open")
+        elif not found.settled and not self._too_late(found):
+            self._blame(f"{found.name} was closed without a result")
+        if found is not None:
+            found.closed = True
 
     def _beat(self, number: int) -> None:
         self.beaten = True
@@ -139,6 +163,17 @@ class Ledger:
             self._blame(f"a heartbeat for exec {number}, which is not open")
         if found is not None:
             found.heartbeats += 1
+            self._heard(found)
+
+    def _heard(self, found: Asked) -> None:
+        """Something came for an exec."""
+        gap_s, found.heard_at = self._clock() - found.heard_at, self._clock()
+        if found.family == EXEC and gap_s > self._options.exec_heartbeat_s:
+            self._blame(f"{found.name} had no heartbeat for {gap_s:.1f} s")
+
+    def _settle(self, found: Asked) -> None:
+        self._heard(found)
+        found.settled = True
 
     def kv_answer(self, message: Message) -> None:
         """A `kv_client_message`."""
@@ -159,15 +194,22 @@ class Ledger:
     def _answered(self, found: Asked, message: Message, *, settled: bool = True) -> None:
         if len(found.answers) < MAX_ANSWERS:
             found.answers.append(message)
-        found.settled = settled
+        if settled:
+            self._settle(found)
 
     def _expected(self, family: str, number: int) -> Asked | None:
         """The open request with this id."""
         found = self.find(family, number)
-        if found is None or found.aborted:
+        if found is not None and self._too_late(found):
+            return None
+        if found is None or found.aborted_at is not None:
             self._blame(f"an answer to {family} {number}, which is not open")
             return None
         if found.settled:
             self._blame(f"{found.name} was answered twice")
             return None
         return found
+
+    def _too_late(self, found: Asked) -> bool:
+        """Whether the answer was on its way when it was not wanted any more."""
+        return found.aborted_at is not None and self._clock() - found.aborted_at <= GRACE_S

@@ -8,7 +8,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from proxy.sandbox.p5.ledger import Ledger
+from proxy.sandbox.p5.ledger import GRACE_S, Ledger
+from proxy.sandbox.p5.options import P5Options
 from proxy.sandbox.play.actions import Action, Pace, Reply
 from proxy.sandbox.recorder import Received
 from proxy.sandbox.wires.connect.protobuf import Malformed, Message
@@ -18,9 +19,6 @@ MAX_HELD = 16
 
 #: Appends that are counted one by one, and messages of which the kind is kept.
 MAX_COUNTED = 4_096
-
-#: An append that was under way when the run ended is no violation.
-GRACE_S = 0.5
 
 #: Field of a client's message -> its name.
 KINDS = {
@@ -46,10 +44,11 @@ class Run:
     """`received` names the messages that were handed on, oldest first; `appends` counts the appends of each number,
     `first` is append 0. `course` is known once that and the stream are there."""
 
-    def __init__(self, request_id: str, blame: Callable[[str], None]) -> None:
+    def __init__(self, request_id: str, blame: Callable[[str], None], options: P5Options) -> None:
         self.request_id = request_id
         self.blame: Callable[[str], None] = lambda words: blame(f"{request_id}: {words}")
-        self.ledger = Ledger(self.blame, time.monotonic)
+        self.ledger = Ledger(self.blame, options, time.monotonic)
+        self._options = options
         self.received: deque[str] = deque(maxlen=MAX_COUNTED)
         self.appends: Counter[int] = Counter()
         self.first: Message | None = None
@@ -66,8 +65,7 @@ class Run:
         self.ended_at: float | None = None
         self._expected = 0
         self._held: dict[int, bytes] = {}
-        self._heard_at = self.began_at
-        self.longest_gap_s = 0.0  # between heartbeats
+        self._heard_at = self.began_at  # the last heartbeat
 
     @property
     def opened(self) -> bool:
@@ -122,16 +120,22 @@ class Run:
             self.blame(f"{KINDS.get(kind, kind)} {list(message.fields)} within a run")
 
     def _beat(self) -> None:
-        now = time.monotonic()
-        self.longest_gap_s = max(self.longest_gap_s, now - self._heard_at)
-        self._heard_at = now
+        self._heard()
         self.heartbeats += 1
+
+    def _heard(self) -> None:
+        """The client is still there."""
+        gap_s, self._heard_at = time.monotonic() - self._heard_at, time.monotonic()
+        if gap_s > self._options.client_heartbeat_s:
+            self.blame(f"no client_heartbeat for {gap_s:.1f} s")
 
     def end(self) -> None:
         """Nothing more is sent."""
         if self.ended_at is None:
             self.ended_at = time.monotonic()
-            self.longest_gap_s = max(self.longest_gap_s, self.ended_at - self._heard_at)
+            self._heard()
+            for one in self.ledger.overdue:
+                self.blame(f"{one.name} was never answered")
             if self._held:
                 self.blame(f"append {self._expected} never came")
 

@@ -16,15 +16,12 @@ from proxy.sandbox.play.script import Tables
 from proxy.sandbox.recorder import KEPT_REQUESTS, Received
 from proxy.sandbox.upstream import Host
 
-#: Runs that are kept for inspection, the last ones.
-MAX_RUNS = 256
-
 #: Violations beyond these are not kept: one is enough to fail a test.
 MAX_VIOLATIONS = 100
 
 
 class Runs:
-    """The last runs by their request id, oldest first."""
+    """The last runs by their request id, oldest first: as many as requests are kept; more only while they go on."""
 
     def __init__(self, blame: Callable[[str], None], options: P5Options) -> None:
         self._runs: OrderedDict[str, Run] = OrderedDict()
@@ -44,12 +41,21 @@ class Runs:
         """The run with this id, or a new one: stream and first message may come in any order. Messages whose stream
         does not come in time are forgotten."""
         run = self._runs.get(request_id)
-        if run is None or (not run.opened and time.monotonic() - run.began_at > self._options.unclaimed_s):
-            run = self._runs[request_id] = Run(request_id, self._blame)
+        if run is None or self._unclaimed(run):
+            run = self._runs[request_id] = Run(request_id, self._blame, self._options)
             self._runs.move_to_end(request_id)
-        if len(self._runs) > MAX_RUNS:
-            self._runs.popitem(last=False)
+            self._forget()
         return run
+
+    def _unclaimed(self, run: Run) -> bool:
+        return not run.opened and time.monotonic() - run.began_at > self._options.unclaimed_s
+
+    def _forget(self) -> None:
+        """The oldest run that is over makes room."""
+        over = (name for name, run in self._runs.items() if run.ended_at is not None or self._unclaimed(run))
+        old = next(over, None) if len(self._runs) > KEPT_REQUESTS else None
+        if old is not None:
+            del self._runs[old]
 
 
 class P5(AccountUpstream):

@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from proxy.sandbox.p5.course import AGENT, set_course, take_opening
-from proxy.sandbox.p5.events import ENVELOPES, payload_of
+from proxy.sandbox.p5.events import ASKING, ENVELOPES, payload_of
 from proxy.sandbox.p5.headers import STREAM_TYPE, blame_headers, check_bearer, check_type
 from proxy.sandbox.p5.runs import Run
 from proxy.sandbox.p5.state import P5
@@ -43,7 +43,7 @@ class RunPlayer(BodyPlayer):
         for event in batch:
             if event["type"] == "end":
                 self.run.end()
-            else:
+            elif event["type"] in ASKING:
                 self.run.ledger.note(payload_of(event))
         split = next((event["split"] for event in batch if "split" in event), None)
         if split is None:

@@ -7,7 +7,7 @@ upstream refuses anyhow use no step. Members of a step:
     "provider": "p2"                  only for this upstream; else for whichever gets a matching request first
     "match": {"contains": "text"}     only for requests whose body has the text in some value; also "prompt" (in the
                                       last prompt of the user), "model" (equal), "wire" ("chat", "messages",
-                                      "responses", "websocket" or "upgrade")
+                                      "responses", "websocket", "upgrade" or "agent")
     "times": 3                        how often; default 1; null: for ever
     "word_delay_s": 0.05              the pace of this answer
     "events_per_write": 1
@@ -27,6 +27,10 @@ On the wire "websocket" a step is for one request on a socket: a status comes as
 stand beside the frames, and where a script ends without a terminal event the socket is closed. The wire "upgrade" is
 the way to such a socket, where nothing is asked for yet: its steps have no body to match, and a step without a fault
 is played there only when it names the wire.
+
+On the wire "agent" the stream is open before anything is asked for: a status comes in its place, unless the step looks
+at what is asked for. Then it is the answer to the client's first message. Events may be waits, see
+`AgentAnswer.bound`.
 
 >>> Script({Place("p1", "responses"): {}}, [{"status": 500, "times": 2}]).left
 2
@@ -71,7 +75,7 @@ class Place(NamedTuple):
     """Where a step may be played: an upstream, one of its wires, and whether the answer is a stream there."""
 
     provider: str
-    wire: str  # chat | messages | responses | websocket | upgrade
+    wire: str  # chat | messages | responses | websocket | upgrade | agent
     stream: bool = True
 
 

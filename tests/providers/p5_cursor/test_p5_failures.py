@@ -68,6 +68,21 @@ def test_an_error_that_lacks_code_or_words_is_an_error_all_the_same(error: dict[
     assert found is not None and found.status == 502 and "unknown" in found.message
 
 
+@pytest.mark.parametrize(
+    ("trailers", "words"),
+    [
+        (b"grpc-status: 0\r\ngrpc-message: fine\r\n", None),
+        (b"grpc-status:13\ngrpc-message:out%20of%20order\n", "internal: out of order"),
+        (b"grpc-message: slow\r\nGrpc-Status: 8\r\n", "resource_exhausted: slow"),
+        (b"grpc-status: 10", "unknown: Error"),
+        (b"grpc-status: \xff\xfe", "unknown: Error"),
+    ],
+)
+def test_an_end_in_the_form_of_grpc_web_tells_a_failure_too(trailers: bytes, words: str | None) -> None:
+    error = end_error(trailers)
+    assert words in error.message if error is not None and words else error is words is None
+
+
 def test_the_words_are_the_first_of_the_texts_for_people() -> None:
     words = {"title": "T", "detail": "D", "additionalInfo": {"chatMessage": "C"}}
     for missing, told in (("", "C"), ("additionalInfo", "T"), ("title", "D"), ("detail", "Error")):
@@ -174,7 +189,8 @@ def test_a_document_in_place_of_a_stream() -> None:
     error = document_error(b'{"code":"x","message":"m"}')
     assert error.status == 502 and error.message == "p5: m"
     assert document_error(b'{"code":"unauthenticated","message":"m"}').status == 401
-    assert document_error(b"<html>proxy</html>").status == 502
+    page = document_error(b"<html>proxy</html>")
+    assert page.status == 502 and "no stream" in page.message and "*.cursor.sh" in page.message
 
 
 def test_no_credential_of_the_services_words_is_passed_on() -> None:

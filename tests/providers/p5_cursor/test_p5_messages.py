@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, ExecRequest
+from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, ExecRequest, tool_input
 from proxy.providers.p5_cursor.bridge.results import result_messages
 from proxy.providers.p5_cursor.run.blobs import Blobs
 from proxy.providers.p5_cursor.run.context import request_context
@@ -20,8 +22,10 @@ from proxy.providers.p5_cursor.run.replies import (
     throw,
 )
 from proxy.providers.p5_cursor.wire.protobuf import decode, encode, members
+from proxy.sandbox.p5.execs import EXECS, Outcome, ends, odd, outcome
+from proxy.sandbox.wires.connect.protobuf import Message, write
 
-Message = dict[str, Any]
+Said = dict[str, Any]
 
 
 def asked(payload: str) -> tuple[str, Any]:
@@ -34,7 +38,7 @@ def exec_of(payload: str) -> ExecRequest:
     return ExecRequest.of(asked(payload)[1])
 
 
-def sent(messages: list[Message]) -> list[str]:
+def sent(messages: list[Said]) -> list[str]:
     return [encode("AgentClientMessage", message).hex() for message in messages]
 
 
@@ -153,7 +157,7 @@ FILE = {"path": "/a"}
 RANGE = {"path": "/a", "offset": -1, "limit": 0}
 COMMAND = {"command": "ls", "working_directory": "/w", "timeout": -5}
 #: everything that an exec may ask
-ARGUMENTS: Message = {
+ARGUMENTS: Said = {
     "read_args": RANGE,
     "redacted_read_args": RANGE,
     "write_args": {"path": "/a", "file_bytes": b"\xff", "return_file_content_after_write": True},
@@ -175,7 +179,7 @@ ARGUMENTS: Message = {
 }
 
 
-def round_trip(messages: list[Message]) -> None:
+def round_trip(messages: list[Said]) -> None:
     """Each can be written, and says the same when it is read."""
     for message in messages:
         assert decode("AgentClientMessage", encode("AgentClientMessage", message)) == message
@@ -195,6 +199,76 @@ def test_connection_works_but_only_heartbeats_arrive(kind: str) -> None:
             for text, is_error in (("", False), ("1→a\n2→é", False), ("no", True)):
                 if kind in TOOL_OF_KIND and request.written is not None:
                     assert returned(request, text, is_error=is_error)[-1] == ("2a040a020803" if ids else "2a020a00")
+
+
+@pytest.mark.parametrize("kind", sorted(EXECS.keys() - {"context"}))
+@pytest.mark.parametrize("number", [0, 3])
+def test_the_simulator_reads_a_denial_as_one_failure_and_one_close(kind: str, number: int) -> None:
+    """It has the numbers from the document in another form, so that a misreading on either side shows."""
+    arm, places = EXECS[kind]
+    words = {
+        place: f"the {name}" for name, place in places.items() if name in ("path", "command", "url", "name", "uri")
+    }
+    request = exec_of(write({2: {1: number or None, arm: words, 15: "e"}}).hex())
+    *results, close = [Message(bytes.fromhex(message)) for message in sent(denial(request, (), "/w"))]
+    assert close.has(5, 1)
+    assert not close.has(5, 1, 1) if number == 0 else close.number(5, 1, 1) == number
+    if results[0].has(5, 2):
+        (thrown,) = results
+        assert thrown.number(5, 2, 1) == number
+        assert thrown.text(5, 2, 2)
+        return
+    answers = [found for result in results if (found := result.sub(2)) is not None]
+    assert len(answers) == len(results)
+    assert {(answer.number(1), answer.text(15)) for answer in answers} == {(number, "e")}
+    assert [odd(arm, Message(write(words)), answer) for answer in answers] == [[]] * len(answers)
+    assert [ends(arm, answer) for answer in answers] == [False] * (len(answers) - 1) + [True]
+    assert not outcome(arm, answers).ok
+    assert outcome(arm, answers).text or kind == "read_mcp_resource"
+
+
+@pytest.mark.parametrize(
+    ("kind", "args", "text", "is_error", "expected"),
+    [
+        ("read", {"path": "/a"}, "1\tone\n2\ttwo", False, Outcome(True, "one\ntwo")),
+        ("redacted_read", {"path": "/a"}, "1\tone", False, Outcome(True, "one")),
+        ("read", {"path": "/a"}, "no such file", True, Outcome(False, "no such file")),
+        ("write", {"path": "/a", "text": "x"}, "done", False, Outcome(True, "/a")),
+        ("write", {"path": "/a", "text": "x"}, "full", True, Outcome(False, "full")),
+        ("shell", {"command": "ls"}, "a", False, Outcome(True, "a")),
+        ("shell", {"command": "ls"}, "no", True, Outcome(False, "no")),
+        ("shell_stream", {"command": "ls"}, "a", False, Outcome(True, "a")),
+        ("shell_stream", {"command": "ls"}, "no", True, Outcome(False, "no")),
+        ("shell_stream", {"command": "ls"}, "", False, Outcome(True, "")),
+    ],
+)
+def test_the_simulator_reads_a_result_as_it_was_meant(
+    kind: str, args: dict[str, str], text: str, is_error: bool, expected: Outcome
+) -> None:
+    arm, places = EXECS[kind]
+    asked = {places[name]: value for name, value in args.items()}
+    request = exec_of(write({2: {1: 3, arm: asked, 15: "e"}}).hex())
+    *results, close = [Message(bytes.fromhex(message)) for message in returned(request, text, is_error=is_error)]
+    answers = [found for result in results if (found := result.sub(2)) is not None]
+    assert close.number(5, 1, 1) == 3
+    assert [odd(arm, Message(write(asked)), answer) for answer in answers] == [[]] * len(answers)
+    assert [ends(arm, answer) for answer in answers] == [False] * (len(answers) - 1) + [True]
+    assert outcome(arm, answers) == expected
+
+
+@given(content=st.text(st.one_of(st.sampled_from("\n\n\t→ 123<>"), st.characters(codec="utf-8")), min_size=1))
+@example(content="1\tone\n2\ttwo\n")
+@example(content="text\n<system-reminder>mine</system-reminder>")
+def test_a_file_that_is_read_and_written_back_is_the_same(content: str) -> None:
+    """The service edits a file so: it reads all of it, and writes all of it."""
+    for separator in "→\t":
+        shown = "\n".join(f"{number:6}{separator}{line}" for number, line in enumerate(content.split("\n"), 1))
+        for after in ("", "\n\n<system-reminder>\nBe careful.\n</system-reminder>\n"):
+            said = decode("AgentClientMessage", bytes.fromhex(returned(exec_of(READ_1), shown + after)[0]))
+            read = said["exec_client_message"]["read_result"]["success"]
+            asked_back = {"id": 2, "write_args": {"path": read["path"], "file_text": read["content"]}}
+            request = exec_of(encode("AgentServerMessage", {"exec_server_message": asked_back}).hex())
+            assert tool_input(request, "/w", {"name": "Write"}) == {"file_path": "/w/a.txt", "content": content}
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_a_name_selects_a_model(
 def test_a_name_that_is_none_of_p5_is_refused_with_the_accepted_forms(name: str) -> None:
     assert route(normalise_model(name), [CATALOG], alias_provider="p1") is None
     with pytest.raises(RequestError, match=r"cursor-ask:<model-id>\.$") as caught:
-        select(name, {}, ())
+        select(normalise_model(name), {}, ())
     assert caught.value.status == 400 and caught.value.param == "model" and caught.value.provider == "p5"
 
 

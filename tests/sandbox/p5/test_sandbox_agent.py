@@ -1,16 +1,18 @@
 """Runs at the simulated P5: what it refuses, how its model works, and what it blames a client for."""
 
 import asyncio
-import contextlib
 import json
 import time
 import uuid
 from typing import Any
 
 import pytest
+from harness import until
 from p5_sandbox_client import APPEND, MODELS, RUN, Fields, P5Client, Talk, rendered, run_request, stream_close
 
+from proxy.sandbox.p5.ledger import Ledger
 from proxy.sandbox.p5.options import P5Options
+from proxy.sandbox.recorder import KEPT_REQUESTS
 from proxy.sandbox.wires.connect.envelopes import envelope
 from proxy.sandbox.wires.connect.protobuf import Message, write
 
@@ -142,9 +144,9 @@ async def test_a_model_that_exists_with_an_effort_only(cursor: P5Client) -> None
 @pytest.mark.parametrize("missing", [2, 3])
 async def test_without_message_id_or_context_there_are_heartbeats_only(cursor: P5Client, missing: int) -> None:
     quick(cursor)
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.2):
-            await cursor.run(changed(lambda run, said: said.pop(missing)))
+    request = changed(lambda run, said: said.pop(missing))
+    async with cursor.held(lambda: cursor.last.kinds.count(13) > 2, request) as talk:
+        assert {*talk.kinds} == {13}
     await cursor.p5.idle()
     assert cursor.p5.violations
 
@@ -192,6 +194,13 @@ async def test_a_resume_is_never_sent(cursor: P5Client) -> None:
 async def test_odd_headers_are_blamed(cursor: P5Client, changes: dict[str, str | None], words: str) -> None:
     talk = await cursor.run("hello", **changes)
     assert talk.end == {} and await blamed(cursor, talk) == f"headers: {words}"
+
+
+async def test_a_prompt_that_is_too_long(cursor: P5Client) -> None:
+    quick(cursor, context_limit=10)
+    assert (await cursor.run("hello")).end == {}
+    talk = await cursor.run("hello " * 20)
+    assert talk.error["details"][0]["debug"]["error"] == "ERROR_CONVERSATION_TOO_LONG"
 
 
 async def test_without_the_streaming_header_the_answer_lies_in_a_blob(cursor: P5Client) -> None:
@@ -344,13 +353,10 @@ async def test_a_command_by_the_other_kind(cursor: P5Client) -> None:
 
 async def test_while_a_call_is_open_there_are_heartbeats(cursor: P5Client) -> None:
     quick(cursor)
-    talk = Talk(str(uuid.uuid4()))
     answers = cursor.exec_answers
     cursor.exec_answers = lambda asked: answers(asked) if 10 in asked else []  # type: ignore[method-assign]
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(0.3):
-            talk = await cursor.run("use Bash: ls")
-    assert not talk.ends
+    async with cursor.held(lambda: cursor.last.execs and cursor.last.kinds.count(13) > 2, "use Bash: ls") as talk:
+        assert talk.execs and not talk.ends
     await cursor.p5.idle()
     assert cursor.p5.violations == [], "a client may leave"
     assert [one.name for one in cursor.p5.runs[-1].ledger.owed] == ["exec 1"]
@@ -474,8 +480,97 @@ async def test_wrong_answers_are_blamed(cursor: P5Client, name: str, change: Any
     quick(cursor, reads_back=False)
     answers = cursor.exec_answers
     cursor.exec_answers = lambda asked: answers(asked) if 10 in asked else change(answers(asked))  # type: ignore[method-assign]
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(0.5):
-            await cursor.run("use Bash: ls and use Bash: pwd" if name != "no result" else "use Bash: ls")
+    blames = cursor.p5.violations
+    run = asyncio.create_task(cursor.run("use Bash: ls and use Bash: pwd"))
+    await until(lambda: words in [violation.partition(": ")[2] for violation in blames])
+    run.cancel()
+    await asyncio.gather(run, return_exceptions=True)
+
+
+WRITE = 'use Write: {"file_path": "/a", "content": "x"}'
+
+#: Results of Read, Write and Bash that are not what was asked for or do not add up, and the words.
+INEXACT: list[tuple[str, int, list[Fields], str]] = [
+    ("use Read: /a", 7, [{1: {1: "/b", 2: "x", 3: 1, 4: 1}}], "result 7.1 has '/b' in field 1, not '/a'"),
+    ("use Read: /a", 7, [{1: {1: "/a", 2: "x\ny", 3: 1, 4: 3}}], "result 7.1 has 1 in field 3, not 2"),
+    ("use Read: /a", 7, [{1: {1: "/a", 2: "é", 3: 1, 4: 1}}], "result 7.1 has 1 in field 4, not 2"),
+    ("use Read: /a", 7, [{1: {1: "/a"}, 2: {1: "/a"}}], "result 7 has the arms [1, 2]"),
+    ("use Read: /a", 7, [{9: {}}], "result 7 has the arms [9]"),
+    ("use Read: /a", 7, [{2: {1: "a", 2: "no"}}], "result 7.2 has 'a' in field 1, not '/a'"),
+    (
+        WRITE := 'use Write: {"file_path": "/a", "content": "x"}',
+        3,
+        [{1: {1: "/a", 2: 2, 3: 1, 4: "x"}}],
+        "result 3.1 has 2 in field 2, not 1",
+    ),
+    (WRITE, 3, [{1: {1: "/a", 2: 1, 3: 1}}], "result 3.1 has '' in field 4, not 'x'"),
+    ("use Read: /a", 7, [{2: {1: "/a", 5: "no"}}], "result 7.2 has the fields [5]"),
+    ("use Bash: ls", 14, [{3: {1: 0, 9: "/w"}}], "result 14.3 has the fields [9]"),
+    ("use Bash: ls", 14, [{4: {}}, {3: {}}], "result 14.3 has '' in field 2, not '/w'"),
+]
+
+
+@pytest.mark.parametrize(("prompt", "number", "results", "words"), INEXACT, ids=lambda one: str(one)[:30])
+async def test_results_must_add_up(
+    cursor: P5Client, prompt: str, number: int, results: list[Fields], words: str
+) -> None:
+    cursor.results[number] = lambda _: results
+    talk = await cursor.run(prompt)
+    assert await blamed(cursor, talk) == f"exec 1: {words}" and talk.end == {}
+
+
+async def test_heartbeats_that_stay_away_are_blamed(cursor: P5Client) -> None:
+    quick(cursor, client_heartbeat_s=-1.0, exec_heartbeat_s=-1.0)
+    await cursor.run("hello")
     await cursor.p5.idle()
-    assert words in [violation.partition(": ")[2] for violation in cursor.p5.violations]
+    words = [violation.partition(": ")[2] for violation in cursor.p5.violations]
+    assert words == ["no client_heartbeat for 0.0 s", *["exec 0 had no heartbeat for 0.0 s"] * 2, words[0]]
+
+
+def test_an_answer_after_an_abort_is_blamed_unless_it_was_on_its_way() -> None:
+    blames: list[str] = []
+    now = [0.0]
+    ledger = Ledger(blames.append, P5Options(), lambda: now[0])
+    ledger.control(Message(write({3: {}})))
+    for number in (1, 2):
+        ledger.note(write({2: {1: number, 7: {1: "/a"}, 15: "e"}}))
+        ledger.note(write({5: {1: {1: number}}}))
+        now[0] += number
+        ledger.exec_answer(Message(write({1: number, 7: {2: {1: "/a", 2: "x"}}, 15: "e"})))
+        now[0] -= number
+        assert ledger.owed == []
+    ledger.exec_answer(Message(write({1: 2, 7: {2: {1: "/a", 2: "x"}}, 15: "e"})))
+    assert blames == [f"an answer to exec {number}, which is not open" for number in (1, 2)]
+
+
+def test_what_a_client_answers_by_itself_must_not_wait() -> None:
+    now = [0.0]
+    ledger = Ledger(lambda words: None, P5Options(), lambda: now[0])
+    for asked in ({2: {1: 1, 7: {}}}, {2: {1: 2, 5: {}}}, {2: {1: 3, 45: {}}}, {4: {1: 4, 3: {}}}, {7: {1: 5, 2: {}}}):
+        ledger.note(write(asked))
+    now[0] = 1.0
+    assert ledger.overdue == []
+    now[0] = 5.0
+    assert [one.name for one in ledger.overdue] == ["exec 2", "exec 3", "kv 4", "query 5"], "a tool may take long"
+
+
+NUMBER = {"exec": 2, "kv": 4, "query": 7}
+
+
+@pytest.mark.parametrize("family", NUMBER)
+def test_ids_may_be_used_again_once_they_are_settled(family: str) -> None:
+    ledger = Ledger(lambda words: None, P5Options(), lambda: 0.0)
+    for _ in range(2):
+        ledger.note(write({NUMBER[family]: {2: {}}}))
+    assert len(ledger.asked) == 2 and ledger.find(family, 0) is ledger.asked[1]
+
+
+async def test_runs_that_are_over_are_forgotten_and_those_under_way_are_not(cursor: P5Client) -> None:
+    first = str(uuid.uuid4())
+    async with cursor.open(first):
+        await cursor.append(first, 0, run_request(rendered("hi")))
+        for _ in range(KEPT_REQUESTS + 10):
+            cursor.p5.runs.claim(str(uuid.uuid4())).end()
+        assert len(cursor.p5.runs) == KEPT_REQUESTS
+        await cursor.append(first, 1, {7: {}})
+        assert cursor.p5.runs[0].heartbeats == 1

@@ -104,8 +104,12 @@ def result_messages(
     workspace   the directory that the service was told
     elapsed_ms  how long the client's tool took
     """
-    returned = _Returned(result_text(block), bool(block.get("is_error")), tool or {}, workspace, elapsed_ms)
-    return guarded(exec, lambda: _RESULTS[exec.kind](exec, returned))
+
+    def results() -> list[Message]:
+        text, failed = result_text(block), bool(block.get("is_error"))
+        return _RESULTS[exec.kind](exec, _Returned(text, failed, tool or {}, workspace, elapsed_ms))
+
+    return guarded(exec, results)
 
 
 @dataclass(frozen=True, slots=True)

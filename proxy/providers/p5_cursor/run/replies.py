@@ -7,7 +7,7 @@ result and one `stream_close` for an exec, one response for a query. Nothing is 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, ExecRequest
 
@@ -63,59 +63,16 @@ def context_answer(request: ExecRequest, context: Mapping[str, Any]) -> list[Mes
     return answered(request, [{"request_context_result": {"success": {"request_context": dict(context)}}}])
 
 
-def denial(request: ExecRequest, bridged: Collection[str], workspace: str) -> list[Message]:
-    """The answer to an exec that nobody runs (5.4).
-
-    bridged    the client's tools that could be called in its place: some of Read, Write, Bash
-    workspace  the directory that the service was told
-    """
-    results = _DENIALS.get(request.kind)
-    words = _words(request, bridged)
-    if results is None:
-        return throw(request, words)
-    return guarded(request, lambda: results(request, words, workspace))
-
-
-#: arm of an exec -> what it asks for, and which command of a shell does the same
-_ASKED: Mapping[str, tuple[str, str]] = {
-    "read_args": ("reading files", "cat"),
-    "redacted_read_args": ("reading files", "cat"),
-    "write_args": ("writing files", "cat with a here-document"),
-    "shell_args": ("running commands", ""),
-    "shell_stream_args": ("running commands", ""),
-    "background_shell_spawn_args": ("running commands in the background", "a command that ends by itself"),
-    "write_shell_stdin_args": ("writing to a running command", "a command that reads its input from a file"),
-    "delete_args": ("deleting files", "rm"),
-    "grep_args": ("searching files", "grep -rn, or find for names"),
-    "ls_args": ("listing folders", "ls"),
-    "diagnostics_args": ("reading diagnostics", "the project's own checker"),
-    "mcp_args": ("calling MCP tools", ""),
-    "list_mcp_resources_exec_args": ("listing MCP resources", ""),
-    "read_mcp_resource_exec_args": ("reading MCP resources", ""),
-    "fetch_args": ("fetching web pages", "curl"),
-}
-#: the client's tool -> how the model knows it
-_KNOWN_AS = {"Bash": "the shell tool", "Read": "the read tool", "Write": "the write tool"}
-
-
-def _words(request: ExecRequest, bridged: Collection[str]) -> str:
-    """What the model reads: that it is not available, and what is."""
-    if TOOL_OF_KIND.get(request.kind) == "Write" and request.written is None:
-        return f"This client can only write UTF-8 text. {_instead('base64 -d', bridged)}"
-    asked, command = _ASKED.get(request.kind, ("this kind of request", ""))
-    return f"Not available to this client: {asked}. {_instead(command, bridged)}"
-
-
-def _instead(command: str, bridged: Collection[str]) -> str:
-    if "Bash" in bridged:
-        return f"Use the shell tool ({command}) instead." if command else "Use the shell tool instead."
-    known = [words for name, words in _KNOWN_AS.items() if name in bridged]
-    if known:
-        return f"Use {' or '.join(known)} instead; no other tool is available."
-    return "No tool of this kind is available; go on with what the conversation holds."
-
-
 Results = Callable[[ExecRequest, str, str], list[Message]]
+
+
+class Denial(NamedTuple):
+    """How an exec is denied: `results` are made of it, the words for the model, and the workspace. The words say what
+    is not available (`asked`), and which command of a shell does the same; "" for none."""
+
+    asked: str
+    command: str
+    results: Results
 
 
 def _at_path(result: str, arm: str, member: str) -> Results:
@@ -149,30 +106,88 @@ def _streamed_denial(request: ExecRequest, words: str, workspace: str) -> list[M
     return streamed(request, {"stderr": {"data": words}}, workspace, {"code": 1})
 
 
-#: arm of an exec -> the results of its denial. What is not here is thrown.
-_DENIALS: Mapping[str, Results] = {
-    "read_args": _at_path("read_result", "error", "error"),
-    "redacted_read_args": _at_path("redacted_read_result", "error", "error"),
-    "write_args": _at_path("write_result", "error", "error"),
-    "shell_stream_args": _streamed_denial,
-    "shell_args": _at_command("shell_result"),
-    "delete_args": _at_path("delete_result", "rejected", "reason"),
-    "grep_args": _only("grep_result", lambda _, words: {"error": {"error": words}}),
-    "ls_args": _at_path("ls_result", "rejected", "reason"),
-    "diagnostics_args": _at_path("diagnostics_result", "rejected", "reason"),
-    "mcp_args": _only(
-        "mcp_result", lambda args, _: {"tool_not_found": {"name": args.get("name") or args.get("tool_name", "")}}
+_READ = ("reading files", "cat")
+_RUN = ("running commands", "")
+_RUN_BEHIND = ("running commands in the background", "a command that ends by itself")
+
+#: arm of an exec -> its denial. What is not here is thrown.
+_DENIALS: Mapping[str, Denial] = {
+    "read_args": Denial(*_READ, _at_path("read_result", "error", "error")),
+    "redacted_read_args": Denial(*_READ, _at_path("redacted_read_result", "error", "error")),
+    "write_args": Denial("writing files", "cat with a here-document", _at_path("write_result", "error", "error")),
+    "shell_stream_args": Denial(*_RUN, _streamed_denial),
+    "shell_args": Denial(*_RUN, _at_command("shell_result")),
+    "background_shell_spawn_args": Denial(*_RUN_BEHIND, _at_command("background_shell_spawn_result")),
+    "write_shell_stdin_args": Denial(
+        "writing to a running command",
+        "a command that reads its input from a file",
+        _only("write_shell_stdin_result", lambda _, words: {"error": {"error": words}}),
     ),
-    "background_shell_spawn_args": _at_command("background_shell_spawn_result"),
-    "list_mcp_resources_exec_args": _only(
-        "list_mcp_resources_exec_result", lambda _, words: {"error": {"error": words}}
+    "delete_args": Denial("deleting files", "rm", _at_path("delete_result", "rejected", "reason")),
+    "grep_args": Denial(
+        "searching files",
+        "grep -rn, or find for names",
+        _only("grep_result", lambda _, words: {"error": {"error": words}}),
     ),
-    "read_mcp_resource_exec_args": _only(
-        "read_mcp_resource_exec_result", lambda args, _: {"not_found": {"uri": args.get("uri", "")}}
+    "ls_args": Denial("listing folders", "ls", _at_path("ls_result", "rejected", "reason")),
+    "diagnostics_args": Denial(
+        "reading diagnostics", "the project's own checker", _at_path("diagnostics_result", "rejected", "reason")
     ),
-    "fetch_args": _only("fetch_result", lambda args, words: {"error": {"url": args.get("url", ""), "error": words}}),
-    "write_shell_stdin_args": _only("write_shell_stdin_result", lambda _, words: {"error": {"error": words}}),
+    "fetch_args": Denial(
+        "fetching web pages",
+        "curl",
+        _only("fetch_result", lambda args, words: {"error": {"url": args.get("url", ""), "error": words}}),
+    ),
+    "mcp_args": Denial(
+        "calling MCP tools",
+        "",
+        _only(
+            "mcp_result", lambda args, _: {"tool_not_found": {"name": args.get("name") or args.get("tool_name", "")}}
+        ),
+    ),
+    "list_mcp_resources_exec_args": Denial(
+        "listing MCP resources",
+        "",
+        _only("list_mcp_resources_exec_result", lambda _, words: {"error": {"error": words}}),
+    ),
+    "read_mcp_resource_exec_args": Denial(
+        "reading MCP resources",
+        "",
+        _only("read_mcp_resource_exec_result", lambda args, _: {"not_found": {"uri": args.get("uri", "")}}),
+    ),
 }
+#: the client's tool -> how the model knows it
+_KNOWN_AS = {"Bash": "the shell tool", "Read": "the read tool", "Write": "the write tool"}
+
+
+def denial(request: ExecRequest, bridged: Collection[str], workspace: str) -> list[Message]:
+    """The answer to an exec that nobody runs (5.4).
+
+    bridged    the client's tools that could be called in its place: some of Read, Write, Bash
+    workspace  the directory that the service was told
+    """
+    row = _DENIALS.get(request.kind)
+    if row is None:
+        return throw(request, f"Not available to this client: this kind of request. {_instead('', bridged)}")
+    return guarded(request, lambda: row.results(request, _words(request, row, bridged), workspace))
+
+
+def _words(request: ExecRequest, row: Denial, bridged: Collection[str]) -> str:
+    """What the model reads: that it is not available, and what is."""
+    if TOOL_OF_KIND.get(request.kind) not in bridged:
+        return f"Not available to this client: {row.asked}. {_instead(row.command, bridged)}"
+    if request.written is None:
+        return f"This client can only write UTF-8 text. {_instead('base64 -d', bridged)}"
+    return "This client has too many calls open at once. Wait for their results, then ask again."
+
+
+def _instead(command: str, bridged: Collection[str]) -> str:
+    if "Bash" in bridged:
+        return f"Use the shell tool ({command}) instead." if command else "Use the shell tool instead."
+    known = [words for name, words in _KNOWN_AS.items() if name in bridged]
+    if known:
+        return f"Use {' or '.join(known)} instead; no other tool is available."
+    return "No tool of this kind is available; go on with what the conversation holds."
 
 
 _ASK_IN_TEXT = "This client cannot show questions of its own. Ask in plain text and end the turn."

@@ -35,7 +35,7 @@ def _exec(
     number: int | None = None,
     id: int | None = None,
     exec_id: str | None = None,
-    times: int = 1,
+    repeat: int = 1,
     args: Mapping[str, Any] | None = None,
 ) -> Iterator[Action]:
     """The client is asked to execute this, and the model tells how that went. A `number` instead of a kind: an arm
@@ -45,7 +45,7 @@ def _exec(
     names = EXECS[kind][1] if number is None else ()
     what = {"kind": kind} if number is None else {"number": number}
     known = {name: given[name] for name in names if name in given}
-    for _ in range(times):
+    for _ in range(repeat):
         named = answer.ids.new("exec") if exec_id is None else exec_id
         yield {"type": "exec", **what, "id": place, "exec_id": named, **known}
         yield answer.settled(EXEC, place)

@@ -216,6 +216,13 @@ def test_tool_result_ignored_model_waits(number: int, exec_id: str) -> None:
         assert sent(request, result("x"))
 
 
+def test_a_result_that_cannot_be_built_is_thrown() -> None:
+    request = ExecRequest(5, "e5", "grep_args", {})
+    thrown, close = result_messages(request, result(), workspace="/w", elapsed_ms=1)
+    assert thrown["exec_client_control_message"]["throw"].keys() == {"id", "error"}
+    assert close == {"exec_client_control_message": {"stream_close": {"id": 5}}}
+
+
 def test_a_long_pause_fits_its_member() -> None:
     request = ExecRequest(1, "", "shell_stream_args", {"command": "ls"})
     *_, leave, _close = result_messages(request, result(), workspace="/w", elapsed_ms=2**40)
@@ -245,6 +252,7 @@ PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/pn
         ([CALL, says("user", result("a")), says("user", "and more")], "a"),
         ([CALL, says("user", result("a")), says("system", "Tools changed"), says("assistant", "ok")], "a"),
         ([CALL, says("user", result("x", "call_cursor_2"), result("a"), words("b"))], "a"),
+        ([CALL, says("user", result("old"), result("new"))], "new"),
         ([CALL, says("assistant", result("a"))], None),
         ([CALL, says("user", result("a", "call_cursor_2"))], None),
         ([CALL, says("user", "tool_result")], None),

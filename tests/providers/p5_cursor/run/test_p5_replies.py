@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.providers.p5_cursor.bridge.calls import ExecRequest
+from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, ExecRequest
 from proxy.providers.p5_cursor.run.replies import (
     CANCEL,
     HEARTBEAT,
@@ -133,10 +133,11 @@ DENIALS: list[tuple[str, dict[str, Any], list[dict[str, Any]], str]] = [
 def test_every_denial_is_one_result_and_one_close(
     kind: str, args: dict[str, Any], results: Messages, member: str, number: int, exec_id: str
 ) -> None:
-    found = results_of(denial(ExecRequest(number, exec_id, kind, args), ("Bash",), "/w"), number, exec_id)
+    bridged = () if kind.startswith("shell") else ("Bash",)
+    found = results_of(denial(ExecRequest(number, exec_id, kind, args), bridged, "/w"), number, exec_id)
     if member:
         said = words_in(found[1 if len(found) == 3 else 0], member)
-        assert "shell tool" in said
+        assert ("No tool of this kind" if not bridged else "shell tool") in said
     assert found == results
 
 
@@ -151,20 +152,30 @@ def test_a_denial_without_arguments_is_still_an_answer(kind: str) -> None:
     [
         (("Read",), ["the read tool"], ["shell tool", "write tool"]),
         (("Read", "Write"), ["the read tool or the write tool"], ["shell tool"]),
-        (("Read", "Write", "Bash"), ["the shell tool"], []),
         ((), ["No tool"], ["read tool", "write tool", "shell tool"]),
     ],
 )
 def test_the_words_say_what_is_available(
     kind: str, args: dict[str, Any], bridged: tuple[str, ...], offered: list[str], not_offered: list[str]
 ) -> None:
+    if TOOL_OF_KIND.get(kind) in bridged:
+        offered, not_offered = ["too many calls"], []
     said = str(denial(ExecRequest(1, "", kind, args), bridged, "/w"))
     assert all(words in said for words in offered)
     assert not any(words in said for words in not_offered)
 
 
+@pytest.mark.parametrize("kind", [row[0] for row in DENIALS if row[3]])
+def test_what_no_tool_does_may_be_done_by_the_shell_tool(kind: str) -> None:
+    said = str(denial(ExecRequest(1, "", kind, {}), ("Read", "Write", "Bash"), "/w"))
+    is_full = kind in TOOL_OF_KIND
+    assert ("too many calls" in said, "the shell tool" in said) == (is_full, not is_full)
+
+
 def test_bytes_that_no_tool_can_write_are_not_written() -> None:
     request = ExecRequest(1, "e", "write_args", {"path": "/a", "file_bytes": b"\xff"})
+    (found,) = results_of(denial(request, ("Bash",), "/w"), 1, "e")
+    assert "UTF-8" not in words_in(found, "error")
     (found,) = results_of(denial(request, ("Write", "Bash"), "/w"), 1, "e")
     assert "UTF-8" in words_in(found, "error")
 
@@ -175,6 +186,19 @@ def test_a_throw_is_addressed_by_id(number: int) -> None:
         {"exec_client_control_message": {"throw": numbered(number, {"error": "unsupported"})}},
         {"exec_client_control_message": {"stream_close": numbered(number, {})}},
     ]
+
+
+class Broken(dict[str, Any]):
+    """Arguments that cannot be read."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        raise RuntimeError(key)
+
+
+def test_a_denial_that_cannot_be_built_is_thrown() -> None:
+    thrown, close = denial(ExecRequest(5, "e5", "ls_args", Broken()), (), "/w")
+    assert thrown["exec_client_control_message"]["throw"].keys() == {"id", "error"}
+    assert close == {"exec_client_control_message": {"stream_close": {"id": 5}}}
 
 
 def test_run_hangs_with_heartbeats_after_a_new_kind_of_exec() -> None:

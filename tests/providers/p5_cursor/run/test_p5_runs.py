@@ -156,6 +156,12 @@ async def test_bad_model_name_of_a_model_that_exists_only_with_an_effort(live: L
     assert live.sandbox.p5.requests[-1].body["model"] == "claude-opus-4-8-high" and live.sandbox.p5.total_requests == 2
 
 
+async def test_not_found_without_a_word_of_the_model(live: Live) -> None:
+    plays(live, {"type": "end", "error": {"code": "not_found", "message": "Error"}})
+    assert (await live.post(ask("hello", model="cursor:claude-opus-4-8"))).status == 200
+    assert live.sandbox.p5.requests[-1].body["model"] == "claude-opus-4-8-high"
+
+
 async def test_a_model_that_does_not_exist(live: Live) -> None:
     error = {"code": "not_found", "message": "Unknown model ID: nope"}
     plays(live, {"type": "end", "error": error}, times=2)

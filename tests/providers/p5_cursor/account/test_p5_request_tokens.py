@@ -63,6 +63,7 @@ async def test_a_renewal_that_fails_is_a_401_and_no_run(sandbox: Sandbox, tmp_pa
         message = told(await post(live, number))
     assert str(path) in message and "500 oops" in message and "auth login p5" in message
     assert sandbox.p5.total_requests == 0 and path.read_bytes() == before
+    assert sandbox.p5.issuer.refresh_requests == 1
 
 
 @each_route
@@ -124,8 +125,13 @@ REFUSALS: list[tuple[dict[str, Any], int, int]] = [
     ({"fault": "unauthorized"}, 200, 1),
     ({"fault": "unauthorized", "times": 2}, 401, 1),
     ({"fault": "forbidden", "message": "Forbidden"}, 200, 1),
+    ({"fault": "end_error", "code": "unauthenticated"}, 200, 1),
+    ({"fault": "end_error", "code": "unauthenticated", "times": 2}, 401, 1),
+    ({"fault": "end_error", "code": "unknown", "error": "ERROR_AUTH_TOKEN_EXPIRED"}, 200, 1),
+    ({"fault": "append_fails", "number": 0, "status": 401}, 200, 1),
+    ({"fault": "append_fails", "number": 1, "status": 401}, 200, 1),
     ({"fault": "forbidden"}, 403, 0),
-    ({"fault": "region_http"}, 403, 0),
+    ({"fault": "unsupported_region"}, 403, 0),
 ]
 
 
@@ -137,6 +143,14 @@ async def test_what_a_new_token_may_cure_is_asked_once_more(
     live.sandbox.p5.script.replace([fault])
     assert (await post(live, number)).status == status
     assert live.sandbox.p5.refreshes == renewals and not live.sleeps
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+async def test_nothing_is_renewed_once_something_was_said(live: Live, number: int) -> None:
+    live.sandbox.p5.script.replace([{"fault": "end_error", "code": "unauthenticated", "after": "text"}])
+    answer = await post(live, number)
+    assert answer.status == 200 and b"sign in again" in answer.raw
+    assert (live.sandbox.p5.refreshes, live.sandbox.p5.total_requests) == (0, 1)
 
 
 @each_route
