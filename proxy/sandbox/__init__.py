@@ -6,8 +6,8 @@ account, the fixture of the tests, the load target of the benchmark.
 
 `simulators` lists them; `server` and `standalone` serve them; `upstream` is what each of them has, `recorder` what it
 keeps of its requests. The rooms: `model/` the small model that answers, `play/` scripts and faults and the player of
-both, `wires/` the three APIs (how each is read, answered, checked and spoilt, whoever speaks it), `oauth/` what
-sign-in services share, and a folder for each upstream with its accounts, headers, models, refusals and failures.
+both, `wires/` the three APIs (how each is read, answered, checked and spoilt, whoever speaks it) and Connect, `oauth/`
+what sign-in services share, and a folder for each upstream with its accounts, headers, models, refusals and failures.
 """
 
 from proxy.sandbox.p1.options import P1Options

@@ -145,6 +145,15 @@ def test_credentials_of_p2_come_with_their_device(tmp_path: Path) -> None:
     assert not sandbox.p2.tokens.accepts(expired["access"])
 
 
+def test_credentials_of_p5_say_their_end_in_the_token(tmp_path: Path) -> None:
+    sandbox = Sandbox()
+    for lifetime_s in (None, -60):
+        sandbox.write_credentials(tmp_path, lifetime_s=lifetime_s)
+        record = json.loads((tmp_path / "p5" / "auth.json").read_text())
+        assert set(record) == {"accessToken", "refreshToken"}
+        assert sandbox.p5.tokens.accepts(record["accessToken"]) is (lifetime_s is None)
+
+
 async def test_settings_name_every_upstream(sandbox: Sandbox) -> None:
     assert sandbox.settings() == {
         "PROXY_P1_BASE_URL": f"{sandbox.origin}/backend-api/codex/responses",

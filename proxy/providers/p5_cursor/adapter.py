@@ -31,6 +31,7 @@ from proxy.providers.p5_cursor.run.run import Run
 from proxy.providers.p5_cursor.run.timers import RunTimers
 from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.providers.p5_cursor.wire.protobuf import encode
+from proxy.providers.upstream.chat_wire import note_format
 from proxy.providers.upstream.credential import RequestCredential
 from proxy.providers.upstream.transport import Batch
 
@@ -140,6 +141,7 @@ class CursorAdapter:
         self._timers = services.tuning.of(RunTimers)
         self._selection = select(call.model, call.request, state.models.ids())
         check_content(call.request)
+        note_format(call, services, PROFILE)
         self._cures = [self._rebuild, self._fill_blobs, self._take_stronger]
         self._resumed = False
         self.wire = CursorWire(call, services)

@@ -17,7 +17,7 @@ from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody
-from proxy.providers.upstream.transport import DONE, EOF, UNKNOWN, Batch, UpstreamProfile
+from proxy.providers.upstream.transport import DONE, EOF, UNKNOWN, Batch, Service, UpstreamProfile
 
 
 def chat_profile(
@@ -123,7 +123,7 @@ class ChatWire:
         return False
 
 
-def note_format(call: Call, services: Services, profile: UpstreamProfile) -> None:
+def note_format(call: Call, services: Services, profile: Service) -> None:
     """Says in the log that the form of the answer is only told in the prompt."""
     if json_format(call.request) is not None:
         services.log.write("info", profile.label, f"{profile.service}_format_in_prompt", reqId=call.request_id)

@@ -45,6 +45,7 @@ class AgentAnswer(Playable):
     options: P5Options
     ids: Ids
     prompt: str
+    input_tokens: int
     mode: int = 1
     as_text: bool = False
     parked: bool = False
@@ -53,7 +54,6 @@ class AgentAnswer(Playable):
     stalls: bool = False  # after the result of a call nothing more comes
     piece: int | None = None
     first: list[Part] = field(default_factory=list)
-    input_tokens: int = 0
     output_tokens: int = 0
     _next: dict[str, int] = field(default_factory=lambda: {EXEC: 1, BLOB: 2, QUERY: 1})
 
@@ -206,7 +206,6 @@ class AgentAnswer(Playable):
                 return
 
     def ending(self) -> Iterator[Action]:
-        self.input_tokens = self.input_tokens or tokens_of(self.prompt)
         yield {"type": "step_completed", "step_id": 1, "duration_ms": 34}
         yield {"type": "checkpoint", "used_tokens": self.input_tokens + self.output_tokens, "max_tokens": WINDOW}
         yield self.turn_ended()

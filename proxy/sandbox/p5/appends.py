@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from typing import Any, NamedTuple
 
 from aiohttp import web
@@ -16,8 +15,6 @@ from proxy.sandbox.play.player import cut
 from proxy.sandbox.wires.connect.errors import Failed
 from proxy.sandbox.wires.connect.protobuf import Malformed, Message
 from proxy.sandbox.wires.refusal import plain_reply
-
-_HEX = re.compile(r"(?:[0-9a-f]{2})*")
 
 
 class Append(NamedTuple):
@@ -85,6 +82,16 @@ def _from_json(data: bytes) -> Append:
 
 
 def _append(text: str, request_id: str, number: int) -> Append:
-    if not request_id or not _HEX.fullmatch(text):
+    message = _from_hex(text)
+    if not request_id or message is None:
         raise Failed("invalid_argument", "data is no hexadecimal text, or the request id is missing")
-    return Append(request_id, number, bytes.fromhex(text))
+    return Append(request_id, number, message)
+
+
+def _from_hex(text: str) -> bytes | None:
+    """None for what is no lower-case hexadecimal text without blanks. A pattern takes seconds for a picture."""
+    try:
+        message = bytes.fromhex(text)
+    except ValueError:
+        return None
+    return message if message.hex() == text else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from proxy.sandbox.model.pieces import tokens_of
 from proxy.sandbox.p5.answer import NEVER, AgentAnswer
 from proxy.sandbox.p5.failures import HTTP_FAULTS
 from proxy.sandbox.p5.faults.opening import OPENING_FAULTS
@@ -20,6 +21,13 @@ from proxy.sandbox.wires.connect.errors import Failed
 from proxy.sandbox.wires.connect.protobuf import Malformed
 
 AGENT = ServedWire(Place("p5", "agent"), HTTP_FAULTS, AGENT_FAULTS)
+
+
+#: What comes instead of an answer to a prompt that is too large.
+TOO_LONG = (
+    "end_error",
+    {"code": "invalid_argument", "error": "ERROR_CONVERSATION_TOO_LONG", "title": "Conversation too long"},
+)
 
 
 def take_opening(p5: P5) -> Step | None:
@@ -48,7 +56,9 @@ def set_course(p5: P5, run: Run) -> None:
         run.course = Course([NEVER], Pace())
         return
     answer = _answer(p5, run, opening, run.seen.headers)
-    outcome, pace = p5.decide(Prepared(AGENT, answer), opening.body)
+    limit = p5.options.context_limit
+    instead = TOO_LONG if limit and answer.input_tokens > limit else None
+    outcome, pace = p5.decide(Prepared(AGENT, answer, instead=instead), opening.body)
     if isinstance(outcome, Reply):
         # the stream is open already, so the status is that of the append
         run.replies[0], outcome = outcome, [NEVER]
@@ -66,6 +76,7 @@ def _answer(p5: P5, run: Run, opening: Opening, headers: Mapping[str, str]) -> A
         options=p5.options,
         ids=p5.ids,
         prompt=opening.prompt,
+        input_tokens=tokens_of(opening.prompt),
         mode=opening.mode,
         as_text=as_text,
         parked=headers.get("x-cursor-streaming") != "true",

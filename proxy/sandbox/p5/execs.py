@@ -41,6 +41,9 @@ EXECS: dict[str, tuple[int, Mapping[str, int]]] = {
     "classifier": (38, {}),
 }
 
+#: The kinds that a client may hand on as calls: shell, write and read, in all their forms.
+TOOLS = (2, 3, 7, SHELL_STREAM, 29)
+
 #: Number of a result -> its arms, each with the fields that say something, and whether it is a success.
 _ARMS: dict[int, dict[int, tuple[bool, tuple[int, ...]]]] = {
     2: {1: (True, (5, 6)), 2: (False, (5, 6)), 3: (False, (2,)), 4: (False, (3,)), 5: (False, (3,)), 7: (False, (3,))},
@@ -59,6 +62,18 @@ _ARMS: dict[int, dict[int, tuple[bool, tuple[int, ...]]]] = {
     23: {1: (True, ()), 2: (False, (1,))},
 }
 _ARMS[29] = _ARMS[7]
+
+#: Number and arm of a result -> the highest number that a field of it has.
+_MOST = {
+    **{(2, arm): most for arm, most in {1: 14, 2: 12, 3: 3, 4: 4, 5: 3, 7: 4}.items()},
+    **{(3, arm): most for arm, most in {1: 4, 3: 5, 4: 1, 5: 2, 6: 2}.items()},
+    **{(number, arm): most for number in (7, 29) for arm, most in {1: 8, 2: 2, 3: 2, 4: 1, 5: 1, 6: 2}.items()},
+    **{(SHELL_STREAM, arm): most for arm, most in {1: 1, 2: 1, 3: 6, 4: 1, 5: 4, 6: 4, 7: 6}.items()},
+    **dict.fromkeys([(5, 2), (11, 2), (17, 2), (18, 4), (23, 2), (CONTEXT, 1)], 1),
+    **dict.fromkeys([(4, 6), (8, 2), (8, 3), (9, 2), (9, 3), (11, 3), (11, 5), (18, 2), (20, 2)], 2),
+    (16, 2): 3,
+    (16, 3): 4,
+}
 
 #: Fields of a result from here on stand beside its arm.
 _BESIDE = 100
@@ -97,6 +112,9 @@ def odd(number: int, args: Message, message: Message) -> list[str]:
     if len(arms) != 1 or arms[0] not in known:
         return [f"result {number} has the arms {arms}"]
     said = message.sub(number, arms[0]) or Message(b"")
+    strange = [place for place in said.fields if place > _MOST.get((number, arms[0]), place)]
+    if strange:
+        return [f"result {number}.{arms[0]} has the fields {strange}"]
     expect: _Expect = _EXPECTED.get((number, arms[0]), _anything)
     problems = []
     for place, value in expect(args, said).items():

@@ -16,10 +16,17 @@ MAX_ANSWERS = 1_000
 #: What was on its way when the server ended something is no violation.
 GRACE_S = 0.5
 
+#: How long a client may take for what it answers by itself.
+ANSWER_S = 2.0
+
 EXEC, BLOB, QUERY = "exec", "kv", "query"
 
 #: Where each kind of request stands in a message, and what of it is no arm.
 _REQUESTS = ((EXEC, 2, (1, 15, 19)), (BLOB, 4, (1, 4)), (QUERY, 7, (1,)))
+
+
+#: What may wait for a tool of the client's own client.
+_RUN_BY_TOOLS = frozenset((EXEC, number) for number in execs.TOOLS)
 
 
 @dataclass(slots=True)
@@ -77,6 +84,12 @@ class Ledger:
     @property
     def owed(self) -> list[Asked]:
         return [one for one in self.asked if not one.done]
+
+    @property
+    def overdue(self) -> list[Asked]:
+        """What a client answers by itself and has not, although it had the time."""
+        since = self._clock() - ANSWER_S
+        return [one for one in self.owed if one.heard_at < since and (one.family, one.number) not in _RUN_BY_TOOLS]
 
     def note(self, payload: bytes) -> None:
         """What of a message that is sent wants an answer."""

@@ -35,7 +35,8 @@ class P5Options(Options):
     longest that a client's may have. `unclaimed_s`: for so long the messages of a run are kept whose stream does not
     come. `shell` is how a command is asked for, "shell_stream" or "shell". `reads_back`: after a result the service
     asks for a blob that it gave away. `suffixed` are the ids of models that exist with an effort behind them only,
-    `models` the ids that are listed, each with its name for display.
+    `models` the ids that are listed, each with its name for display. A prompt above `context_limit` tokens is refused;
+    0: none is.
     """
 
     user_id: str = "auth0|user_sandbox"
@@ -49,5 +50,6 @@ class P5Options(Options):
     unclaimed_s: float = 10.0
     shell: str = "shell_stream"
     reads_back: bool = True
+    context_limit: int = 0
     suffixed: frozenset[str] = frozenset()
     models: Mapping[str, str] = field(default_factory=lambda: dict(MODELS))

@@ -134,6 +134,8 @@ class Run:
         if self.ended_at is None:
             self.ended_at = time.monotonic()
             self._heard()
+            for one in self.ledger.overdue:
+                self.blame(f"{one.name} was never answered")
             if self._held:
                 self.blame(f"append {self._expected} never came")
 

@@ -196,6 +196,13 @@ async def test_odd_headers_are_blamed(cursor: P5Client, changes: dict[str, str |
     assert talk.end == {} and await blamed(cursor, talk) == f"headers: {words}"
 
 
+async def test_a_prompt_that_is_too_long(cursor: P5Client) -> None:
+    quick(cursor, context_limit=10)
+    assert (await cursor.run("hello")).end == {}
+    talk = await cursor.run("hello " * 20)
+    assert talk.error["details"][0]["debug"]["error"] == "ERROR_CONVERSATION_TOO_LONG"
+
+
 async def test_without_the_streaming_header_the_answer_lies_in_a_blob(cursor: P5Client) -> None:
     talk = await cursor.run("hello", x_cursor_streaming=None)
     assert talk.text == "" and talk.end == {}
@@ -497,6 +504,8 @@ INEXACT: list[tuple[str, int, list[Fields], str]] = [
         "result 3.1 has 2 in field 2, not 1",
     ),
     (WRITE, 3, [{1: {1: "/a", 2: 1, 3: 1}}], "result 3.1 has '' in field 4, not 'x'"),
+    ("use Read: /a", 7, [{2: {1: "/a", 5: "no"}}], "result 7.2 has the fields [5]"),
+    ("use Bash: ls", 14, [{3: {1: 0, 9: "/w"}}], "result 14.3 has the fields [9]"),
     ("use Bash: ls", 14, [{4: {}}, {3: {}}], "result 14.3 has '' in field 2, not '/w'"),
 ]
 
@@ -532,6 +541,17 @@ def test_an_answer_after_an_abort_is_blamed_unless_it_was_on_its_way() -> None:
         assert ledger.owed == []
     ledger.exec_answer(Message(write({1: 2, 7: {2: {1: "/a", 2: "x"}}, 15: "e"})))
     assert blames == [f"an answer to exec {number}, which is not open" for number in (1, 2)]
+
+
+def test_what_a_client_answers_by_itself_must_not_wait() -> None:
+    now = [0.0]
+    ledger = Ledger(lambda words: None, P5Options(), lambda: now[0])
+    for asked in ({2: {1: 1, 7: {}}}, {2: {1: 2, 5: {}}}, {2: {1: 3, 45: {}}}, {4: {1: 4, 3: {}}}, {7: {1: 5, 2: {}}}):
+        ledger.note(write(asked))
+    now[0] = 1.0
+    assert ledger.overdue == []
+    now[0] = 5.0
+    assert [one.name for one in ledger.overdue] == ["exec 2", "exec 3", "kv 4", "query 5"], "a tool may take long"
 
 
 NUMBER = {"exec": 2, "kv": 4, "query": 7}

@@ -46,7 +46,7 @@ class CursorAccount:
 
     async def usage(self, *, as_json: bool, say: Say) -> None:
         raise RequestError(
-            f"{LABEL} has no usage report: its service tells programs nothing about the allowance. "
+            f"{LABEL} has no usage report: none is known that a program could ask for. "
             f"{self._settings.website_url} shows it to whoever is signed in there.",
             provider=LABEL,
         )

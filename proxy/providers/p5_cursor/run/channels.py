@@ -58,7 +58,9 @@ class Channels:
         """Sends one message; its answer says nothing but that it came. Raises UpstreamError."""
 
         def write() -> bytes:
-            run, data = {"request_id": self.id}, message.hex()
+            # a little at a time: no other thread runs while a piece is written
+            data = "".join(message[at : at + _PIECE].hex() for at in range(0, len(message), _PIECE))
+            run = {"request_id": self.id}
             return encode("BidiAppendRequest", {"data": data, "request_id": run, "append_seqno": number})
 
         # pictures take long enough for others to notice

@@ -128,6 +128,7 @@ BASH = ExecRequest(1, "", "shell_args", {"command": "ls"})
         # nobody could do anything with a call without these
         (WRITE, declared("other"), {"file_path": "/a", "content": "x"}),
         # a schema that names nothing leaves everything open
+        (READ, declared(), {"file_path": "/a", "offset": 2, "limit": 3}),
         (WRITE, declared(), {"file_path": "/a", "content": "x"}),
         (WRITE, {"name": "Write"}, {"file_path": "/a", "content": "x"}),
         (WRITE, {"name": "Write", "input_schema": None}, {"file_path": "/a", "content": "x"}),

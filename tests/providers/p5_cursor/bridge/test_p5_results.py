@@ -252,6 +252,7 @@ PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/pn
         ([CALL, says("user", result("a")), says("user", "and more")], "a"),
         ([CALL, says("user", result("a")), says("system", "Tools changed"), says("assistant", "ok")], "a"),
         ([CALL, says("user", result("x", "call_cursor_2"), result("a"), words("b"))], "a"),
+        ([CALL, says("user", result("old"), result("new"))], "new"),
         ([CALL, says("assistant", result("a"))], None),
         ([CALL, says("user", result("a", "call_cursor_2"))], None),
         ([CALL, says("user", "tool_result")], None),
