@@ -200,7 +200,7 @@ PAUSES: list[Row] = [
     *rows(Called(runs=2), "silence_mid_call", whole=LATE_504),
     *rows(Called(runs=2), "cut_call end_call", {"seconds": 0.05}, whole=CUT),
     *rows(Called(runs=2), "error_call", {"seconds": 0.05}, whole=failed("internal")),
-    *rows(EMPTY, "turn_ends_in_call"),
+    *rows(Called(runs=2), "turn_ends_in_call", {}, {"seconds": 0.05}, whole=EMPTY),
 ]
 
 TABLE = [*FRAMES, *ENDS, *COURSE, *HTTP, *ASKED, *PAUSES]

@@ -116,7 +116,7 @@ class Run:
         if call is None:
             raise RuntimeError("nothing was offered")
         now = self._now()
-        if not call.aborted:
+        if not call.aborted and not self._over:
             elapsed_ms = round((now - call.since) * 1000)
             results = result_messages(
                 call.request, block, workspace=self.workspace, elapsed_ms=elapsed_ms, tool=self.tools.get(call.tool)
@@ -285,7 +285,10 @@ class Run:
         if self._over or self._events.failure is not None:
             return
         self._over = True
-        self._calls.abort()  # nobody waits for their results any more
+        if self.offered is None:
+            self._calls.forget()
+        else:  # the client comes back, and all is told in another run
+            self._calls.abort()
         parked = "" if self._spoke else self._requests.blobs.parked_text()
         self._events.say({"type": "end", "output_tokens": output_tokens, "parked": parked})
         self._silent(self)
