@@ -165,7 +165,7 @@ class CursorAdapter:
                 yield await run.take()
         finally:
             answer = self.wire.answer
-            if answer is None or not answer.paused:
+            if answer is None or not answer.paused or run.lost:
                 self._state.runs.remove(run, cancel=True)
 
     def contextualise(self, error: UpstreamError) -> UpstreamError:

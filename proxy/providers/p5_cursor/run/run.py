@@ -102,7 +102,7 @@ class Run:
         self._tasks.append(asyncio.create_task(self._read(opening)))
 
     async def take(self) -> list[Event]:
-        """What was said since the last call, up to and with the first call of a tool. Raises ProxyError."""
+        """What was said since the last call, in front of the first call of a tool; or that. Raises ProxyError."""
         return await self._events.take()
 
     def pause(self, call: OpenCall, tool_use_id: str) -> None:
@@ -188,7 +188,7 @@ class Run:
             for envelope in envelopes:
                 if self._hear(envelope):
                     return
-            await self._have_room()
+                await self._have_room()
         if self._over:
             return
         if stream.cut or self._calls or not self._spoke:
@@ -242,7 +242,7 @@ class Run:
         if not text:
             return False
         self.output.chars += len(text)
-        self._watch.said()
+        self._watch.said(visible=kind == "text")
         self._events.say({"type": kind, "text": text})
         return True
 
