@@ -171,6 +171,7 @@ PLAYED: list[tuple[str, dict[str, Any], str, str, Check]] = [
     # calls
     ("abort", {"seconds": 0.0}, "hello", "good", lambda t: any(one.has(5, 1) for one in t.messages)),
     ("busy_call", {}, LS, "good", lambda t: "0 " in t.text and "a.txt" in t.text and len(t.execs) == 2),
+    ("turn_ends_in_call", {"seconds": 0.05}, "hello", "good", lambda t: t.execs and 14 in t.kinds),
     ("turn_ends_in_call", {}, LS, "good", lambda t: 14 in t.kinds and "returned" not in t.text),
     ("silence_mid_call", {"seconds": 0.02}, LS, "good", lambda t: "a.txt" in t.text),
     ("cut_call", {}, LS, "broken", lambda t: t.execs),
