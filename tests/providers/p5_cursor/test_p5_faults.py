@@ -186,6 +186,11 @@ ASKED: list[Row] = [
     *rows(Called(2), "execs_together", {"kinds": "read grep shell"}, whole=GOOD),
     *rows(GATEWAY, "append_fails append_cut", *({"number": number} for number in (0, 1, 2))),
     *rows(GATEWAY, "append_cut", {"reset": True}),
+    *rows(
+        Refused(429, "rate_limit_error", headers=LIMIT),
+        "append_fails",
+        *({"status": 429, "number": number, "body": {"message": "slow down"}} for number in (0, 2)),
+    ),
     *rows(Good(2), "append_fails", {"status": 401, "body": {"code": "unauthenticated", "message": "Error"}}),
     *rows(LATE_504, "append_waits"),
     *rows(GOOD, "append_waits", {"seconds": 0.02}),
