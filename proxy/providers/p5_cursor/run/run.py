@@ -185,6 +185,7 @@ class Run:
 
     async def _listen(self, stream: EnvelopeStream) -> None:
         while (envelopes := await stream.read(self._timers.after_end if self._over else None)) is not None:
+            self._watch.heard(self._now(), inside=stream.cut)
             for envelope in envelopes:
                 if self._hear(envelope):
                     return
@@ -219,7 +220,8 @@ class Run:
             handler = self._HANDLERS.get(name)
             if handler is not None and not self._over:
                 handler(self, value)
-        self._watch.heard(self._now(), progress=progress)
+        if progress:
+            self._watch.moved(self._now())
         if self._turn_ended is not None:  # whatever stood behind it in the same envelope counted as well
             self._end(self._turn_ended.get("output_tokens"))
         return False
