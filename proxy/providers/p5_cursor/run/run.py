@@ -109,6 +109,8 @@ class Run:
         """The client has this call, and comes back with its result."""
         self.offered, call.tool_use_id = call, tool_use_id
         self._watch.rest(self._now())
+        if self.lost:
+            self._silent(self)
 
     def resume(self, block: Mapping[str, Any]) -> None:
         """The client came back with a `tool_result` block."""
@@ -309,7 +311,7 @@ class Run:
         while not self._over and self._events.failure is None:
             now = self._now()
             # what comes meanwhile may bring a moment closer, by no more than a sign of life matters
-            moment = min(beat_at, self._watch.limit()[0], now + self._timers.exec_heartbeat)
+            moment = min(beat_at, self._watch.limit()[0], now + self._timers.exec_heartbeat, *self._calls.beats_at)
             await asyncio.sleep(max(0.0, moment - now))
             now = self._now()
             if now >= beat_at:

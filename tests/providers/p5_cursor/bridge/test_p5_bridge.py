@@ -172,6 +172,38 @@ async def test_a_tool_that_never_comes_back_ends_the_run(live: Live) -> None:
     assert "late" in said(await talk.turn(result(call, "late"))) and runs(live) == 2
 
 
+@with_live(tuning=(RunTimers(pause=0.4),))
+async def test_a_long_run_of_short_tools_outlives_the_runs_of_others(live: Live) -> None:
+    talk = Talk(live, " and then ".join(["use Bash: ls"] * 3))
+    message = await talk.turn()
+    for _ in range(2):
+        await asyncio.sleep(0.25)
+        message = await talk.turn(result(calls(message)[0]))
+    await Talk(live, PLAIN, session="s2").turn()
+    await talk.turn(result(calls(message)[0]))
+    assert runs(live) == 2
+    await all_over(live)
+
+
+async def test_a_run_whose_stream_broke_behind_its_call_is_not_kept(live: Live) -> None:
+    shell = {"type": "exec", "kind": "shell_stream", "id": 1, "exec_id": "e1", "command": "ls"}
+    live.sandbox.p5.script.extend([{"provider": "p5", "events": [shell, {"raw": "no envelope"}], "then": "end"}])
+    talk = Talk(live, PLAIN)
+    call = calls(await talk.turn())[0]
+    await until(lambda: not open_runs(live))
+    assert "told again" in said(await talk.turn(result(call, "told again"))) and runs(live) == 2
+
+
+@with_live(tuning=(RunTimers(exec_heartbeat=0.3, heartbeat=0.5),))
+async def test_a_tool_at_work_is_told_of_as_often_as_it_should(live: Live) -> None:
+    live.sandbox.p5.options.exec_heartbeat_s = 0.4
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    await asyncio.sleep(1.4)
+    await talk.turn(result(call))
+    await all_over(live)
+
+
 @with_live(
     tuning=(RunTimers(silence=0.15, quiet_end=0.15, progress=0.3, stalled=0.2, exec_heartbeat=0.02, heartbeat=0.03),)
 )
