@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
 from cursor_talk import TOOLS, Talk, all_over, calls, folded, open_runs, result, said
 from harness import STATE, Live, ask, until, with_live
 
+from proxy.providers.p5_cursor.bridge.results import result_messages
+from proxy.providers.p5_cursor.run import run as run_module
 from proxy.providers.p5_cursor.run.timers import RunTimers
 
 #: A run without a call in its beginning.
@@ -122,6 +125,46 @@ async def test_a_newer_request_with_tools_ends_the_older_answer(live: Live) -> N
     error = (await older).events[-1]
     assert error["type"] == "error" and "newer request" in error["error"]["message"]
     await all_over(live)
+
+
+async def test_a_large_result_is_read_beside_the_loop(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+
+    def noted(*values: Any, **members: Any) -> list[Any]:
+        threads.append(threading.current_thread())
+        return result_messages(*values, **members)
+
+    monkeypatch.setattr(run_module, "result_messages", noted)
+    lines = "".join(f"{number:6}→some line\n" for number in range(1, 10_000))
+    for text in (lines, "short"):
+        talk = Talk(live, "use Read: /etc/hosts")
+        await talk.turn(result(calls(await talk.turn())[0], text))
+    assert [thread is threading.main_thread() for thread in threads] == [False, True]
+    await all_over(live)
+
+
+async def test_a_client_that_leaves_while_its_result_is_read_leaves_no_run(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, over = threading.Event(), threading.Event()
+
+    def slow(*_values: Any, **_members: Any) -> list[Any]:
+        begun.set()
+        over.wait(5)
+        return []
+
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    monkeypatch.setattr(run_module, "result_messages", slow)
+    talk.messages.append({"role": "user", "content": [result(call, "x" * 200_000)]})
+    leaving = asyncio.create_task(talk.ask())
+    await until(begun.is_set)
+    leaving.cancel()
+    try:
+        await all_over(live)
+    finally:
+        over.set()
+    assert live.sandbox.p5.runs[0].cancelled
 
 
 async def test_a_repeated_result_begins_a_new_run(live: Live) -> None:
