@@ -347,3 +347,8 @@ def test_another_result_may_say_unchanged() -> None:
     command = ExecRequest(1, "", "shell_stream_args", {"command": "x"})
     assert {"shell_stream": {"stdout": {"data": UNCHANGED}}} in sent(command, result(UNCHANGED))
     assert sent(read(), result(UNCHANGED + "\n" + "x" * 500)) == success(UNCHANGED + "\n" + "x" * 500)
+
+
+def test_half_a_character_is_no_reason_to_lose_a_file() -> None:
+    [sent_back] = sent(read(), result("a\ud800"))
+    assert sent_back["read_result"]["success"]["file_size"] == len("a\N{REPLACEMENT CHARACTER}".encode())
