@@ -1,4 +1,4 @@
-"""Calls of tools that the model writes as XML into its text, as it saw them in the history (p5 10). Pure.
+"""Calls of tools that the model writes as XML into its text, as it saw them in the history. Pure.
 
     <tool_use id="x" name="Grep">{"pattern": "a"}</tool_use>
 

@@ -60,17 +60,16 @@ def read_prompt(prompt: str, images: Sequence[str] = (), *, mode: int = 1, think
     offered: list[Tool] = []
     for role, body in sections(prompt):
         if role == "tools":
-            offered = [Tool(one["name"], one.get("input_schema")) for one in map(json.loads, body.splitlines())]
+            offered = list(_tools(body))
         elif role == "system":
             system.append(body)
         else:
             entries += _entries(role, body)
     entries = _with_images(entries, images)
     as_text, entries = _told_to_write(entries)
-    names = {tool.name for tool in offered}
     native = [] if as_text else [Tool(name, schema) for name, schema in NATIVE.items()]
     hidden = {tool.name for tool in native}
-    tools = [*native, *(tool for tool in offered if tool.name not in hidden and tool.name in names)]
+    tools = [*native, *(tool for tool in offered if tool.name not in hidden)]
     ask = Ask(
         entries,
         system="\n\n".join(system),
@@ -81,6 +80,17 @@ def read_prompt(prompt: str, images: Sequence[str] = (), *, mode: int = 1, think
         search=HostedSearch(),
     )
     return ask, as_text
+
+
+def _tools(body: str) -> Iterator[Tool]:
+    """One a line; what is none is text that looks like the section."""
+    for line in body.split("\n"):
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(found, dict) and isinstance(found.get("name"), str):
+            yield Tool(found["name"], found.get("input_schema"))
 
 
 def _entries(role: str, body: str) -> Iterator[Entry]:

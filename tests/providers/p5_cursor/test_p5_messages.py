@@ -1,4 +1,4 @@
-"""What we say in a run as bytes: the vectors of 20.1 that our answers are, and every other answer through the codec."""
+"""What we say in a run as bytes: the documented vectors of our answers, and every other answer through the codec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that the model writes into its text, fed in any split (p5 10, vectors 20.6)."""
+"""Calls that the model writes into its text, fed in any split."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def whole(text: str) -> tuple[str, XmlCall | None]:
     return said + held, call
 
 
-#: the table of 20.6: chunks -> text, call, text at the end
+#: chunks -> text, call, text at the end
 VECTORS: list[tuple[list[str], str, tuple[str, dict[str, Any]] | None, str]] = [
     (
         ["before <to", 'ol_use name="Read" id=\'x\'>{"file_path":"/a"}</tool', "_use>"],

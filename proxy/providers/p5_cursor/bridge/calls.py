@@ -1,4 +1,4 @@
-"""A request of the service to run something, and the call of the client's tool that it becomes (p5 9.1, 9.3). Pure."""
+"""A request of the service to run something, and the call of the client's tool that it becomes. Pure."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def tool_of(request: ExecRequest, tools: Mapping[str, Any]) -> str | None:
 
 
 def tool_input(request: ExecRequest, workspace: str, tool: Mapping[str, Any]) -> dict[str, Any]:
-    """The input of the call (9.3).
+    """The input of the call.
 
     workspace  the directory that the service was told
     tool       the declaration of the client's tool; what its schema does not name is left out, since strict ones refuse

@@ -1,4 +1,4 @@
-"""The text of Claude Code's `Read` without what is not of the file: line numbers, reminders, notices (p5 9.4). Pure.
+"""The text of Claude Code's `Read` without what is not of the file: line numbers, reminders, notices. Pure.
 
 The service reads a whole file and writes it back whole, so a number that stays here ends up in the user's file, and a
 line that goes missing here is lost there. Claude Code numbers every line, the empty ones too:

@@ -1,4 +1,4 @@
-"""The text of a tool's result (p5 9.4). Pure."""
+"""The text of a tool's result. Pure."""
 
 from __future__ import annotations
 

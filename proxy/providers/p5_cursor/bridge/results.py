@@ -1,4 +1,4 @@
-"""What a client's tool returned, as the results that its exec waits for (p5 9.4, 9.6). Pure."""
+"""What a client's tool returned, as the results that its exec waits for. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service stores with us while a run lasts, and reads back (p5 5.5). Pure."""
+"""What the service stores with us while a run lasts, and reads back. Pure."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Blobs:
         return {"blob_data": blob_id if data is None else data}
 
     def parked_text(self) -> str:
-        """The answer that came only as blobs, in the order in which they were stored; "" when there is none (8.2)."""
+        """The answer that came only as blobs, in the order in which they were stored; "" when there is none."""
         texts: list[str] = []
         for text in self._answers():
             if texts and text.startswith(texts[-1]):  # a later state of the same answer

@@ -1,4 +1,4 @@
-"""What the requests of a run are answered with at once (p5 5.3, 5.4, 5.6), and the messages that need no request. Pure.
+"""What the requests of a run are answered with at once, and the messages that need no request. Pure.
 
 The service waits for each answer and sends only heartbeats meanwhile, so there is one for every request: exactly one
 result and one `stream_close` for an exec, one response for a query. Nothing is ever run here.
@@ -161,7 +161,7 @@ _KNOWN_AS = {"Bash": "the shell tool", "Read": "the read tool", "Write": "the wr
 
 
 def denial(request: ExecRequest, bridged: Collection[str], workspace: str) -> list[Message]:
-    """The answer to an exec that nobody runs (5.4).
+    """The answer to an exec that nobody runs.
 
     bridged    the client's tools that could be called in its place: some of Read, Write, Bash
     workspace  the directory that the service was told
@@ -215,7 +215,7 @@ _RESPONSES: Mapping[str, tuple[str, Message]] = {
 
 
 def query_answer(query: Mapping[str, Any]) -> Message:
-    """The answer to an `interaction_query` (5.6).
+    """The answer to an `interaction_query`.
 
     >>> query_answer({"id": 12})
     {'interaction_response': {'id': 12}}

@@ -102,7 +102,7 @@ class Run:
         self._tasks.append(asyncio.create_task(self._read(opening)))
 
     async def take(self) -> list[Event]:
-        """What was said since the last call, up to and with the first call of a tool. Raises ProxyError."""
+        """What was said since the last call, in front of the first call of a tool; or that. Raises ProxyError."""
         return await self._events.take()
 
     def pause(self, call: OpenCall, tool_use_id: str) -> None:
@@ -116,7 +116,7 @@ class Run:
         if call is None:
             raise RuntimeError("nothing was offered")
         now = self._now()
-        if not call.aborted:
+        if not call.aborted and not self._over:
             elapsed_ms = round((now - call.since) * 1000)
             results = result_messages(
                 call.request, block, workspace=self.workspace, elapsed_ms=elapsed_ms, tool=self.tools.get(call.tool)
@@ -188,7 +188,7 @@ class Run:
             for envelope in envelopes:
                 if self._hear(envelope):
                     return
-            await self._have_room()
+                await self._have_room()
         if self._over:
             return
         if stream.cut or self._calls or not self._spoke:
@@ -242,7 +242,7 @@ class Run:
         if not text:
             return False
         self.output.chars += len(text)
-        self._watch.said()
+        self._watch.said(visible=kind == "text")
         self._events.say({"type": kind, "text": text})
         return True
 
@@ -285,7 +285,10 @@ class Run:
         if self._over or self._events.failure is not None:
             return
         self._over = True
-        self._calls.abort()  # nobody waits for their results any more
+        if self.offered is None:
+            self._calls.forget()
+        else:  # the client comes back, and all is told in another run
+            self._calls.abort()
         parked = "" if self._spoke else self._requests.blobs.parked_text()
         self._events.say({"type": "end", "output_tokens": output_tokens, "parked": parked})
         self._silent(self)

@@ -31,7 +31,7 @@ class RunWatch:
         self._began = now
         self._heard: float | None = None  # the last envelope
         self._moved = now  # the last one that was no heartbeat
-        self._visible = False  # a part of this answer
+        self._visible = False  # some text of this answer: thoughts alone are none
         self._delivered: float | None = None  # the result of a tool, with nothing said since
         self._resting: float | None = None
         self._blocked = False
@@ -48,9 +48,9 @@ class RunWatch:
         if progress:
             self._moved = now
 
-    def said(self) -> None:
-        """A part of the answer that a client sees."""
-        self._visible, self._delivered = True, None
+    def said(self, *, visible: bool) -> None:
+        """A part of the answer; `visible`: text, which a turn may end with."""
+        self._visible, self._delivered = self._visible or visible, None
 
     def rest(self, now: float) -> None:
         """A tool is waited for, or one more; a client may take its time for each."""

@@ -1,4 +1,4 @@
-"""Connect envelopes: one byte of flags, four of length (big endian), the payload (section 2.3)."""
+"""Connect envelopes: one byte of flags, four of length (big endian), the payload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of the agent service between bytes and dicts: `encode`, `decode` and `members` (section 3).
+"""Messages of the agent service between bytes and dicts: `encode`, `decode` and `members`.
 
 A message is a dict with the names of `tables/`; a member of a oneof is a member like the others. Bytes and messages
 that nobody looks into are `bytes`, enums numbers, `Value` and `Struct` the JSON that they carry. What is absent is

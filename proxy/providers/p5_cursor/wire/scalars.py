@@ -1,4 +1,4 @@
-"""Scalar values of protobuf: how each type reads and is written, and the numbers below all of them (section 3)."""
+"""Scalar values of protobuf: how each type reads and is written, and the numbers below all of them."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ FAILURES: list[tuple[int, Any, str]] = [
 async def test_a_renewal_that_fails_keeps_the_file_and_ends_the_request_with_401(
     world: World, left_s: int, status: int, body: Any, why: str
 ) -> None:
-    """20.12: JWT `exp` in 30 s, refresh answers 500."""
+    """JWT `exp` in 30 s, refresh answers 500."""
     world.store(left_s)
     before = world.path.read_bytes()
     world.p5.issuer.answer_with(status, body)

@@ -54,7 +54,7 @@ async def test_a_token_that_ends_is_renewed_once_for_twenty_requests(sandbox: Sa
 
 @each_route
 async def test_a_renewal_that_fails_is_a_401_and_no_run(sandbox: Sandbox, tmp_path: Path, number: int) -> None:
-    """20.12: JWT `exp` in 30 s, refresh answers 500."""
+    """JWT `exp` in 30 s, refresh answers 500."""
     sandbox.write_credentials(tmp_path, lifetime_s=30)
     path = tmp_path / "p5" / "auth.json"
     before = path.read_bytes()
@@ -80,7 +80,7 @@ async def test_a_token_that_the_service_refuses_is_renewed_and_the_run_begun_aga
 @each_route
 @pytest.mark.parametrize("answer", [500, 401])
 async def test_a_refused_token_that_is_not_renewed(live: Live, number: int, answer: int) -> None:
-    """20.12: RunSSE 401."""
+    """RunSSE 401."""
     p5 = live.sandbox.p5
     p5.revoke_access()
     p5.issuer.answer_with(answer, {"message": "no"})

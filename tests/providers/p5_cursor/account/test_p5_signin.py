@@ -104,7 +104,7 @@ POLLS: list[tuple[tuple[int, ...], bool, int]] = [
 
 @pytest.mark.parametrize(("answers", "signs_in", "polls"), POLLS, ids=str)
 async def test_polls(world: World, answers: tuple[int, ...], signs_in: bool, polls: int) -> None:
-    """20.12: poll 404, 404, 200: signed in; 500 × 3: failed; 500, 500, 404, 500, 500, 200: signed in."""
+    """Poll 404, 404, 200: signed in; 500 × 3: failed; 500, 500, 404, 500, 500, 200: signed in."""
     world.p5.options.poll_answers = answers
     if signs_in:
         await log_in(world)

@@ -1,4 +1,4 @@
-"""Execs as calls of the client's tools (p5 9.1, 9.3, vector 20.8)."""
+"""Execs as calls of the client's tools."""
 
 from __future__ import annotations
 

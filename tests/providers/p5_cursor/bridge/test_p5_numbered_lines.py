@@ -1,4 +1,4 @@
-"""Files as Claude Code's Read gives them: nothing of the client gets into a file, nothing of it is lost (p5 9.4)."""
+"""Files as Claude Code's Read gives them: nothing of the client gets into a file, nothing of it is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client's tool returned, as results of the exec (p5 9.4, 9.6, vectors 20.8, 20.9)."""
+"""What a client's tool returned, as results of the exec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service stores with us and reads back (p5 5.5), and answers that come only so (8.2)."""
+"""What the service stores with us and reads back, and answers that come only so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run is told of the place it works in (p5 5.3)."""
+"""What a run is told of the place it works in."""
 
 from __future__ import annotations
 

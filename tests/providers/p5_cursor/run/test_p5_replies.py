@@ -1,4 +1,4 @@
-"""What a run answers at once: denials, context, queries (p5 5.3, 5.4, 5.6, vectors 20.10)."""
+"""What a run answers at once: denials, context, queries."""
 
 from __future__ import annotations
 
