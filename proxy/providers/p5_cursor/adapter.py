@@ -165,7 +165,7 @@ class CursorAdapter:
                 yield await run.take()
         finally:
             answer = self.wire.answer
-            if answer is None or not answer.paused or run.lost:
+            if answer is None or not answer.paused:
                 self._state.runs.remove(run, cancel=True)
 
     def contextualise(self, error: UpstreamError) -> UpstreamError:
