@@ -179,7 +179,7 @@ class CursorAdapter:
     async def recover(self, error: UpstreamError) -> bool:
         """A new token; or, each once, another run where that cannot do any harm. A run that goes on has the token of
         its beginning, and another one takes that of now."""
-        if self._has_begun:
+        if self._has_begun or error.final:
             return False
         if error.kind == "sign_in":
             return self._resumed or await self._credential.renew()
