@@ -182,6 +182,18 @@ async def test_a_run_that_went_on_does_not_come_back_when_a_newer_request_ended_
     await all_over(live)
 
 
+@with_live(sleep=lambda seconds: asyncio.sleep(seconds / 5))
+async def test_a_request_that_tries_again_does_not_end_a_newer_one(live: Live) -> None:
+    live.sandbox.p5.script.extend([{"provider": "p5", "fault": "rate_limit", "seconds": 2}])
+    older = asyncio.create_task(Talk(live, PLAIN).ask())
+    await until(lambda: live.sandbox.p5.total_requests == 1)
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    assert "newer request" in (await older).error["message"]
+    assert "the result" in said(await talk.turn(result(call, "the result"))) and runs(live) == 2
+    await all_over(live)
+
+
 async def test_a_repeated_result_begins_a_new_run(live: Live) -> None:
     talk = Talk(live, BASH)
     call = calls(await talk.turn())[0]
