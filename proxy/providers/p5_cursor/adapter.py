@@ -155,7 +155,7 @@ class CursorAdapter:
             await self._credential.get()
 
     async def contact(self, number: int) -> AsyncGenerator[Batch, None]:
-        run = self._resume() if number == 1 else None
+        run = await self._resume() if number == 1 else None
         self._resumed = run is not None
         if run is None:
             run = await self._begin()
@@ -169,17 +169,18 @@ class CursorAdapter:
                 self._state.runs.remove(run, cancel=True)
 
     def contextualise(self, error: UpstreamError) -> UpstreamError:
-        """A run that has said something may have had effects, seen or not."""
-        return error.replaced(repeatable=False) if self._has_begun else error
+        """Of what a client has seen nothing is said again, not even thoughts: a run may have had effects."""
+        return error.replaced(repeatable=False) if self._is_seen else error
 
     @property
-    def _has_begun(self) -> bool:
-        return self.wire.answer is not None and self.wire.answer.produced
+    def _is_seen(self) -> bool:
+        """Whether a part of the answer is out."""
+        return not self._call.folded and self.wire.answer is not None and self.wire.answer.produced
 
     async def recover(self, error: UpstreamError) -> bool:
         """A new token; or, each once, another run where that cannot do any harm. A run that goes on has the token of
         its beginning, and another one takes that of now."""
-        if self._has_begun:
+        if self._is_seen:
             return False
         if error.kind == "sign_in":
             return self._resumed or await self._credential.renew()
@@ -207,13 +208,17 @@ class CursorAdapter:
             return None
         return run, block
 
-    def _resume(self) -> Run | None:
+    async def _resume(self) -> Run | None:
         waiting = self._waiting()
         if waiting is None:
             return None
         run, block = waiting
         run.tools = self._tools
-        run.resume(block)
+        try:
+            await run.resume(block, self.wire.aside)
+        except BaseException:
+            self._state.runs.remove(run, cancel=True)
+            raise
         return run
 
     async def _begin(self) -> Run:
@@ -257,7 +262,7 @@ class CursorAdapter:
 
     def _rebuild(self, error: UpstreamError) -> bool:
         """The run did not live on with the result that it waited for; a new one finds that in the conversation."""
-        return self._resumed and error.kind in ("upstream_timeout", "transport", "upstream")
+        return self._resumed and error.kind in ("upstream_timeout", "transport", "upstream", "bad_answer")
 
     def _fill_blobs(self, error: UpstreamError) -> bool:
         """The service takes what it misses in its store for the conversation."""

@@ -202,7 +202,9 @@ def end_error(payload: bytes) -> UpstreamError | None:
     except (ValueError, RecursionError):
         return _trailer_error(payload)
     error = document.get("error") if isinstance(document, dict) else None
-    return run_error(report_of(error)) if isinstance(error, Mapping) else None
+    if error is None:
+        return None
+    return run_error(report_of(error if isinstance(error, Mapping) else {"message": error}))
 
 
 def _trailer_error(payload: bytes) -> UpstreamError | None:

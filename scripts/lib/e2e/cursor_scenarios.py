@@ -179,7 +179,7 @@ async def killed(claude: ClaudeCode, folder: Path) -> None:
     """A client that is killed while it is answered leaves nothing behind; killed in a tool, it goes on later."""
     slow = {"match": {"prompt": "stream 4000 words"}, "word_delay_s": 0.02}
     async with watched_proxy(folder, [slow], {}) as (url, sandbox):
-        await _killed_when(claude, url, "stream 4000 words", lambda: len(asked(sandbox.p5)) == 1, 0.5)
+        await _killed_when(claude, url, "stream 4000 words", lambda: asked(sandbox.p5))
         [run] = sandbox.p5.runs
         await until(lambda: run.cancelled, "its run ends", AT_ONCE_S)
         await _killed_when(claude, url, f"use Bash: {waiting(60, 'never')}", lambda: any(map(_waits, sandbox.p5.runs)))
@@ -190,13 +190,12 @@ async def killed(claude: ClaudeCode, folder: Path) -> None:
     expect(ways == [(True, 0), (True, 1), (False, 0)], "in a run of its own", ways)
 
 
-async def _killed_when(
-    claude: ClaudeCode, url: str, prompt: str, ready: Callable[[], Any], seconds: float = 0.0
-) -> None:
+async def _killed_when(claude: ClaudeCode, url: str, prompt: str, ready: Callable[[], Any]) -> None:
+    """A little later, so that the client wrote down what it has."""
     command = claude.command(prompt, MODEL)
     async with under_way(command, claude.work, claude.environment(url, {})):
         await until(ready, f"{prompt!r} is under way")
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(0.7)
 
 
 @NEWEST.add

@@ -20,6 +20,7 @@ from e2e import (
     codex,
     codex_alone,
     codex_scenarios,
+    cursor_python_scenarios,
     cursor_scenarios,
     grok_cli,
     grok_scenarios,
@@ -62,6 +63,9 @@ CLIENTS = (
     Client("sdk on p3", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, grok_scenarios.PYTHON),
     Client("claude-code on p3", _NEWEST, *_CLAUDE, grok_scenarios.CLAUDE_CODE),
     Client("codex on p3", codex.VERSIONS, codex.install, codex.Codex, grok_scenarios.CODEX),
+    Client(
+        "sdk on p5", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, cursor_python_scenarios.PYTHON
+    ),
     Client("claude-code on p5", claude_code.VERSIONS, *_CLAUDE, cursor_scenarios.CLAUDE_CODE),
     Client("claude-code on p5", _NEWEST, *_CLAUDE, cursor_scenarios.NEWEST),
     Client("claude-code websocket", _NEWEST, *_CLAUDE, claude_code_scenarios.P1_SCENARIOS, "websocket"),

@@ -61,9 +61,9 @@ def test_a_code_is_a_status_and_a_type(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [{}, {"code": "internal"}, {"message": "only words"}, {"code": 7, "message": "words"}]
+    "error", [{}, {"code": "internal"}, {"message": "only words"}, {"code": 7, "message": "words"}, "only words", [], 7]
 )
-def test_an_error_that_lacks_code_or_words_is_an_error_all_the_same(error: dict[str, Any]) -> None:
+def test_an_error_that_lacks_code_or_words_is_an_error_all_the_same(error: Any) -> None:
     found = end(error)
     assert found is not None and found.status == 502 and "unknown" in found.message
 

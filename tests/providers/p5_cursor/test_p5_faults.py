@@ -191,6 +191,11 @@ ASKED: list[Row] = [
     *rows(Called(2), "execs_together", {"kinds": "read grep shell"}, whole=GOOD),
     *rows(GATEWAY, "append_fails append_cut", *({"number": number} for number in (0, 1, 2))),
     *rows(GATEWAY, "append_cut", {"reset": True}),
+    *rows(
+        Refused(429, "rate_limit_error", headers=LIMIT),
+        "append_fails",
+        *({"status": 429, "number": number, "body": {"message": "slow down"}} for number in (0, 2)),
+    ),
     *rows(Good(2), "append_fails", {"status": 401, "body": {"code": "unauthenticated", "message": "Error"}}),
     *rows(LATE_504, "append_waits"),
     *rows(GOOD, "append_waits", {"seconds": 0.02}),
@@ -205,7 +210,7 @@ PAUSES: list[Row] = [
     *rows(Called(runs=2), "silence_mid_call", whole=LATE_504),
     *rows(Called(runs=2), "cut_call end_call", {"seconds": 0.05}, whole=CUT),
     *rows(Called(runs=2), "error_call", {"seconds": 0.05}, whole=failed("internal")),
-    *rows(EMPTY, "turn_ends_in_call"),
+    *rows(Called(runs=2), "turn_ends_in_call", {}, {"seconds": 0.05}, whole=EMPTY),
 ]
 
 TABLE = [*FRAMES, *ENDS, *COURSE, *HTTP, *ASKED, *PAUSES]

@@ -155,6 +155,16 @@ PLAYED: list[tuple[str, dict[str, Any], str, str, Check]] = [
     ("get_blob", {"known": False, "then_error": "internal"}, "hello", "internal", lambda t: not t.text),
     ("set_blobs", {"count": 5, "size": 8}, "hello", "good", lambda t: "5 blobs were kept, 0 refused" in t.text),
     ("execs_together", {}, "hello", "good", lambda t: "Exec 1 said" in t.text and "Exec 2 said" in t.text),
+    (
+        "rewrite",
+        {"path": "/w/a", "append": "!"},
+        "hello",
+        "good",
+        lambda t: (
+            [(one.text(7, 1), one.text(3, 1), one.text(3, 2)) for one in t.execs]
+            == [("/w/a", "", ""), ("", "/w/a", "one\ntwo!")]
+        ),
+    ),
     ("context_again", {}, "hello", "good", lambda t: sum(one.has(2, 10) for one in t.messages) == 2),
     (
         "notes_session_id",
