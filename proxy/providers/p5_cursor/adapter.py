@@ -14,6 +14,7 @@ from proxy.core.sizes import least_size
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.p5_cursor.answer import CursorToMessages
+from proxy.providers.p5_cursor.bridge.asides import is_an_aside
 from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, tool_input
 from proxy.providers.p5_cursor.bridge.open_runs import OpenRuns
 from proxy.providers.p5_cursor.bridge.results import find_result, has_new_words
@@ -147,7 +148,8 @@ class CursorAdapter:
         self.wire = CursorWire(call, services)
         # an answer that nobody reads before its end cannot ask for a tool and go on
         self._owner = None if call.folded else owner_of_run(call)
-        self._tools = self.wire.bridged if self._owner is not None else {}
+        is_aside = self._owner is None or is_an_aside(call.request)
+        self._tools = {} if is_aside else self.wire.bridged
 
     async def sign_in(self) -> None:
         """A run that goes on is signed in."""
