@@ -157,7 +157,7 @@ class CursorAdapter:
             await self._credential.get()
 
     async def contact(self, number: int) -> AsyncGenerator[Batch, None]:
-        run = self._resume() if number == 1 else None
+        run = await self._resume() if number == 1 else None
         self._resumed = run is not None
         if run is None:
             run = await self._begin()
@@ -210,13 +210,17 @@ class CursorAdapter:
             return None
         return run, block
 
-    def _resume(self) -> Run | None:
+    async def _resume(self) -> Run | None:
         waiting = self._waiting()
         if waiting is None:
             return None
         run, block = waiting
         run.tools = self._tools
-        run.resume(block)
+        try:
+            await run.resume(block, self.wire.aside)
+        except BaseException:
+            self._state.runs.remove(run, cancel=True)
+            raise
         return run
 
     async def _begin(self) -> Run:

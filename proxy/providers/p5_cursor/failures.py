@@ -300,7 +300,9 @@ def document_error(body: bytes) -> UpstreamError:
     report = _body_report(body)
     if report.code in _CODES:
         return run_error(report)
-    words = f"the answer is no stream of the service: {ROUTE_CURE}" if report.bare else report.words
+    words = report.words
+    if report.bare:
+        words = f"the answer is no stream of the service ({report.code}): {ROUTE_CURE}"
     return RunError(f"{LABEL}: {words}", report, kind="upstream", status=502, repeatable=False)
 
 

@@ -133,7 +133,10 @@ def _read(exec: ExecRequest, returned: _Returned) -> list[Message]:
         return [{name: {"error": {"path": exec.path, "error": words}}}]
     found = file_text(returned.text, *range_of(exec, returned.tool))
     flags = {"truncated": found.truncated, "range_applied": is_ranged(exec, returned.tool)}
-    sizes = {"total_lines": _line_count(found.content), "file_size": len(found.content.encode())}
+    sizes = {
+        "total_lines": _line_count(found.content),
+        "file_size": len(found.content.encode("utf-8", "surrogatepass")),
+    }
     are_set = {flag: True for flag, is_set in flags.items() if is_set}
     return [{name: {"success": {"path": exec.path, "content": found.content, **sizes, **are_set}}}]
 

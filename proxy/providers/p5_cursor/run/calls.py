@@ -67,6 +67,11 @@ class OpenCalls:
         another run."""
         self._calls.clear()
 
+    @property
+    def beats_at(self) -> list[float]:
+        """When the service is told of each."""
+        return [call.beat_at for call in self._calls.values()]
+
     def beats(self, now: float) -> Iterator[int]:
         """The ids of those that the service is to be told of now."""
         for call in self._calls.values():

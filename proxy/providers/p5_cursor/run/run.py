@@ -12,7 +12,7 @@ messages (`Appends`), one keeps it alive and watches the time. Whoever holds the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar
 
 import aiohttp
@@ -32,7 +32,10 @@ from proxy.providers.p5_cursor.run.stream import EnvelopeStream, cut_off, unread
 from proxy.providers.p5_cursor.run.timers import RunTimers
 from proxy.providers.p5_cursor.run.watch import RunWatch, Verdict
 from proxy.providers.p5_cursor.wire.envelopes import Envelope
-from proxy.providers.p5_cursor.wire.protobuf import WireError, members
+from proxy.providers.p5_cursor.wire.protobuf import WireError, encode, members
+
+#: Does work, off the loop when it may be long.
+Aside = Callable[[Callable[[], list[bytes]]], Awaitable[list[bytes]]]
 
 #: What the end of a wait is called.
 _WORDS: dict[Verdict, str] = {
@@ -109,18 +112,18 @@ class Run:
         """The client has this call, and comes back with its result."""
         self.offered, call.tool_use_id = call, tool_use_id
         self._watch.rest(self._now())
+        if self.lost:
+            self._silent(self)
 
-    def resume(self, block: Mapping[str, Any]) -> None:
-        """The client came back with a `tool_result` block."""
+    async def resume(self, block: Mapping[str, Any], aside: Aside) -> None:
+        """The client came back with a `tool_result` block, which may be large. Nobody else can come with it any more,
+        so whoever calls this holds the run, even when it raises."""
         call, self.offered = self.offered, None
         if call is None:
             raise RuntimeError("nothing was offered")
+        results = await aside(lambda: self._results(call, block))
         now = self._now()
         if not call.aborted and not self._over:
-            elapsed_ms = round((now - call.since) * 1000)
-            results = result_messages(
-                call.request, block, workspace=self.workspace, elapsed_ms=elapsed_ms, tool=self.tools.get(call.tool)
-            )
             for message in results:
                 self._appends.put(message)
             self._calls.answered(call)
@@ -128,6 +131,12 @@ class Run:
             self._watch.rest(now)
         else:
             self._watch.go_on(now, delivered=not call.aborted)
+
+    def _results(self, call: OpenCall, block: Mapping[str, Any]) -> list[bytes]:
+        elapsed_ms = round((self._now() - call.since) * 1000)
+        tool = self.tools.get(call.tool)
+        messages = result_messages(call.request, block, workspace=self.workspace, elapsed_ms=elapsed_ms, tool=tool)
+        return [encode("AgentClientMessage", message) for message in messages]
 
     def fail(self, error: Exception) -> None:
         """Whoever holds the run gets this error behind what was said."""
@@ -185,6 +194,7 @@ class Run:
 
     async def _listen(self, stream: EnvelopeStream) -> None:
         while (envelopes := await stream.read(self._timers.after_end if self._over else None)) is not None:
+            self._watch.heard(self._now(), inside=stream.cut)
             for envelope in envelopes:
                 if self._hear(envelope):
                     return
@@ -219,7 +229,8 @@ class Run:
             handler = self._HANDLERS.get(name)
             if handler is not None and not self._over:
                 handler(self, value)
-        self._watch.heard(self._now(), progress=progress)
+        if progress:
+            self._watch.moved(self._now())
         if self._turn_ended is not None:  # whatever stood behind it in the same envelope counted as well
             self._end(self._turn_ended.get("output_tokens"))
         return False
@@ -310,7 +321,7 @@ class Run:
         while not self._over and self._events.failure is None:
             now = self._now()
             # what comes meanwhile may bring a moment closer, by no more than a sign of life matters
-            moment = min(beat_at, self._watch.limit()[0], now + self._timers.exec_heartbeat)
+            moment = min(beat_at, self._watch.limit()[0], now + self._timers.exec_heartbeat, *self._calls.beats_at)
             await asyncio.sleep(max(0.0, moment - now))
             now = self._now()
             if now >= beat_at:

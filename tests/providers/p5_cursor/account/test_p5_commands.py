@@ -187,7 +187,7 @@ FOREIGN = (
 
 @pytest.mark.parametrize("action", ["status", "logout"])
 async def test_only_files_below_the_config_folder_are_touched(tmp_path: Path, path: Path, action: str) -> None:
-    """21: separate configurations hold separate sign-ins, and the vendor's own is nobody's business."""
+    """Separate configurations hold separate sign-ins, and the vendor's own is nobody's business."""
     home = tmp_path / "home"
     record = json.dumps({"accessToken": "FOREIGN", "refreshToken": "FOREIGN"})
     for name in FOREIGN:

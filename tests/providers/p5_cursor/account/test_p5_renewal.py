@@ -38,7 +38,7 @@ async def test_a_blank_access_token_is_no_sign_in(world: World, record: dict[str
 
 @pytest.mark.parametrize(("left_s", "calls"), [(61, 0), (60, 1), (30, 1), (0, 1), (-9, 1)])
 async def test_renewed_a_minute_before_the_end(world: World, left_s: int, calls: int) -> None:
-    """21: a 401 after about sixty days."""
+    """Or each user gets a 401 after about sixty days."""
     before = world.store(left_s, apiKey="key_sandbox", note="kept")
     credential = await world.credentials().get()
     assert world.p5.issuer.refresh_requests == world.p5.refreshes == calls
@@ -260,7 +260,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize(("case", "left_s"), [("expired", -1), ("refused", 3600)])
 async def test_two_proxies_that_share_a_file_renew_once(world: World, case: str, left_s: int) -> None:
-    """21: a 401 after the rotation by a second proxy."""
+    """Or the second gets a 401 once the first has rotated the token."""
     world.clock.now = time.time()  # that of the children
     world.store(left_s)
     world.p5.issuer.delay_s = 0.3  # long enough for the other process to run into the lock

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from typing import Any
 
 import pytest
@@ -232,6 +233,22 @@ async def test_silence_behind_a_text_ends_the_turn(live: Live) -> None:
 async def test_answer_cut_in_the_middle_while_the_model_thinks(live: Live) -> None:
     plays(live, CONTEXT, text("H"), *beats(10), text("i"), TURN, END)
     assert said(folded(await asked(live, stream=True))) == "Hi"
+
+
+SLOWLY = bytes.fromhex("000000000c0a0a0a080a06736c6f776c79")
+
+
+@with_live(tuning=(SHORT,))
+async def test_answer_cut_in_the_middle_while_an_envelope_comes_slowly(live: Live) -> None:
+    live.sandbox.p5.options.heartbeat_s = 10
+    pieces: list[Step] = []
+    for at in range(0, len(SLOWLY), 3):
+        pieces += [{"raw_base64": base64.b64encode(SLOWLY[at : at + 3]).decode()}, {"pause_s": 0.04}]
+    plays(live, CONTEXT, text("Hi "), *pieces, TURN, END)
+    assert said(folded(await asked(live, stream=True))) == "Hi slowly"
+    plays(live, CONTEXT, text("Hi "), pieces[0], then="stall")
+    assert (await asked(live, stream=True)).events[-1]["error"]["type"] == "timeout_error"
+    await all_over(live)
 
 
 @with_live(tuning=(RunTimers(early=0.05),))

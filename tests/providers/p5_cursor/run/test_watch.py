@@ -15,16 +15,24 @@ Step = Callable[[RunWatch], None]
 
 
 def heartbeat(at: float) -> Step:
-    return lambda watch: watch.heard(at, progress=False)
+    return lambda watch: watch.heard(at)
+
+
+def half(at: float) -> Step:
+    return lambda watch: watch.heard(at, inside=True)
 
 
 def progress(at: float) -> Step:
-    return lambda watch: watch.heard(at, progress=True)
+    def step(watch: RunWatch) -> None:
+        watch.heard(at)
+        watch.moved(at)
+
+    return step
 
 
 def said(at: float, *, visible: bool = True) -> Step:
     def step(watch: RunWatch) -> None:
-        watch.heard(at, progress=True)
+        progress(at)(watch)
         watch.said(visible=visible)
 
     return step
@@ -67,6 +75,7 @@ STORIES: dict[str, tuple[list[Step], float, Verdict]] = {
         355,
         Verdict.SILENT,
     ),
+    "an envelope that comes slowly is life, and no end of the turn": ([said(10), half(39)], 99, Verdict.SILENT),
     "nothing but heartbeats": ([*map(heartbeat, range(5, 596, 5))], 600, Verdict.NO_PROGRESS),
     "long thinking": ([progress(300), *map(heartbeat, range(305, 896, 5))], 900, Verdict.NO_PROGRESS),
     "all of a run": ([*map(progress, range(1, 1800, 10))], 1800, Verdict.TOO_LONG),
