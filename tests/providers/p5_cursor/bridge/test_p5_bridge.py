@@ -127,7 +127,6 @@ async def test_a_newer_request_with_tools_ends_the_older_answer(live: Live) -> N
     await all_over(live)
 
 
-<<<<<<< HEAD
 #: Of Claude Code 2.1.330: a message of the role system stands behind it.
 SIDE_QUESTION = "<system-reminder>This is a side question from the user. You must answer this question directly."
 
@@ -150,7 +149,8 @@ async def test_a_side_question_leaves_a_run_alone_that_waits(live: Live) -> None
     await Talk(live, f"{SIDE_QUESTION}</system-reminder> what is this?").turn()
     assert "the result" in said(await talk.turn(result(call, "the result"))) and runs(live) == 2
     await all_over(live)
-=======
+
+
 async def test_a_large_result_is_read_beside_the_loop(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     threads = []
 
@@ -189,7 +189,6 @@ async def test_a_client_that_leaves_while_its_result_is_read_leaves_no_run(
     finally:
         over.set()
     assert live.sandbox.p5.runs[0].cancelled
->>>>>>> main
 
 
 async def test_a_repeated_result_begins_a_new_run(live: Live) -> None:
