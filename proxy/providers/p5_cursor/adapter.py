@@ -14,6 +14,7 @@ from proxy.core.sizes import least_size
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.p5_cursor.answer import CursorToMessages
+from proxy.providers.p5_cursor.bridge.asides import is_an_aside
 from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, tool_input
 from proxy.providers.p5_cursor.bridge.open_runs import OpenRuns, superseded
 from proxy.providers.p5_cursor.bridge.results import find_result, has_new_words
@@ -146,7 +147,7 @@ class CursorAdapter:
         self._resumed = False
         self.wire = CursorWire(call, services)
         # an answer that nobody reads before its end cannot ask for a tool and go on
-        owner = None if call.folded else owner_of_run(call)
+        owner = None if call.folded or is_an_aside(call.request) else owner_of_run(call)
         self._tools = self.wire.bridged if owner is not None else {}
         self._owner = owner if self._tools else None  # of the run that is found again
 

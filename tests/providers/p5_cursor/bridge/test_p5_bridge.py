@@ -127,6 +127,30 @@ async def test_a_newer_request_with_tools_ends_the_older_answer(live: Live) -> N
     await all_over(live)
 
 
+#: Of Claude Code 2.1.330: a message of the role system stands behind it.
+SIDE_QUESTION = "<system-reminder>This is a side question from the user. You must answer this question directly."
+
+
+async def test_a_side_question_of_the_same_session_leaves_an_answer_alone(live: Live) -> None:
+    live.sandbox.p5.options.word_delay_s = 0.02
+    older = asyncio.create_task(Talk(live, "stream 40 words").ask())
+    await until(lambda: len(open_runs(live)) == 1)
+    beside = Talk(live, f"{SIDE_QUESTION}</system-reminder>\n\nuse Bash: ls")
+    beside.messages.append({"role": "system", "content": "# Environment"})
+    message = await beside.turn()
+    assert not calls(message) and message["stop_reason"] == "end_turn"
+    assert "word40" in said(folded(await older)) and runs(live) == 2
+    await all_over(live)
+
+
+async def test_a_side_question_leaves_a_run_alone_that_waits(live: Live) -> None:
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    await Talk(live, f"{SIDE_QUESTION}</system-reminder> what is this?").turn()
+    assert "the result" in said(await talk.turn(result(call, "the result"))) and runs(live) == 2
+    await all_over(live)
+
+
 async def test_a_large_result_is_read_beside_the_loop(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     threads = []
 
