@@ -141,6 +141,22 @@ async def interrupted(claude: ClaudeCode, folder: Path) -> None:
         expect(not sandbox.p5.violations, "nothing that the service does not want", sandbox.p5.violations)
 
 
+@NEWEST.add
+async def a_side_question(claude: ClaudeCode, folder: Path) -> None:
+    """`/btw` comes with the session and the tools of the answer that goes on meanwhile, and leaves that alone."""
+    slow = {"match": {"prompt": "stream 150 words"}, "word_delay_s": 0.03, "times": None}
+    async with watched_proxy(folder, [slow], {}) as (url, sandbox):
+        async with claude.on_terminal(url, "stream 150 words", model=MODEL) as terminal:
+            await until(lambda: b"word20" in terminal.output, "an answer is on the screen")
+            await terminal.say("/btw and what is this?")
+            await until(lambda: asked(sandbox.p5, "and what is this?"), "the side question is asked")
+            await until(lambda: all(run.ended_at for run in asked(sandbox.p5)), "both are answered")
+            await until(lambda: b"word150" in terminal.output, "to the end")
+        await expect_clean(sandbox)
+        cancelled = [run.cancelled for run in asked(sandbox.p5)]
+    expect(cancelled == [False, False], "neither ends the other", cancelled)
+
+
 def _waits(run: Run) -> bool:
     """Whether it waits for a tool of the client."""
     return run.ended_at is None and any(one.family == "exec" and one.number != 10 for one in run.ledger.owed)

@@ -27,7 +27,7 @@ class Finished:
     @property
     def lines(self) -> list[dict[str, Any]]:
         """The JSON objects among the lines on stdout."""
-        return [json.loads(line) for line in self.stdout.splitlines() if line.startswith("{")]
+        return [json.loads(line) for line in self.stdout.split("\n") if line.startswith("{")]
 
 
 @asynccontextmanager
