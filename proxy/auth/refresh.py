@@ -109,11 +109,15 @@ class _Unsaved(NamedTuple):
 
 
 class _Refusal(NamedTuple):
-    """A refresh token that the issuer refused: what to tell callers, and not to be sent before `until_s` (epoch)."""
+    """A credential that the issuer refused to renew: what callers are told, until when (epoch) it is not tried."""
 
-    token: Secret
+    credential: Credential
     message: str
     until_s: float
+
+    def concerns(self, other: Credential) -> bool:
+        """Whether this would be asked with again: some have more than the refresh token for it."""
+        return (other.refresh, other.extra) == (self.credential.refresh, self.credential.extra)
 
 
 def sign_in_hint(label: str) -> str:
@@ -212,7 +216,7 @@ class Credentials:
             error = flight.exception()
             if error is None:
                 return flight.result()
-            if not isinstance(error, ProxyError) or (self._refused is not None and self._refused.token == old.refresh):
+            if not isinstance(error, ProxyError) or (self._refused is not None and self._refused.concerns(old)):
                 raise error
             self._pause(error.message)
         return old
@@ -325,7 +329,7 @@ class Credentials:
         if stored is not None and stored.refresh and stored.refresh != old.refresh:
             return await self._rotate(stored, from_peer=True)
         message = self._message(f"was refused ({answer.reason(old.access, old.refresh)})")
-        self._refused = _Refusal(old.refresh, message, self._clock() + self._renewal.refused_for_s)
+        self._refused = _Refusal(old, message, self._clock() + self._renewal.refused_for_s)
         self._log.write("warn", "auth", "sign-in refused", provider=self._renewal.label, code=answer.code)
         if self._renewal.delete_refused:
             try:
@@ -346,7 +350,7 @@ class Credentials:
         unfit = self._renewal.unfit(stored)
         if unfit:
             raise self._sign_in(self._message(unfit))
-        if self._refused is not None and stored.refresh != self._refused.token:
+        if self._refused is not None and not self._refused.concerns(stored):
             self._refused = None
         if self._unsaved is None:
             return stored

@@ -16,7 +16,7 @@ from proxy.providers.contract import Call, Services
 from proxy.providers.p5_cursor.answer import CursorToMessages
 from proxy.providers.p5_cursor.bridge.asides import is_an_aside
 from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, tool_input
-from proxy.providers.p5_cursor.bridge.open_runs import OpenRuns
+from proxy.providers.p5_cursor.bridge.open_runs import OpenRuns, superseded
 from proxy.providers.p5_cursor.bridge.results import find_result, has_new_words
 from proxy.providers.p5_cursor.conversations import Conversations
 from proxy.providers.p5_cursor.failures import PROFILE, RunError, client_error
@@ -147,9 +147,9 @@ class CursorAdapter:
         self._resumed = False
         self.wire = CursorWire(call, services)
         # an answer that nobody reads before its end cannot ask for a tool and go on
-        self._owner = None if call.folded else owner_of_run(call)
-        is_aside = self._owner is None or is_an_aside(call.request)
-        self._tools = {} if is_aside else self.wire.bridged
+        owner = None if call.folded or is_an_aside(call.request) else owner_of_run(call)
+        self._tools = self.wire.bridged if owner is not None else {}
+        self._owner = owner if self._tools else None  # of the run that is found again
 
     async def sign_in(self) -> None:
         """A run that goes on is signed in."""
@@ -160,6 +160,8 @@ class CursorAdapter:
         run = await self._resume() if number == 1 else None
         self._resumed = run is not None
         if run is None:
+            if number > 1 and self._state.runs.find(self._owner) is not None:
+                raise superseded()  # while this one waited to try again
             run = await self._begin()
         self.wire.attach(run)
         try:
@@ -167,7 +169,7 @@ class CursorAdapter:
                 yield await run.take()
         finally:
             answer = self.wire.answer
-            if answer is None or not answer.paused or run.lost:
+            if answer is None or not answer.paused:
                 self._state.runs.remove(run, cancel=True)
 
     def contextualise(self, error: UpstreamError) -> UpstreamError:
@@ -182,7 +184,7 @@ class CursorAdapter:
     async def recover(self, error: UpstreamError) -> bool:
         """A new token; or, each once, another run where that cannot do any harm. A run that goes on has the token of
         its beginning, and another one takes that of now."""
-        if self._is_seen:
+        if self._is_seen or error.final:
             return False
         if error.kind == "sign_in":
             return self._resumed or await self._credential.renew()
@@ -243,7 +245,7 @@ class CursorAdapter:
             silent=self._state.runs.silent,
         )
         run.tools = self._tools
-        if self._tools and self._owner is not None:
+        if self._owner is not None:
             self._state.runs.put(self._owner, run)
         run.start(opening)
         return run

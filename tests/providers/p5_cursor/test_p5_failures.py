@@ -129,6 +129,7 @@ def test_this_region_is_not_yet_available() -> None:
 
 
 def test_a_limit_without_words_is_a_limit_for_a_small_prompt_and_too_long_for_a_huge_one() -> None:
+    """Bare `resource_exhausted: Error` for a tiny prompt, and the same for a huge one."""
     error = reported("resource_exhausted")
     assert shown(error)[0] == 429 and "plan" in error.message
     status, _, words = shown(error, LARGE_INPUT + 1)

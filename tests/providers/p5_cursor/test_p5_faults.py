@@ -110,7 +110,7 @@ ENDS: list[Row] = [
         Broken(429, "rate_limit_error", words="Network"),
         "end_error",
         end("resource_exhausted", message="Network Error", **LATE),
-        whole=failed("resource_exhausted: Network", 429, "rate_limit_error", LIMIT),
+        whole=Good(2, waits=(1.5,)),
     ),
     *rows(GOOD, "end_body", *({"body": body} for body in ("", "{}", '{"metadata":{}}', "no JSON", "[]"))),
     *rows(Broken(words="unknown", whole=None), "end_body", {"body": '{"error":{}}'}, {"body": "grpc-status: 2"}),

@@ -5,11 +5,18 @@ from __future__ import annotations
 import asyncio
 
 from proxy.core.identity import Owner
+from proxy.errors import UpstreamError
 from proxy.providers.p5_cursor.failures import PROFILE
 from proxy.providers.p5_cursor.run.run import Run
 
 #: Each holds a connection open. When there are more, the one that waits longest is closed.
 MAX_OPEN_RUNS = 256
+
+
+def superseded() -> UpstreamError:
+    """What a request is told that is not the newest one of its conversation."""
+    words = "the conversation went on in a newer request of its session, which ended this answer"
+    return PROFILE.error(words, kind="upstream", status=409, repeatable=False, final=True)
 
 
 class OpenRuns:
@@ -66,8 +73,7 @@ class OpenRuns:
         held = run.offered is None
         self.remove(run, cancel=True)
         if held:
-            words = "the conversation went on in a newer request of its session, which ended this answer"
-            run.fail(PROFILE.error(words, kind="upstream", status=409, repeatable=False, final=True))
+            run.fail(superseded())
 
     def _make_room(self) -> None:
         """Closes the longest waiting of too many; those that answer stay."""

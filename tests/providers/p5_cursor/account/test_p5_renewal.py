@@ -183,6 +183,18 @@ async def test_an_api_key_helps_when_the_refresh_token_is_refused(world: World) 
     assert world.stored["refreshToken"] != "used"
 
 
+@pytest.mark.parametrize("before", [{"refreshToken": "used"}, {"refreshToken": None, "apiKey": "key_old"}])
+async def test_an_api_key_that_is_added_after_a_refusal_is_exchanged_at_once(
+    world: World, before: dict[str, str | None]
+) -> None:
+    record = world.store(30, **before)
+    credentials = world.credentials()
+    with pytest.raises(SignInError, match="was refused"):
+        await credentials.get()
+    world.write({**record, "apiKey": "key_sandbox"})
+    assert world.p5.tokens.accepts((await credentials.get()).access.reveal())
+
+
 async def test_an_api_key_does_not_come_back_in_an_error(world: World) -> None:
     world.store(30, refreshToken=None, apiKey="KEY")
     world.p5.issuer.answer_with(500, {"message": "KEY is unknown", "error": "KEY"})

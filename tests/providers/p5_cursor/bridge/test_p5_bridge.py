@@ -191,6 +191,33 @@ async def test_a_client_that_leaves_while_its_result_is_read_leaves_no_run(
     assert live.sandbox.p5.runs[0].cancelled
 
 
+async def test_a_run_that_went_on_does_not_come_back_when_a_newer_request_ended_it(live: Live) -> None:
+    shell = {"type": "exec", "kind": "shell_stream", "id": 1, "exec_id": "e1", "command": "ls"}
+    live.sandbox.p5.script.extend([{"provider": "p5", "events": [shell, {"pause_s": 5}], "then": "end"}])
+    live.sandbox.p5.options.word_delay_s = 0.02
+    talk = Talk(live, PLAIN)
+    call = calls(await talk.turn())[0]
+    talk.messages.append({"role": "user", "content": [result(call)]})
+    older = asyncio.create_task(talk.ask())
+    await until(lambda: live.sandbox.p5.runs[0].appends.get(6))
+    newer = folded(await Talk(live, PLAIN).ask())
+    assert newer["stop_reason"] == "end_turn" and "newer request" in (await older).error["message"]
+    assert runs(live) == 2
+    await all_over(live)
+
+
+@with_live(sleep=lambda seconds: asyncio.sleep(seconds / 5))
+async def test_a_request_that_tries_again_does_not_end_a_newer_one(live: Live) -> None:
+    live.sandbox.p5.script.extend([{"provider": "p5", "fault": "rate_limit", "seconds": 2}])
+    older = asyncio.create_task(Talk(live, PLAIN).ask())
+    await until(lambda: live.sandbox.p5.total_requests == 1)
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    assert "newer request" in (await older).error["message"]
+    assert "the result" in said(await talk.turn(result(call, "the result"))) and runs(live) == 2
+    await all_over(live)
+
+
 async def test_a_repeated_result_begins_a_new_run(live: Live) -> None:
     talk = Talk(live, BASH)
     call = calls(await talk.turn())[0]

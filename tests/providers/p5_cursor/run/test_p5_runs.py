@@ -137,6 +137,7 @@ async def test_not_once_something_was_said(live: Live) -> None:
 
 @pytest.mark.parametrize("times", [1, 2])
 async def test_internal_error_behind_a_blob_that_is_not_held(live: Live, times: int) -> None:
+    """`internal: Error` on a later turn."""
     blob = {"type": "get_blob", "id": 5, "blob_id": "ab" * 32}
     plays(
         live,
@@ -177,6 +178,7 @@ async def test_a_refused_token_is_renewed_once(live: Live) -> None:
 
 @pytest.mark.parametrize("fault", ["append_fails", "append_cut"])
 async def test_an_append_that_fails_is_never_sent_again(live: Live, fault: str) -> None:
+    """Tool executed twice."""
     live.sandbox.p5.script.extend([{"provider": "p5", "fault": fault, "number": 2}])
     answer = await asked(live)
     assert answer.status == 502 and live.sandbox.p5.total_requests == 1
@@ -260,6 +262,7 @@ async def test_sse_never_starts_behind_a_proxy_that_holds_the_head(live: Live) -
 
 @with_live(tuning=(RunTimers(heartbeat=0.05),))
 async def test_heartbeats_go_on_and_end_with_the_run(live: Live) -> None:
+    """Stray connection errors after a finished chat."""
     plays(live, CONTEXT, {"pause_s": 0.3}, text("Hi"), TURN, END)
     assert (await asked(live)).status == 200
     run = live.sandbox.p5.runs[0]
