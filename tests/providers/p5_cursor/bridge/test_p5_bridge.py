@@ -239,6 +239,15 @@ async def test_a_run_asks_for_what_the_newest_request_offers(live: Live) -> None
     await all_over(live)
 
 
+async def test_a_run_goes_on_although_its_user_signed_out(live: Live) -> None:
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    (live.root / "p5" / "auth.json").unlink()
+    assert "the result" in said(await talk.turn(result(call, "the result"))) and runs(live) == 1
+    assert (await Talk(live, BASH, session="s2").ask()).status == 401
+    await all_over(live)
+
+
 async def test_a_repeated_result_begins_a_new_run(live: Live) -> None:
     talk = Talk(live, BASH)
     call = calls(await talk.turn())[0]
