@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import threading
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from cursor_talk import Talk, all_over, calls, folded, result, said
 from harness import Live, ask, texts, until, with_live
 
 from proxy.providers.p5_cursor.run.timers import RunTimers
+from proxy.providers.p5_cursor.wire import envelopes
 from proxy.sandbox.play.actions import Reply
 
 Step = dict[str, Any]
@@ -73,6 +75,20 @@ async def test_a_good_end(live: Live, name: str, stream: bool) -> None:
     answer = await asked(live, stream=stream)
     message = folded(answer) if stream else answer.json
     assert said(message) == "Hi" and message["stop_reason"] == "end_turn"
+
+
+async def test_what_is_packed_and_long_is_unpacked_beside_the_loop(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+
+    def noted(payload: bytes) -> bytes:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return unpacked(payload)
+
+    unpacked = envelopes._unpacked
+    monkeypatch.setattr(envelopes, "_unpacked", noted)
+    long = " ".join(map(str, range(10_000)))
+    plays(live, CONTEXT, {**text("Hi "), "gzip": True}, {"pause_s": 0.1}, {**text(long), "gzip": True}, TURN, END)
+    assert said((await asked(live)).json) == f"Hi {long}" and threads == [True, False]
 
 
 BROKEN: dict[str, tuple[list[Step], str]] = {
