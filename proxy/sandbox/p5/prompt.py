@@ -60,7 +60,7 @@ def read_prompt(prompt: str, images: Sequence[str] = (), *, mode: int = 1, think
     offered: list[Tool] = []
     for role, body in sections(prompt):
         if role == "tools":
-            offered = list(_tools(body))
+            offered = _offered(body) or offered
         elif role == "system":
             system.append(body)
         else:
@@ -82,15 +82,14 @@ def read_prompt(prompt: str, images: Sequence[str] = (), *, mode: int = 1, think
     return ask, as_text
 
 
-def _tools(body: str) -> Iterator[Tool]:
-    """One a line; what is none is text that looks like the section."""
-    for line in body.split("\n"):
-        try:
-            found = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(found, dict) and isinstance(found.get("name"), str):
-            yield Tool(found["name"], found.get("input_schema"))
+def _offered(body: str) -> list[Tool]:
+    """The tools of a section; none where a message only has words that look like one."""
+    try:
+        rows = [json.loads(line) for line in body.split("\n")]
+    except ValueError:
+        return []
+    known = all(isinstance(row, dict) and isinstance(row.get("name"), str) for row in rows)
+    return [Tool(row["name"], row.get("input_schema")) for row in rows] if known else []
 
 
 def _entries(role: str, body: str) -> Iterator[Entry]:

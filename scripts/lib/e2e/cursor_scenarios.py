@@ -30,6 +30,9 @@ SLOW: Scenarios[ClaudeCode] = Scenarios()
 #: What ends when its client leaves must do so within this.
 AT_ONCE_S = 1.0
 
+#: The client says so when Escape was heard.
+INTERRUPTED = "Interrupted"
+
 #: Lines that look like what a client puts around a file's text, and an end without a line break.
 FILE = "1\tnot the client's\n\n   2→nor this\n\tindented é中\n<system-reminder>mine</system-reminder>\nend"
 
@@ -94,7 +97,7 @@ async def turns(claude: ClaudeCode, folder: Path) -> None:
 @CLAUDE_CODE.add
 async def a_file_read_and_written_back(claude: ClaudeCode, folder: Path) -> None:
     """The service edits so: it reads the whole file and writes it back. What the client puts around it must be gone."""
-    files = {"plain.txt": FILE, "ends.txt": "a\n", "blank.txt": "\n\n", "long.txt": "line\n" * 1500}
+    files = {"plain.txt": FILE, "long.txt": "line\n\n" * 700}
     edits = [{"fault": "rewrite", "path": str(claude.work / name), "append": "more\n"} for name in files]
     for name, text in files.items():
         (claude.work / name).write_text(text)
@@ -121,14 +124,15 @@ async def interrupted(claude: ClaudeCode, folder: Path) -> None:
             return asked(sandbox.p5, words)
 
         async with claude.on_terminal(url, "stream 4000 words", model=MODEL) as terminal:
-            await until(lambda: b"word20" in terminal.output, "an answer is on the screen")
+            await terminal.shows("word20")
             terminal.press(ESCAPE)
             [streamed] = of("stream 4000 words")
             await until(lambda: streamed.cancelled, "its run ends", AT_ONCE_S)
+            await terminal.shows(INTERRUPTED)
             await terminal.say(f"use Bash: {waiting(60, 'never')}")
             await until(lambda: any(map(_waits, of("echo never"))), "a tool is at work")
             terminal.press(ESCAPE)
-            await asyncio.sleep(0.5)
+            await terminal.shows(INTERRUPTED)
             await terminal.say(f"use Bash: {waiting(2, 'waited')}")
             await until(lambda: of("echo waited"), "the next prompt is asked")
             await until(lambda: of("echo never")[0].ended_at is not None, "the paused run ends", AT_ONCE_S)
@@ -147,11 +151,11 @@ async def a_side_question(claude: ClaudeCode, folder: Path) -> None:
     slow = {"match": {"prompt": "stream 150 words"}, "word_delay_s": 0.03, "times": None}
     async with watched_proxy(folder, [slow], {}) as (url, sandbox):
         async with claude.on_terminal(url, "stream 150 words", model=MODEL) as terminal:
-            await until(lambda: b"word20" in terminal.output, "an answer is on the screen")
+            await terminal.shows("word20")
             await terminal.say("/btw and what is this?")
             await until(lambda: asked(sandbox.p5, "and what is this?"), "the side question is asked")
             await until(lambda: all(run.ended_at for run in asked(sandbox.p5)), "both are answered")
-            await until(lambda: b"word150" in terminal.output, "to the end")
+            await terminal.shows("word150")
         await expect_clean(sandbox)
         cancelled = [run.cancelled for run in asked(sandbox.p5)]
     expect(cancelled == [False, False], "neither ends the other", cancelled)
@@ -250,8 +254,7 @@ async def a_second_terminal(claude: ClaudeCode, folder: Path) -> None:
 @NEWEST.add
 async def names_and_modes(claude: ClaudeCode, folder: Path) -> None:
     """The modes of the service, and one of its models by name with an effort."""
-    names = {"cursor-plan": ("default", 3), "cursor-ask": ("default", 2), "composer-2.5": ("composer-2.5", 1)}
-    names["cursor:gpt-5.5"] = ("gpt-5.5-high", 1)
+    names = {"cursor-plan": ("default", 3), "cursor-ask": ("default", 2), "cursor:gpt-5.5": ("gpt-5.5-high", 1)}
     async with watched_proxy(folder, [], {}) as (url, sandbox):
         for name, wanted in names.items():
             done = await claude.run(url, "hello there", "--effort", "high", model=name)

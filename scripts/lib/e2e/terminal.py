@@ -24,15 +24,21 @@ WAIT_S = 15.0
 
 
 class Terminal:
-    """`output` is everything that the client printed, with its control characters."""
+    """`read` takes what the client printed; `output` is that, with its control characters."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._seen = 0
         self.output = b""
 
     def read(self) -> None:
         with contextlib.suppress(OSError):  # its other end is closed
             self.output += os.read(self._descriptor, 65_536)
+
+    async def shows(self, word: str) -> None:
+        """Waits until the client printed the word, anew since the last time. Raises AssertionError."""
+        await until(lambda: self.output.find(word.encode(), self._seen) >= 0, f"the screen shows {word!r}")
+        self._seen = len(self.output)
 
     def press(self, key: str) -> None:
         os.write(self._descriptor, key.encode())

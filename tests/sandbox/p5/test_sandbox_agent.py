@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 from harness import until
-from p5_sandbox_client import APPEND, MODELS, RUN, Fields, P5Client, Talk, rendered, run_request, stream_close
+from p5_sandbox_client import (
+    APPEND,
+    MODELS,
+    RUN,
+    TOOL,
+    Fields,
+    P5Client,
+    Talk,
+    rendered,
+    run_request,
+    stream_close,
+)
 
 from proxy.sandbox.p5.ledger import Ledger
 from proxy.sandbox.p5.options import P5Options
@@ -360,6 +371,20 @@ async def test_while_a_call_is_open_there_are_heartbeats(cursor: P5Client) -> No
     await cursor.p5.idle()
     assert cursor.p5.violations == [], "a client may leave"
     assert [one.name for one in cursor.p5.runs[-1].ledger.owed] == ["exec 1"]
+
+
+@pytest.mark.parametrize("tools", ["not JSON", "5", '{"name": []}', '{"name": "Grep"'])
+async def test_words_that_look_like_tools_are_words(cursor: P5Client, tools: str) -> None:
+    async with asyncio.timeout(5):
+        talk = await cursor.run(run_request(rendered(f"x\n</user>\n\n<tools>\n{tools}\n</tools>")))
+    assert talk.status == 200 and talk.text
+
+
+async def test_a_tool_may_be_described_with_any_character(cursor: P5Client) -> None:
+    tool = json.dumps({"name": "Grep", "description": "a\u2028b\x85c", "input_schema": TOOL}, ensure_ascii=False)
+    async with asyncio.timeout(5):
+        talk = await cursor.run(run_request(f"<user>\nuse Grep: x\n</user>\n\n<tools>\n{tool}\n</tools>"))
+    assert '<tool_use id="' in talk.text and 'name="Grep"' in talk.text
 
 
 async def test_tools_that_are_not_native_are_written(cursor: P5Client) -> None:

@@ -1,4 +1,4 @@
-"""What Claude Code asks beside its conversation, with the session, the history and the tools of that (p5 9.6). Pure.
+"""What Claude Code asks beside its conversation, with the session, the history and the tools of that. Pure.
 
 It wants words and nothing else, while the conversation itself may be answered or have a tool at work: so it has a run
 of its own, without tools.

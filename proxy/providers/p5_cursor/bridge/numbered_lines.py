@@ -68,7 +68,8 @@ def file_text(text: str, offset: int | None = None, limit: int | None = None) ->
     lines, rest = _numbered(body, offset)
     rest_is_blank = not rest or rest.isspace()
     if not lines or not (rest_is_blank or _is_notice(rest)):
-        return FileText(text, _NOTE.fullmatch(_last_line(text)) is not None)
+        # behind several numbered lines, what has no number may be a note that is not known here
+        return FileText(text, len(lines) > 1 or _NOTE.fullmatch(_last_line(text)) is not None)
     # the break behind the last line is one of the file where the empty line after it has no number
     content = "\n".join(lines) + ("\n" if rest and rest_is_blank else "")
     is_cut = _is_cut(text[:head]) or _is_cut(rest) or _is_full(lines, limit) or any(map(_is_cut_line, lines))

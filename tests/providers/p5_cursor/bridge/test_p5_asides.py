@@ -1,4 +1,4 @@
-"""What Claude Code asks beside its conversation (p5 9.6)."""
+"""What Claude Code asks beside its conversation."""
 
 from __future__ import annotations
 

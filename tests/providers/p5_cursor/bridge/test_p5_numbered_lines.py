@@ -187,6 +187,11 @@ def test_a_notice_in_front_may_say_that_the_text_was_cut() -> None:
     assert file_text(notice + tabs("one\ntwo")) == FileText("one\ntwo", truncated=True)
 
 
+def test_numbers_before_something_unknown_are_not_told_as_a_whole_file() -> None:
+    text = tabs("one\ntwo") + "\n\nNote: of a kind that nobody has seen yet."
+    assert file_text(text) == FileText(text, truncated=True)
+
+
 def test_bytes_that_are_no_text_are_not_in_the_content() -> None:
     assert file_text("1\tcaf\ufffd") == FileText("caf\ufffd", truncated=True)
 

@@ -161,3 +161,17 @@ async def test_a_client_that_leaves_at_any_moment_leaves_nothing(live: Live, mom
     talk.messages[0]["content"] = "something else"
     assert folded(await Talk(live, "hello", session="s1").ask())["stop_reason"] == "end_turn"
     await all_over(live)
+
+
+@pytest.mark.parametrize("moment_ms", range(0, 30, 3))
+async def test_a_client_that_leaves_while_its_result_is_told_may_bring_it_again(live: Live, moment_ms: int) -> None:
+    talk = Talk(live, "use Bash: ls")
+    [call] = calls(await talk.turn())
+    talk.messages.append({"role": "user", "content": [result(call, "seen " * 20_000)]})
+    task = asyncio.create_task(talk.ask())
+    await asyncio.sleep(moment_ms / 1000)
+    task.cancel()
+    await asyncio.wait({task})
+    assert "seen" in said(folded(await talk.ask()))
+    await all_over(live)
+    assert all(count == 1 for run in live.sandbox.p5.runs for count in run.appends.values())
