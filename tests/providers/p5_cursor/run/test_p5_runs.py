@@ -289,6 +289,16 @@ async def test_heartbeats_go_on_and_end_with_the_run(live: Live) -> None:
     assert run.heartbeats == beats
 
 
+@with_live(tuning=(RunTimers(heartbeat=1.0, after_end=0.05),))
+async def test_no_heartbeat_follows_the_turn_while_a_client_reads_slowly(live: Live) -> None:
+    plays(live, CONTEXT, text("x " * 6_000_000), TURN, then="stall")
+    async with live.open(ask("hello", model="cursor", stream=True)):
+        await until(lambda: live.sandbox.p5.runs and live.sandbox.p5.active == 0)  # our end of the stream is closed
+        await asyncio.sleep(1.2)
+        assert live.sandbox.p5.runs[0].heartbeats == 1  # that of the beginning
+    await all_over(live)
+
+
 # -- tools
 
 
