@@ -1,4 +1,5 @@
-"""Fixtures for all tests, and one rule for all of them: no task may fail unseen."""
+"""Fixtures for all tests, and two rules for all of them: no task may fail unseen, and property tests run the same
+examples every time, few enough to wait for."""
 
 from __future__ import annotations
 
@@ -11,9 +12,20 @@ from typing import Any
 
 import pytest
 from harness import Live
+from hypothesis import HealthCheck, settings
 
 from proxy.providers.upstream import tokenizer
 from proxy.sandbox import Sandbox
+
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=100,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("repeatable")
 
 
 @pytest.fixture(autouse=True, scope="session")

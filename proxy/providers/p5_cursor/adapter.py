@@ -94,8 +94,9 @@ class CursorWire:
         run = self.run
 
         def offer(call: OpenCall, tool_use_id: str) -> Mapping[str, Any]:
-            run.pause(call, tool_use_id)
-            return tool_input(call.request, run.workspace, self._offered.get(call.tool, {}))
+            tool = self._offered.get(call.tool, {})
+            run.pause(call, tool_use_id, tool)
+            return tool_input(call.request, run.workspace, tool)
 
         self.answer = CursorToMessages(stream, self._offered.keys(), offer, self._services.new_id, run.output)
         return self.answer

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from core.strategies import json_values
+from cursor_talk import Talk
+from harness import Live
 from hypothesis import given
 
 from proxy.core.identity import Owner
@@ -98,3 +100,12 @@ def test_what_is_no_id_is_not_recorded() -> None:
     made.table.record(S, "x" * 513)
     made.table.record(None, "Z")
     assert made.id() == first
+
+
+async def test_the_service_names_the_conversation_that_it_uses(live: Live) -> None:
+    """All runs of the session have that name from then on; those of others do not."""
+    live.sandbox.p5.script.extend([{"provider": "p5", "fault": "notes_session_id", "notes_session_id": "Z"}])
+    for session in ("s", "s", "other"):
+        await Talk(live, "hello", session=session).turn()
+    first, second, other = (request.body["conversation_id"] for request in live.sandbox.p5.requests)
+    assert second == "Z" and "Z" not in (first, other)

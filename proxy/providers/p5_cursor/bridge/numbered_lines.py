@@ -117,7 +117,7 @@ def _numbered(text: str, offset: int | None) -> tuple[list[str], str]:
     if first[0].endswith(":") and not any(body.startswith("\t") for body in bodies):
         return [], text
     rest = lines[len(bodies) :]
-    if len(rest) == 1 and rest[0].strip() == str(number):
+    if len(rest) == 1 and rest[0].lstrip(" ") == str(number):
         return [*bodies, ""], ""  # an empty last line, whose separator went with the blanks around the text
     return bodies, "".join(f"\n{line}" for line in rest)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
 
@@ -20,6 +21,7 @@ class OpenCall:
     beat_at  when the service is told next that it is being worked on
     aborted  the service does not want the result any more
     tool_use_id  under which the client has it; "" before that
+    declaration  of the client's tool, as it was when the client got the call
     """
 
     request: ExecRequest
@@ -28,6 +30,7 @@ class OpenCall:
     beat_at: float
     aborted: bool = False
     tool_use_id: str = ""
+    declaration: Mapping[str, Any] = field(default_factory=dict)
 
 
 class OpenCalls:

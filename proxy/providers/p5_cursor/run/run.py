@@ -108,9 +108,9 @@ class Run:
         """What was said since the last call, in front of the first call of a tool; or that. Raises ProxyError."""
         return await self._events.take()
 
-    def pause(self, call: OpenCall, tool_use_id: str) -> None:
-        """The client has this call, and comes back with its result."""
-        self.offered, call.tool_use_id = call, tool_use_id
+    def pause(self, call: OpenCall, tool_use_id: str, declaration: Mapping[str, Any]) -> None:
+        """The client has this call of a tool that it declares so, and comes back with its result."""
+        self.offered, call.tool_use_id, call.declaration = call, tool_use_id, declaration
         self._watch.rest(self._now())
         if self.lost:
             self._silent(self)
@@ -134,8 +134,9 @@ class Run:
 
     def _results(self, call: OpenCall, block: Mapping[str, Any]) -> list[bytes]:
         elapsed_ms = round((self._now() - call.since) * 1000)
-        tool = self.tools.get(call.tool)
-        messages = result_messages(call.request, block, workspace=self.workspace, elapsed_ms=elapsed_ms, tool=tool)
+        messages = result_messages(
+            call.request, block, workspace=self.workspace, elapsed_ms=elapsed_ms, tool=call.declaration
+        )
         return [encode("AgentClientMessage", message) for message in messages]
 
     def fail(self, error: Exception) -> None:

@@ -218,6 +218,19 @@ async def test_a_request_that_tries_again_does_not_end_a_newer_one(live: Live) -
     await all_over(live)
 
 
+async def test_a_result_is_read_as_the_call_was_made_whatever_the_next_request_offers(live: Live) -> None:
+    """The tool takes no range; that it gave the part that was asked for would be wrong."""
+    talk = Talk(live, 'use Read: {"file_path": "/a", "offset": 2}')
+    call = calls(await talk.turn())[0]
+    assert call["input"] == {"file_path": "/a"}
+    talk.messages.append({"role": "user", "content": [result(call, "1\tone\n2\ttwo")]})
+    assert (await talk.ask(stream=False)).status == 200
+    (read,) = [one for one in live.sandbox.p5.runs[0].ledger.asked if one.number == 7]
+    (success,) = [answer.sub(7, 1) for answer in read.answers]
+    assert success is not None and success.text(2) == "one\ntwo" and not success.has(8)
+    await all_over(live)
+
+
 async def test_a_repeated_result_begins_a_new_run(live: Live) -> None:
     talk = Talk(live, BASH)
     call = calls(await talk.turn())[0]

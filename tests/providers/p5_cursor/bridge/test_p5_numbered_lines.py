@@ -83,6 +83,8 @@ def test_any_file_comes_back(content: str, first: int, has_risk: bool) -> None:
 
 
 @given(text=st.text(st.sampled_from("12→\t \nab"), max_size=40))
+@example(text="1\t\n\t2")
+@example(text="1\tone\n2 ")
 def test_what_comes_out_is_the_text_or_its_lines_without_numbers(text: str) -> None:
     found = file_text(text).content
     stripped = "\n".join(re.sub(r"^ *[0-9]+(→|\t|\Z)", "", line) for line in text.split("\n"))

@@ -333,6 +333,19 @@ async def test_a_call_that_is_taken_back(live: Live) -> None:
     await until(lambda: live.sandbox.p5.active == 0)
 
 
+async def test_the_result_of_a_call_that_was_taken_back_is_not_sent(live: Live) -> None:
+    shell = {"type": "exec", "kind": "shell_stream", "id": 1, "exec_id": "e1", "command": "ls"}
+    back: list[Step] = [{"pause_s": 0.1}, {"type": "abort", "id": 1}, {"pause_s": 0.5}]
+    plays(live, CONTEXT, shell, *back, text("never mind"), TURN, END)
+    talk = Talk(live, "hello")
+    call = calls(await talk.turn())[0]
+    await asyncio.sleep(0.25)
+    assert said(await talk.turn(result(call, "too late"))) == "never mind"
+    # that of the context
+    assert list(live.sandbox.p5.runs[0].received).count("exec_client_message") == 1
+    await all_over(live)
+
+
 async def test_two_calls_at_once_are_offered_one_after_the_other(live: Live) -> None:
     read = {"type": "exec", "kind": "read", "path": "/a"}
     plays(

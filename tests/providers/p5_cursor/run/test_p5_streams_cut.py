@@ -96,7 +96,7 @@ async def heard(*pieces: bytes, breaks: bool = False) -> Heard:
     stream.start()
 
     def offer(call: OpenCall, tool_use_id: str) -> dict[str, Any]:
-        run.pause(call, tool_use_id)
+        run.pause(call, tool_use_id, {})
         return {"file_path": call.request.args.get("path", "")}
 
     reducer = CursorToMessages(stream, TOOLS, offer, lambda: "0" * 32, run.output)
