@@ -22,6 +22,9 @@ class Traits:
     image      how an answer shows that a PNG was sent: the model sees it, or reads that it was left out
     waits      calls at the very end of a conversation stay without a result
     session    where the session of a request is told: a header, or a member of the body
+    fresh      members of a body that are new with each request
+    run        an answer is a run: not one body for another, but calls there and back, of which none may be repeated;
+               the client's tools are run while it waits, one after the other, and need a stream and a session
     signed_out what makes a proxy of the harness have no credential; `cure` is what it is told to do about it
     """
 
@@ -29,6 +32,8 @@ class Traits:
     image: str = "1 image (1 image/png)"
     waits: bool = False
     session: str = "x-opencode-session"
+    fresh: tuple[str, ...] = ()
+    run: bool = False
     signed_out: tuple[str, Any] = ("signed_in", False)
     cure: str = ""
 
@@ -44,6 +49,12 @@ TRAITS = {
         cure="auth login p3",
     ),
     "p4": Traits(signed_out=("p4_api_key", None), cure="PROXY_P4_API_KEY"),
+    "p5": Traits(
+        signs=False,
+        cure="auth login p5",
+        fresh=("message_id", "conversation_id", "conversation_group_id"),
+        run=True,
+    ),
 }
 
 
@@ -66,7 +77,7 @@ class Wire:
     @property
     def upstream(self) -> str:
         """What the model is called there."""
-        return self.model.rpartition("/")[2]
+        return self.model.rpartition("/")[2].rpartition(":")[2]
 
     @property
     def thinks(self) -> bool:
@@ -97,6 +108,8 @@ WIRES = tuple(
 )
 
 
+#: Those where an answer is the body of one response.
+BODY_WIRES = tuple(wire for wire in WIRES if not wire.traits.run)
 CHAT_WIRES = tuple(wire for wire in WIRES if wire.kind == "chat")
 GO_WIRES = tuple(wire for wire in WIRES if wire.label == "p4")
 

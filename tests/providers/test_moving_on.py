@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from harness import Live, ask, with_live
-from wires import TOOLS, message_of
+from wires import TOOLS, TRAITS, message_of
 
 from proxy.sandbox import Sandbox
 
-#: p1, p3, p2, and p1 again.
-CHAIN = ("gpt-5.5", "grok-4.6", "kimi-for-coding", "gpt-5.5")
-UPSTREAMS = {"gpt-5.5": "p1", "grok-4.6": "p3", "kimi-for-coding": "p2"}
+#: p1, p3, p5, p2, and p1 again.
+CHAIN = ("gpt-5.5", "grok-4.6", "cursor:gpt-5.5", "kimi-for-coding", "gpt-5.5")
+UPSTREAMS = {"gpt-5.5": "p1", "grok-4.6": "p3", "kimi-for-coding": "p2", "cursor:gpt-5.5": "p5"}
+SESSION = {"x-claude-code-session-id": "session-1"}
 HARD: dict[str, Any] = {"output_config": {"effort": "high"}, "thinking": {"type": "adaptive"}}
 SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 
@@ -26,7 +27,8 @@ def sent_to(sandbox: Sandbox, model: str) -> str:
 
 
 async def turn(live: Live, model: str, history: Messages, **members: Any) -> dict[str, Any]:
-    answer = await live.post(ask(history, model=model, stream=True, **{"tools": TOOLS, **HARD, **members}))
+    body = ask(history, model=model, stream=True, **{"tools": TOOLS, **HARD, **members})
+    answer = await live.post(body, headers=SESSION)
     assert answer.status == 200, answer.raw
     return message_of(answer)
 
@@ -39,6 +41,7 @@ async def tool_round(live: Live, model: str, history: Messages, word: str) -> No
     result = {"type": "tool_result", "tool_use_id": call["id"], "content": f"printed {word}"}
     history += [{"role": "assistant", "content": called["content"]}, {"role": "user", "content": [result]}]
     spoken = await turn(live, model, history)
+    assert f'returned: "printed {word}"' in spoken["content"][-1]["text"]
     history.append({"role": "assistant", "content": spoken["content"]})
 
 
@@ -48,7 +51,8 @@ async def test_every_provider_gets_what_the_others_left(live: Live) -> None:
     for number, model in enumerate(CHAIN):
         await tool_round(live, model, history, f"word-{number}")
         body = sent_to(live.sandbox, model)
-        for earlier in range(number + 1):
+        told = number if TRAITS[UPSTREAMS[model]].run else number + 1  # a run hears of its own result on the way
+        for earlier in range(told):
             assert f"echo word-{earlier}" in body and f"printed word-{earlier}" in body, (model, earlier)
             assert f'returned: \\"printed word-{earlier}' in body or earlier == number
     spoken = [one for one in live.sandbox.p2.requests[-1].body["messages"] if one["role"] == "assistant"]

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from core.vector_cases import VECTORS, read
 from harness import Live, ask, with_live
-from wires import WIRES, Wire, message_of
+from wires import BODY_WIRES, WIRES, Wire, message_of
 
 from proxy.core.tools.calls import SEARCHING_MODEL, short_name
 from proxy.providers.p1_codex.catalog import MODELS
 
 P1_WIRES = (Wire("p1", "responses", "gpt-5.5"), Wire("p1", "lite", "gpt-5.6-sol"))
 every_wire = pytest.mark.parametrize("wire", (*P1_WIRES, *WIRES), ids=str)
+every_body = pytest.mark.parametrize("wire", (*P1_WIRES, *BODY_WIRES), ids=str)
 LONG = "mcp__server__" + "n" * 80
 LONG_TOOL = {"name": LONG, "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}
 
@@ -37,7 +38,7 @@ async def test_every_upstream_takes_the_tools_that_the_messages_api_takes(live: 
     assert wire.sandbox(live).total_requests == 1
 
 
-@every_wire
+@every_body
 async def test_a_tool_with_a_long_name_goes_round(live: Live, wire: Wire) -> None:
     first = await told(live, wire, f"use {short_name(LONG)}: ls", tools=[LONG_TOOL])
     [call] = [block for block in first["content"] if block["type"] == "tool_use"]
@@ -50,7 +51,7 @@ async def test_a_tool_with_a_long_name_goes_round(live: Live, wire: Wire) -> Non
     assert f'"{short_name(LONG)}"' in json.dumps(wire.sent(live))
 
 
-@every_wire
+@every_body
 async def test_a_loaded_tool_is_named(live: Live, wire: Wire) -> None:
     search = {"name": "ToolSearch", "input_schema": {"type": "object", "properties": {}}}
     call = {"type": "tool_use", "id": "c", "name": "ToolSearch", "input": {}}
@@ -66,7 +67,7 @@ async def test_a_loaded_tool_is_named(live: Live, wire: Wire) -> None:
 SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
 
 
-@every_wire
+@every_body
 async def test_a_schema_for_the_answer_is_kept_or_told(live: Live, wire: Wire) -> None:
     form = {"format": {"type": "json_schema", "schema": {**SCHEMA, "additionalProperties": False}}}
     await told(live, wire, output_config=form, system="Be brief.")
@@ -79,7 +80,7 @@ async def test_a_schema_for_the_answer_is_kept_or_told(live: Live, wire: Wire) -
         assert body["text"]["format"]["strict"] is True and not notes
 
 
-@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire.kind != "responses"], ids=str)
+@pytest.mark.parametrize("wire", [wire for wire in BODY_WIRES if wire.kind != "responses"], ids=str)
 async def test_hosted_search_alone_names_a_model_that_searches(live: Live, wire: Wire) -> None:
     search = {"type": "web_search_20250305", "name": "web_search"}
     fetch = {"type": "web_fetch_20250910", "name": "web_fetch"}

@@ -1,4 +1,4 @@
-"""What P2 and the three wires of P4 share in good times, and how they deal with credentials and sessions."""
+"""What the wires share in good times, and how they deal with credentials and sessions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from checks import check_message_stream
 from harness import Live, ask, kinds
-from wires import CHAT_WIRES, GO_WIRES, PICTURE, TOOLS, WIRES, Wire, blocks_of, message_of
+from wires import BODY_WIRES, CHAT_WIRES, GO_WIRES, PICTURE, TOOLS, WIRES, Wire, blocks_of, message_of
 
 from proxy.sandbox import Sandbox
 
 every_wire = pytest.mark.parametrize("wire", WIRES, ids=str)
+every_body = pytest.mark.parametrize("wire", BODY_WIRES, ids=str)
 both_forms = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 HIGH: dict[str, Any] = {"output_config": {"effort": "high"}, "thinking": {"type": "adaptive"}}
 SESSION = {"x-claude-code-session-id": "session-1"}
@@ -57,7 +58,7 @@ async def test_a_plain_turn(live: Live, wire: Wire, stream: bool) -> None:
     [block] = shown(message)
     assert block["type"] == "text" and '"hello"' in block["text"]
     assert (message["model"], message["stop_reason"]) == (wire.model, "end_turn")
-    assert wire.sent(live)["model"] == wire.upstream and wire.sent(live)["stream"] is True
+    assert wire.sent(live)["model"] == wire.upstream and wire.sent(live).get("stream", wire.traits.run) is True
 
 
 @every_wire
@@ -76,7 +77,7 @@ async def test_a_folded_answer_is_the_streamed_one(live: Live, wire: Wire) -> No
 LS, READ = ("Bash", {"command": "ls -la"}), ("Read", {"file_path": "/tmp/a"})
 
 
-@every_wire
+@every_body
 @both_forms
 @pytest.mark.parametrize(
     ("prompt", "calls"), [("use Bash: ls -la", [LS]), ("use Bash: ls -la\nuse Read: /tmp/a", [LS, READ])]
@@ -90,7 +91,7 @@ async def test_a_tool_turn_goes_round(live: Live, wire: Wire, stream: bool, prom
     assert all(f'The tool {name} returned: "{name}"' in text for name, _ in calls)
 
 
-@every_wire
+@every_body
 @both_forms
 async def test_a_thinking_turn_goes_round(live: Live, wire: Wire, stream: bool) -> None:
     first, text = await round_trip(live, "use Bash: ls", model=wire.model, tools=TOOLS, stream=stream, **HIGH)
@@ -109,7 +110,7 @@ RESULT = result(CALL, "x")
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}
 
 
-@every_wire
+@every_body
 @pytest.mark.parametrize(
     "blocks", [[], [{"type": "text", "text": "never mind"}], [RESULT, {"type": "text", "text": "go on"}]]
 )
@@ -140,7 +141,7 @@ async def test_an_image_in_a_tool_result_is_seen(live: Live, wire: Wire) -> None
     assert "image/png" in shown(message)[-1]["text"]
 
 
-@every_wire
+@every_body
 @both_forms
 async def test_usage_is_that_of_the_upstream(live: Live, wire: Wire, stream: bool) -> None:
     """New and cached input add up to what the upstream says."""
@@ -164,7 +165,7 @@ async def test_chat_usage_is_found_wherever_it_stands(live: Live, wire: Wire, wh
 # -- sessions
 
 
-@every_wire
+@every_body
 async def test_the_session_stays_the_same_over_retries(live: Live, wire: Wire) -> None:
     wire.sandbox(live).script.extend([{"fault": "rate_limit"}, {"fault": "server_error"}])
     await told(live, ask(model=wire.model, stream=True), **SESSION)
@@ -196,18 +197,19 @@ async def test_what_fits_no_header_gets_a_session_of_its_own(live: Live, wire: W
 async def test_no_secret_and_no_content_reaches_the_log(live: Live, wire: Wire) -> None:
     secrets = [live.sandbox.p4.options.api_key]
     for _ in range(2):
-        for label in ("p2", "p3"):
+        for label in ("p2", "p3", "p5"):
             stored = json.loads((live.root / label / "auth.json").read_text())
-            secrets += [value for name, value in stored.items() if "access" in name or "refresh" in name]
+            secrets += [value for name, value in stored.items() if name.startswith(("access", "refresh"))]
         live.sandbox.p2.revoke_access()
         live.sandbox.p3.revoke_access()
+        live.sandbox.p5.tokens.revoke_access()
         wire.sandbox(live).script.replace([{"fault": "server_error"}, {"fault": "cut_text"}])
         await live.stream(ask("the secret prompt", model=wire.model))
         wire.sandbox(live).script.replace([{"fault": "unauthorized", "times": 2}])
         await live.post(ask("the secret prompt", model=wire.model))
     log = str(live.notes.records) + str(live.notes.captures)
     assert "upstream_request_failed" in log and "secret prompt" not in log
-    assert len([secret for secret in secrets if secret]) >= 5
+    assert len([secret for secret in secrets if secret]) >= 7
     assert not [secret for secret in secrets if isinstance(secret, str) and len(secret) > 8 and secret in log]
 
 
@@ -332,7 +334,7 @@ async def test_a_signature_that_nobody_can_mend_is_told(live: Live) -> None:
 # -- failures
 
 
-@every_wire
+@every_body
 @pytest.mark.parametrize("fault", ["cut_text", "end_before_output"])
 async def test_nothing_of_an_attempt_that_was_given_up_is_left_in_a_whole_answer(
     live: Live, wire: Wire, fault: str
@@ -348,7 +350,7 @@ async def test_nothing_of_an_attempt_that_was_given_up_is_left_in_a_whole_answer
     assert again == good and live.sleeps == [1.5]
 
 
-@every_wire
+@every_body
 @both_forms
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
 async def test_a_failing_upstream_keeps_status_words_and_wait(
@@ -370,7 +372,7 @@ SHOWN: list[tuple[Any, str]] = [
 ]
 
 
-@every_wire
+@every_body
 @pytest.mark.parametrize(("body", "words"), SHOWN)
 async def test_a_refusal_is_shown_in_its_own_words(live: Live, wire: Wire, body: Any, words: str) -> None:
     wire.sandbox(live).script.extend([{"status": 422, "body": body}])

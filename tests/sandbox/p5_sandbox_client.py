@@ -113,7 +113,9 @@ class P5Client:
         self.results: dict[int, Callable[[Message], list[Fields]]] = {
             10: lambda _: [{1: {1: {4: {1: "linux", 2: ["/w"], 3: "/bin/sh", 21: "/w"}, 17: True}}}],
             2: lambda args: [{1: {1: args.text(1), 2: args.text(2), 5: "a.txt"}}],
-            3: lambda args: [{1: {1: args.text(1), 2: 1, 3: len(args.bytes(2)), 4: args.text(2)}}],
+            3: lambda args: [
+                {1: {1: args.text(1), 2: args.text(2).count("\n") + 1, 3: len(args.bytes(2)), 4: args.text(2)}}
+            ],
             5: lambda _: [{2: {1: "no grep here"}}],
             7: lambda args: [{1: {1: args.text(1), 2: "one\ntwo", 3: 2, 4: 7}}],
             14: lambda args: [{4: {}}, {1: {1: "a.txt\n"}}, {3: {2: args.text(2) or "/w"}}],

@@ -14,8 +14,9 @@ from proxy.core.sizes import least_size
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.p5_cursor.answer import CursorToMessages
+from proxy.providers.p5_cursor.bridge.asides import is_an_aside
 from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, tool_input
-from proxy.providers.p5_cursor.bridge.open_runs import OpenRuns
+from proxy.providers.p5_cursor.bridge.open_runs import OpenRuns, superseded
 from proxy.providers.p5_cursor.bridge.results import find_result, has_new_words
 from proxy.providers.p5_cursor.conversations import Conversations
 from proxy.providers.p5_cursor.failures import PROFILE, RunError, client_error
@@ -146,8 +147,9 @@ class CursorAdapter:
         self._resumed = False
         self.wire = CursorWire(call, services)
         # an answer that nobody reads before its end cannot ask for a tool and go on
-        self._owner = None if call.folded else owner_of_run(call)
-        self._tools = self.wire.bridged if self._owner is not None else {}
+        owner = None if call.folded or is_an_aside(call.request) else owner_of_run(call)
+        self._tools = self.wire.bridged if owner is not None else {}
+        self._owner = owner if self._tools else None  # of the run that is found again
 
     async def sign_in(self) -> None:
         """A run that goes on is signed in."""
@@ -155,9 +157,11 @@ class CursorAdapter:
             await self._credential.get()
 
     async def contact(self, number: int) -> AsyncGenerator[Batch, None]:
-        run = self._resume() if number == 1 else None
+        run = await self._resume() if number == 1 else None
         self._resumed = run is not None
         if run is None:
+            if number > 1 and self._state.runs.find(self._owner) is not None:
+                raise superseded()  # while this one waited to try again
             run = await self._begin()
         self.wire.attach(run)
         try:
@@ -169,17 +173,18 @@ class CursorAdapter:
                 self._state.runs.remove(run, cancel=True)
 
     def contextualise(self, error: UpstreamError) -> UpstreamError:
-        """A run that has said something may have had effects, seen or not."""
-        return error.replaced(repeatable=False) if self._has_begun else error
+        """Of what a client has seen nothing is said again, not even thoughts: a run may have had effects."""
+        return error.replaced(repeatable=False) if self._is_seen else error
 
     @property
-    def _has_begun(self) -> bool:
-        return self.wire.answer is not None and self.wire.answer.produced
+    def _is_seen(self) -> bool:
+        """Whether a part of the answer is out."""
+        return not self._call.folded and self.wire.answer is not None and self.wire.answer.produced
 
     async def recover(self, error: UpstreamError) -> bool:
         """A new token; or, each once, another run where that cannot do any harm. A run that goes on has the token of
         its beginning, and another one takes that of now."""
-        if self._has_begun:
+        if self._is_seen or error.final:
             return False
         if error.kind == "sign_in":
             return self._resumed or await self._credential.renew()
@@ -207,13 +212,17 @@ class CursorAdapter:
             return None
         return run, block
 
-    def _resume(self) -> Run | None:
+    async def _resume(self) -> Run | None:
         waiting = self._waiting()
         if waiting is None:
             return None
         run, block = waiting
         run.tools = self._tools
-        run.resume(block)
+        try:
+            await run.resume(block, self.wire.aside)
+        except BaseException:
+            self._state.runs.remove(run, cancel=True)
+            raise
         return run
 
     async def _begin(self) -> Run:
@@ -236,7 +245,7 @@ class CursorAdapter:
             silent=self._state.runs.silent,
         )
         run.tools = self._tools
-        if self._tools and self._owner is not None:
+        if self._owner is not None:
             self._state.runs.put(self._owner, run)
         run.start(opening)
         return run
@@ -257,7 +266,7 @@ class CursorAdapter:
 
     def _rebuild(self, error: UpstreamError) -> bool:
         """The run did not live on with the result that it waited for; a new one finds that in the conversation."""
-        return self._resumed and error.kind in ("upstream_timeout", "transport", "upstream")
+        return self._resumed and error.kind in ("upstream_timeout", "transport", "upstream", "bad_answer")
 
     def _fill_blobs(self, error: UpstreamError) -> bool:
         """The service takes what it misses in its store for the conversation."""

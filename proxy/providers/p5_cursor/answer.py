@@ -78,7 +78,8 @@ class CursorToMessages:
 
     def _end(self, event: Mapping[str, Any]) -> None:
         self._flush()
-        if not self.produced and event["parked"]:
+        if event["parked"] and (self.only_thinking or not self.produced):
+            self._output.chars += len(event["parked"])
             self._text({"text": event["parked"]})
             self._flush()
         if self.finished:

@@ -32,4 +32,5 @@ CURSOR = Entry(
     settings=CursorSettings,
     account=_account,
     sign_in="with a browser, on this machine or any other",
+    examples={"agent": "cursor:gpt-5.5"},
 )

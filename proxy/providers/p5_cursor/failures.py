@@ -202,7 +202,9 @@ def end_error(payload: bytes) -> UpstreamError | None:
     except (ValueError, RecursionError):
         return _trailer_error(payload)
     error = document.get("error") if isinstance(document, dict) else None
-    return run_error(report_of(error)) if isinstance(error, Mapping) else None
+    if error is None:
+        return None
+    return run_error(report_of(error if isinstance(error, Mapping) else {"message": error}))
 
 
 def _trailer_error(payload: bytes) -> UpstreamError | None:
@@ -278,10 +280,10 @@ def _body_report(body: bytes) -> Report:
         value = json.loads(body)
     except (ValueError, RecursionError):
         value = None
-    if isinstance(value, Mapping):
-        inner = value.get("error")
-        return report_of(inner if isinstance(inner, Mapping) else value)
-    return report_of(error_of_body(body))
+    found = value.get("error") if isinstance(value, Mapping) else None
+    error = found if isinstance(found, Mapping) else value
+    known = isinstance(error, Mapping) and ("message" in error or "details" in error)
+    return report_of(error if known else error_of_body(body))
 
 
 def _no_access(status: int, report: Report) -> UpstreamError:
@@ -298,7 +300,9 @@ def document_error(body: bytes) -> UpstreamError:
     report = _body_report(body)
     if report.code in _CODES:
         return run_error(report)
-    words = f"the answer is no stream of the service: {ROUTE_CURE}" if report.bare else report.words
+    words = report.words
+    if report.bare:
+        words = f"the answer is no stream of the service ({report.code}): {ROUTE_CURE}"
     return RunError(f"{LABEL}: {words}", report, kind="upstream", status=502, repeatable=False)
 
 

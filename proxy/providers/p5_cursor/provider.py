@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import platform
 from collections.abc import AsyncGenerator, Mapping
@@ -23,7 +22,6 @@ from proxy.providers.p5_cursor.conversations import Conversations
 from proxy.providers.p5_cursor.ingress import INGRESS
 from proxy.providers.p5_cursor.live_catalog import LiveCatalog
 from proxy.providers.p5_cursor.models import select
-from proxy.providers.p5_cursor.run.timers import RunTimers
 from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.credential import RequestCredential
@@ -46,9 +44,8 @@ class CursorProvider:
             services.log,
             sleep=services.sleep,
         )
-        timers = services.tuning.of(RunTimers)
         self._state = CursorState(
-            OpenRuns(timers.pause, asyncio.get_running_loop().time),
+            OpenRuns(),
             Conversations(services.clock, services.new_id),
             LiveCatalog(services, self._credentials),
             machine_here(),

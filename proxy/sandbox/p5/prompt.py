@@ -67,10 +67,9 @@ def read_prompt(prompt: str, images: Sequence[str] = (), *, mode: int = 1, think
             entries += _entries(role, body)
     entries = _with_images(entries, images)
     as_text, entries = _told_to_write(entries)
-    names = {tool.name for tool in offered}
     native = [] if as_text else [Tool(name, schema) for name, schema in NATIVE.items()]
     hidden = {tool.name for tool in native}
-    tools = [*native, *(tool for tool in offered if tool.name not in hidden and tool.name in names)]
+    tools = [*native, *(tool for tool in offered if tool.name not in hidden)]
     ask = Ask(
         entries,
         system="\n\n".join(system),

@@ -27,12 +27,13 @@ MODELS: dict[str, dict[str, Any]] = {
     "opencode-go/kimi-k2.6": {"max_tokens": 32_000},
     "minimax-m3": {"thinking": {"type": "disabled"}, "max_tokens": 32_000},
     "opencode-go/gpt-5.6-luna": {"max_output_tokens": None},
+    "cursor": {"model": "default", "mode": 1},
 }
 
 
 def _judgements(sandbox: Sandbox) -> Iterator[Mapping[str, Any]]:
     """The bodies of the classifier's requests that reached any upstream."""
-    for upstream in (sandbox.p1, sandbox.p2, sandbox.p3, sandbox.p4):
+    for upstream in (sandbox.p1, sandbox.p2, sandbox.p3, sandbox.p4, sandbox.p5):
         for seen in upstream.requests:
             if MARKER in json.dumps(seen.body):
                 yield seen.body

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 from e2e.npm import Installed, platform_name
 from e2e.npm import install as npm_install
 from e2e.process import run
+from e2e.terminal import Terminal, on_terminal
 
 #: The newest version that was tried, and an older one that behaves differently in many places (docs/clients).
 VERSIONS = ("2.1.330", "2.1.197")
@@ -70,12 +73,28 @@ class ClaudeCode(Installed):
         skips_permissions: bool = True,
     ) -> Outcome:
         """`claude -p PROMPT`: one turn, tools run without questions unless it asks for permissions."""
-        command = (str(self.program), "-p", prompt, "--model", model, "--output-format", "stream-json", "--verbose")
-        switches = ("--dangerously-skip-permissions",) if skips_permissions else ()
-        done = await run([*command, *switches, *flags], self.work, self._environment(url, settings or {}))
+        command = self.command(prompt, model, *flags, skips_permissions=skips_permissions)
+        done = await run(command, self.work, self.environment(url, settings or {}))
         return Outcome(done.lines, done.stderr, done.seconds)
 
-    def _environment(self, url: str, settings: Mapping[str, str]) -> dict[str, str]:
+    def command(self, prompt: str, model: str, *flags: str, skips_permissions: bool = True) -> list[str]:
+        switches = ("--dangerously-skip-permissions",) if skips_permissions else ()
+        form = ("--output-format", "stream-json", "--verbose")
+        return [str(self.program), "-p", prompt, "--model", model, *form, *switches, *flags]
+
+    @asynccontextmanager
+    async def on_terminal(self, url: str, prompt: str, *flags: str, model: str) -> AsyncIterator[Terminal]:
+        """The client as a user sees it, beginning with a prompt. It knows the folder and asks no question."""
+        place = self.home / ".claude"
+        place.mkdir(exist_ok=True)
+        trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+        known = {"hasCompletedOnboarding": True, "bypassPermissionsModeAccepted": True, "theme": "dark"}
+        (place / ".claude.json").write_text(json.dumps({**known, "projects": {str(self.work): trusted}}))
+        command = [str(self.program), "--model", model, "--dangerously-skip-permissions", *flags, prompt]
+        async with on_terminal(command, self.work, self.environment(url, {})) as terminal:
+            yield terminal
+
+    def environment(self, url: str, settings: Mapping[str, str]) -> dict[str, str]:
         return {
             "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
             "HOME": str(self.home),

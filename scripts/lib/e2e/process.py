@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 RUN_LIMIT_S = 120.0
+LONGEST_LINE = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,27 @@ class Finished:
     @property
     def lines(self) -> list[dict[str, Any]]:
         """The JSON objects among the lines on stdout."""
-        return [json.loads(line) for line in self.stdout.splitlines() if line.startswith("{")]
+        return [json.loads(line) for line in self.stdout.split("\n") if line.startswith("{")]
+
+
+@asynccontextmanager
+async def under_way(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> AsyncIterator[Process]:
+    """A program whose stdout is read line by line while it runs; it is killed by its id when it did not end before."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=folder,
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        limit=LONGEST_LINE,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
 
 
 async def run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Finished:

@@ -20,6 +20,8 @@ from e2e import (
     codex,
     codex_alone,
     codex_scenarios,
+    cursor_python_scenarios,
+    cursor_scenarios,
     grok_cli,
     grok_scenarios,
     kimi_code,
@@ -61,6 +63,11 @@ CLIENTS = (
     Client("sdk on p3", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, grok_scenarios.PYTHON),
     Client("claude-code on p3", _NEWEST, *_CLAUDE, grok_scenarios.CLAUDE_CODE),
     Client("codex on p3", codex.VERSIONS, codex.install, codex.Codex, grok_scenarios.CODEX),
+    Client(
+        "sdk on p5", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, cursor_python_scenarios.PYTHON
+    ),
+    Client("claude-code on p5", claude_code.VERSIONS, *_CLAUDE, cursor_scenarios.CLAUDE_CODE),
+    Client("claude-code on p5", _NEWEST, *_CLAUDE, cursor_scenarios.NEWEST),
     Client("claude-code websocket", _NEWEST, *_CLAUDE, claude_code_scenarios.P1_SCENARIOS, "websocket"),
     Client("codex websocket", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.P1_SCENARIOS, "websocket"),
     Client("codex alone", codex.VERSIONS, codex.install, codex_alone.CodexAlone, codex_alone.SCENARIOS),
@@ -69,6 +76,7 @@ CLIENTS = (
 #: The vendors' own clients at the simulators alone, as far as nothing else needs them: seven hundred megabytes to
 #: install.
 MORE = (
+    Client("claude-code on p5", _NEWEST, *_CLAUDE, cursor_scenarios.SLOW),
     Client("kimi-code alone", kimi_code.VERSIONS, kimi_code.install, kimi_code.KimiCode, kimi_code.SCENARIOS),
     Client("grok alone", grok_cli.VERSIONS, grok_cli.install, grok_cli.Grok, grok_cli.SCENARIOS),
     Client("opencode alone", opencode.VERSIONS, opencode.install, opencode.Opencode, opencode.SCENARIOS),

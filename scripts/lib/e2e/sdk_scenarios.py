@@ -15,8 +15,20 @@ VERSIONS = (platform.python_version(),)
 
 #: Page -> words that its programs print, in the sandbox.
 PAGES = {
-    "anthropic-sdk.md": ('You asked: "hello"', "gpt-5.6-sol", "title='Hello' year=1", "['https://docs.example.org"),
-    "openai-sdk.md": ('You asked: "hello"', "searched: rust news", "https://docs.example.org"),
+    "anthropic-sdk.md": (
+        'You asked: "hello"',
+        "gpt-5.6-sol",
+        "title='Hello' year=1",
+        "['https://docs.example.org",
+        '"from-2\n"',
+    ),
+    "openai-sdk.md": (
+        'You asked: "hello"',
+        "searched: rust news",
+        "https://docs.example.org",
+        "Responses: The tool",
+        "chat: The tool",
+    ),
 }
 
 

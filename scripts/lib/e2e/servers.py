@@ -13,6 +13,11 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+from aiohttp import web
+
+from proxy import create_app
+from proxy.loading import load
+from proxy.providers.contract import Tuning
 from proxy.sandbox import Sandbox
 
 START_LIMIT_S = 20.0
@@ -74,3 +79,24 @@ async def watched_proxy(
         }
         async with proxy_process([], environment) as url:
             yield url, sandbox
+
+
+@asynccontextmanager
+async def tuned_proxy(
+    folder: Path, script: Sequence[Mapping[str, Any]], *values: object
+) -> AsyncIterator[tuple[str, Sandbox]]:
+    """The same in this process, with timers other than the defaults, which no setting changes."""
+    async with Sandbox(script=script) as sandbox:
+        root = folder / "config"
+        sandbox.write_credentials(root)
+        config, _ = load(sandbox.settings())
+        runner = web.AppRunner(
+            create_app(config, config_dir=root, tuning=Tuning(values)), access_log=None, handler_cancellation=True
+        )
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, "127.0.0.1", 0)
+            await site.start()
+            yield f"http://127.0.0.1:{runner.addresses[0][1]}", sandbox
+        finally:
+            await runner.cleanup()

@@ -136,6 +136,12 @@ def test_answer_missing_although_the_turn_ended_is_taken_from_the_store() -> Non
     assert Answer().feed(text("said"), {**END, "parked": "from a blob"}).content == ["said"]
 
 
+def test_an_answer_in_the_store_follows_what_was_thought_and_is_counted() -> None:
+    answer = Answer().feed(thought("hm"), {**END, "parked": "from a blob, twenty."})
+    assert answer.content == ["hm", "from a blob, twenty."]
+    assert answer.message["usage"]["output_tokens"] == 5
+
+
 def test_output_is_counted_once_over_all_answers_of_a_run() -> None:
     output = RunOutput(tokens=30)
     first = Answer("Read", output=output).feed(text("a"), call())

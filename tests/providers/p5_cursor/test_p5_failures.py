@@ -61,9 +61,9 @@ def test_a_code_is_a_status_and_a_type(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [{}, {"code": "internal"}, {"message": "only words"}, {"code": 7, "message": "words"}]
+    "error", [{}, {"code": "internal"}, {"message": "only words"}, {"code": 7, "message": "words"}, "only words", [], 7]
 )
-def test_an_error_that_lacks_code_or_words_is_an_error_all_the_same(error: dict[str, Any]) -> None:
+def test_an_error_that_lacks_code_or_words_is_an_error_all_the_same(error: Any) -> None:
     found = end(error)
     assert found is not None and found.status == 502 and "unknown" in found.message
 
@@ -129,6 +129,7 @@ def test_this_region_is_not_yet_available() -> None:
 
 
 def test_a_limit_without_words_is_a_limit_for_a_small_prompt_and_too_long_for_a_huge_one() -> None:
+    """Bare `resource_exhausted: Error` for a tiny prompt, and the same for a huge one."""
     error = reported("resource_exhausted")
     assert shown(error)[0] == 429 and "plan" in error.message
     status, _, words = shown(error, LARGE_INPUT + 1)
@@ -183,6 +184,13 @@ def test_the_wait_of_a_429_is_kept_and_a_usage_limit_is_not_tried_again() -> Non
     assert headers(client_error(refused(429), 10)) == {"Retry-After": "5"}
     assert not is_repeated(refused(429, {"message": "You have reached your usage limit"}))
     assert not is_repeated(refused(429, {"message": "Update Required"}))
+
+
+@pytest.mark.parametrize(
+    "body", [{"error": "boom"}, {"detail": "boom"}, {"error": {"message": "boom"}}, b"boom"], ids=str
+)
+def test_the_words_of_a_box_on_the_way_are_told_too(body: Any) -> None:
+    assert refused(503, body).message == "p5: the service answered with status 503: boom"
 
 
 def test_a_document_in_place_of_a_stream() -> None:

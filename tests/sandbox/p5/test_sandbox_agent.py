@@ -548,8 +548,8 @@ async def test_heartbeats_that_stay_away_are_blamed(cursor: P5Client) -> None:
     quick(cursor, client_heartbeat_s=-1.0, exec_heartbeat_s=-1.0)
     await cursor.run("hello")
     await cursor.p5.idle()
-    words = [violation.partition(": ")[2] for violation in cursor.p5.violations]
-    assert words == ["no client_heartbeat for 0.0 s", *["exec 0 had no heartbeat for 0.0 s"] * 2, words[0]]
+    words = [violation.partition(": ")[2].partition(" for ")[0] for violation in cursor.p5.violations]
+    assert words == ["no client_heartbeat", *["exec 0 had no heartbeat"] * 2, "no client_heartbeat"]
 
 
 def test_an_answer_after_an_abort_is_blamed_unless_it_was_on_its_way() -> None:

@@ -155,6 +155,16 @@ PLAYED: list[tuple[str, dict[str, Any], str, str, Check]] = [
     ("get_blob", {"known": False, "then_error": "internal"}, "hello", "internal", lambda t: not t.text),
     ("set_blobs", {"count": 5, "size": 8}, "hello", "good", lambda t: "5 blobs were kept, 0 refused" in t.text),
     ("execs_together", {}, "hello", "good", lambda t: "Exec 1 said" in t.text and "Exec 2 said" in t.text),
+    (
+        "rewrite",
+        {"path": "/w/a", "append": "!"},
+        "hello",
+        "good",
+        lambda t: (
+            [(one.text(7, 1), one.text(3, 1), one.text(3, 2)) for one in t.execs]
+            == [("/w/a", "", ""), ("", "/w/a", "one\ntwo!")]
+        ),
+    ),
     ("context_again", {}, "hello", "good", lambda t: sum(one.has(2, 10) for one in t.messages) == 2),
     (
         "notes_session_id",
@@ -171,6 +181,7 @@ PLAYED: list[tuple[str, dict[str, Any], str, str, Check]] = [
     # calls
     ("abort", {"seconds": 0.0}, "hello", "good", lambda t: any(one.has(5, 1) for one in t.messages)),
     ("busy_call", {}, LS, "good", lambda t: "0 " in t.text and "a.txt" in t.text and len(t.execs) == 2),
+    ("turn_ends_in_call", {"seconds": 0.05}, "hello", "good", lambda t: t.execs and 14 in t.kinds),
     ("turn_ends_in_call", {}, LS, "good", lambda t: 14 in t.kinds and "returned" not in t.text),
     ("silence_mid_call", {"seconds": 0.02}, LS, "good", lambda t: "a.txt" in t.text),
     ("cut_call", {}, LS, "broken", lambda t: t.execs),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -108,23 +109,22 @@ def tool_input(request: ExecRequest, workspace: str, tool: Mapping[str, Any]) ->
 
     workspace  the directory that the service was told
     tool       the declaration of the client's tool; what its schema does not name is left out, since strict ones refuse
-               members they do not know
+               members they do not know, and insist on others
     """
-    return _as_declared(_INPUTS[TOOL_OF_KIND[request.kind]](request, workspace), tool)
+    return _as_declared(_INPUTS[TOOL_OF_KIND[request.kind]](request, workspace, tool), tool)
 
 
-def _read_input(request: ExecRequest, _workspace: str) -> dict[str, Any]:
+def _read_input(request: ExecRequest, _workspace: str, tool: Mapping[str, Any]) -> dict[str, Any]:
     """The range only when the service asks for one, be it from 0 on."""
-    return {"file_path": request.path} | {
-        name: request.args[name] for name in _RANGE if request.args.get(name) is not None
-    }
+    asked = zip(_RANGE, range_of(request, tool), strict=True)
+    return {"file_path": request.path} | {name: value for name, value in asked if value is not None}
 
 
-def _write_input(request: ExecRequest, _workspace: str) -> dict[str, Any]:
+def _write_input(request: ExecRequest, _workspace: str, _tool: Mapping[str, Any]) -> dict[str, Any]:
     return {"file_path": request.path, "content": request.written}
 
 
-def _bash_input(request: ExecRequest, workspace: str) -> dict[str, Any]:
+def _bash_input(request: ExecRequest, workspace: str, _tool: Mapping[str, Any]) -> dict[str, Any]:
     timeout = request.args.get("timeout") or 0
     return {
         "command": _placed(_text(request.args, "command"), request.directory, workspace),
@@ -148,18 +148,32 @@ def _placed(command: str, directory: str, workspace: str) -> str:
 
 
 def range_of(request: ExecRequest, tool: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """The offset and limit of a read, as far as the client's tool takes such: what it was not told it cannot heed."""
+    """The offset and limit of a read that the client's tool is told. None of them when it does not take both: it would
+    return something else than what was asked for, which the service could not tell from a whole file."""
     declared = _declared(tool)
-    offset, limit = (
-        request.args.get(name) if declared is None or _name_in(declared, name) else None for name in _RANGE
-    )
+    offset, limit = (request.args.get(name) for name in _RANGE)
+    if declared is not None and not (_takes(declared, "offset", offset) and _takes(declared, "limit", limit)):
+        return None, None
     return offset, limit
+
+
+def _takes(declared: Mapping[str, Any], name: str, value: int | None) -> bool:
+    if value is None:
+        return True
+    schema = declared.get(_name_in(declared, name) or "")
+    if not isinstance(schema, Mapping):
+        return False
+    return value >= _bound(schema, "minimum") and value > _bound(schema, "exclusiveMinimum")
+
+
+def _bound(schema: Mapping[str, Any], name: str) -> float:
+    bound = schema.get(name)
+    return bound if isinstance(bound, int | float) and not isinstance(bound, bool) else -math.inf
 
 
 def is_ranged(request: ExecRequest, tool: Mapping[str, Any]) -> bool:
     """Whether a read asks for a part of a file, and the client's tool was told so."""
-    asked = tuple(request.args.get(name) for name in _RANGE)
-    return asked != (None, None) and range_of(request, tool) == asked
+    return range_of(request, tool) != (None, None)
 
 
 _INPUTS = {"Read": _read_input, "Write": _write_input, "Bash": _bash_input}
@@ -171,7 +185,24 @@ def _as_declared(values: Mapping[str, Any], tool: Mapping[str, Any]) -> dict[str
     if declared is None:
         return dict(values)
     named = ((_name_in(declared, name), value) for name, value in values.items())
-    return {name: value for name, value in named if name is not None}
+    said = {name: value for name, value in named if name is not None}
+    return said | {name: None for name in _nullable(tool, declared) if name not in said}
+
+
+def _nullable(tool: Mapping[str, Any], declared: Mapping[str, Any]) -> list[str]:
+    """The members that have to be there and may be null: in strict schemas of OpenAI's form the optional ones."""
+    required = tool["input_schema"].get("required")
+    names = required if isinstance(required, list) else []
+    return [name for name in names if isinstance(name, str) and _may_be_null(declared.get(name))]
+
+
+def _may_be_null(schema: Any) -> bool:
+    if not isinstance(schema, Mapping):
+        return False
+    forms = schema.get("anyOf")
+    kinds = [form.get("type") for form in forms if isinstance(form, Mapping)] if isinstance(forms, list) else []
+    kind = schema.get("type")
+    return "null" in (*kinds, *(kind if isinstance(kind, list) else [kind]))
 
 
 def _declared(tool: Mapping[str, Any]) -> Mapping[str, Any] | None:

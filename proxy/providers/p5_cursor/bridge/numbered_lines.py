@@ -5,6 +5,7 @@ line that goes missing here is lost there. Claude Code numbers every line, the e
 
     "     1→one\\n     2→\\n     3→three"     older versions
     "1\\tone\\n2\\t\\n3\\tthree"                newer ones
+    "1:one\\n2:\\n3:\\tthree"                 the newest, for files with a line that begins with a tab
 
 so in such a text a line without a number is not of the file.
 """
@@ -14,13 +15,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_NUMBER = re.compile(r" *+([0-9]{1,9})(?:→|\t)")
+_NUMBER = re.compile(r" *+([0-9]{1,9})(?:→|\t|:)")
 _OPEN, _CLOSE = "<system-reminder>", "</system-reminder>"
 _REMINDER_HEAD = re.compile(rf"\s*+{_OPEN}")
+#: How newer versions begin what they say of a file, before it (where it lies) or behind it.
+_ABOUT = "[This file "
+_PLACE_HEAD = re.compile(r"\[This file is in [^\n]{1,300}\]\n\n")
+#: Stands for bytes that are no text.
+_NO_CHARACTER = "\ufffd"
+#: Where there is nothing of the file: it is empty, or shorter than the offset.
+_NOTHING = re.compile(r"contents are empty|shorter than the provided offset")
 
-#: What says that there is more of the file than the text.
+#: What says that there is more of the file than the text, or that the text is not all that its bytes say.
 _CUT = re.compile(
-    r"truncat|partial view|cut off|was cut|more lines|lines (?:are |were )?(?:omitted|not shown)|"
+    r"truncat|partial view|cut off|was cut|more lines|lines (?:are |were )?(?:omitted|not shown)|will refuse it|"
     r"\blines? [0-9]+ ?(?:-|–|to) ?[0-9]+ of [0-9]+|\bfirst [0-9]+ (?:lines|of)",
     re.IGNORECASE,
 )
@@ -38,7 +46,7 @@ USUAL_LINE_LENGTH = 2000
 class FileText:
     """What a client's text says of a file.
 
-    truncated  whether there is more of the file
+    truncated  whether the file is, or may be, another than the content
     """
 
     content: str
@@ -53,17 +61,25 @@ def file_text(text: str, offset: int | None = None, limit: int | None = None) ->
     >>> file_text("     1→one\\n     2→two\\n\\n<system-reminder>x</system-reminder>").content
     'one\\ntwo'
     """
-    head = _reminders_end(text)
+    head = _head_end(text)
     body = text[head:].lstrip("\n") if head else text
-    if head and not body.strip():  # nothing but a notice: the file is empty, or shorter than the offset
-        return FileText("")
+    if head and not body.strip():  # nothing but a notice
+        return FileText("", truncated=_NOTHING.search(text) is None)
     lines, rest = _numbered(body, offset)
     rest_is_blank = not rest or rest.isspace()
     if not lines or not (rest_is_blank or _is_notice(rest)):
-        return FileText(text, _NOTE.fullmatch(_last_line(text)) is not None)
+        # behind several numbered lines, what has no number may be a note that is not known here
+        return FileText(text, len(lines) > 1 or _NOTE.fullmatch(_last_line(text)) is not None)
     # the break behind the last line is one of the file where the empty line after it has no number
     content = "\n".join(lines) + ("\n" if rest and rest_is_blank else "")
-    return FileText(content, _is_cut(rest) or _is_full(lines, limit) or any(map(_is_cut_line, lines)))
+    is_cut = _is_cut(text[:head]) or _is_cut(rest) or _is_full(lines, limit) or any(map(_is_cut_line, lines))
+    return FileText(content, is_cut or _NO_CHARACTER in content)
+
+
+def _head_end(text: str) -> int:
+    """Where what the client says before a file ends; 0 when it says nothing."""
+    place = _PLACE_HEAD.match(text)
+    return _reminders_end(text) if place is None else place.end()
 
 
 def is_reminder(text: str) -> bool:
@@ -98,6 +114,8 @@ def _numbered(text: str, offset: int | None) -> tuple[list[str], str]:
         if body is None:
             break
         bodies.append(body)
+    if first[0].endswith(":") and not any(body.startswith("\t") for body in bodies):
+        return [], text
     rest = lines[len(bodies) :]
     if len(rest) == 1 and rest[0].strip() == str(number):
         return [*bodies, ""], ""  # an empty last line, whose separator went with the blanks around the text
@@ -106,7 +124,7 @@ def _numbered(text: str, offset: int | None) -> tuple[list[str], str]:
 
 def _body(line: str, number: str) -> str | None:
     """A line without its number; None when that is another one or none."""
-    for separator in ("\t", "→"):
+    for separator in ("\t", "→", ":"):
         head, found, body = line.partition(separator)
         if found and head.lstrip(" ") == number:
             return body
@@ -121,7 +139,7 @@ def _may_begin(number: int, offset: int | None) -> bool:
 def _is_notice(rest: str) -> bool:
     """Whether what follows the numbered lines is of the client: reminders, or a note that the file goes on."""
     rest = rest.strip()
-    return (rest.startswith(_OPEN) and rest.endswith(_CLOSE)) or _is_cut(rest)
+    return (rest.startswith((_OPEN, _ABOUT)) and rest.endswith((_CLOSE, "]"))) or _is_cut(rest)
 
 
 def _is_cut(words: str) -> bool:

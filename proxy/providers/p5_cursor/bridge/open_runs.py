@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Callable
 
 from proxy.core.identity import Owner
+from proxy.errors import UpstreamError
 from proxy.providers.p5_cursor.failures import PROFILE
 from proxy.providers.p5_cursor.run.run import Run
 
@@ -14,14 +13,18 @@ from proxy.providers.p5_cursor.run.run import Run
 MAX_OPEN_RUNS = 256
 
 
-class OpenRuns:
-    """`pause_s`: how long a run may wait for its client. `clock` is that of the loop."""
+def superseded() -> UpstreamError:
+    """What a request is told that is not the newest one of its conversation."""
+    words = "the conversation went on in a newer request of its session, which ended this answer"
+    return PROFILE.error(words, kind="upstream", status=409, repeatable=False, final=True)
 
-    def __init__(self, pause_s: float, clock: Callable[[], float], *, most: int = MAX_OPEN_RUNS) -> None:
-        self._pause_s = pause_s
-        self._clock = clock
+
+class OpenRuns:
+    """A run that waited for too long says so itself, see `silent`."""
+
+    def __init__(self, *, most: int = MAX_OPEN_RUNS) -> None:
         self._most = most
-        self._runs: OrderedDict[Owner, tuple[Run, float]] = OrderedDict()  # oldest first, with the time it was put here
+        self._runs: dict[Owner, Run] = {}
         self._closing: dict[Run, asyncio.Task[None]] = {}
 
     def __len__(self) -> int:
@@ -34,21 +37,19 @@ class OpenRuns:
 
     def find(self, owner: Owner | None) -> Run | None:
         """The run of a conversation."""
-        found = self._runs.get(owner) if owner is not None else None
-        return found[0] if found is not None else None
+        return self._runs.get(owner) if owner is not None else None
 
     def put(self, owner: Owner, run: Run) -> None:
         """This is now the run of the conversation; another one of it is closed, and whoever holds that is told."""
         other = self.find(owner)
         if other is not None and other is not run:
             self._end(owner, other)
-        self._runs[owner] = run, self._clock()
-        self._runs.move_to_end(owner)
-        self._sweep()
+        self._runs[owner] = run
+        self._make_room()
 
     def remove(self, run: Run, *, cancel: bool) -> None:
         """The run is not needed any more; it is closed in the background. `cancel`: see `Run.close`."""
-        for owner, (found, _) in list(self._runs.items()):
+        for owner, found in list(self._runs.items()):
             if found is run:
                 del self._runs[owner]
         if run not in self._closing:
@@ -62,7 +63,7 @@ class OpenRuns:
 
     async def close(self) -> None:
         """Closes all of them."""
-        for run, _ in list(self._runs.values()):
+        for run in list(self._runs.values()):
             self.remove(run, cancel=True)
         if self._closing:
             await asyncio.wait(self._closing.values())
@@ -72,14 +73,13 @@ class OpenRuns:
         held = run.offered is None
         self.remove(run, cancel=True)
         if held:
-            words = "the conversation went on in a newer request of its session, which ended this answer"
-            run.fail(PROFILE.error(words, kind="upstream", status=409, repeatable=False, final=True))
+            run.fail(superseded())
 
-    def _sweep(self) -> None:
-        """Closes what waits for too long, and the longest waiting of too many."""
-        limit = self._clock() - self._pause_s
-        waiting = [(owner, run, since) for owner, (run, since) in self._runs.items() if run.offered is not None]
-        too_many = len(self._runs) - self._most
-        for place, (owner, run, since) in enumerate(waiting):
-            if since < limit or place < too_many:
-                self._end(owner, run)
+    def _make_room(self) -> None:
+        """Closes the longest waiting of too many; those that answer stay."""
+        if len(self._runs) <= self._most:
+            return
+        waiting = [(run.offered.since, owner, run) for owner, run in self._runs.items() if run.offered is not None]
+        if waiting:
+            _, owner, run = min(waiting, key=lambda one: one[0])
+            self._end(owner, run)

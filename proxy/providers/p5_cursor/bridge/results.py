@@ -10,7 +10,7 @@ from typing import Any
 from proxy.core.content import blocks_of, texts_of
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest, is_ranged, range_of
 from proxy.providers.p5_cursor.bridge.numbered_lines import file_text, is_reminder
-from proxy.providers.p5_cursor.bridge.result_text import result_text
+from proxy.providers.p5_cursor.bridge.result_text import result_text, with_note
 from proxy.providers.p5_cursor.bridge.unchanged_files import UNCHANGED_WORDS, earlier_content, is_unchanged
 from proxy.providers.p5_cursor.run.replies import Message, command_of, guarded, streamed
 
@@ -32,11 +32,13 @@ _NOT_THE_FILE = (
 
 def find_result(request: Mapping[str, Any], tool_use_id: str) -> Mapping[str, Any] | None:
     """The newest result of a call in a Messages request; None when it has none. One that only says that a file is
-    unchanged has the content of the earlier result that it means, if that is there."""
-    for message in reversed(_messages(request)):
-        for block in reversed(_results(message)):
+    unchanged has the content of the earlier result that it means, if that is there; and what the client says beside
+    a result of its not being whole is in it."""
+    messages = _messages(request)
+    for place in reversed(range(len(messages))):
+        for block in reversed(_results(messages[place])):
             if block.get("tool_use_id") == tool_use_id:
-                return _with_content(block, request, tool_use_id)
+                return _with_content(with_note(block, messages[place:]), request, tool_use_id)
     return None
 
 
@@ -131,7 +133,10 @@ def _read(exec: ExecRequest, returned: _Returned) -> list[Message]:
         return [{name: {"error": {"path": exec.path, "error": words}}}]
     found = file_text(returned.text, *range_of(exec, returned.tool))
     flags = {"truncated": found.truncated, "range_applied": is_ranged(exec, returned.tool)}
-    sizes = {"total_lines": _line_count(found.content), "file_size": len(found.content.encode())}
+    sizes = {
+        "total_lines": _line_count(found.content),
+        "file_size": len(found.content.encode("utf-8", "surrogatepass")),
+    }
     are_set = {flag: True for flag, is_set in flags.items() if is_set}
     return [{name: {"success": {"path": exec.path, "content": found.content, **sizes, **are_set}}}]
 

@@ -12,9 +12,13 @@ from typing import Any
 
 from proxy.core.content import blocks_of
 from proxy.providers.p5_cursor.bridge.numbered_lines import file_text
-from proxy.providers.p5_cursor.bridge.result_text import result_text
+from proxy.providers.p5_cursor.bridge.result_text import result_text, with_note
 
-_UNCHANGED = re.compile(r"[^\n]{0,40}\bfile (?:is )?unchanged since (?:your |the )?last read\b", re.IGNORECASE)
+_UNCHANGED = re.compile(
+    r"[^\n]{0,40}\bfile (?:is )?unchanged since (?:your |the )?last read\b|"
+    r"<system-reminder>\s*+This file is already in your context",
+    re.IGNORECASE,
+)
 #: A path, the first line and the number of lines, None for as many as there are.
 _Range = tuple[str, int, int | None]
 
@@ -49,6 +53,9 @@ def earlier_content(request: Mapping[str, Any], tool_use_id: str) -> Any:
                 asked[str(block.get("id"))] = wanted
         elif block.get("type") == "tool_result" and str(block.get("tool_use_id")) in asked:
             results.append((asked[str(block["tool_use_id"])], block))
+        elif results and block.get("type") == "text":
+            wanted, found = results[-1]
+            results[-1] = wanted, with_note(found, [{"content": [block]}])
     return None
 
 

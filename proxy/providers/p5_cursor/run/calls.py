@@ -62,6 +62,16 @@ class OpenCalls:
                 call.aborted = True
                 del self._calls[key]
 
+    def forget(self) -> None:
+        """The service waits for none any more. A client that was not asked yet still is: what it brings is told in
+        another run."""
+        self._calls.clear()
+
+    @property
+    def beats_at(self) -> list[float]:
+        """When the service is told of each."""
+        return [call.beat_at for call in self._calls.values()]
+
     def beats(self, now: float) -> Iterator[int]:
         """The ids of those that the service is to be told of now."""
         for call in self._calls.values():

@@ -55,7 +55,8 @@ class Channels:
         return response
 
     async def append(self, number: int, message: bytes) -> None:
-        """Sends one message; its answer says nothing but that it came. Raises UpstreamError."""
+        """Sends one message; its answer says nothing but that it came. Raises UpstreamError, of which none is worth
+        another try: the run had begun."""
 
         def write() -> bytes:
             # a little at a time: no other thread runs while a piece is written
@@ -68,7 +69,7 @@ class Channels:
         headers = self._headers(str(uuid.UUID(self._services.new_id())), APPEND_TYPE)
         response = await self._post(APPEND_PATH, headers, body, self._timers.append)
         if response.status != 200:
-            raise await self._refusal(response, APPEND_TYPE)
+            raise (await self._refusal(response, APPEND_TYPE)).replaced(repeatable=False)
         await read_error(response)
         response.release()
 

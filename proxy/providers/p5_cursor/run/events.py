@@ -10,6 +10,8 @@ Event = dict[str, Any]
 
 #: Characters of events that may wait; nothing is read on until they are fewer.
 MAX_WAITING_CHARS = 4 * 1024 * 1024
+#: What an event without any counts as: about the memory that it takes.
+EVENT_CHARS = 256
 
 
 @dataclass(slots=True)
@@ -42,8 +44,8 @@ class WaitingEvents:
 
     @property
     def tell_more(self) -> bool:
-        """Whether there is more among them than an end."""
-        return any(event["type"] != "end" for event in self._events)
+        """Whether there is more among them than an end, and calls that the service took back."""
+        return any(event["type"] in ("text", "thinking") or _is_open(event) for event in self._events)
 
     def say(self, event: Event) -> None:
         self._events.append(event)
@@ -61,7 +63,7 @@ class WaitingEvents:
         await self._taken.wait()
 
     async def take(self) -> list[Event]:
-        """All there are, up to and with the first call of a tool. Raises what failed."""
+        """All there are in front of the first call of a tool, or that call. Raises what failed."""
         while not (events := self._cut()):
             if self.failure is not None:
                 raise self.failure
@@ -71,9 +73,11 @@ class WaitingEvents:
         return events
 
     def _cut(self) -> list[Event]:
-        """The events up to and with the first call, without those that the service took back."""
+        """Those without calls that the service took back. A call stands alone: what is in front of it may end the
+        answer, and then it must not have been offered."""
         first = next((place for place, event in enumerate(self._events) if _is_open(event)), len(self._events))
-        events, self._events = self._events[: first + 1], self._events[first + 1 :]
+        count = max(first, 1)
+        events, self._events = self._events[:count], self._events[count:]
         self._chars -= sum(map(_chars, events))
         return [event for event in events if event["type"] != "tool" or _is_open(event)]
 
@@ -84,4 +88,4 @@ def _is_open(event: Event) -> bool:
 
 
 def _chars(event: Event) -> int:
-    return len(event.get("text", ""))
+    return EVENT_CHARS + len(event.get("text", ""))

@@ -3,12 +3,12 @@ ever."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
 from proxy.providers.p5_cursor.run.blobs import Blobs
-from proxy.providers.p5_cursor.run.replies import context_answer, denial, exec_heartbeat, plan_of, query_answer, throw
+from proxy.providers.p5_cursor.run.replies import context_answer, denial, exec_heartbeat, plan_of, query_answer
 
 Message = dict[str, Any]
 
@@ -48,11 +48,11 @@ class ServiceRequests:
         name = request.args.get("notes_session_id")
         if name:
             self._renamed(name)
-        self._answer(request, lambda: context_answer(request, self._context))
+        self._say(context_answer(request, self._context))
 
     def deny(self, request: ExecRequest, bridged: Collection[str]) -> None:
         self._note("info", "cursor_exec_denied", kind=request.kind or "unknown")
-        self._answer(request, lambda: denial(request, bridged, self._workspace))
+        self._say(denial(request, bridged, self._workspace))
 
     def answer_kv(self, message: Mapping[str, Any]) -> None:
         self._put(self.blobs.answer(message))
@@ -62,12 +62,6 @@ class ServiceRequests:
         self._put(query_answer(query))
         return plan_of(query)
 
-    def _answer(self, request: ExecRequest, build: Callable[[], list[Message]]) -> None:
-        """An answer is sent, whatever happens while it is made."""
-        try:
-            messages = build()
-        except Exception as error:
-            self._note("error", "cursor_exec_not_answered", kind=request.kind, error=type(error).__name__)
-            messages = throw(request, "the client cannot answer this request")
+    def _say(self, messages: Iterable[Message]) -> None:
         for message in messages:
             self._put(message)

@@ -12,7 +12,7 @@ messages (`Appends`), one keeps it alive and watches the time. Whoever holds the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar
 
 import aiohttp
@@ -32,7 +32,10 @@ from proxy.providers.p5_cursor.run.stream import EnvelopeStream, cut_off, unread
 from proxy.providers.p5_cursor.run.timers import RunTimers
 from proxy.providers.p5_cursor.run.watch import RunWatch, Verdict
 from proxy.providers.p5_cursor.wire.envelopes import Envelope
-from proxy.providers.p5_cursor.wire.protobuf import WireError, members
+from proxy.providers.p5_cursor.wire.protobuf import WireError, encode, members
+
+#: Does work, off the loop when it may be long.
+Aside = Callable[[Callable[[], list[bytes]]], Awaitable[list[bytes]]]
 
 #: What the end of a wait is called.
 _WORDS: dict[Verdict, str] = {
@@ -102,25 +105,25 @@ class Run:
         self._tasks.append(asyncio.create_task(self._read(opening)))
 
     async def take(self) -> list[Event]:
-        """What was said since the last call, up to and with the first call of a tool. Raises ProxyError."""
+        """What was said since the last call, in front of the first call of a tool; or that. Raises ProxyError."""
         return await self._events.take()
 
     def pause(self, call: OpenCall, tool_use_id: str) -> None:
         """The client has this call, and comes back with its result."""
         self.offered, call.tool_use_id = call, tool_use_id
         self._watch.rest(self._now())
+        if self.lost:
+            self._silent(self)
 
-    def resume(self, block: Mapping[str, Any]) -> None:
-        """The client came back with a `tool_result` block."""
+    async def resume(self, block: Mapping[str, Any], aside: Aside) -> None:
+        """The client came back with a `tool_result` block, which may be large. Nobody else can come with it any more,
+        so whoever calls this holds the run, even when it raises."""
         call, self.offered = self.offered, None
         if call is None:
             raise RuntimeError("nothing was offered")
+        results = await aside(lambda: self._results(call, block))
         now = self._now()
-        if not call.aborted:
-            elapsed_ms = round((now - call.since) * 1000)
-            results = result_messages(
-                call.request, block, workspace=self.workspace, elapsed_ms=elapsed_ms, tool=self.tools.get(call.tool)
-            )
+        if not call.aborted and not self._over:
             for message in results:
                 self._appends.put(message)
             self._calls.answered(call)
@@ -128,6 +131,12 @@ class Run:
             self._watch.rest(now)
         else:
             self._watch.go_on(now, delivered=not call.aborted)
+
+    def _results(self, call: OpenCall, block: Mapping[str, Any]) -> list[bytes]:
+        elapsed_ms = round((self._now() - call.since) * 1000)
+        tool = self.tools.get(call.tool)
+        messages = result_messages(call.request, block, workspace=self.workspace, elapsed_ms=elapsed_ms, tool=tool)
+        return [encode("AgentClientMessage", message) for message in messages]
 
     def fail(self, error: Exception) -> None:
         """Whoever holds the run gets this error behind what was said."""
@@ -185,10 +194,11 @@ class Run:
 
     async def _listen(self, stream: EnvelopeStream) -> None:
         while (envelopes := await stream.read(self._timers.after_end if self._over else None)) is not None:
+            self._watch.heard(self._now(), inside=stream.cut)
             for envelope in envelopes:
                 if self._hear(envelope):
                     return
-            await self._have_room()
+                await self._have_room()
         if self._over:
             return
         if stream.cut or self._calls or not self._spoke:
@@ -219,7 +229,8 @@ class Run:
             handler = self._HANDLERS.get(name)
             if handler is not None and not self._over:
                 handler(self, value)
-        self._watch.heard(self._now(), progress=progress)
+        if progress:
+            self._watch.moved(self._now())
         if self._turn_ended is not None:  # whatever stood behind it in the same envelope counted as well
             self._end(self._turn_ended.get("output_tokens"))
         return False
@@ -242,7 +253,7 @@ class Run:
         if not text:
             return False
         self.output.chars += len(text)
-        self._watch.said()
+        self._watch.said(visible=kind == "text")
         self._events.say({"type": kind, "text": text})
         return True
 
@@ -285,7 +296,10 @@ class Run:
         if self._over or self._events.failure is not None:
             return
         self._over = True
-        self._calls.abort()  # nobody waits for their results any more
+        if self.offered is None:
+            self._calls.forget()
+        else:  # the client comes back, and all is told in another run
+            self._calls.abort()
         parked = "" if self._spoke else self._requests.blobs.parked_text()
         self._events.say({"type": "end", "output_tokens": output_tokens, "parked": parked})
         self._silent(self)
@@ -304,11 +318,13 @@ class Run:
 
     async def _keep_alive(self) -> None:
         beat_at = self._now() + self._timers.heartbeat
-        while not self._over and self._events.failure is None:
+        while True:
             now = self._now()
             # what comes meanwhile may bring a moment closer, by no more than a sign of life matters
-            moment = min(beat_at, self._watch.limit()[0], now + self._timers.exec_heartbeat)
+            moment = min(beat_at, self._watch.limit()[0], now + self._timers.exec_heartbeat, *self._calls.beats_at)
             await asyncio.sleep(max(0.0, moment - now))
+            if self._over or self._events.failure is not None:
+                return
             now = self._now()
             if now >= beat_at:
                 beat_at = now + self._timers.heartbeat
@@ -318,6 +334,7 @@ class Run:
             limit, verdict = self._watch.limit()
             if now >= limit:
                 self._time_is_up(verdict)
+                return
 
     def _time_is_up(self, verdict: Verdict) -> None:
         self._note("warn", "cursor_run_given_up", why=verdict.name.lower())

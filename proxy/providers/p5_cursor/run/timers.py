@@ -15,9 +15,9 @@ class RunTimers:
     append      one message of ours
     heartbeat   between two signs of life of ours
     exec_heartbeat  the same for each tool that is waited for
-    first       from the first message to the first envelope
-    silence     without any envelope
-    quiet_end   the same once a part of the answer was visible: then the turn counts as ended
+    first       from the first message to the first byte
+    silence     without any byte
+    quiet_end   the same once a part of the answer was visible, between envelopes: then the turn counts as ended
     progress    with nothing but heartbeats
     whole       all of a run, without its pauses
     pause       how long a client may take for its tool

@@ -1,6 +1,6 @@
 """How long a run may be silent, idle or paused. Pure: the times are arguments, in seconds of any clock.
 
-Every envelope is a sign of life; only those that are no heartbeat are progress. While a tool of the client is waited
+Every byte is a sign of life; only envelopes that are no heartbeat are progress. While a tool of the client is waited
 for, and while nothing is read because nobody takes what there is, silence means nothing.
 """
 
@@ -29,9 +29,10 @@ class RunWatch:
     def __init__(self, timers: RunTimers, now: float) -> None:
         self._timers = timers
         self._began = now
-        self._heard: float | None = None  # the last envelope
-        self._moved = now  # the last one that was no heartbeat
-        self._visible = False  # a part of this answer
+        self._heard: float | None = None  # the last bytes
+        self._inside = False  # an envelope, which ends with other bytes
+        self._moved = now  # the last envelope that was no heartbeat
+        self._visible = False  # some text of this answer: thoughts alone are none
         self._delivered: float | None = None  # the result of a tool, with nothing said since
         self._resting: float | None = None
         self._blocked = False
@@ -42,15 +43,17 @@ class RunWatch:
         """Whether a tool of the client is waited for."""
         return self._resting is not None
 
-    def heard(self, now: float, *, progress: bool) -> None:
-        """An envelope came."""
-        self._heard = now
-        if progress:
-            self._moved = now
+    def heard(self, now: float, *, inside: bool = False) -> None:
+        """Something came; `inside`: it ends inside an envelope."""
+        self._heard, self._inside = now, inside
 
-    def said(self) -> None:
-        """A part of the answer that a client sees."""
-        self._visible, self._delivered = True, None
+    def moved(self, now: float) -> None:
+        """An envelope came that is no heartbeat."""
+        self._moved = now
+
+    def said(self, *, visible: bool) -> None:
+        """A part of the answer; `visible`: text, which a turn may end with."""
+        self._visible, self._delivered = self._visible or visible, None
 
     def rest(self, now: float) -> None:
         """A tool is waited for, or one more; a client may take its time for each."""
@@ -91,7 +94,7 @@ class RunWatch:
         if self._heard is None:
             return [(self._began + timers.first, Verdict.NO_START)]
         limits = [(self._moved + timers.progress, Verdict.NO_PROGRESS)]
-        if self._visible:
+        if self._visible and not self._inside:
             limits.append((self._heard + timers.quiet_end, Verdict.QUIET_END))
         else:
             limits.append((self._heard + timers.silence, Verdict.SILENT))

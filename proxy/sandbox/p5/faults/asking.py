@@ -112,6 +112,15 @@ def _together(answer: AgentAnswer, kinds: str = "shell_stream read") -> Iterator
         yield from answer.part(Say(f'Exec {number} said: "{asked.outcome.text if asked else ""}". '))
 
 
+def _rewrite(answer: AgentAnswer, path: str, append: str = "") -> Iterator[Action]:
+    """A file is edited as the service does it: read whole, and written back whole with something behind it."""
+    number = answer.number(EXEC)
+    yield from answer.asks("read", number, path=path, call_id=answer.ids.new("toolu"))
+    asked = answer.run.ledger.find(EXEC, number)
+    text = (asked.outcome.text if asked else "") + append
+    yield from answer.asks("write", path=path, text=text, call_id=answer.ids.new("toolu"))
+
+
 def _working(asking: AgentFault) -> AgentFault:
     """The fault that asks so before the model says anything. Nothing comes behind an end."""
 
@@ -165,6 +174,7 @@ ASKING_FAULTS: dict[str, AgentFault] = {
     "set_blobs": _working(_blobs),
     "execs_together": _working(_together),
     "context_again": lambda answer: at_work(answer, answer.asks("context", number=0)),
+    "rewrite": _working(_rewrite),
     "notes_session_id": _notes,
     "no_prelude": _bare,
     "append_fails": _append_fails,

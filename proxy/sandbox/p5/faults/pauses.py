@@ -41,9 +41,9 @@ def _busy(answer: AgentAnswer, deltas: int = 3, size: int = 10) -> Iterator[Acti
             yield from answer.query("web_search", "news")
 
 
-def _turn_ends(answer: AgentAnswer) -> Iterator[Action]:
+def _turn_ends(answer: AgentAnswer, seconds: float = 0.0) -> Iterator[Action]:
     """The turn ends although the call is open."""
-    yield from break_off(answer, "call")
+    yield from break_off(answer, "call", Pause(seconds))
     yield from answer.ending()
 
 

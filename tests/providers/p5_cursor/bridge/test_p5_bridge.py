@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
 from cursor_talk import TOOLS, Talk, all_over, calls, folded, open_runs, result, said
 from harness import STATE, Live, ask, until, with_live
 
+from proxy.providers.p5_cursor.bridge.results import result_messages
+from proxy.providers.p5_cursor.run import run as run_module
 from proxy.providers.p5_cursor.run.timers import RunTimers
 
 #: A run without a call in its beginning.
@@ -124,6 +127,97 @@ async def test_a_newer_request_with_tools_ends_the_older_answer(live: Live) -> N
     await all_over(live)
 
 
+#: Of Claude Code 2.1.330: a message of the role system stands behind it.
+SIDE_QUESTION = "<system-reminder>This is a side question from the user. You must answer this question directly."
+
+
+async def test_a_side_question_of_the_same_session_leaves_an_answer_alone(live: Live) -> None:
+    live.sandbox.p5.options.word_delay_s = 0.02
+    older = asyncio.create_task(Talk(live, "stream 40 words").ask())
+    await until(lambda: len(open_runs(live)) == 1)
+    beside = Talk(live, f"{SIDE_QUESTION}</system-reminder>\n\nuse Bash: ls")
+    beside.messages.append({"role": "system", "content": "# Environment"})
+    message = await beside.turn()
+    assert not calls(message) and message["stop_reason"] == "end_turn"
+    assert "word40" in said(folded(await older)) and runs(live) == 2
+    await all_over(live)
+
+
+async def test_a_side_question_leaves_a_run_alone_that_waits(live: Live) -> None:
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    await Talk(live, f"{SIDE_QUESTION}</system-reminder> what is this?").turn()
+    assert "the result" in said(await talk.turn(result(call, "the result"))) and runs(live) == 2
+    await all_over(live)
+
+
+async def test_a_large_result_is_read_beside_the_loop(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+
+    def noted(*values: Any, **members: Any) -> list[Any]:
+        threads.append(threading.current_thread())
+        return result_messages(*values, **members)
+
+    monkeypatch.setattr(run_module, "result_messages", noted)
+    lines = "".join(f"{number:6}→some line\n" for number in range(1, 10_000))
+    for text in (lines, "short"):
+        talk = Talk(live, "use Read: /etc/hosts")
+        await talk.turn(result(calls(await talk.turn())[0], text))
+    assert [thread is threading.main_thread() for thread in threads] == [False, True]
+    await all_over(live)
+
+
+async def test_a_client_that_leaves_while_its_result_is_read_leaves_no_run(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, over = threading.Event(), threading.Event()
+
+    def slow(*_values: Any, **_members: Any) -> list[Any]:
+        begun.set()
+        over.wait(5)
+        return []
+
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    monkeypatch.setattr(run_module, "result_messages", slow)
+    talk.messages.append({"role": "user", "content": [result(call, "x" * 200_000)]})
+    leaving = asyncio.create_task(talk.ask())
+    await until(begun.is_set)
+    leaving.cancel()
+    try:
+        await all_over(live)
+    finally:
+        over.set()
+    assert live.sandbox.p5.runs[0].cancelled
+
+
+async def test_a_run_that_went_on_does_not_come_back_when_a_newer_request_ended_it(live: Live) -> None:
+    shell = {"type": "exec", "kind": "shell_stream", "id": 1, "exec_id": "e1", "command": "ls"}
+    live.sandbox.p5.script.extend([{"provider": "p5", "events": [shell, {"pause_s": 5}], "then": "end"}])
+    live.sandbox.p5.options.word_delay_s = 0.02
+    talk = Talk(live, PLAIN)
+    call = calls(await talk.turn())[0]
+    talk.messages.append({"role": "user", "content": [result(call)]})
+    older = asyncio.create_task(talk.ask())
+    await until(lambda: live.sandbox.p5.runs[0].appends.get(6))
+    newer = folded(await Talk(live, PLAIN).ask())
+    assert newer["stop_reason"] == "end_turn" and "newer request" in (await older).error["message"]
+    assert runs(live) == 2
+    await all_over(live)
+
+
+@with_live(sleep=lambda seconds: asyncio.sleep(seconds / 5))
+async def test_a_request_that_tries_again_does_not_end_a_newer_one(live: Live) -> None:
+    live.sandbox.p5.script.extend([{"provider": "p5", "fault": "rate_limit", "seconds": 2}])
+    older = asyncio.create_task(Talk(live, PLAIN).ask())
+    await until(lambda: live.sandbox.p5.total_requests == 1)
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    assert "newer request" in (await older).error["message"]
+    assert "the result" in said(await talk.turn(result(call, "the result"))) and runs(live) == 2
+    await all_over(live)
+
+
 async def test_a_repeated_result_begins_a_new_run(live: Live) -> None:
     talk = Talk(live, BASH)
     call = calls(await talk.turn())[0]
@@ -170,6 +264,38 @@ async def test_a_tool_that_never_comes_back_ends_the_run(live: Live) -> None:
     await all_over(live)
     assert live.sandbox.p5.runs[0].cancelled
     assert "late" in said(await talk.turn(result(call, "late"))) and runs(live) == 2
+
+
+@with_live(tuning=(RunTimers(pause=0.4),))
+async def test_a_long_run_of_short_tools_outlives_the_runs_of_others(live: Live) -> None:
+    talk = Talk(live, " and then ".join(["use Bash: ls"] * 3))
+    message = await talk.turn()
+    for _ in range(2):
+        await asyncio.sleep(0.25)
+        message = await talk.turn(result(calls(message)[0]))
+    await Talk(live, PLAIN, session="s2").turn()
+    await talk.turn(result(calls(message)[0]))
+    assert runs(live) == 2
+    await all_over(live)
+
+
+async def test_a_run_whose_stream_broke_behind_its_call_is_not_kept(live: Live) -> None:
+    shell = {"type": "exec", "kind": "shell_stream", "id": 1, "exec_id": "e1", "command": "ls"}
+    live.sandbox.p5.script.extend([{"provider": "p5", "events": [shell, {"raw": "no envelope"}], "then": "end"}])
+    talk = Talk(live, PLAIN)
+    call = calls(await talk.turn())[0]
+    await until(lambda: not open_runs(live))
+    assert "told again" in said(await talk.turn(result(call, "told again"))) and runs(live) == 2
+
+
+@with_live(tuning=(RunTimers(exec_heartbeat=0.3, heartbeat=0.5),))
+async def test_a_tool_at_work_is_told_of_as_often_as_it_should(live: Live) -> None:
+    live.sandbox.p5.options.exec_heartbeat_s = 0.4
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    await asyncio.sleep(1.4)
+    await talk.turn(result(call))
+    await all_over(live)
 
 
 @with_live(

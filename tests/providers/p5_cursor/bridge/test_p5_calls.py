@@ -121,7 +121,9 @@ BASH = ExecRequest(1, "", "shell_args", {"command": "ls"})
         (BASH, declared("command", "timeout"), {"command": "ls", "timeout": 30000}),
         (BASH, declared("cmd", "workdir"), {"cmd": "ls"}),
         (READ, declared("file_path"), {"file_path": "/a"}),
-        (READ, declared("path", "limit"), {"path": "/a", "limit": 3}),
+        # a part that is not the one asked for could be taken for the file
+        (READ, declared("path", "limit"), {"path": "/a"}),
+        (READ, declared("path", "start_line", "end_line"), {"path": "/a"}),
         (READ, declared("filePath", "offset", "limit"), {"filePath": "/a", "offset": 2, "limit": 3}),
         (READ, declared("file_path", "path"), {"file_path": "/a"}),
         (WRITE, declared("path", "contents"), {"path": "/a", "contents": "x"}),
@@ -139,3 +141,44 @@ def test_only_what_the_client_s_schema_names(
     request_: ExecRequest, tool: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     assert tool_input(request_, "/w", tool) == expected
+
+
+NUMBER = {"type": "integer", "minimum": 0}
+RANGED = {"file_path": {"type": "string"}, "offset": NUMBER, "limit": {"type": "integer", "exclusiveMinimum": 0}}
+NULLABLE = {
+    "file_path": {"type": "string"},
+    "offset": {"type": ["integer", "null"]},
+    "limit": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+    "encoding": {"type": "string"},
+}
+
+
+@pytest.mark.parametrize(
+    ("range_", "expected"),
+    [
+        ({"offset": 0, "limit": 1}, {"offset": 0, "limit": 1}),
+        ({"offset": -3}, {}),
+        ({"offset": 4, "limit": 0}, {}),
+        ({"limit": 0}, {}),
+    ],
+)
+def test_a_range_that_the_schema_refuses_is_not_asked_for(range_: dict[str, int], expected: dict[str, int]) -> None:
+    request = ExecRequest(1, "", "read_args", {"path": "/a", **range_})
+    tool = {"name": "Read", "input_schema": {"type": "object", "properties": RANGED}}
+    assert tool_input(request, "/w", tool) == {"file_path": "/a", **expected}
+
+
+@pytest.mark.parametrize(
+    ("required", "expected"),
+    [
+        (["file_path", "offset", "limit"], {"file_path": "/a", "offset": None, "limit": None}),
+        (["file_path", "limit"], {"file_path": "/a", "limit": None}),
+        (["file_path", "encoding", "other", None], {"file_path": "/a"}),
+        ("file_path", {"file_path": "/a"}),
+        (None, {"file_path": "/a"}),
+    ],
+)
+def test_what_a_strict_schema_insists_on_may_be_null(required: Any, expected: dict[str, Any]) -> None:
+    schema = {"type": "object", "properties": NULLABLE, "required": required, "additionalProperties": False}
+    request = ExecRequest(1, "", "read_args", {"path": "/a"})
+    assert tool_input(request, "/w", {"name": "Read", "input_schema": schema}) == expected

@@ -125,7 +125,8 @@ HALF: dict[str, Any] = {"name": "Read", "input_schema": {"properties": {"file_pa
         (PLAIN, {"offset": 5, "limit": 1}, "one\ntwo", success("one\ntwo")),
         (PLAIN, {"offset": 5}, "1\tone\n2\ttwo", success("one\ntwo")),
         (PLAIN, {"offset": 5}, "5\tone", success("5\tone")),
-        (HALF, {"offset": 5, "limit": 1}, "5\tone\n6\ttwo", success("one\ntwo")),
+        (HALF, {"offset": 5, "limit": 1}, "1\tone\n2\ttwo", success("one\ntwo")),
+        (HALF, {"offset": 5, "limit": 1}, "5\tone\n6\ttwo", success("5\tone\n6\ttwo")),
         (HALF, {"offset": 5}, "5\tone\n6\ttwo", success("one\ntwo", range_applied=True)),
         ({"name": "Read"}, {"limit": 2}, "1\tone\n2\ttwo", success("one\ntwo", range_applied=True)),
     ],
@@ -343,7 +344,51 @@ def test_a_file_that_the_client_does_not_send_again(
         assert found == expected
 
 
+#: What Claude Code 2.1.330 says of a file that it did not show whole; 2.1.197 says it in a reminder in the result.
+PARTIAL = "[Truncated: PARTIAL view — /w/a.txt: showing lines 1-2 of 3501 total. Call Read with offset=3 for the rest.]"
+READ_CALL, READ_RESULT = reads(1, "1\tone\n2\ttwo")
+
+
+@pytest.mark.parametrize(
+    ("messages", "truncated"),
+    [
+        ([READ_CALL, READ_RESULT, says("system", PARTIAL)], True),
+        ([READ_CALL, READ_RESULT, says("system", words(f"# Environment\n\n{PARTIAL}\nMore."))], True),
+        (
+            [
+                READ_CALL,
+                says("user", READ_RESULT["content"][0], words(f"<system-reminder>{PARTIAL}</system-reminder>")),
+            ],
+            True,
+        ),
+        ([READ_CALL, READ_RESULT, says("user", words(f"<system-reminder>\n{PARTIAL}\n</system-reminder>"))], True),
+        ([READ_CALL, says("user", result(f"<system-reminder>{PARTIAL}</system-reminder>\n\n1\tone\n2\ttwo"))], True),
+        ([*reads(5, "1\tone\n2\ttwo"), says("system", PARTIAL), *reads(1, UNCHANGED)], True),
+        ([*reads(5, "1\tx"), says("system", PARTIAL), READ_CALL, READ_RESULT], False),
+        ([READ_CALL, READ_RESULT, says("system", "Tools changed")], False),
+        ([READ_CALL, READ_RESULT, says("assistant", PARTIAL)], False),
+    ],
+)
+def test_a_note_beside_a_result_that_it_is_not_the_whole_file(messages: list[Any], truncated: bool) -> None:
+    """Else the service writes back what there is, and the rest of the user's file is lost."""
+    block = find_result({"messages": messages}, ID)
+    assert block is not None
+    assert sent(read(), dict(block)) == success("one\ntwo", **({"truncated": True} if truncated else {}))
+
+
+def test_a_file_that_is_in_the_context_is_not_empty() -> None:
+    words = "<system-reminder>This file is already in your context; no need to read it again.</system-reminder>"
+    block = find_result({"messages": [*reads(5, "1\told"), *reads(1, words)]}, ID)
+    assert block is not None and sent(read(), dict(block)) == success("old")
+    assert sent(read(), result(words))[0]["read_result"].keys() == {"error"}
+
+
 def test_another_result_may_say_unchanged() -> None:
     command = ExecRequest(1, "", "shell_stream_args", {"command": "x"})
     assert {"shell_stream": {"stdout": {"data": UNCHANGED}}} in sent(command, result(UNCHANGED))
     assert sent(read(), result(UNCHANGED + "\n" + "x" * 500)) == success(UNCHANGED + "\n" + "x" * 500)
+
+
+def test_half_a_character_is_no_reason_to_lose_a_file() -> None:
+    [sent_back] = sent(read(), result("a\ud800"))
+    assert sent_back["read_result"]["success"]["file_size"] == len("a\N{REPLACEMENT CHARACTER}".encode())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import threading
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from cursor_talk import Talk, all_over, calls, folded, result, said
 from harness import Live, ask, texts, until, with_live
 
 from proxy.providers.p5_cursor.run.timers import RunTimers
+from proxy.providers.p5_cursor.wire import envelopes
 from proxy.sandbox.play.actions import Reply
 
 Step = dict[str, Any]
@@ -74,6 +77,20 @@ async def test_a_good_end(live: Live, name: str, stream: bool) -> None:
     assert said(message) == "Hi" and message["stop_reason"] == "end_turn"
 
 
+async def test_what_is_packed_and_long_is_unpacked_beside_the_loop(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+
+    def noted(payload: bytes) -> bytes:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return unpacked(payload)
+
+    unpacked = envelopes._unpacked
+    monkeypatch.setattr(envelopes, "_unpacked", noted)
+    long = " ".join(map(str, range(10_000)))
+    plays(live, CONTEXT, {**text("Hi "), "gzip": True}, {"pause_s": 0.1}, {**text(long), "gzip": True}, TURN, END)
+    assert said((await asked(live)).json) == f"Hi {long}" and threads == [True, False]
+
+
 BROKEN: dict[str, tuple[list[Step], str]] = {
     "a connection that is cut": ([text("Hi")], "cut"),
     "half an envelope": ([text("Hi"), {"raw_base64": "AAAAAAgKBg=="}], "end"),
@@ -136,6 +153,7 @@ async def test_not_once_something_was_said(live: Live) -> None:
 
 @pytest.mark.parametrize("times", [1, 2])
 async def test_internal_error_behind_a_blob_that_is_not_held(live: Live, times: int) -> None:
+    """`internal: Error` on a later turn."""
     blob = {"type": "get_blob", "id": 5, "blob_id": "ab" * 32}
     plays(
         live,
@@ -176,6 +194,7 @@ async def test_a_refused_token_is_renewed_once(live: Live) -> None:
 
 @pytest.mark.parametrize("fault", ["append_fails", "append_cut"])
 async def test_an_append_that_fails_is_never_sent_again(live: Live, fault: str) -> None:
+    """Tool executed twice."""
     live.sandbox.p5.script.extend([{"provider": "p5", "fault": fault, "number": 2}])
     answer = await asked(live)
     assert answer.status == 502 and live.sandbox.p5.total_requests == 1
@@ -234,6 +253,22 @@ async def test_answer_cut_in_the_middle_while_the_model_thinks(live: Live) -> No
     assert said(folded(await asked(live, stream=True))) == "Hi"
 
 
+SLOWLY = bytes.fromhex("000000000c0a0a0a080a06736c6f776c79")
+
+
+@with_live(tuning=(SHORT,))
+async def test_answer_cut_in_the_middle_while_an_envelope_comes_slowly(live: Live) -> None:
+    live.sandbox.p5.options.heartbeat_s = 10
+    pieces: list[Step] = []
+    for at in range(0, len(SLOWLY), 3):
+        pieces += [{"raw_base64": base64.b64encode(SLOWLY[at : at + 3]).decode()}, {"pause_s": 0.04}]
+    plays(live, CONTEXT, text("Hi "), *pieces, TURN, END)
+    assert said(folded(await asked(live, stream=True))) == "Hi slowly"
+    plays(live, CONTEXT, text("Hi "), pieces[0], then="stall")
+    assert (await asked(live, stream=True)).events[-1]["error"]["type"] == "timeout_error"
+    await all_over(live)
+
+
 @with_live(tuning=(RunTimers(early=0.05),))
 async def test_sse_never_starts_behind_a_proxy_that_holds_the_head(live: Live) -> None:
     live.sandbox.p5.script.extend([{"provider": "p5", "fault": "silence_before_head", "seconds": 0.3}])
@@ -243,6 +278,7 @@ async def test_sse_never_starts_behind_a_proxy_that_holds_the_head(live: Live) -
 
 @with_live(tuning=(RunTimers(heartbeat=0.05),))
 async def test_heartbeats_go_on_and_end_with_the_run(live: Live) -> None:
+    """Stray connection errors after a finished chat."""
     plays(live, CONTEXT, {"pause_s": 0.3}, text("Hi"), TURN, END)
     assert (await asked(live)).status == 200
     run = live.sandbox.p5.runs[0]
@@ -251,6 +287,16 @@ async def test_heartbeats_go_on_and_end_with_the_run(live: Live) -> None:
     beats = run.heartbeats
     await asyncio.sleep(0.2)
     assert run.heartbeats == beats
+
+
+@with_live(tuning=(RunTimers(heartbeat=1.0, after_end=0.05),))
+async def test_no_heartbeat_follows_the_turn_while_a_client_reads_slowly(live: Live) -> None:
+    plays(live, CONTEXT, text("x " * 6_000_000), TURN, then="stall")
+    async with live.open(ask("hello", model="cursor", stream=True)):
+        await until(lambda: live.sandbox.p5.runs and live.sandbox.p5.active == 0)  # our end of the stream is closed
+        await asyncio.sleep(1.2)
+        assert live.sandbox.p5.runs[0].heartbeats == 1  # that of the beginning
+    await all_over(live)
 
 
 # -- tools

@@ -15,19 +15,31 @@ Step = Callable[[RunWatch], None]
 
 
 def heartbeat(at: float) -> Step:
-    return lambda watch: watch.heard(at, progress=False)
+    return lambda watch: watch.heard(at)
+
+
+def half(at: float) -> Step:
+    return lambda watch: watch.heard(at, inside=True)
 
 
 def progress(at: float) -> Step:
-    return lambda watch: watch.heard(at, progress=True)
-
-
-def said(at: float) -> Step:
     def step(watch: RunWatch) -> None:
-        watch.heard(at, progress=True)
-        watch.said()
+        watch.heard(at)
+        watch.moved(at)
 
     return step
+
+
+def said(at: float, *, visible: bool = True) -> Step:
+    def step(watch: RunWatch) -> None:
+        progress(at)(watch)
+        watch.said(visible=visible)
+
+    return step
+
+
+def thought(at: float) -> Step:
+    return said(at, visible=False)
 
 
 def rest(at: float) -> Step:
@@ -56,6 +68,14 @@ STORIES: dict[str, tuple[list[Step], float, Verdict]] = {
     "one heartbeat, then silence": ([heartbeat(5)], 65, Verdict.SILENT),
     "silence behind a text ends the turn": ([said(10)], 40, Verdict.QUIET_END),
     "heartbeats count as life behind a text": ([said(10), heartbeat(39)], 69, Verdict.QUIET_END),
+    "silence behind a thought is no end": ([thought(10)], 70, Verdict.SILENT),
+    "silence behind a text and a thought ends the turn": ([said(5), thought(10)], 40, Verdict.QUIET_END),
+    "a thought behind a result is an answer": (
+        [rest(10), result(100), thought(110), *map(heartbeat, range(115, 300, 5))],
+        355,
+        Verdict.SILENT,
+    ),
+    "an envelope that comes slowly is life, and no end of the turn": ([said(10), half(39)], 99, Verdict.SILENT),
     "nothing but heartbeats": ([*map(heartbeat, range(5, 596, 5))], 600, Verdict.NO_PROGRESS),
     "long thinking": ([progress(300), *map(heartbeat, range(305, 896, 5))], 900, Verdict.NO_PROGRESS),
     "all of a run": ([*map(progress, range(1, 1800, 10))], 1800, Verdict.TOO_LONG),
