@@ -10,6 +10,7 @@ import pytest
 from cursor_talk import TOOLS, Talk, all_over, calls, folded, open_runs, result, said
 from harness import STATE, Live, ask, until, with_live
 
+from proxy.observe.lifecycle import Progress
 from proxy.providers.p5_cursor.bridge.results import result_messages
 from proxy.providers.p5_cursor.run import run as run_module
 from proxy.providers.p5_cursor.run.timers import RunTimers
@@ -118,8 +119,7 @@ async def test_sessions_and_agents_have_runs_of_their_own(live: Live) -> None:
 async def test_a_newer_request_with_tools_ends_the_older_answer(live: Live) -> None:
     live.sandbox.p5.options.word_delay_s = 0.02
     older = asyncio.create_task(Talk(live, "stream 400 words").ask())
-    await until(lambda: len(open_runs(live)) == 1)
-    await asyncio.sleep(0.1)
+    await until(lambda: any(isinstance(event, Progress) for told in live.watcher.told.values() for event in told))
     live.sandbox.p5.options.word_delay_s = 0.0
     await Talk(live, PLAIN).turn()
     error = (await older).events[-1]
@@ -228,6 +228,14 @@ async def test_a_result_is_read_as_the_call_was_made_whatever_the_next_request_o
     (read,) = [one for one in live.sandbox.p5.runs[0].ledger.asked if one.number == 7]
     (success,) = [answer.sub(7, 1) for answer in read.answers]
     assert success is not None and success.text(2) == "one\ntwo" and not success.has(8)
+    await all_over(live)
+
+
+async def test_a_run_asks_for_what_the_newest_request_offers(live: Live) -> None:
+    talk = Talk(live, "use Bash: ls and then use Read: /a")
+    talk.messages.append({"role": "user", "content": [result(calls(await talk.turn())[0])]})
+    message = folded(await talk.ask(tools=[TOOLS[0]]))
+    assert message["stop_reason"] == "end_turn" and not calls(message) and runs(live) == 1
     await all_over(live)
 
 
