@@ -77,6 +77,7 @@ def test_models_are_one_line_a_provider(command: Run) -> None:
     assert status == 0 and out.startswith("p1 (codex): gpt-5.2, ") and "\np2 (kimi): k2.6, " in out
     assert "models --full" in out and "models --full" not in full
     assert len(full.split(", ")) > len(out.split(", "))
+    assert "cursor-plan, … (387 more: " in out and "cursor:gpt-5.5" not in out and ", cursor:gpt-5.5-high, " in full
 
 
 # -- signing in and out

@@ -13,15 +13,16 @@ SHORT = 20
 
 
 def model_lines(providers: Iterable[Entry], shown: int | None = SHORT) -> list[str]:
-    """The models of the providers that are served."""
+    """The models of the providers that are served. The shortened form only counts those with a prefix."""
     lines = []
     for entry in providers:
         if entry.build is None:
             continue
-        ids = [*sorted(entry.catalog.models), *entry.catalog.prefixed]
-        hidden = len(ids) - shown if shown is not None else 0
-        more = f", … ({hidden} more: {APP} models --full)" if hidden > 0 else ""
-        lines.append(f"{entry.title}: {', '.join(ids[:shown])}{more}")
+        models, prefixed = sorted(entry.catalog.models), entry.catalog.prefixed
+        ids = [*models, *prefixed] if shown is None else models[:shown]
+        hidden = len(models) + len(prefixed) - len(ids)
+        more = f", … ({hidden} more: {APP} models --full)" if hidden else ""
+        lines.append(f"{entry.title}: {', '.join(ids)}{more}")
     return lines
 
 

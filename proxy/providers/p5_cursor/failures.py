@@ -280,10 +280,10 @@ def _body_report(body: bytes) -> Report:
         value = json.loads(body)
     except (ValueError, RecursionError):
         value = None
-    if isinstance(value, Mapping):
-        inner = value.get("error")
-        return report_of(inner if isinstance(inner, Mapping) else value)
-    return report_of(error_of_body(body))
+    found = value.get("error") if isinstance(value, Mapping) else None
+    error = found if isinstance(found, Mapping) else value
+    known = isinstance(error, Mapping) and ("message" in error or "details" in error)
+    return report_of(error if known else error_of_body(body))
 
 
 def _no_access(status: int, report: Report) -> UpstreamError:

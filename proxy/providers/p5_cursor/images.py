@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.core.content import clean_base64, media_type_of
+from proxy.core.content import clean_base64, document_blocks, media_type_of
 
 #: Equal pictures have equal ids, so that the service knows one again.
 _NAMESPACE = uuid.UUID("6f1d3c52-1f0e-4f4f-9a3e-2b8a5d7c9e10")
@@ -58,13 +58,13 @@ def _addressed(url: str) -> Picture:
 
 
 def selected_images(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The pictures of the last turn of the user as SelectedImage dicts, those in tool results included. Earlier ones
-    stay words: the service has seen them, and fails when they come again under other names."""
+    """The pictures of the last turn of the user as SelectedImage dicts, those in documents and tool results included.
+    Earlier ones stay words: the service has seen them, and fails when they come again under other names."""
     messages = request.get("messages")
     found: list[dict[str, Any]] = []
     number = 0
     for message in _last_turn(messages if isinstance(messages, list) else []):
-        for block in _image_blocks(message.get("content")):
+        for block in _image_blocks(_opened(message.get("content"))):
             picture = picture_of(block)
             if picture.url is None:
                 number += 1
@@ -83,6 +83,17 @@ def _last_turn(messages: list[Any]) -> list[Mapping[str, Any]]:
 
 def _is_user(message: Any) -> bool:
     return isinstance(message, Mapping) and message.get("role") == "user"
+
+
+def _opened(content: Any) -> Any:
+    """A message's content with what its documents consist of in their place, as the prompt shows them."""
+    if not isinstance(content, list):
+        return content
+    return [part for block in content for part in (document_blocks(block) if _is_document(block) else [block])]
+
+
+def _is_document(block: Any) -> bool:
+    return isinstance(block, Mapping) and block.get("type") in ("document", "search_result")
 
 
 def _image_blocks(content: Any) -> Iterator[Mapping[str, Any]]:

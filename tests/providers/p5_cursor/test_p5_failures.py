@@ -186,6 +186,13 @@ def test_the_wait_of_a_429_is_kept_and_a_usage_limit_is_not_tried_again() -> Non
     assert not is_repeated(refused(429, {"message": "Update Required"}))
 
 
+@pytest.mark.parametrize(
+    "body", [{"error": "boom"}, {"detail": "boom"}, {"error": {"message": "boom"}}, b"boom"], ids=str
+)
+def test_the_words_of_a_box_on_the_way_are_told_too(body: Any) -> None:
+    assert refused(503, body).message == "p5: the service answered with status 503: boom"
+
+
 def test_a_document_in_place_of_a_stream() -> None:
     error = document_error(b'{"code":"x","message":"m"}')
     assert error.status == 502 and error.message == "p5: m"

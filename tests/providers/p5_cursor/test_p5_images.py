@@ -24,6 +24,10 @@ def result(*content: Any) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": "c", "content": list(content)}
 
 
+def document(*content: Any) -> dict[str, Any]:
+    return {"type": "document", "source": {"type": "content", "content": list(content)}}
+
+
 def said(role: str, *content: Any) -> dict[str, Any]:
     return {"role": role, "content": list(content)}
 
@@ -51,6 +55,9 @@ A, B, C = (base64.b64encode(name.encode()).decode() for name in "abc")
         ([said("assistant", image(A))], []),
         ([said("user", image(A), result(image(B), result(image(C))))], ["a 1.png", "b 2.png", "c 3.png"]),
         ([said("user", linked(), image(A))], ["a 1.png"]),
+        ([said("user", document(image(A), linked()), document(image(B)))], ["a 1.png", "b 2.png"]),
+        ([said("user", {"type": "search_result", "content": [image(C)]})], ["c 1.png"]),
+        ([said("user", result(document(image(A))))], []),
         ([said("user", image("***"), image(""), image(None), image(B))], ["b 4.png"]),
         ([said("user", image("YQ"), image(" Y Q = = \n"))], ["a 1.png", "a 2.png"]),
         ([said("user", image(A, None), image(B, "image/gif"))], ["a 1.png", "b 2.gif"]),

@@ -319,11 +319,13 @@ class Run:
 
     async def _keep_alive(self) -> None:
         beat_at = self._now() + self._timers.heartbeat
-        while not self._over and self._events.failure is None:
+        while True:
             now = self._now()
             # what comes meanwhile may bring a moment closer, by no more than a sign of life matters
             moment = min(beat_at, self._watch.limit()[0], now + self._timers.exec_heartbeat, *self._calls.beats_at)
             await asyncio.sleep(max(0.0, moment - now))
+            if self._over or self._events.failure is not None:
+                return
             now = self._now()
             if now >= beat_at:
                 beat_at = now + self._timers.heartbeat
@@ -333,6 +335,7 @@ class Run:
             limit, verdict = self._watch.limit()
             if now >= limit:
                 self._time_is_up(verdict)
+                return
 
     def _time_is_up(self, verdict: Verdict) -> None:
         self._note("warn", "cursor_run_given_up", why=verdict.name.lower())

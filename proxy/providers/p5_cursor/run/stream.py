@@ -44,7 +44,7 @@ class EnvelopeStream:
         if not self._begun and chunk[0] not in _FLAGS:
             raise document_error(chunk + await read_error(self._response))
         self._begun = True
-        return self._decoded(chunk)
+        return await asyncio.to_thread(self._decoded, chunk) if self._decoder.is_long(chunk) else self._decoded(chunk)
 
     def _decoded(self, chunk: bytes) -> list[Envelope]:
         try:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
 #: The same unpacked.
 MAX_UNPACKED_BYTES = 64 * 1024 * 1024
+#: Packed bytes from here on are unpacked off the loop.
+LONG_BYTES = 4 * 1024
 
 COMPRESSED, END, TRAILERS = 0x01, 0x02, 0x80
 _KNOWN = COMPRESSED | END | TRAILERS
@@ -45,6 +47,11 @@ class EnvelopeDecoder:
     def pending(self) -> bool:
         """An envelope has begun and is not complete, or it is none."""
         return bool(self._held)
+
+    def is_long(self, chunk: bytes) -> bool:
+        """Whether `feed` may take long: something packed grows up to a thousand times."""
+        first = self._held[:1] or chunk[:1]
+        return bool(first and first[0] & COMPRESSED) and len(self._held) + len(chunk) > LONG_BYTES
 
     def feed(self, chunk: bytes) -> list[Envelope]:
         """The envelopes that are complete now. EnvelopeError when the next one is none; those before it are still

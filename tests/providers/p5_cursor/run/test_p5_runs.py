@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import threading
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from cursor_talk import Talk, all_over, calls, folded, result, said
 from harness import Live, ask, texts, until, with_live
 
 from proxy.providers.p5_cursor.run.timers import RunTimers
+from proxy.providers.p5_cursor.wire import envelopes
 from proxy.sandbox.play.actions import Reply
 
 Step = dict[str, Any]
@@ -73,6 +75,20 @@ async def test_a_good_end(live: Live, name: str, stream: bool) -> None:
     answer = await asked(live, stream=stream)
     message = folded(answer) if stream else answer.json
     assert said(message) == "Hi" and message["stop_reason"] == "end_turn"
+
+
+async def test_what_is_packed_and_long_is_unpacked_beside_the_loop(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+
+    def noted(payload: bytes) -> bytes:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return unpacked(payload)
+
+    unpacked = envelopes._unpacked
+    monkeypatch.setattr(envelopes, "_unpacked", noted)
+    long = " ".join(map(str, range(10_000)))
+    plays(live, CONTEXT, {**text("Hi "), "gzip": True}, {"pause_s": 0.1}, {**text(long), "gzip": True}, TURN, END)
+    assert said((await asked(live)).json) == f"Hi {long}" and threads == [True, False]
 
 
 BROKEN: dict[str, tuple[list[Step], str]] = {
@@ -271,6 +287,16 @@ async def test_heartbeats_go_on_and_end_with_the_run(live: Live) -> None:
     beats = run.heartbeats
     await asyncio.sleep(0.2)
     assert run.heartbeats == beats
+
+
+@with_live(tuning=(RunTimers(heartbeat=1.0, after_end=0.05),))
+async def test_no_heartbeat_follows_the_turn_while_a_client_reads_slowly(live: Live) -> None:
+    plays(live, CONTEXT, text("x " * 6_000_000), TURN, then="stall")
+    async with live.open(ask("hello", model="cursor", stream=True)):
+        await until(lambda: live.sandbox.p5.runs and live.sandbox.p5.active == 0)  # our end of the stream is closed
+        await asyncio.sleep(1.2)
+        assert live.sandbox.p5.runs[0].heartbeats == 1  # that of the beginning
+    await all_over(live)
 
 
 # -- tools
