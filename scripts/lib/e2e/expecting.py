@@ -29,9 +29,17 @@ def named(scenario: Scenario[Client], words: str) -> Scenario[Client]:
     return scenario
 
 
+#: How much of what was seen is shown, from its beginning and from its end: where a program failed stands in the last
+#: line of what it said.
+SHOWN_FIRST, SHOWN_LAST = 600, 1200
+
+
 def expect(condition: object, what: str, seen: object = "") -> None:
     if not condition:
-        raise AssertionError(f"{what}; seen: {str(seen)[:600]}")
+        told = str(seen)
+        if len(told) > SHOWN_FIRST + SHOWN_LAST:
+            told = f"{told[:SHOWN_FIRST]} … {told[-SHOWN_LAST:]}"
+        raise AssertionError(f"{what}; seen: {told}")
 
 
 def red_png(size: int = 8) -> bytes:
