@@ -46,7 +46,7 @@ for _page, _conversations in PAGES.items():
 @PYTHON.add
 async def sign_in(python: Python, folder: Path) -> None:
     """`auth login p5` through the command line, with a page that is opened elsewhere; what is signed in works."""
-    python.folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     async with Sandbox() as sandbox:
         root = folder / "config"
         home = {**os.environ, **sandbox.settings(), "PROXY_CONFIG_DIR": str(root), "BROWSER": "true"}
@@ -72,14 +72,15 @@ async def sign_in(python: Python, folder: Path) -> None:
 
 
 async def _proxy(python: Python, home: Mapping[str, str], *arguments: str) -> Finished:
-    return await run((str(python.program), "-m", "proxy", *arguments), python.folder, home)
+    # not from a folder that has one named `proxy`, where Python would look for its modules first
+    return await run((str(python.program), "-m", "proxy", *arguments), Path(home["XDG_STATE_HOME"]), home)
 
 
 async def _login(python: Python, home: Mapping[str, str]) -> str:
     """Signs in; the page is opened as soon as its address is told. All that was printed."""
     command = (str(python.program), "-u", "-m", "proxy", "auth", "login", "p5")
     printed = ""
-    async with under_way(command, python.folder, home) as process, aiohttp.ClientSession() as http:
+    async with under_way(command, Path(home["XDG_STATE_HOME"]), home) as process, aiohttp.ClientSession() as http:
         if process.stdout is None:
             raise RuntimeError("it has no stdout")
         async with asyncio.timeout(30):
