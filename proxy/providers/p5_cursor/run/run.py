@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import aiohttp
 
+from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import Log
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest, tool_of
 from proxy.providers.p5_cursor.bridge.results import result_messages
@@ -112,8 +113,7 @@ class Run:
         """The client has this call of a tool that it declares so, and comes back with its result."""
         self.offered, call.tool_use_id, call.declaration = call, tool_use_id, declaration
         self._watch.rest(self._now())
-        if self.lost:
-            self._silent(self)
+        self._wait_for_client()
 
     async def resume(self, block: Mapping[str, Any], aside: Aside) -> None:
         """The client came back with a `tool_result` block, which may be large. Nobody else can come with it any more,
@@ -303,7 +303,20 @@ class Run:
             self._calls.abort()
         parked = "" if self._spoke else self._requests.blobs.parked_text()
         self._events.say({"type": "end", "output_tokens": output_tokens, "parked": parked})
-        self._silent(self)
+        self._wait_for_client()
+
+    def _wait_for_client(self) -> None:
+        """What was said behind the end of a turn is kept for a client that is at work, as long as it may take."""
+        if self.lost:
+            self._silent(self)
+        elif self._over and self.offered is not None:
+            self._tasks.append(asyncio.create_task(self._expire()))
+
+    async def _expire(self) -> None:
+        await asyncio.sleep(self._timers.pause)
+        if self.offered is not None:
+            self._events.fail(_late(Verdict.PAUSE_OVER))
+            self._silent(self)
 
     def _fail(self, error: Exception) -> None:
         """The connection, or what came over it, is of no use any more."""
@@ -342,7 +355,7 @@ class Run:
         if verdict is Verdict.QUIET_END:
             self._end()
         else:
-            self._give_up(PROFILE.error(_WORDS[verdict], kind="upstream_timeout", repeatable=False))
+            self._give_up(_late(verdict))
 
     def _note(self, level: str, what: str, **fields: Any) -> None:
         self._log.write(level, LABEL, what, reqId=self._request_id, run=self.id, **fields)
@@ -362,6 +375,10 @@ class Run:
         "kv_server_message": _kv,
         "interaction_query": _query,
     }
+
+
+def _late(verdict: Verdict) -> UpstreamError:
+    return PROFILE.error(_WORDS[verdict], kind="upstream_timeout", repeatable=False)
 
 
 async def _discard(head: asyncio.Future[aiohttp.ClientResponse]) -> None:

@@ -71,6 +71,18 @@ async def test_what_was_said_before_the_turn_ended_during_a_call_is_not_lost(liv
     await all_over(live)
 
 
+@with_live(tuning=(RunTimers(pause=0.4),))
+async def test_what_was_said_then_is_not_kept_for_ever(live: Live) -> None:
+    plays(live, CONTEXT, shell(1), {"pause_s": 0.05}, text("never mind"), TURN, END)
+    talk = Talk(live, "hello")
+    [call] = calls(await talk.turn())
+    await live.sandbox.p5.idle()
+    assert len(open_runs(live)) == 1
+    await all_over(live)
+    assert "told again" in said(await talk.turn(result(call, "told again")))
+    assert live.sandbox.p5.total_requests == 2
+
+
 # -- many calls
 
 
