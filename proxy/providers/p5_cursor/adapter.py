@@ -46,7 +46,7 @@ T = TypeVar("T")
 class Machine:
     """What the service is told of where we run.
 
-    workspace  the directory, for requests that name none
+    workspace  the directory, for requests that name none; "" when there is none
     """
 
     os_version: str

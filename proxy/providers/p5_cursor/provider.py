@@ -87,4 +87,8 @@ class CursorProvider:
 def machine_here() -> Machine:
     """The machine that this process runs on."""
     system = f"{platform.system().lower()} {platform.machine()}"
-    return Machine(system, os.environ.get("SHELL", ""), str(Path.cwd()))
+    try:
+        workspace = str(Path.cwd())
+    except OSError:  # it was removed under a process that goes on
+        workspace = ""
+    return Machine(system, os.environ.get("SHELL", ""), workspace)
