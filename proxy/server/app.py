@@ -59,7 +59,7 @@ def create_app(
     packed_bodies  the runner has `auto_decompress=False`, so that bodies are unpacked here, with bounds
 
     Nothing is opened here: connections and threads begin when the application starts and end when it is cleaned up. It
-    reads no environment and installs no signal handler.
+    takes no settings from the environment and installs no signal handler.
     """
     current = config if callable(config) else lambda: config
     tuned = tuning or Tuning()
