@@ -27,6 +27,12 @@ def blocks_of(content: Any) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
+def messages_of(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The messages of a Messages request, whatever else stands there."""
+    messages = request.get("messages")
+    return [message for message in messages if isinstance(message, Mapping)] if isinstance(messages, list) else []
+
+
 def texts_of(content: Any) -> Iterator[str]:
     """The texts of a string or of the text blocks of a list."""
     for block in blocks_of(content):

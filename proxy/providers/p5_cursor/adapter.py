@@ -171,7 +171,7 @@ class CursorAdapter:
         finally:
             answer = self.wire.answer
             if answer is None or not answer.paused:
-                self._state.runs.remove(run, cancel=True)
+                self._state.runs.remove(run)
 
     def contextualise(self, error: UpstreamError) -> UpstreamError:
         """Of what a client has seen nothing is said again, not even thoughts: a run may have had effects."""
@@ -222,7 +222,7 @@ class CursorAdapter:
         try:
             await run.resume(block, self.wire.aside)
         except BaseException:
-            self._state.runs.remove(run, cancel=True)
+            self._state.runs.remove(run)
             raise
         return run
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.core.content import clean_base64, document_blocks, media_type_of
+from proxy.core.content import clean_base64, document_blocks, media_type_of, messages_of
 
 #: Equal pictures have equal ids, so that the service knows one again.
 _NAMESPACE = uuid.UUID("6f1d3c52-1f0e-4f4f-9a3e-2b8a5d7c9e10")
@@ -60,10 +60,9 @@ def _addressed(url: str) -> Picture:
 def selected_images(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The pictures of the last turn of the user as SelectedImage dicts, those in documents and tool results included.
     Earlier ones stay words: the service has seen them, and fails when they come again under other names."""
-    messages = request.get("messages")
     found: list[dict[str, Any]] = []
     number = 0
-    for message in _last_turn(messages if isinstance(messages, list) else []):
+    for message in _last_turn(messages_of(request)):
         for block in _image_blocks(_opened(message.get("content"))):
             picture = picture_of(block)
             if picture.url is None:
@@ -72,7 +71,7 @@ def selected_images(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _last_turn(messages: list[Any]) -> list[Mapping[str, Any]]:
+def _last_turn(messages: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The last message of the user, with those of the user directly before it."""
     end = next((place for place in range(len(messages), 0, -1) if _is_user(messages[place - 1])), 0)
     start = end
@@ -81,8 +80,8 @@ def _last_turn(messages: list[Any]) -> list[Mapping[str, Any]]:
     return messages[start:end]
 
 
-def _is_user(message: Any) -> bool:
-    return isinstance(message, Mapping) and message.get("role") == "user"
+def _is_user(message: Mapping[str, Any]) -> bool:
+    return message.get("role") == "user"
 
 
 def _opened(content: Any) -> Any:

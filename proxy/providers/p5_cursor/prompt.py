@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from proxy.core.content import BILLING_PREFIX, blocks_of, document_blocks, omitted, texts_of
+from proxy.core.content import BILLING_PREFIX, blocks_of, document_blocks, messages_of, omitted, texts_of
 from proxy.core.invalid import InvalidRequest
 from proxy.core.sse import dump_json
 from proxy.core.tools.calls import is_web_search, offered_tools
@@ -88,8 +88,7 @@ def _system(request: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _messages(request: Mapping[str, Any]) -> Iterator[Iterator[str]]:
-    messages = request.get("messages")
-    for message in messages if isinstance(messages, list) else ():
+    for message in messages_of(request):
         yield _section(str(message.get("role")), _blocks(message.get("content")))
 
 

@@ -76,7 +76,7 @@ class CursorProvider:
         run = self._state.runs.find(owner)
         if run is not None and run.offered is not None and find_result(request, run.offered.tool_use_id) is not None:
             self._services.log.write("info", LABEL, "cursor_conversation_moved", reqId=request_id, run=run.id)
-            self._state.runs.remove(run, cancel=True)
+            self._state.runs.remove(run)
 
     async def close(self) -> None:
         await self._state.runs.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from proxy.core.content import texts_of
+from proxy.core.content import messages_of, texts_of
 
 #: How it begins: a side question (`/btw`), the proposal of a next prompt, what an agent is doing, a recap. As versions
 #: 2.1.197 and 2.1.330 write it.
@@ -27,9 +27,8 @@ def is_an_aside(request: Mapping[str, Any]) -> bool:
     >>> is_an_aside({"messages": [{"role": "user", "content": "[SUGGESTION MODE: Suggest what the user might …]"}]})
     True
     """
-    messages = request.get("messages")
-    for message in reversed(messages if isinstance(messages, list) else []):
-        if isinstance(message, Mapping) and message.get("role") != "system":
+    for message in reversed(messages_of(request)):
+        if message.get("role") != "system":
             texts = texts_of(message.get("content")) if message.get("role") == "user" else ()
             return any(text.lstrip().startswith(_BEGINNINGS) for text in texts)
     return False

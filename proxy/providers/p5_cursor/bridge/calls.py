@@ -171,11 +171,6 @@ def _bound(schema: Mapping[str, Any], name: str) -> float:
     return bound if isinstance(bound, int | float) and not isinstance(bound, bool) else -math.inf
 
 
-def is_ranged(request: ExecRequest, tool: Mapping[str, Any]) -> bool:
-    """Whether a read asks for a part of a file, and the client's tool was told so."""
-    return range_of(request, tool) != (None, None)
-
-
 _INPUTS = {"Read": _read_input, "Write": _write_input, "Bash": _bash_input}
 
 

@@ -47,31 +47,31 @@ class OpenRuns:
         self._runs[owner] = run
         self._make_room()
 
-    def remove(self, run: Run, *, cancel: bool) -> None:
-        """The run is not needed any more; it is closed in the background. `cancel`: see `Run.close`."""
+    def remove(self, run: Run) -> None:
+        """The run is not needed any more; it is closed in the background."""
         for owner, found in list(self._runs.items()):
             if found is run:
                 del self._runs[owner]
         if run not in self._closing:
-            task = self._closing[run] = asyncio.create_task(run.close(cancel=cancel))
+            task = self._closing[run] = asyncio.create_task(run.close())
             task.add_done_callback(lambda _: self._closing.pop(run))
 
     def silent(self, run: Run) -> None:
         """The service says no more to a run: nothing can come of one that waits."""
         if run.offered is not None and run.lost:
-            self.remove(run, cancel=True)
+            self.remove(run)
 
     async def close(self) -> None:
         """Closes all of them."""
         for run in list(self._runs.values()):
-            self.remove(run, cancel=True)
+            self.remove(run)
         if self._closing:
             await asyncio.wait(self._closing.values())
 
     def _end(self, owner: Owner, run: Run) -> None:
         del self._runs[owner]
         held = run.offered is None
-        self.remove(run, cancel=True)
+        self.remove(run)
         if held:
             run.fail(superseded())
 

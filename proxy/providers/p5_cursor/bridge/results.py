@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.core.content import blocks_of, texts_of
-from proxy.providers.p5_cursor.bridge.calls import ExecRequest, is_ranged, range_of
+from proxy.core.content import blocks_of, messages_of, texts_of
+from proxy.providers.p5_cursor.bridge.calls import ExecRequest, range_of
 from proxy.providers.p5_cursor.bridge.numbered_lines import file_text, is_reminder
 from proxy.providers.p5_cursor.bridge.result_text import result_text, with_note
 from proxy.providers.p5_cursor.bridge.unchanged_files import UNCHANGED_WORDS, earlier_content, is_unchanged
@@ -34,7 +34,7 @@ def find_result(request: Mapping[str, Any], tool_use_id: str) -> Mapping[str, An
     """The newest result of a call in a Messages request; None when it has none. One that only says that a file is
     unchanged has the content of the earlier result that it means, if that is there; and what the client says beside
     a result of its not being whole is in it."""
-    messages = _messages(request)
+    messages = messages_of(request)
     for place in reversed(range(len(messages))):
         for block in reversed(_results(messages[place])):
             if block.get("tool_use_id") == tool_use_id:
@@ -54,7 +54,7 @@ def has_new_words(request: Mapping[str, Any], tool_use_id: str) -> bool:
 
     Reminders are the client's own, and so are messages of the role system, which Claude Code puts between others; but
     it tells there as well what the user says meanwhile."""
-    for message in reversed(_messages(request)):
+    for message in reversed(messages_of(request)):
         if message.get("role") == "system":
             if any(map(_MEANWHILE.search, texts_of(message.get("content")))):
                 return True
@@ -65,11 +65,6 @@ def has_new_words(request: Mapping[str, Any], tool_use_id: str) -> bool:
         if any(map(_is_new, blocks)):
             return True
     return False
-
-
-def _messages(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    messages = request.get("messages")
-    return [message for message in messages if isinstance(message, Mapping)] if isinstance(messages, list) else []
 
 
 def _results(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -131,8 +126,9 @@ def _read(exec: ExecRequest, returned: _Returned) -> list[Message]:
         return [{name: {"error": {"path": exec.path, "error": returned.text or _FAILED}}}]
     if (words := _words_for_content(exec.path, returned.text)) is not None:
         return [{name: {"error": {"path": exec.path, "error": words}}}]
-    found = file_text(returned.text, *range_of(exec, returned.tool))
-    flags = {"truncated": found.truncated, "range_applied": is_ranged(exec, returned.tool)}
+    asked = range_of(exec, returned.tool)
+    found = file_text(returned.text, *asked)
+    flags = {"truncated": found.truncated, "range_applied": asked != (None, None)}
     sizes = {
         "total_lines": _line_count(found.content),
         "file_size": len(found.content.encode("utf-8", "surrogatepass")),

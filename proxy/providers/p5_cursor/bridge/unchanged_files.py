@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from proxy.core.content import blocks_of
+from proxy.core.content import blocks_of, messages_of
 from proxy.providers.p5_cursor.bridge.numbered_lines import file_text
 from proxy.providers.p5_cursor.bridge.result_text import result_text, with_note
 
@@ -71,10 +71,8 @@ def _newest(results: list[tuple[_Range, Mapping[str, Any]]], wanted: _Range | No
 
 
 def _blocks(request: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    messages = request.get("messages")
-    for message in messages if isinstance(messages, list) else []:
-        if isinstance(message, Mapping):
-            yield from (block for block in blocks_of(message.get("content")) if isinstance(block, Mapping))
+    for message in messages_of(request):
+        yield from (block for block in blocks_of(message.get("content")) if isinstance(block, Mapping))
 
 
 def _range(asked: Any) -> _Range | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from proxy.core.content import system_text
+from proxy.core.content import messages_of, system_text
 
 #: Claude Code writes one of these into its system prompt, in some versions as an item of a list.
 _DIRECTORY = re.compile(r"^[ \t]*+(?:[-*•][ \t]++)?+(?:Primary w|W)orking directory:[ \t]*+([^\n]++)", re.MULTILINE)
@@ -47,9 +47,8 @@ def _system_texts(request: Mapping[str, Any]) -> Iterator[str]:
     """The system prompt, then the messages of the role system, of which the last is the newest: newer versions of
     Claude Code say there what the place is."""
     yield system_text(request.get("system"), "\n")
-    messages = request.get("messages")
-    for message in reversed(messages if isinstance(messages, list) else []):
-        if isinstance(message, Mapping) and message.get("role") == "system":
+    for message in reversed(messages_of(request)):
+        if message.get("role") == "system":
             yield system_text(message.get("content"), "\n")
 
 

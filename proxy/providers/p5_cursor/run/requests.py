@@ -8,9 +8,7 @@ from typing import Any
 
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
 from proxy.providers.p5_cursor.run.blobs import Blobs
-from proxy.providers.p5_cursor.run.replies import context_answer, denial, exec_heartbeat, plan_of, query_answer
-
-Message = dict[str, Any]
+from proxy.providers.p5_cursor.run.replies import Message, context_answer, denial, exec_heartbeat, plan_of, query_answer
 
 
 class ServiceRequests:

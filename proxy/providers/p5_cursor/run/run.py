@@ -80,7 +80,7 @@ class Run:
         self._request_id = request_id
         self._silent = silent
         self._now = asyncio.get_running_loop().time
-        self._appends = Appends(channels.append, self._fail)
+        self._appends = Appends(channels.append, self._break)
         self._requests = ServiceRequests(self._appends.put, context, workspace, renamed, self._note)
         self._watch = RunWatch(timers, self._now())
         self._calls = OpenCalls(timers.exec_heartbeat)
@@ -141,11 +141,13 @@ class Run:
 
     def fail(self, error: Exception) -> None:
         """Whoever holds the run gets this error behind what was said."""
-        self._give_up(error)
+        if not self._over:
+            self._events.fail(error)
+            self._silent(self)
 
-    async def close(self, *, cancel: bool = False) -> None:
-        """Ends everything. `cancel` tells the service that nobody listens, as far as that is quickly done."""
-        if cancel and not self._over and self._appends.sent:
+    async def close(self) -> None:
+        """Ends everything, and tells the service that nobody listens, as far as that is quickly done."""
+        if not self._over and self._appends.sent:
             self._appends.put(CANCEL)
             try:
                 async with asyncio.timeout(self._timers.cancel):
@@ -171,9 +173,9 @@ class Run:
             finally:
                 stream.close()  # there may be more of it than anybody wants
         except WireError as error:
-            self._fail(unreadable(error))
+            self._break(unreadable(error))
         except Exception as error:  # whoever takes gets it
-            self._fail(error)
+            self._break(error)
 
     async def _open(self, opening: bytes) -> EnvelopeStream:
         """The stream; the first message is sent once its head is here, or takes long."""
@@ -318,15 +320,10 @@ class Run:
             self._events.fail(_late(Verdict.PAUSE_OVER))
             self._silent(self)
 
-    def _fail(self, error: Exception) -> None:
+    def _break(self, error: Exception) -> None:
         """The connection, or what came over it, is of no use any more."""
         self._appends.stop()
-        self._give_up(error)
-
-    def _give_up(self, error: Exception) -> None:
-        if not self._over:
-            self._events.fail(error)
-            self._silent(self)
+        self.fail(error)
 
     # -- time
 
@@ -355,7 +352,7 @@ class Run:
         if verdict is Verdict.QUIET_END:
             self._end()
         else:
-            self._give_up(_late(verdict))
+            self.fail(_late(verdict))
 
     def _note(self, level: str, what: str, **fields: Any) -> None:
         self._log.write(level, LABEL, what, reqId=self._request_id, run=self.id, **fields)

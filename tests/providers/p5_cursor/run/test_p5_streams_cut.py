@@ -110,7 +110,7 @@ async def heard(*pieces: bytes, breaks: bool = False) -> Heard:
     except (ProxyError, BadAnswer) as error:
         failed = error
         events += reducer.interrupt()
-    await run.close(cancel=True)
+    await run.close()
     assert body.closed and [task for task in asyncio.all_tasks() if "Run." in str(task.get_coro())] == []
     return Heard(events, [decode("AgentClientMessage", data) for data in wire.appended], failed)
 
