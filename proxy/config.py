@@ -203,6 +203,62 @@ class Config:
         switch,
         "Serve /v1/chat/completions and /v1/responses, for every provider.",
     )
+    image_routes: bool = row(
+        "p1.imagesApi",
+        "PROXY_P1_IMAGES_API",
+        False,
+        switch,
+        "Serve /v1/images/generations and /v1/images/edits, with the account of p1.",
+        fixed=True,
+    )
+    transcription_route: bool = row(
+        "p1.transcriptionsApi",
+        "PROXY_P1_TRANSCRIPTIONS_API",
+        False,
+        switch,
+        "Serve /v1/audio/transcriptions, with the account of p1.",
+        fixed=True,
+    )
+    max_concurrent_images: int = row(
+        "server.maxConcurrentImages",
+        "PROXY_MAX_CONCURRENT_IMAGES",
+        2,
+        integer(1, 1000),
+        "Image requests that are with the service at the same time.",
+    )
+    max_concurrent_transcriptions: int = row(
+        "server.maxConcurrentTranscriptions",
+        "PROXY_MAX_CONCURRENT_TRANSCRIPTIONS",
+        4,
+        integer(1, 1000),
+        "The same, of transcriptions.",
+    )
+    # captures
+    captures: bool = row(
+        None,
+        "PROXY_TRAFFIC_LOG",
+        False,
+        switch,
+        "Keep requests and answers, with prompts and tool results, in files below the state folder.",
+        fixed=True,
+    )
+    captures_max_bytes: int = row(
+        None,
+        "PROXY_TRAFFIC_MAX_TOTAL_BYTES",
+        512 * _MIB,
+        integer(1, 2**50),
+        "All captures together; what is beyond is not kept.",
+        fixed=True,
+    )
+    captures_max_files: int = row(
+        None, "PROXY_TRAFFIC_MAX_TOTAL_FILES", 65_536, integer(1, 2**40), "The same, in files.", fixed=True
+    )
+    capture_max_bytes: int = row(
+        None, "PROXY_TRAFFIC_MAX_CAPTURE_BYTES", 64 * _MIB, integer(1, 2**50), "One capture.", fixed=True
+    )
+    capture_max_files: int = row(
+        None, "PROXY_TRAFFIC_MAX_CAPTURE_FILES", 4_096, integer(1, 2**40), "The same, in files.", fixed=True
+    )
     #: what differs from the defaults of the class
     sections: Mapping[type[Any], Any] = field(default_factory=dict, hash=False)
 

@@ -34,6 +34,8 @@ IMPURE = frozenset(
 
 #: what everybody with I/O reports to
 LIFECYCLE = "proxy.observe.lifecycle"
+#: what providers tell of each attempt
+CAPTURE = "proxy.observe.capture.contract"
 
 #: room -> what else of this project it may import
 ROOMS = {
@@ -43,6 +45,7 @@ ROOMS = {
     "providers": (
         *("proxy.core", "proxy.auth", "proxy.errors", "proxy.config", "proxy.settings", "proxy.version", "proxy.data"),
         LIFECYCLE,
+        CAPTURE,
     ),
     "sandbox": ("proxy.core.sse",),
 }

@@ -22,10 +22,13 @@ import aiohttp
 from proxy.config import Config
 from proxy.core.identity import Owner
 from proxy.core.ingress import Ingress, IngressRules
+from proxy.core.media.pieces import Pieces
+from proxy.core.media.requests import ImageRequest, TranscriptionRequest
 from proxy.core.messages import Event
 from proxy.core.routing import Catalog
 from proxy.core.token_usage import Usage
 from proxy.errors import UpstreamError
+from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
 from proxy.observe.lifecycle import Event as LifecycleEvent
 from proxy.observe.lifecycle import Log, NullLog, NullRecorder, Recorder
 from proxy.providers.upstream.tokenizer import Tokenizer
@@ -61,6 +64,7 @@ class Call:
     folded       the answer is sent whole: nobody sees anything of it before its end
     converted    the answer is rendered for another API than Messages: searches are told in blocks of their own, and
                  citations with their places in the text
+    capture      what is kept of the request for whoever looks for a fault; mostly nothing
     """
 
     request: Mapping[str, Any]
@@ -74,6 +78,7 @@ class Call:
     folded: bool = False
     converted: bool = False
     recorder: Recorder = field(default_factory=NullRecorder)
+    capture: RequestCapture = NULL_CAPTURE
 
     @property
     def cache_key(self) -> str | None:
@@ -169,6 +174,64 @@ class NativeResponses(Protocol):
 
     def native(self, call: Call) -> AbstractAsyncContextManager[NativeAnswer]:
         """Sends `call.request`. Leaving the context releases the upstream at once. Raises ProxyError on entering."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MediaCall:
+    """A request for images or a transcript, ready for a provider.
+
+    request_id  ours: for the log
+    session     the client's session, None when it named none
+    sent        called once when the request's body is not needed any more, so that its bytes may be given back
+    """
+
+    request_id: str
+    session: str | None = None
+    recorder: Recorder = field(default_factory=NullRecorder)
+    sent: Callable[[], None] = lambda: None
+
+    def record(self, event: LifecycleEvent) -> None:
+        """Tells whoever watches what became of this request."""
+        self.recorder.record(self.request_id, event)
+
+
+@dataclass(frozen=True, slots=True)
+class MediaAnswer:
+    """An answer that is whole and was checked, and is passed on byte by byte.
+
+    headers  those of the upstream that are safe to pass on
+    body     JSON; taking it forgets it
+    text     the transcript; empty for images
+    usage    Messages counters, None when the service tells none
+    """
+
+    headers: Mapping[str, str]
+    body: Pieces
+    text: str = ""
+    usage: Usage | None = None
+
+
+@runtime_checkable
+class Images(Protocol):
+    """A provider that makes and edits images."""
+
+    @property
+    def image_model(self) -> str:
+        """The one model there is."""
+        ...
+
+    async def make_images(self, call: MediaCall, request: ImageRequest) -> MediaAnswer:
+        """Raises ProxyError. Being cancelled releases the upstream at once."""
+        ...
+
+
+@runtime_checkable
+class Transcription(Protocol):
+    """A provider that writes down recordings."""
+
+    async def transcribe(self, call: MediaCall, request: TranscriptionRequest) -> MediaAnswer:
+        """Raises ProxyError. Being cancelled releases the upstream at once."""
         ...
 
 

@@ -14,6 +14,7 @@ from aiohttp import ClientSession, web
 
 from proxy.config import Config
 from proxy.core.outgoing_proxies import OutboundProxies
+from proxy.observe.capture.contract import Captures, NullCaptures
 from proxy.observe.lifecycle import Log, NullLog, NullRecorder, Recorder
 from proxy.providers.contract import Provider, Services, Tuning
 from proxy.providers.entry import Entry
@@ -30,6 +31,8 @@ from proxy.server.state import STATE, AppState, StreamTimers
 #: Nothing of ours reads a body with aiohttp's own methods, which this would limit; ours is `Config.max_body_bytes`.
 _NO_LIMIT = 0
 
+_DEFAULT_TIMES = Tuning()
+
 
 def create_app(
     config: Config | Callable[[], Config],
@@ -37,11 +40,12 @@ def create_app(
     config_dir: Path,
     log: Log | None = None,
     recorder: Recorder | None = None,
+    captures: Captures | None = None,
     proxies: OutboundProxies | None = None,
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     chance: Callable[[], float] = random.random,
-    tuning: Tuning | None = None,
+    tuning: Tuning = _DEFAULT_TIMES,
     entries: Sequence[Entry] = PROVIDERS,
     packed_bodies: bool = False,
 ) -> web.Application:
@@ -51,6 +55,7 @@ def create_app(
     config_dir  where credentials live: `<config_dir>/p1/auth.json`
     log         where records go; nowhere by default
     recorder    who watches requests; nobody by default
+    captures    where requests and answers are kept for whoever looks for a fault; nowhere by default
     proxies     the outgoing proxies of all calls, `OutboundProxies.from_environment(os.environ)` for those of the
                 process; none by default
     clock, sleep, chance  time and randomness, for tests
@@ -62,30 +67,29 @@ def create_app(
     takes no settings from the environment and installs no signal handler.
     """
     current = config if callable(config) else lambda: config
-    tuned = tuning or Tuning()
+    observers = (log or NullLog(), recorder or NullRecorder(), captures or NullCaptures())
     state = AppState(
-        config=current,
-        log=log or NullLog(),
-        recorder=recorder or NullRecorder(),
+        current,
+        *observers,
         known=tuple(entry.catalog for entry in entries),
         sessions=Sessions(clock, frozenset(entry.label for entry in entries if entry.catalog.aliases)),
         admission=Admission(current),
         clock=clock,
-        timers=tuned.of(StreamTimers),
+        timers=tuning.of(StreamTimers),
         packed=packed_bodies,
     )
 
     async def providers(_app: web.Application) -> AsyncIterator[None]:
-        async with _connections(proxies or OutboundProxies(), tuned, clock) as (http, direct, tokenizer):
-            common = (current, config_dir, http, direct, tokenizer, state.log)
-            async with _running(state, entries, Services(*common, clock, sleep, chance, tuning=tuned)):
+        async with _connections(proxies or OutboundProxies(), tuning, clock) as connections:
+            common = (current, config_dir, *connections, state.log)
+            async with _running(state, entries, Services(*common, clock, sleep, chance, tuning=tuning)):
                 yield
 
     app = web.Application(middlewares=[edge], client_max_size=_NO_LIMIT)
     app[STATE] = state
     app.cleanup_ctx.append(providers)
     app.on_shutdown.append(_drain)
-    _add_routes(app, openai=current().openai_routes)
+    _add_routes(app, current())
     return app
 
 
@@ -126,9 +130,9 @@ async def _close(provider: Provider, errors: list[Exception], log: Log) -> None:
         log.write("error", "server", "provider_not_closed", provider=provider.label, error=type(error).__name__)
 
 
-def _add_routes(app: web.Application, *, openai: bool) -> None:
+def _add_routes(app: web.Application, config: Config) -> None:
     for row in ROUTES:
-        if openai or not row.needs_openai:
+        if not row.needs or getattr(config, row.needs):
             for method in row.methods:
                 app[STATE].routes[app.router.add_route(method, row.path, row.handler)] = row
 

@@ -71,7 +71,7 @@ class ClientRoute:
     """A row of the table of routes.
 
     endpoint       the name of a model request in the log and for whoever watches; "" for what is no model request
-    needs_openai   the route exists only with the setting `openai_routes`
+    needs          a setting of `Config` without which the route does not exist; "" for none
     guarded        false for what anybody may ask
     """
 
@@ -80,5 +80,5 @@ class ClientRoute:
     family: Family
     handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     endpoint: str = ""
-    needs_openai: bool = False
+    needs: str = ""
     guarded: bool = True

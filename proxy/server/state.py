@@ -9,6 +9,7 @@ from aiohttp import web
 
 from proxy.config import Config
 from proxy.core.routing import Catalog
+from proxy.observe.capture.contract import Captures
 from proxy.observe.lifecycle import Log, Recorder
 from proxy.providers.contract import Provider
 from proxy.server.admission import Admission
@@ -47,6 +48,7 @@ class AppState:
     config: Callable[[], Config]
     log: Log
     recorder: Recorder
+    captures: Captures
     known: tuple[Catalog, ...]
     sessions: Sessions
     admission: Admission

@@ -30,6 +30,20 @@ class CodexSettings:
         url,
         "The Responses endpoint of p1, whole.",
     )
+    images_base_url: str = row(
+        "p1.imagesBaseUrl",
+        "PROXY_P1_IMAGES_BASE_URL",
+        "https://chatgpt.com/backend-api/codex",
+        url,
+        "Above the image endpoints of p1: /images/generations and /images/edits are appended.",
+    )
+    transcriptions_base_url: str = row(
+        "p1.transcriptionsBaseUrl",
+        "PROXY_P1_TRANSCRIPTIONS_BASE_URL",
+        "https://chatgpt.com/backend-api",
+        url,
+        "Above the transcription endpoint of p1: /transcribe is appended.",
+    )
     issuer: str = row("p1.issuer", "PROXY_P1_ISSUER", "https://auth.openai.com", url, "Where p1 signs in.", fixed=True)
     workspace_routing: bool = row(
         "p1.workspaceRouting",

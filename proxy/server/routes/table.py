@@ -10,13 +10,14 @@ from proxy.server.routes.responses import get_responses, post_responses
 
 _READ = ("GET", "HEAD")
 _POST = ("POST",)
+_OPENAI = "openai_routes"
 
 ROUTES: tuple[ClientRoute, ...] = (
     ClientRoute(_READ, "/healthz", MESSAGES, get_health, guarded=False),
     ClientRoute(_READ, "/v1/models", MESSAGES, get_models),
     ClientRoute(_POST, "/v1/messages", MESSAGES, post_messages, "messages"),
     ClientRoute(_POST, "/v1/messages/count_tokens", MESSAGES, post_count_tokens, COUNT),
-    ClientRoute(_POST, "/v1/chat/completions", CHAT, post_chat_completions, "chat_completions", needs_openai=True),
-    ClientRoute(_POST, "/v1/responses", RESPONSES, post_responses, "responses", needs_openai=True),
-    ClientRoute(("GET",), "/v1/responses", RESPONSES, get_responses, needs_openai=True),
+    ClientRoute(_POST, "/v1/chat/completions", CHAT, post_chat_completions, "chat_completions", needs=_OPENAI),
+    ClientRoute(_POST, "/v1/responses", RESPONSES, post_responses, "responses", needs=_OPENAI),
+    ClientRoute(("GET",), "/v1/responses", RESPONSES, get_responses, needs=_OPENAI),
 )
