@@ -131,6 +131,7 @@ class ProxyError(Exception):
     details      a member of the Messages shape that programs read: {"error_code": …}
     upstream_id  the upstream's request id, for the log
     final        no retry cures it, though its kind does not say so: the upstream does
+    passed       headers of the upstream's answer that the caller gets as they are
     """
 
     default_kind = "internal"
@@ -148,6 +149,7 @@ class ProxyError(Exception):
         details: Mapping[str, Any] | None = None,
         upstream_id: str | None = None,
         final: bool = False,
+        passed: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -161,6 +163,7 @@ class ProxyError(Exception):
         self.details = details
         self.upstream_id = upstream_id
         self.final = final
+        self.passed = passed
 
     @property
     def row(self) -> Kind:
@@ -263,7 +266,7 @@ def responses_failure(error: ProxyError) -> tuple[str, str]:
 
 def headers(error: ProxyError) -> dict[str, str]:
     """Retry hints. `Retry-After` is a whole number of seconds: clients ignore dates and cut fractions."""
-    hints: dict[str, str] = {}
+    hints = dict(error.passed or {})
     if error.retry_after is not None:
         hints["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
     if error.final or error.row.final:
