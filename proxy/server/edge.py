@@ -37,9 +37,17 @@ async def edge(
         known = as_proxy_error(error) or unforeseen(state, request_id, error)
         response = error_response(known, request_id, family)
     if not response.prepared:
-        for name, value in id_headers(request_id).items():
+        for name, value in {**id_headers(request_id), **family.headers}.items():
             response.headers.setdefault(name, value)
+        _leave_no_body(request, response)
     return response
+
+
+def _leave_no_body(request: web.Request, response: web.StreamResponse) -> None:
+    """Ends the connection behind an answer that was given before the whole body came: what still comes of it would
+    stand where the next request is looked for."""
+    if not request.content.is_eof():
+        response.force_close()
 
 
 def _family_of(state: AppState, request: web.Request, route: ClientRoute | None) -> Family:
