@@ -14,6 +14,9 @@ from proxy.server.exchange import as_proxy_error, error_response, id_headers, is
 from proxy.server.families import MESSAGES, ClientRoute, Family
 from proxy.server.state import REQUEST_ID, ROUTE, STATE, AppState
 
+#: What is answered to a client that left, for the records of others: raised, its loss would count as a failure of ours.
+_LEFT = 499
+
 
 @web.middleware
 async def edge(
@@ -33,7 +36,7 @@ async def edge(
         response = _routing_error(request, error, family)
     except Exception as error:
         if is_loss(error, request):
-            raise
+            return web.Response(status=_LEFT)
         known = as_proxy_error(error) or unforeseen(state, request_id, error)
         response = error_response(known, request_id, family)
     if not response.prepared:
