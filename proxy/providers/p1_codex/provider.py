@@ -165,7 +165,9 @@ class CodexProvider:
             signed = workspace.headers(p1_request.with_credential(headers, credential))
             url = workspace.url(p1_request.search_url(config.section(CodexSettings).base_url))
             return await self._transport.json(
-                p1_request.post(config, signed, body, request_id=call.request_id, attempt=number, url=url)
+                p1_request.post(
+                    config, signed, body, request_id=call.request_id, attempt=number, url=url, capture=call.capture
+                )
             )
 
         return await self._unary.ask(call.request_id, send)
