@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.observe.capture import layout
+
+#: (status, stdout, stderr) of a command line
+Run = Callable[..., tuple[int, str, str]]
 
 NOON = 1_787_140_800.0  # 2026-08-19T12:00:00Z
 

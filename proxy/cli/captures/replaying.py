@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +51,7 @@ class _Request:
     """What is sent again."""
 
     path: str
-    headers: Mapping[str, str]
+    headers: list[tuple[str, str]]
     body: dict[str, Any]
     restored: int
 
@@ -162,7 +162,7 @@ async def _proxy(config: Config, sandbox: Sandbox, context: Context) -> AsyncIte
 async def _sent(address: str, request: _Request) -> _Answer:
     from aiohttp import ClientError, ClientSession
 
-    headers = {**request.headers, "content-type": "application/json"}
+    headers = [*request.headers, ("content-type", "application/json")]
     data = dump_json(request.body).encode("utf-8", "replace")
     async with ClientSession() as session:
         try:

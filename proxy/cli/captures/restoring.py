@@ -14,7 +14,7 @@ from typing import Any
 from proxy.cli.captures.samples import data_url, sample
 from proxy.core.convert.responses_signatures import decode_signature, encode_signature
 
-_REDACTED = re.compile(r"\[(?:redacted|bytes)(?: [a-z-]+)?(?: len=(?P<length>\d+))?\]")
+_REDACTED = re.compile(r"\[(?:redacted|bytes)(?: [a-z0-9-]+)?(?: len=(?P<length>\d+))?\]")
 
 #: In a schema these only say more of a property; without their words they are wrong.
 _DROPPED = frozenset({"format", "pattern", "$ref", "enum", "const", "default", "required"})
@@ -83,16 +83,17 @@ class Restorer:
         return encode_signature(self.label, item, self.encrypted(item)) or text
 
 
-def restored_headers(headers: Mapping[str, Any]) -> dict[str, str]:
-    """What of the headers of a capture is sent again."""
-    kept = {}
-    for name, value in headers.items():
-        if not isinstance(value, str) or name.lower() in _NOT_SENT:
-            continue
-        if not _is_redacted(value):
-            kept[name] = value
-        elif _AGENT in name.lower():
-            kept[name] = STAND_IN
+def restored_headers(headers: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What of the headers of a capture is sent again; a list is a header that came more than once."""
+    kept = []
+    for name, values in headers.items():
+        for value in values if isinstance(values, list) else [values]:
+            if not isinstance(value, str) or name.lower() in _NOT_SENT:
+                continue
+            if not _is_redacted(value):
+                kept.append((name, value))
+            elif _AGENT in name.lower():
+                kept.append((name, STAND_IN))
     return kept
 
 
