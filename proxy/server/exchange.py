@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from proxy.core.invalid import InvalidRequest
+from proxy.core.invalid import InvalidRequest, TooLarge
 from proxy.core.reducer import BadAnswer
 from proxy.core.sse import encode_json
 from proxy.errors import ProxyError, RequestError, headers
@@ -87,7 +87,7 @@ class Exchange:
             fields["upstreamId"] = error.upstream_id
         if in_band:
             fields |= {"phase": "response_body", "inBandSse": True}
-        else:
+        elif self.family.keeps_errors:
             fields["errorFile"] = self._capture(error)
         self.log("warn", "request_failed", **fields)
 
@@ -144,7 +144,8 @@ def as_proxy_error(error: Exception) -> ProxyError | None:
     if isinstance(error, ProxyError):
         return error
     if isinstance(error, InvalidRequest):
-        return RequestError(error.message, param=error.param, code=error.code, details=error.details)
+        kind = "too_large" if isinstance(error, TooLarge) else "invalid_request"
+        return RequestError(error.message, kind=kind, param=error.param, code=error.code, details=error.details)
     if isinstance(error, BadAnswer):
         return ProxyError(str(error), kind="bad_answer")
     return None
