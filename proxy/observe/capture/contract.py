@@ -1,17 +1,17 @@
 """What is told to a capture. The server begins one for each request that is right and will be served; a provider tells
 of each attempt. Both have a null form, so nobody asks whether captures are on.
 
-All of this is called on the event loop: it takes references, never copies, never waits and never raises. Redaction,
-encoding and files are the business of another process.
+All of this is called on the event loop: it takes references, never copies, never waits and never raises. What was told
+is not changed afterwards. Redaction, encoding and files are the business of another process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-#: A body: the bytes that travel, or, where the wire is no text, what they mean.
+#: A body: the bytes that travel, or, where the wire is no text, what they mean; its values may be bytes at any depth.
 Body = bytes | Mapping[str, Any]
 
 
@@ -23,7 +23,7 @@ class CapturedRequest:
     session, number  the client's session, None without; the request's number in it, 0 without
     requested        the model by the name that the client used; `model` the one that is asked for upstream
     body             as received, unpacked
-    converted        the hub request, on the routes whose body is not the hub's
+    converted        the hub request, where the body is not the hub's and is not passed through either
     """
 
     request_id: str
@@ -57,8 +57,16 @@ class AttemptCapture(Protocol):
         """A piece of the body of an answer: server-sent events, or JSON."""
         ...
 
-    def event(self, event: Mapping[str, Any]) -> None:
-        """An event of a wire that is no text, or that comes in frames of its own."""
+    def events(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Events of a wire that is no text, or that comes in frames of its own: those that one read brought."""
+        ...
+
+    def sent(self, message: Mapping[str, Any]) -> None:
+        """What goes to the upstream after the request, where both sides talk."""
+        ...
+
+    def failed(self, error: str) -> None:
+        """Why no more comes of this attempt, in words: no connection, a pause, a stream that was cut, a refusal."""
         ...
 
 
@@ -73,7 +81,8 @@ class RequestCapture(Protocol):
     def attempt(
         self, *, transport: str, method: str, url: str, headers: Mapping[str, str], body: Body, **details: Any
     ) -> AttemptCapture:
-        """A request that leaves for the upstream: transport `http`, `websocket` or `connect`."""
+        """A request that leaves for the upstream: transport `http`, `websocket` or `connect`. An upgrade that failed
+        is one without a body. `details`: number of the attempt, and what a transport knows of it beforehand."""
         ...
 
     def streamed(self, data: bytes) -> None:
@@ -81,11 +90,15 @@ class RequestCapture(Protocol):
         ...
 
     def replied(self, body: bytes) -> None:
-        """The whole answer of a request that does not stream."""
+        """The whole answer of a request that does not stream, or an error that has a status of its own."""
         ...
 
     def ended(self, outcome: str, status: int | None, error: str | None = None) -> None:
-        """The end: `completed`, `failed` or `abandoned`. Nothing is told afterwards."""
+        """The end: `completed`, `failed` or `abandoned`. Nothing is told afterwards, of an attempt neither.
+
+        status  of the answer; None for a client that left before there was one
+        error   in words, None for an answer that is complete
+        """
         ...
 
 
@@ -112,7 +125,13 @@ class NullAttempt:
     def data(self, chunk: bytes) -> None:
         return None
 
-    def event(self, event: Mapping[str, Any]) -> None:
+    def events(self, events: Sequence[Mapping[str, Any]]) -> None:
+        return None
+
+    def sent(self, message: Mapping[str, Any]) -> None:
+        return None
+
+    def failed(self, error: str) -> None:
         return None
 
 
