@@ -93,6 +93,7 @@ class CodexAdapter:
                 number=number,
                 renewed=self._credential.renewed,
                 log=self._resources.services.log,
+                capture=self._call.capture,
             )
         )
 

@@ -14,6 +14,7 @@ from proxy.sandbox.p1.tokens import TokenBook
 from proxy.sandbox.play.script import Tables
 from proxy.sandbox.recorder import KEPT_REQUESTS, Received
 from proxy.sandbox.upstream import Host
+from proxy.sandbox.wires.encrypted_content import encrypt
 
 CODEX_PATH = "/backend-api/codex"
 
@@ -40,6 +41,9 @@ class P1(AccountUpstream):
     def trace_headers(self) -> dict[str, str]:
         request_id = self.ids.new("req")
         return {"x-request-id": request_id, "x-oai-request-id": request_id, "cf-ray": f"{request_id[-16:]}-SBX"}
+
+    def encrypted(self, item_id: str, model: str) -> str:
+        return encrypt(self.options.account_id, item_id)
 
     def account_headers(self) -> dict[str, str]:
         """Headers of a good answer, and of a 101, whatever is asked."""
