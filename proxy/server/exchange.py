@@ -91,7 +91,7 @@ class Exchange:
             fields["upstreamId"] = error.upstream_id
         if in_band:
             fields |= {"phase": "response_body", "inBandSse": True}
-        else:
+        elif self.family.keeps_errors:
             fields["errorFile"] = self._error_file(error)
         self.log("warn", "request_failed", **fields)
 

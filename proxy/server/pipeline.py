@@ -78,6 +78,8 @@ async def answer(exchange: Exchange, provider: Provider, call: Call, ingress: In
     state = exchange.state
     created = int(state.clock())
     context = RenderContext(ingress, uuid.uuid4().hex, call.model, created, state.timers.no_pings)
+    if exchange.family.renderer is None:
+        raise RuntimeError(f"{exchange.family.name} renders nothing")
     renderer = exchange.family.renderer(context)
     if ingress.stream:
         return await send_stream(exchange, provider.stream(call), renderer)
