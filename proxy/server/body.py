@@ -10,23 +10,13 @@ from typing import Any
 from aiohttp import HttpVersion11, web
 
 from proxy.config import Config
-from proxy.core.messages import decode_body
 from proxy.errors import ProxyError
 from proxy.server.admission import AdmissionTicket
-from proxy.server.guard import check_json
 
 PACKED = frozenset({"gzip", "deflate"})
 ENCODINGS = PACKED | {"", "identity"}
 #: A packed body is unpacked in pieces of this size.
 MAX_PIECE = 256 * 1024
-
-
-async def read_json(
-    request: web.BaseRequest, config: Config, ticket: AdmissionTicket, *, packed: bool
-) -> dict[str, Any]:
-    """The JSON object of a request. Raises ProxyError and InvalidRequest."""
-    check_json(request)
-    return decode_body(await read_body(request, config, ticket, packed=packed))
 
 
 async def read_body(request: web.BaseRequest, config: Config, ticket: AdmissionTicket, *, packed: bool) -> bytes:

@@ -20,7 +20,8 @@ CODEX_PATH = "/backend-api/codex"
 
 
 class P1(AccountUpstream):
-    """`searches` are kept like `requests`; the frames of sockets are among the requests.
+    """`searches` are kept like `requests`; the frames of sockets are among the requests, and so are requests for
+    pictures and transcripts, whose body tells the size and the digest of each file in place of its bytes.
 
     `sockets` has every upgrade and what came over it; `routings` counts who asked where the workspace is served.
     """
@@ -55,7 +56,12 @@ class P1(AccountUpstream):
 
     def settings(self) -> dict[str, str]:
         origin = self.host.origin
-        return {"PROXY_P1_BASE_URL": f"{origin}{CODEX_PATH}/responses", "PROXY_P1_ISSUER": origin}
+        return {
+            "PROXY_P1_BASE_URL": f"{origin}{CODEX_PATH}/responses",
+            "PROXY_P1_IMAGES_BASE_URL": f"{origin}{CODEX_PATH}",
+            "PROXY_P1_TRANSCRIPTIONS_BASE_URL": f"{origin}/backend-api",
+            "PROXY_P1_ISSUER": origin,
+        }
 
     def sign_in(self, lifetime_s: int | None) -> tuple[dict[str, Any], Mapping[str, Any]]:
         return self.tokens.issue(lifetime_s), {"accountId": self.options.account_id}

@@ -59,8 +59,8 @@ async def test_a_json_answer_has_a_limit() -> None:
 
 @pytest.mark.parametrize("limit", [10, 1000])
 async def test_of_an_error_body_the_beginning_is_read(limit: int) -> None:
-    async with answering([b"ab"] * 100, 400) as (transport, request), transport.open(request) as response:
-        body = await read_error(response, limit)
+    async with answering([b"ab"] * 100, 400) as (transport, request), transport.open(request) as answer:
+        body = await read_error(answer.response, limit)
     assert (type(body), body) == (bytes, (b"ab" * 100)[:limit])
 
 
