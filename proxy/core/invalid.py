@@ -16,13 +16,13 @@ _REPR.maxstring = _REPR.maxother = _REPR.maxlong = MAX_SHOWN
 _REPR.maxlevel = 3
 
 
-def cut(text: str) -> str:
+def cut(text: str, most: int = MAX_SHOWN) -> str:
     """The text as an error repeats it.
 
-    >>> cut("temperature"), len(cut("x" * 1000))
-    ('temperature', 200)
+    >>> cut("temperature"), len(cut("x" * 1000)), cut("temperature", 5)
+    ('temperature', 200, 'temp…')
     """
-    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def shown(value: Any) -> str:
@@ -55,3 +55,7 @@ class InvalidRequest(ValueError):
         self.param = param
         self.code = code
         self.details = details
+
+
+class TooLarge(InvalidRequest):
+    """The request is more than is taken. The edge turns it into a 413."""

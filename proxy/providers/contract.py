@@ -154,7 +154,8 @@ class NativeAnswer:
     """An answer that is passed on as it is.
 
     status, headers  what the client gets; only headers that are safe to pass on
-    chunks           the body as it comes. Raises UpstreamError when the upstream breaks off
+    chunks           the body as it comes, in one piece where no stream was asked for. Raises UpstreamError when the
+                     upstream breaks off
     end              filled while the body is read
     """
 

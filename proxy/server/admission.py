@@ -26,15 +26,15 @@ class AdmissionTicket:
         counts[name] += 1
         self._taken.append(name)
 
-    def take_bytes(self, size: int) -> None:
-        """`size` more bytes of request body. Raises BusyError."""
-        limit = self._admission.config().max_buffered_bytes
-        if self._admission.bytes + size > limit:
+    def hold(self, size: int) -> None:
+        """The request's body takes `size` bytes of memory now, whatever it took before. Raises BusyError."""
+        limit, more = self._admission.config().max_buffered_bytes, size - self._bytes
+        if more > 0 and self._admission.bytes + more > limit:
             raise BusyError(
                 f"busy: request bodies of {limit} bytes in all are held; try again in a second", retry_after=1
             )
-        self._admission.bytes += size
-        self._bytes += size
+        self._admission.bytes += more
+        self._bytes = size
 
     def __enter__(self) -> AdmissionTicket:
         return self
@@ -46,8 +46,8 @@ class AdmissionTicket:
             self._admission.counts[name] -= 1
             if not self._admission.counts[name]:
                 del self._admission.counts[name]
-        self._admission.bytes -= self._bytes
-        self._taken, self._bytes = [], 0
+        self._taken = []
+        self.hold(0)
 
 
 class Admission:

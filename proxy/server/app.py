@@ -23,6 +23,7 @@ from proxy.providers.upstream.client import client_session
 from proxy.providers.upstream.outgoing_proxy import TunnelTimers
 from proxy.providers.upstream.tokenizer import Tokenizer, TokenizerLimits
 from proxy.server.admission import Admission
+from proxy.server.body import answer_expectation_later
 from proxy.server.edge import edge
 from proxy.server.routes.table import ROUTES
 from proxy.server.sessions import Sessions
@@ -134,7 +135,8 @@ def _add_routes(app: web.Application, config: Config) -> None:
     for row in ROUTES:
         if not row.needs or getattr(config, row.needs):
             for method in row.methods:
-                app[STATE].routes[app.router.add_route(method, row.path, row.handler)] = row
+                route = app.router.add_route(method, row.path, row.handler, expect_handler=answer_expectation_later)
+                app[STATE].routes[route] = row
 
 
 async def _drain(app: web.Application) -> None:

@@ -1,19 +1,17 @@
-"""Reading a request body: counted, timed, and paid for out of the shared budget."""
+"""Reading a request body: counted, timed, unpacked, and paid for out of the shared budget."""
 
 from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from proxy.config import Config
-from proxy.core.messages import decode_body
 from proxy.errors import ProxyError
 from proxy.server.admission import AdmissionTicket
-from proxy.server.guard import check_json
 
 PACKED = frozenset({"gzip", "deflate"})
 ENCODINGS = PACKED | {"", "identity"}
@@ -21,45 +19,82 @@ ENCODINGS = PACKED | {"", "identity"}
 MAX_PIECE = 256 * 1024
 
 
-async def read_json(
-    request: web.BaseRequest, config: Config, ticket: AdmissionTicket, *, packed: bool
-) -> dict[str, Any]:
-    """The JSON object of a request. Raises ProxyError and InvalidRequest."""
-    check_json(request)
-    return decode_body(await read_body(request, config, ticket, packed=packed))
-
-
 async def read_body(request: web.BaseRequest, config: Config, ticket: AdmissionTicket, *, packed: bool) -> bytes:
-    """The decoded body, at most `max_body_bytes`. Raises ProxyError: 413, 415, 408, 429.
+    """The decoded body, at most `max_body_bytes`. Raises ProxyError: 413, 415, 408, 429."""
+    pieces: list[bytes] = []
+    size, limit = 0, config.max_body_bytes
 
-    packed  whether the runner leaves it to us to unpack bodies; otherwise aiohttp has done it
+    def too_large() -> ProxyError:
+        message = f"the request body is larger than {limit} bytes; start a new conversation or drop large attachments"
+        return ProxyError(message, kind="too_large")
+
+    def take(piece: bytes) -> None:
+        nonlocal size
+        size += len(piece)
+        if size > limit:
+            raise too_large()
+        ticket.hold(size)
+        pieces.append(piece)
+
+    await receive(request, config, take, limit=limit, too_large=too_large, packed=packed)
+    return b"".join(pieces)
+
+
+async def receive(
+    request: web.BaseRequest,
+    config: Config,
+    take: Callable[[bytes], None],
+    *,
+    limit: int,
+    too_large: Callable[[], Exception],
+    packed: bool,
+) -> None:
+    """Hands the decoded body to `take`, piece by piece, which has to count. Raises what it raises, and ProxyError: 415,
+    408.
+
+    limit      bytes that the body may have
+    too_large  makes what is raised at once where the head says that it has more
+    packed     whether the runner leaves it to us to unpack bodies; otherwise aiohttp has done it
     """
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in ENCODINGS:
         raise ProxyError("this Content-Encoding is not supported; send gzip, deflate or none", kind="media_type")
-    limit = config.max_body_bytes
     if (request.content_length or 0) > limit:
-        raise _too_large(limit)
+        raise too_large()
+    _invite(request)
     try:
         async with asyncio.timeout(config.body_total_timeout_ms / 1000):
-            return await _read(request, config, ticket, encoding if packed else "")
+            async for piece in _pieces(request, config.body_idle_timeout_ms / 1000, encoding if packed else ""):
+                take(piece)
     except TimeoutError:
         raise ProxyError("the request body took too long to arrive", kind="slow_request") from None
-    except (web.HTTPException, web.RequestPayloadError, ValueError, zlib.error, EOFError):
+    except _Unreadable:
         raise ProxyError("the request body could not be read", kind="invalid_request") from None
 
 
-async def _read(request: web.BaseRequest, config: Config, ticket: AdmissionTicket, encoding: str) -> bytes:
-    pieces: list[bytes] = []
-    size, limit = 0, config.max_body_bytes
-    chunks = _chunks(request, config.body_idle_timeout_ms / 1000)
-    async for piece in _unpacked(chunks, encoding) if encoding in PACKED else chunks:
-        size += len(piece)
-        if size > limit:
-            raise _too_large(limit)
-        ticket.take_bytes(len(piece))
-        pieces.append(piece)
-    return b"".join(pieces)
+async def answer_expectation_later(_request: web.Request) -> None:
+    """The `expect_handler` of our routes: a client that waits for `100 Continue` is told to go on once its body is
+    wanted, so that it need not send one that is refused."""
+
+
+def _invite(request: web.BaseRequest) -> None:
+    expects = request.headers.get("Expect", "").strip().lower() == "100-continue"
+    if expects and request.version >= HttpVersion11 and request.transport is not None:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+class _Unreadable(Exception):
+    """The body is not what its headers say."""
+
+
+async def _pieces(request: web.BaseRequest, idle_s: float, encoding: str) -> AsyncIterator[bytes]:
+    """The body without the encoding, b"" for none or one that was taken off before. Raises _Unreadable."""
+    chunks = _chunks(request, idle_s)
+    try:
+        async for piece in _unpacked(chunks, encoding) if encoding in PACKED else chunks:
+            yield piece
+    except (web.HTTPException, web.RequestPayloadError, ValueError, zlib.error, EOFError):
+        raise _Unreadable from None
 
 
 async def _chunks(request: web.BaseRequest, idle_s: float) -> AsyncIterator[bytes]:
@@ -84,8 +119,3 @@ async def _unpacked(chunks: AsyncIterator[bytes], encoding: str) -> AsyncIterato
             await asyncio.sleep(0)
     if unpacker is not None and not unpacker.eof:
         raise EOFError("the packed body is not complete")
-
-
-def _too_large(limit: int) -> ProxyError:
-    message = f"the request body is larger than {limit} bytes; start a new conversation or drop large attachments"
-    return ProxyError(message, kind="too_large")

@@ -14,6 +14,9 @@ from proxy.server.exchange import as_proxy_error, error_response, id_headers, is
 from proxy.server.families import MESSAGES, ClientRoute, Family
 from proxy.server.state import REQUEST_ID, ROUTE, STATE, AppState
 
+#: What is answered to a client that left, for the records of others: raised, its loss would count as a failure of ours.
+_LEFT = 499
+
 
 @web.middleware
 async def edge(
@@ -33,13 +36,21 @@ async def edge(
         response = _routing_error(request, error, family)
     except Exception as error:
         if is_loss(error, request):
-            raise
+            return web.Response(status=_LEFT)
         known = as_proxy_error(error) or unforeseen(state, request_id, error)
         response = error_response(known, request_id, family)
     if not response.prepared:
-        for name, value in id_headers(request_id).items():
+        for name, value in {**id_headers(request_id), **family.headers}.items():
             response.headers.setdefault(name, value)
+        _leave_no_body(request, response)
     return response
+
+
+def _leave_no_body(request: web.Request, response: web.StreamResponse) -> None:
+    """Ends the connection behind an answer that was given before the whole body came: what still comes of it would
+    stand where the next request is looked for."""
+    if not request.content.is_eof():
+        response.force_close()
 
 
 def _family_of(state: AppState, request: web.Request, route: ClientRoute | None) -> Family:

@@ -9,10 +9,11 @@ from typing import Any
 
 from aiohttp import web
 
-from proxy.core.invalid import InvalidRequest
+from proxy.core.invalid import InvalidRequest, TooLarge
 from proxy.core.reducer import BadAnswer
 from proxy.core.sse import encode_json
 from proxy.errors import ProxyError, RequestError, headers
+from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
 from proxy.observe.lifecycle import Abandoned, Completed, Event, Failed, Started
 from proxy.server.families import Family
 from proxy.server.state import REQUEST_ID, ROUTE, STATE, AppState
@@ -34,8 +35,11 @@ class Exchange:
         self.model: str | None = None
         #: The answer once its head is out: then no other one can be given.
         self.response: web.StreamResponse | None = None
+        #: The body, unpacked; kept only until the capture of the request begins, if there is one.
+        self.received = b""
+        self.capture: RequestCapture = NULL_CAPTURE
         self._started = time.monotonic()
-        self._over = False
+        self._outcome: tuple[str, int | None, str | None] | None = None
 
     @property
     def id_headers(self) -> dict[str, str]:
@@ -71,40 +75,51 @@ class Exchange:
     def completed(self, status: int) -> None:
         """The whole answer was sent. Of this and the two below the first counts: a client may well leave between the
         last byte of its answer and the end of our work."""
-        if self._ends():
+        if not self._ends("completed", status):
             return
         self.record(Completed(status))
         self.log("info", "request_completed", status=status, ms=self._ms())
 
     def failed(self, error: ProxyError, *, in_band: bool = False) -> None:
         """An error was answered: with a status, or `in_band` as an event of a stream that had begun."""
-        if self._ends():
+        status, message = 200 if in_band else self.family.error_status(error), _one_line(error.message)
+        if not self._ends("failed", status, message):
             return
-        status = 200 if in_band else self.family.error_status(error)
-        self.record(Failed(status, _one_line(error.message)))
-        fields: dict[str, Any] = {"status": status, "ms": self._ms(), "message": _one_line(error.message)}
+        self.record(Failed(status, message))
+        fields: dict[str, Any] = {"status": status, "ms": self._ms(), "message": message, "capture": self.capture.place}
         if error.upstream_id:
             fields["upstreamId"] = error.upstream_id
         if in_band:
             fields |= {"phase": "response_body", "inBandSse": True}
-        else:
-            fields["errorFile"] = self._capture(error)
+        elif self.family.keeps_errors:
+            fields["errorFile"] = self._error_file(error)
         self.log("warn", "request_failed", **fields)
 
     def abandoned(self) -> None:
         """The client left, or the proxy stops; nobody reads what we would say."""
-        if self._ends():
-            return
         reason = STOPPED if self.state.running.draining and not self.left else LEFT
+        if not self._ends("abandoned", None if self.response is None else self.response.status, reason):
+            return
         self.record(Abandoned(reason))
-        self.log("info", "request_failed", ms=self._ms(), message=reason)
+        self.log("info", "request_failed", ms=self._ms(), message=reason, capture=self.capture.place)
 
-    def _ends(self) -> bool:
-        """Notes the end; True when it was noted before."""
-        before, self._over = self._over, True
-        return before
+    def replied(self, response: web.Response) -> None:
+        """Tells the capture of an answer that is sent whole."""
+        if isinstance(response.body, bytes):
+            self.capture.replied(response.body)
 
-    def _capture(self, error: ProxyError) -> str | None:
+    def close(self) -> None:
+        """All of it is over, the upstream released."""
+        self.capture.ended(*(self._outcome or ("abandoned", None, None)))
+
+    def _ends(self, outcome: str, status: int | None, error: str | None = None) -> bool:
+        """Notes the end; False when it was noted before."""
+        if self._outcome is not None:
+            return False
+        self._outcome = outcome, status, error
+        return True
+
+    def _error_file(self, error: ProxyError) -> str | None:
         return self.state.log.capture_error(
             self.id,
             {
@@ -115,6 +130,7 @@ class Exchange:
                 "status": self.family.error_status(error),
                 "elapsedMs": self._ms(),
                 "message": error.message,
+                **({"capture": self.capture.place} if self.capture.place else {}),
                 "response": {"json": self.family.error_body(error, self.id)},
             },
         )
@@ -144,7 +160,8 @@ def as_proxy_error(error: Exception) -> ProxyError | None:
     if isinstance(error, ProxyError):
         return error
     if isinstance(error, InvalidRequest):
-        return RequestError(error.message, param=error.param, code=error.code, details=error.details)
+        kind = "too_large" if isinstance(error, TooLarge) else "invalid_request"
+        return RequestError(error.message, kind=kind, param=error.param, code=error.code, details=error.details)
     if isinstance(error, BadAnswer):
         return ProxyError(str(error), kind="bad_answer")
     return None

@@ -9,14 +9,14 @@ to. Where the type words of its errors are those of neither API that is known, t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
 
 from proxy.core.identity import SESSION_HEADERS
-from proxy.errors import ProxyError, messages_body, openai_body, openai_status
+from proxy.errors import ProxyError, media_body, messages_body, openai_body, openai_status
 from proxy.server.guard import API_KEY, BEARER, KeyPlace
 from proxy.server.renderers import ChatRenderer, MessagesRenderer, RenderContext, Renderer, ResponsesRenderer
 
@@ -30,7 +30,10 @@ class Family:
     key_places       where the caller may put the key of this proxy
     error_status     the status of an answer that is an error
     error_body       the body of such an answer, given the request id: also what a 404 and a 405 look like
-    renderer         makes the renderer of one answer; inside a stream it gives errors their format
+    renderer         makes the renderer of one answer; inside a stream it gives errors their format. None where answers
+                     are passed on as they are
+    headers          what every answer carries
+    keeps_errors     whether an answer that is an error leaves a file for whoever looks for the fault
     """
 
     name: str
@@ -38,15 +41,20 @@ class Family:
     key_places: tuple[KeyPlace, ...]
     error_status: Callable[[ProxyError], int]
     error_body: Callable[[ProxyError, str], dict[str, Any]]
-    renderer: Callable[[RenderContext], Renderer]
+    renderer: Callable[[RenderContext], Renderer] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    keeps_errors: bool = True
+
+
+#: Codex CLI names its conversation in the last one.
+_OPENAI_SESSION = (*SESSION_HEADERS, "session_id", "x-client-request-id")
 
 
 def _openai(name: str, renderer: Callable[[RenderContext], Renderer]) -> Family:
     """Chat and Responses differ in their answers only."""
     return Family(
         name=name,
-        # Codex CLI names its conversation in the last one.
-        session_headers=(*SESSION_HEADERS, "session_id", "x-client-request-id"),
+        session_headers=_OPENAI_SESSION,
         key_places=(BEARER, API_KEY),
         error_status=openai_status,
         error_body=lambda error, _request_id: openai_body(error),
@@ -64,6 +72,25 @@ MESSAGES = Family(
 )
 CHAT = _openai("OpenAI chat", ChatRenderer)
 RESPONSES = _openai("OpenAI Responses", ResponsesRenderer)
+
+#: What is wrong with the path itself is told as everywhere.
+_OF_THE_PATH = frozenset({"no_route", "wrong_method"})
+
+
+def _media_error(error: ProxyError, request_id: str) -> dict[str, Any]:
+    return messages_body(error, request_id) if error.kind in _OF_THE_PATH else media_body(error)
+
+
+MEDIA = Family(
+    name="OpenAI images and audio",
+    session_headers=_OPENAI_SESSION,
+    key_places=(BEARER, API_KEY),
+    error_status=lambda error: error.status,
+    error_body=_media_error,
+    headers={"Cache-Control": "no-store"},
+    # Nothing of their bodies is ever kept, and an error may say something about them.
+    keeps_errors=False,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,17 @@ from aiohttp import web
 from proxy.config import Config
 from proxy.core.ingress import Ingress
 from proxy.core.invalid import cut
+from proxy.core.messages import decode_body
 from proxy.core.routing import Route, catalog_text, normalise_model, proposal, route
 from proxy.errors import RequestError
+from proxy.observe.capture.contract import CapturedRequest
 from proxy.observe.lifecycle import ModelResolved, ProjectResolved, ProviderSelected, Sequenced
 from proxy.observe.project import find_working_directory, project_name
 from proxy.providers.contract import Call, Provider, Target
 from proxy.server.admission import AdmissionTicket
+from proxy.server.body import read_body
 from proxy.server.exchange import Exchange, as_proxy_error, error_response, is_loss, json_response, unforeseen
+from proxy.server.guard import check_json
 from proxy.server.renderers import RenderContext
 from proxy.server.state import header_values
 from proxy.server.stream import fold_stream, send_stream
@@ -46,6 +50,8 @@ async def run(request: web.Request, work: Work) -> web.StreamResponse:
             raise
         except Exception as error:
             return _failed(exchange, error)
+        finally:
+            exchange.close()
 
 
 def _failed(exchange: Exchange, error: Exception) -> web.StreamResponse:
@@ -60,7 +66,9 @@ def _failed(exchange: Exchange, error: Exception) -> web.StreamResponse:
     known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
     exchange.failed(known, in_band=response is not None)
     if response is None:
-        return error_response(known, exchange.id, exchange.family)
+        answered = error_response(known, exchange.id, exchange.family)
+        exchange.replied(answered)
+        return answered
     exchange.break_off()
     return response
 
@@ -70,11 +78,22 @@ async def answer(exchange: Exchange, provider: Provider, call: Call, ingress: In
     state = exchange.state
     created = int(state.clock())
     context = RenderContext(ingress, uuid.uuid4().hex, call.model, created, state.timers.no_pings)
+    if exchange.family.renderer is None:
+        raise RuntimeError(f"{exchange.family.name} renders nothing")
     renderer = exchange.family.renderer(context)
     if ingress.stream:
         return await send_stream(exchange, provider.stream(call), renderer)
     batches = provider.stream(replace(call, folded=True))
     return await send_json(exchange, await fold_stream(exchange, batches, renderer))
+
+
+async def read_json(exchange: Exchange, config: Config, ticket: AdmissionTicket) -> dict[str, Any]:
+    """The JSON object of a request. Raises ProxyError and InvalidRequest."""
+    check_json(exchange.request)
+    body = await read_body(exchange.request, config, ticket, packed=exchange.state.packed)
+    if exchange.state.captures.on:
+        exchange.received = body
+    return decode_body(body)
 
 
 def first_value(values: HeaderValues, names: Sequence[str]) -> str | None:
@@ -86,6 +105,7 @@ async def send_json(exchange: Exchange, body: Mapping[str, Any]) -> web.Response
     """Sends a whole body here and not after the handler, so that it is completed when it is sent."""
     response = json_response(body, headers=exchange.id_headers)
     exchange.response = response
+    exchange.replied(response)
     async with reading_client(exchange):
         await response.prepare(exchange.request)
         await response.write_eof()
@@ -109,11 +129,13 @@ async def reading_client(exchange: Exchange) -> AsyncIterator[None]:
 class Choice:
     """The model to serve, without `[1m]`, and who serves it.
 
+    asked        the name that the client used
     auto_review  the safety classifier, sent to a model of our choice
     """
 
     model: str
     route: Route
+    asked: str
     auto_review: bool = False
 
 
@@ -129,8 +151,8 @@ def choose(
 
     instead  given the route of the requested name, another model to serve, or None
     """
-    state = exchange.state
-    asked = normalise_model(asked)
+    state, named = exchange.state, asked
+    asked = normalise_model(named)
     affinity = state.sessions.affinity(session)
     found = route(asked, state.known, alias_provider=config.alias_provider, affinity=affinity)
     other = instead(found)
@@ -148,7 +170,7 @@ def choose(
         raise unknown_model(
             exchange, config, f'Model "{cut(model)}" belongs to {found.label}, which is not available yet.'
         )
-    return Choice(model, found, other is not None)
+    return Choice(model, found, named, other is not None)
 
 
 def unknown_model(exchange: Exchange, config: Config, what: str) -> RequestError:
@@ -162,14 +184,56 @@ def provider_of(exchange: Exchange, choice: Choice, ticket: AdmissionTicket) -> 
     return provider
 
 
-def selected(exchange: Exchange, choice: Choice, target: Target, session: str | None) -> None:
-    """A request that is right and will be served: counts in its session, and tells whoever watches."""
+def selected(
+    exchange: Exchange,
+    choice: Choice,
+    target: Target,
+    session: str | None,
+    *,
+    converted: Mapping[str, Any] | None = None,
+) -> None:
+    """A request that is right and will be served: counts in its session, and tells whoever watches.
+
+    converted  the hub request that the body became, where it is another
+    """
     explicit = not (choice.route.alias or choice.auto_review)
     number = exchange.state.sessions.routed(session, choice.route.label, explicit=explicit)
     if number is not None:
         exchange.record(Sequenced(number))
     exchange.record(ProviderSelected(choice.route.label, choice.model, target.effort))
     exchange.record(ModelResolved(choice.model, target.model))
+    if exchange.state.captures.on:
+        _capture(exchange, choice, target, session, number or 0, converted)
+
+
+def _capture(
+    exchange: Exchange,
+    choice: Choice,
+    target: Target,
+    session: str | None,
+    number: int,
+    converted: Mapping[str, Any] | None,
+) -> None:
+    request = exchange.request
+    body, exchange.received = exchange.received, b""
+    exchange.capture = exchange.state.captures.begin(
+        CapturedRequest(
+            request_id=exchange.id,
+            kind=exchange.endpoint,
+            provider=choice.route.label,
+            requested=choice.asked,
+            model=target.model,
+            effort=target.effort,
+            session=session,
+            number=number,
+            method=request.method,
+            path=request.path,
+            query=request.query_string,
+            headers=request.headers,
+            body=body,
+            converted=converted,
+        )
+    )
 
 
 async def find_project(exchange: Exchange, body: Mapping[str, Any]) -> None:

@@ -113,6 +113,7 @@ class EventWriter:
                 await response.prepare(self._exchange.request)
                 self._exchange.log("info", "response_started", status=200)
             await response.write(data)
+            self._exchange.capture.streamed(data)
             self._written = self._now()
         self._exchange.record(Progress(len(data), events))
 

@@ -14,7 +14,7 @@ from harness import Answer, Live, ask, raw_request, with_live
 from openai_live import error_of
 
 from proxy.providers.p5_cursor.catalog import CATALOG as CURSOR
-from proxy.server.families import MESSAGES
+from proxy.server.families import MEDIA, MESSAGES
 from proxy.server.routes.table import ROUTES
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -31,6 +31,11 @@ async def test_health_answers_anybody_who_asks(live: Live) -> None:
     assert (await live.request("HEAD", "/healthz")).status == 200
 
 
+#: Settings that switch every route on.
+ALL = {route.needs: True for route in ROUTES if route.needs}
+#: What is wrong with a path or a method is told in the form of the Messages API there.
+IN_OUR_FORM = (MESSAGES, MEDIA)
+
 UNKNOWN = ("GET /", "GET /v1/models/", "GET /V1/models", "GET /v1/models/gpt-5.5", "OPTIONS /nope", "GET /nope?key=1")
 DISABLED = ("POST /v1/responses", "POST /v1/chat/completions", "POST /v1/images/generations")
 
@@ -44,12 +49,12 @@ async def test_routes_match_exactly_and_disabled_ones_do_not_exist(live: Live, l
     assert (await live.request("HEAD", "/")).status == 404
 
 
-@with_live(openai_routes=True)
+@with_live(**ALL)
 async def test_a_wrong_base_url_is_told_in_the_form_of_the_route_that_was_meant(live: Live) -> None:
     for route in ROUTES:
         answer = await live.post(b"{", f"/v1{route.path}")
         assert answer.status == 404
-        assert ("request_id" in answer.json) is (route.family is MESSAGES)
+        assert ("request_id" in answer.json) is (route.family in IN_OUR_FORM)
 
 
 async def test_a_path_that_no_message_should_repeat_is_quoted_and_cut(live: Live) -> None:
@@ -59,14 +64,14 @@ async def test_a_path_that_no_message_should_repeat_is_quoted_and_cut(live: Live
 
 
 @pytest.mark.parametrize("path", dict.fromkeys(route.path for route in ROUTES))
-@with_live(openai_routes=True)
+@with_live(**ALL)
 async def test_a_wrong_method_is_told_the_right_ones(live: Live, path: str) -> None:
     rows = [route for route in ROUTES if route.path == path]
     allowed = sorted(method for row in rows for method in row.methods)
     for method in {"GET", "POST", "PUT", "DELETE", "OPTIONS"} - set(allowed):
         answer = await live.request(method, path)
         assert answer.status == 405 and answer.headers["Allow"] == ", ".join(allowed)
-        error = answer.error if rows[0].family is MESSAGES else error_of(answer)
+        error = answer.error if rows[0].family in IN_OUR_FORM else error_of(answer)
         assert error["type"] == "invalid_request_error"
         assert not [name for name in answer.headers if name.lower().startswith("access-control-")]
 

@@ -7,7 +7,7 @@ is not changed afterwards. Redaction, encoding and files are the business of ano
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -57,8 +57,8 @@ class AttemptCapture(Protocol):
         """A piece of the body of an answer: server-sent events, or JSON."""
         ...
 
-    def event(self, event: Mapping[str, Any]) -> None:
-        """An event of a wire that is no text, or that comes in frames of its own."""
+    def events(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Events of a wire that is no text, or that comes in frames of its own: those that one read brought."""
         ...
 
     def sent(self, message: Mapping[str, Any]) -> None:
@@ -125,7 +125,7 @@ class NullAttempt:
     def data(self, chunk: bytes) -> None:
         return None
 
-    def event(self, event: Mapping[str, Any]) -> None:
+    def events(self, events: Sequence[Mapping[str, Any]]) -> None:
         return None
 
     def sent(self, message: Mapping[str, Any]) -> None:

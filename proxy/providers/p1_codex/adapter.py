@@ -93,12 +93,15 @@ class CodexAdapter:
                 number=number,
                 renewed=self._credential.renewed,
                 log=self._resources.services.log,
+                capture=self._call.capture,
             )
         )
 
     def _post(self, headers: dict[str, str], number: int) -> UpstreamRequest:
-        body, request_id = http_body(self.wire.body.payload), self._call.request_id
-        return p1_request.post(self._config, headers, body, request_id=request_id, attempt=number, url=self._url)
+        call, body = self._call, http_body(self.wire.body.payload)
+        return p1_request.post(
+            self._config, headers, body, request_id=call.request_id, attempt=number, url=self._url, capture=call.capture
+        )
 
     @property
     def _url(self) -> str:

@@ -13,9 +13,11 @@ from proxy.core.compaction import EFFORTS, capped_effort, is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.effort import effort_asked
 from proxy.core.identity import Owner, fits_header
+from proxy.core.media.pieces import Pieces
 from proxy.core.tools.calls import is_web_search, offered_tools
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import RequestError
+from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
 from proxy.providers.contract import Call, Target
 from proxy.providers.p1_codex.catalog import LABEL, MODELS, TIERS, behind_alias, without_fast
 from proxy.providers.p1_codex.settings import CodexSettings
@@ -188,7 +190,14 @@ def replayed(content: list[dict[str, Any]], options: ResponsesOptions) -> list[d
 
 
 def post(
-    config: Config, headers: dict[str, str], body: bytes, *, request_id: str, attempt: int, url: str | None = None
+    config: Config,
+    headers: dict[str, str],
+    body: bytes | Pieces,
+    *,
+    request_id: str,
+    attempt: int,
+    url: str | None = None,
+    capture: RequestCapture = NULL_CAPTURE,
 ) -> UpstreamRequest:
     """One attempt over HTTP, with all its headers; `url` is the Responses endpoint unless another is given."""
     codex = config.section(CodexSettings)
@@ -199,6 +208,7 @@ def post(
         header_timeout_s=codex.header_timeout_ms / 1000,
         request_id=request_id,
         attempt=attempt,
+        capture=capture,
     )
 
 

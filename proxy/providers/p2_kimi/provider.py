@@ -61,9 +61,11 @@ class KimiAdapter:
         self._device = await device_headers(self._services.config_dir, self._agent)
 
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
-        payload = self.wire.body.payload
+        call, payload = self._call, self.wire.body.payload
         return self._transport(
-            UpstreamRequest(self._url, self._headers(), payload, HEADER_TIMEOUT_S, self._call.request_id, number)
+            UpstreamRequest(
+                self._url, self._headers(), payload, HEADER_TIMEOUT_S, call.request_id, number, call.capture
+            )
         )
 
     def _headers(self) -> dict[str, str]:

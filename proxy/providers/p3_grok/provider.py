@@ -83,8 +83,10 @@ class GrokAdapter:
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
         sent = answer_headers(self._grok.client_version, self._call.session, self._turn)
         sent["authorization"] = f"Bearer {self._credential.current.access.reveal()}"
-        url, payload = responses_url(self._grok.base_url), self.wire.body.payload
-        return self._transport(UpstreamRequest(url, sent, payload, HEADER_TIMEOUT_S, self._call.request_id, number))
+        call, url, payload = self._call, responses_url(self._grok.base_url), self.wire.body.payload
+        return self._transport(
+            UpstreamRequest(url, sent, payload, HEADER_TIMEOUT_S, call.request_id, number, call.capture)
+        )
 
     def _observe(self, event: Mapping[str, Any]) -> None:
         self._searched = self._searched or tells_of_search(event)

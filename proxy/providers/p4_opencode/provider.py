@@ -99,9 +99,9 @@ class OpenCodeAdapter:
 
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
         url = self._services.config().section(OpenCodeSettings).base_url + WIRE_PATHS[self._row.wire]
-        payload = self.wire.body.payload
+        call, payload = self._call, self.wire.body.payload
         return self._transport(
-            UpstreamRequest(url, self._headers(), payload, HEADER_TIMEOUT_S, self._call.request_id, number)
+            UpstreamRequest(url, self._headers(), payload, HEADER_TIMEOUT_S, call.request_id, number, call.capture)
         )
 
     def _headers(self) -> dict[str, str]:

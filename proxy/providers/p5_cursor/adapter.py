@@ -12,6 +12,7 @@ from proxy.core.identity import Owner
 from proxy.core.messages import MessageStream
 from proxy.core.sizes import least_size
 from proxy.errors import UpstreamError
+from proxy.observe.capture.contract import NULL_ATTEMPT
 from proxy.providers.contract import Call, Services
 from proxy.providers.p5_cursor.answer import CursorToMessages
 from proxy.providers.p5_cursor.bridge.asides import is_an_aside
@@ -28,6 +29,7 @@ from proxy.providers.p5_cursor.run.calls import OpenCall
 from proxy.providers.p5_cursor.run.channels import Channels
 from proxy.providers.p5_cursor.run.context import request_context, workspace_of
 from proxy.providers.p5_cursor.run.opening import run_request
+from proxy.providers.p5_cursor.run.replies import Message
 from proxy.providers.p5_cursor.run.run import Run
 from proxy.providers.p5_cursor.run.timers import RunTimers
 from proxy.providers.p5_cursor.settings import CursorSettings
@@ -163,12 +165,18 @@ class CursorAdapter:
         if run is None:
             if number > 1 and self._state.runs.find(self._owner) is not None:
                 raise superseded()  # while this one waited to try again
-            run = await self._begin()
+            run = await self._begin(number)
         self.wire.attach(run)
+        told = run.capture
         try:
             while True:
                 yield await run.take()
+        except UpstreamError as error:
+            told.failed(error.message)
+            raise
         finally:
+            if run.capture is told:  # the client may have come back already, with a request of its own
+                run.capture = NULL_ATTEMPT
             answer = self.wire.answer
             if answer is None or not answer.paused:
                 self._state.runs.remove(run)
@@ -220,17 +228,17 @@ class CursorAdapter:
         run, block = waiting
         run.tools = self._tools
         try:
-            await run.resume(block, self.wire.aside)
+            await run.resume(block, self.wire.aside, self._call.capture)
         except BaseException:
             self._state.runs.remove(run)
             raise
         return run
 
-    async def _begin(self) -> Run:
+    async def _begin(self, number: int) -> Run:
         """A new run with the whole conversation. One that waited, for something that this request does not bring, ends:
         its result will not come. A request without tools is one aside, and leaves the other alone."""
         credential = await self._credential.get()
-        opening = await self._opening()
+        message, opening = await self._opening()
         settings, machine = self._settings, self._state.machine
         token = credential.access.reveal()
         channels = Channels(self._services, settings.base_url, token, settings.client_version, self._timers)
@@ -246,20 +254,23 @@ class CursorAdapter:
             silent=self._state.runs.silent,
         )
         run.tools = self._tools
+        run.capture = channels.attempt(self._call.capture, message, number=number)
         if self._owner is not None:
             self._state.runs.put(self._owner, run)
         run.start(opening)
         return run
 
-    async def _opening(self) -> bytes:
+    async def _opening(self) -> tuple[Message, bytes]:
+        """The message that opens a run, and its bytes."""
         metadata = self._call.request.get("metadata")
         conversation = self._state.conversations.id_for(owner_of_run(self._call), metadata)
         message_id = str(uuid.UUID(self._services.new_id()))
         prompt = await self.wire.prompt()
 
-        def write() -> bytes:
+        def write() -> tuple[Message, bytes]:
             images = selected_images(self._call.request)
-            return encode("AgentClientMessage", run_request(prompt, images, self._selection, conversation, message_id))
+            message = run_request(prompt, images, self._selection, conversation, message_id)
+            return message, encode("AgentClientMessage", message)
 
         return await self.wire.aside(write)
 

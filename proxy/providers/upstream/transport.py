@@ -8,6 +8,7 @@ upstreams differ in is an `UpstreamProfile`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import json
 import time
@@ -19,9 +20,11 @@ from typing import Any
 import aiohttp
 
 from proxy.core.error_bodies import error_event, error_event_of, error_of_body, error_of_value
+from proxy.core.media.pieces import Pieces
 from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json, mended_text
 from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
+from proxy.observe.capture.contract import NULL_CAPTURE, AttemptCapture, RequestCapture
 from proxy.observe.lifecycle import Log
 from proxy.providers.upstream.client import TRUST, read_error
 from proxy.providers.upstream.retry import parse_retry_after
@@ -49,14 +52,16 @@ UNKNOWN = ("upstream", 502)
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
-    """One attempt: where, with which headers, the serialised body, and how long the head of the answer may take."""
+    """One attempt: where, with which headers, the serialised body, how long the head of the answer may take after the
+    last of it was sent, and what is told of it. With a body of pieces the headers must tell its length."""
 
     url: str
     headers: dict[str, str]
-    body: bytes
+    body: bytes | Pieces
     header_timeout_s: float
     request_id: str
     attempt: int
+    capture: RequestCapture = NULL_CAPTURE
 
 
 Transport = Callable[[UpstreamRequest], AsyncGenerator[Batch, None]]
@@ -120,6 +125,20 @@ class HttpTimers:
     after_end: float = 2.0
 
 
+@dataclass(frozen=True, slots=True)
+class OpenAnswer:
+    """An answer whose head has come. Its body, still to be read, is told to `capture`."""
+
+    response: aiohttp.ClientResponse
+    capture: AttemptCapture
+
+    async def error_body(self) -> bytes:
+        """The beginning of a body that is an error."""
+        body = await read_error(self.response)
+        self.capture.refused(body)
+        return body
+
+
 class HttpTransport:
     """POST, answered by server-sent events."""
 
@@ -144,15 +163,15 @@ class HttpTransport:
         """The events of one answer. Raises UpstreamError; ends only after the last event."""
         decoder, events, begun, terminal = SSEDecoder(), 0, False, False
         started = time.monotonic()
-        async with self._answer(request) as response:
+        async with self._answer(request) as answer:
             try:
                 while not terminal:
-                    chunk, failure = await self._chunk(response)
+                    chunk, failure = await self._chunk(answer)
                     first = b"" if begun else chunk.lstrip()[:1]
                     if first == b"<":
                         raise self._failure("the answer is a page in place of a stream", kind="bad_answer")
                     if first in _JSON:
-                        batch, unreadable = await self.whole(response, chunk), None
+                        batch, unreadable = await self.whole(answer, chunk), None
                         terminal = True
                     else:
                         batch, unreadable = self._decode(decoder, chunk)
@@ -164,114 +183,136 @@ class HttpTransport:
                     failure = failure or unreadable
                     if failure is not None and not terminal:
                         if self._profile.eof is not None:
+                            answer.capture.failed(failure.message)
                             yield [self._profile.eof]  # nobody asks for more when that was all
                         raise failure
             finally:
                 if terminal:
                     self._note(request, "http_stream_completed", events=events, ms=_ms(started))
-                    await self._drain(response)
+                    await self._drain(answer)
 
     async def json(self, request: UpstreamRequest) -> dict[str, Any]:
         """The JSON answer of one call that does not stream. Raises UpstreamError."""
-        async with self._answer(request) as response:
-            return await self._read_json(response)
+        async with self._answer(request) as answer:
+            return await self._read_json(answer)
 
-    async def _read_json(self, response: aiohttp.ClientResponse, begun: bytes = b"") -> dict[str, Any]:
+    async def _read_json(self, answer: OpenAnswer, begun: bytes = b"") -> dict[str, Any]:
         """The JSON object in the body behind its beginning. Raises UpstreamError."""
         body = bytearray(begun)
-        while chunk := await self.read(response):
+        while chunk := await self.read(answer):
             body += chunk
             if len(body) > MAX_JSON_BYTES:
                 raise self._failure(f"the answer passed {MAX_JSON_BYTES} bytes", repeatable=False)
         try:
-            answer = json.loads(body)
+            value = json.loads(body)
         except (ValueError, RecursionError):
-            answer = None
-        if not isinstance(answer, dict):
+            value = None
+        if not isinstance(value, dict):
             raise self._failure("the answer is not a JSON object", kind="bad_answer")
-        return answer
+        return value
 
-    async def whole(self, response: aiohttp.ClientResponse, begun: bytes = b"") -> Batch:
+    async def whole(self, answer: OpenAnswer, begun: bytes = b"") -> Batch:
         """The events of an answer that is no stream: that of a gateway which knows none, or which failed. Raises
         UpstreamError when it is neither."""
-        answer = await self._read_json(response, begun)
-        events = self._profile.whole(answer)
+        value = await self._read_json(answer, begun)
+        events = self._profile.whole(value)
         if events is not None:
             return events
-        if not error_of_value(answer):
+        if not error_of_value(value):
             raise self._failure("the answer is neither a stream nor a whole answer", kind="bad_answer")
-        return [error_event_of(answer)]
+        return [error_event_of(value)]
 
-    async def _chunk(self, response: aiohttp.ClientResponse) -> tuple[bytes, UpstreamError | None]:
+    async def _chunk(self, answer: OpenAnswer) -> tuple[bytes, UpstreamError | None]:
         """The next piece of a stream, or why there is none."""
         try:
-            chunk = await self.read(response)
+            chunk = await self.read(answer)
         except UpstreamError as error:
             return b"", error
         cut = "the upstream cut the answer: it ended before its last event"
         return chunk, None if chunk else self._unreadable(cut)
 
     @asynccontextmanager
-    async def _answer(self, request: UpstreamRequest) -> AsyncGenerator[aiohttp.ClientResponse, None]:
+    async def _answer(self, request: UpstreamRequest) -> AsyncGenerator[OpenAnswer, None]:
         """An answer that is one; every other becomes an UpstreamError."""
-        async with self.open(request) as response:
-            if response.status not in _ANSWERED:
-                raise await self._refusal(response)
-            yield response
+        async with self.open(request) as answer:
+            if answer.response.status not in _ANSWERED:
+                raise await self._refusal(answer)
+            yield answer
 
     @asynccontextmanager
-    async def open(self, request: UpstreamRequest) -> AsyncGenerator[aiohttp.ClientResponse, None]:
+    async def open(self, request: UpstreamRequest) -> AsyncGenerator[OpenAnswer, None]:
         """An answer with any status, its body still to be read. Raises UpstreamError when there is none."""
-        self._note(request, "upstream_request_started", bytes=len(request.body))
+        body = request.body
+        self._note(request, "upstream_request_started", bytes=body.size if isinstance(body, Pieces) else len(body))
+        capture = request.capture.attempt(
+            transport="http",
+            method="POST",
+            url=request.url,
+            headers=request.headers,
+            body=b"" if isinstance(body, Pieces) else body,
+            number=request.attempt,
+        )
         started = time.monotonic()
-        response = await self._send(request)
         try:
-            upstream_id = response.headers.get("x-request-id")
-            details: dict[str, Any] = {"status": response.status, "ms": _ms(started), "upstreamId": upstream_id}
-            if self._profile.noted:
-                details["headers"] = {name: response.headers.get(name) for name in self._profile.noted}
-            self._note(request, "upstream_response_received", **details)
-            self._observe_headers(request.headers, response.headers)
-            yield response
-        finally:
-            response.release()
+            response = await self._send(request)
+            try:
+                self._answered(request, response, capture, _ms(started))
+                yield OpenAnswer(response, capture)
+            finally:
+                response.release()
+        except UpstreamError as error:
+            capture.failed(error.message)
+            raise
+
+    def _answered(
+        self, request: UpstreamRequest, response: aiohttp.ClientResponse, capture: AttemptCapture, ms: int
+    ) -> None:
+        """The head of an answer has come."""
+        upstream_id = response.headers.get("x-request-id")
+        details: dict[str, Any] = {"status": response.status, "ms": ms, "upstreamId": upstream_id}
+        if self._profile.noted:
+            details["headers"] = {name: response.headers.get(name) for name in self._profile.noted}
+        self._note(request, "upstream_response_received", **details)
+        capture.answered(response.status, response.headers, ms=ms)
+        self._observe_headers(request.headers, response.headers)
 
     async def _send(self, request: UpstreamRequest) -> aiohttp.ClientResponse:
         timeout_s = request.header_timeout_s
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(timeout_s) as timer:
                 # A file is sent in pieces, which a body of many megabytes should be; aiohttp warns about it otherwise.
-                return await self._session.post(
-                    request.url, data=io.BytesIO(request.body), headers=request.headers, allow_redirects=False
-                )
+                body = request.body
+                data = _sent(body, timer, timeout_s) if isinstance(body, Pieces) else io.BytesIO(body)
+                return await self._session.post(request.url, data=data, headers=request.headers, allow_redirects=False)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise unreachable(self._profile, error, timeout_s) from None
 
-    async def read(self, response: aiohttp.ClientResponse) -> bytes:
+    async def read(self, answer: OpenAnswer) -> bytes:
         """The next piece of a body, b"" at its end. Raises UpstreamError."""
         try:
             async with asyncio.timeout(self.timers.idle):
-                return await response.content.readany()
+                chunk = await answer.response.content.readany()
         except TimeoutError:
             raise self._failure(f"the answer paused for {self.timers.idle * 1000:.0f} ms") from None
         except (aiohttp.ClientError, OSError):
             raise self._failure("the upstream cut the answer: the connection broke") from None
+        answer.capture.data(chunk)
+        return chunk
 
-    async def _drain(self, response: aiohttp.ClientResponse) -> None:
+    async def _drain(self, answer: OpenAnswer) -> None:
         try:
             async with asyncio.timeout(self.timers.drain):
-                while await response.content.readany():
-                    pass
+                while chunk := await answer.response.content.readany():
+                    answer.capture.data(chunk)
         except (TimeoutError, aiohttp.ClientError, OSError):
             pass
 
-    async def _refusal(self, response: aiohttp.ClientResponse) -> UpstreamError:
+    async def _refusal(self, answer: OpenAnswer) -> UpstreamError:
         """The error behind an answer that is none."""
-        if 200 <= response.status < 400:
-            return self._failure(f"unexpected answer with status {response.status}", kind="bad_answer")
-        return refusal_of(
-            self._profile, response.status, response.headers, await read_error(response), now=self._clock()
-        )
+        status, headers = answer.response.status, answer.response.headers
+        if 200 <= status < 400:
+            return self._failure(f"unexpected answer with status {status}", kind="bad_answer")
+        return refusal_of(self._profile, status, headers, await answer.error_body(), now=self._clock())
 
     def _note(self, request: UpstreamRequest, msg: str, **fields: Any) -> None:
         msg = f"{self._profile.service}_{msg}"
@@ -310,6 +351,14 @@ class HttpTransport:
 
     def _unreadable(self, what: str, *, repeatable: bool = True) -> UpstreamError:
         return self._failure(what, repeatable=repeatable, code=PROTOCOL_ERROR)
+
+
+async def _sent(body: Pieces, timer: asyncio.Timeout, timeout_s: float) -> AsyncGenerator[bytes, None]:
+    """The pieces, each of which winds up the timer: a large body may take minutes on a slow line."""
+    for piece in tuple(body):  # they may be dropped before the last was sent
+        yield piece
+        with contextlib.suppress(RuntimeError):  # the answer came before the end of the request
+            timer.reschedule(asyncio.get_running_loop().time() + timeout_s)
 
 
 def unreachable(service: Service, error: Exception, timeout_s: float) -> UpstreamError:

@@ -13,7 +13,6 @@ from proxy.core.ingress import Ingress
 from proxy.errors import RequestError
 from proxy.providers.contract import Call, Provider, Target
 from proxy.server.admission import AdmissionTicket
-from proxy.server.body import read_json
 from proxy.server.exchange import Exchange
 from proxy.server.pipeline import (
     Choice,
@@ -23,6 +22,7 @@ from proxy.server.pipeline import (
     find_project,
     first_value,
     provider_of,
+    read_json,
     selected,
 )
 
@@ -40,7 +40,7 @@ class RoutedBody:
 async def read_routed(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> RoutedBody:
     """The body, and who serves its model. Raises ProxyError and InvalidRequest."""
     config = exchange.state.config()
-    body = await read_json(exchange.request, config, ticket, packed=exchange.state.packed)
+    body = await read_json(exchange, config, ticket)
     model = body.get("model")
     if not isinstance(model, str) or not model:
         raise RequestError("`model` must be a non-empty string", param="model")
@@ -58,7 +58,8 @@ async def answer_converted(exchange: Exchange, asked: RoutedBody, ingress: Ingre
 
 def call_for(exchange: Exchange, asked: RoutedBody, request: Mapping[str, Any], target: Target) -> Call:
     """A request that is right and will be served. It leaves no conversation state behind."""
-    selected(exchange, asked.choice, target, asked.session)
+    converted = None if request is asked.body else request
+    selected(exchange, asked.choice, target, asked.session, converted=converted)
     hint = asked.body.get("prompt_cache_key")
     return Call(
         request=request,
@@ -69,4 +70,5 @@ def call_for(exchange: Exchange, asked: RoutedBody, request: Mapping[str, Any], 
         cache_hint=hint if isinstance(hint, str) and hint else None,
         converted=True,
         recorder=exchange.state.recorder,
+        capture=exchange.capture,
     )

@@ -19,7 +19,6 @@ from proxy.errors import RequestError
 from proxy.observe.lifecycle import CompactionStarted
 from proxy.providers.contract import Call, Provider, Remembering, Target
 from proxy.server.admission import AdmissionTicket
-from proxy.server.body import read_json
 from proxy.server.exchange import Exchange
 from proxy.server.pipeline import (
     HeaderValues,
@@ -27,6 +26,7 @@ from proxy.server.pipeline import (
     choose,
     find_project,
     provider_of,
+    read_json,
     run,
     selected,
     send_json,
@@ -63,7 +63,7 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
     """From a body to a call."""
     state = exchange.state
     config = state.config()
-    body = await read_json(exchange.request, config, ticket, packed=state.packed)
+    body = await read_json(exchange, config, ticket)
     check_request(body)
     session = session_of(values, body)
     await find_project(exchange, body)
@@ -89,6 +89,7 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
         owner=None if stateless else owner_of(values),
         auto_review=choice.auto_review,
         recorder=state.recorder,
+        capture=exchange.capture,
     )
     _tell_others(state, call, provider)
     return call, provider

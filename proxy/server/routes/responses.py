@@ -45,14 +45,16 @@ async def _native(exchange: Exchange, asked: RoutedBody, provider: NativeRespons
         exchange.response = response  # from here on nothing is made up: a body that breaks has no end
         await response.prepare(exchange.request)
         exchange.log("info", "response_started", status=answer.status)
-        await _relay(exchange, answer, response)
+        await _relay(exchange, answer, response, streams=answer.status == 200 and call.request.get("stream") is True)
         _note_end(exchange, answer)
         async with reading_client(exchange):
             await response.write_eof()
     return response
 
 
-async def _relay(exchange: Exchange, answer: NativeAnswer, response: web.StreamResponse) -> None:
+async def _relay(exchange: Exchange, answer: NativeAnswer, response: web.StreamResponse, *, streams: bool) -> None:
+    """Passes the body on. One that is no stream comes in one piece."""
+    tell = exchange.capture.streamed if streams else exchange.capture.replied
     begun = False
     async for chunk in answer.chunks:
         if not begun and answer.status == 200:
@@ -60,6 +62,7 @@ async def _relay(exchange: Exchange, answer: NativeAnswer, response: web.StreamR
             exchange.record(GenerationStarted())
         async with reading_client(exchange):
             await response.write(chunk)
+        tell(chunk)
         exchange.record(Progress(len(chunk), 1))
 
 

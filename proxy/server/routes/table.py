@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from proxy.server.families import CHAT, MESSAGES, RESPONSES, ClientRoute
+from proxy.server.families import CHAT, MEDIA, MESSAGES, RESPONSES, ClientRoute
 from proxy.server.routes.chat import post_chat_completions
+from proxy.server.routes.images import post_edit, post_generation
 from proxy.server.routes.messages import COUNT, post_count_tokens, post_messages
 from proxy.server.routes.models import get_health, get_models
 from proxy.server.routes.responses import get_responses, post_responses
+from proxy.server.routes.transcriptions import post_transcription
 
 _READ = ("GET", "HEAD")
 _POST = ("POST",)
-_OPENAI = "openai_routes"
+_OPENAI, _IMAGES, _AUDIO = "openai_routes", "image_routes", "transcription_route"
 
 ROUTES: tuple[ClientRoute, ...] = (
     ClientRoute(_READ, "/healthz", MESSAGES, get_health, guarded=False),
@@ -20,4 +22,7 @@ ROUTES: tuple[ClientRoute, ...] = (
     ClientRoute(_POST, "/v1/chat/completions", CHAT, post_chat_completions, "chat_completions", needs=_OPENAI),
     ClientRoute(_POST, "/v1/responses", RESPONSES, post_responses, "responses", needs=_OPENAI),
     ClientRoute(("GET",), "/v1/responses", RESPONSES, get_responses, needs=_OPENAI),
+    ClientRoute(_POST, "/v1/images/generations", MEDIA, post_generation, "generation", needs=_IMAGES),
+    ClientRoute(_POST, "/v1/images/edits", MEDIA, post_edit, "edit", needs=_IMAGES),
+    ClientRoute(_POST, "/v1/audio/transcriptions", MEDIA, post_transcription, "transcriptions", needs=_AUDIO),
 )

@@ -188,7 +188,9 @@ class CompactionFlow:
             workspace = await self._workspaces.of(credential)
             signed = workspace.headers(p1_request.with_credential(headers, credential))
             url = workspace.url(config.section(CodexSettings).base_url)
-            request = p1_request.post(config, signed, body, request_id=call.request_id, attempt=number, url=url)
+            request = p1_request.post(
+                config, signed, body, request_id=call.request_id, attempt=number, url=url, capture=call.capture
+            )
             return await self._read(request)
 
         async with asyncio.timeout(self._limits.wait_s):

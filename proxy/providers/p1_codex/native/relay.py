@@ -10,8 +10,6 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-import aiohttp
-
 from proxy.core.error_bodies import error_event
 from proxy.core.messages import MAX_REPLY_CHARS
 from proxy.core.responses_events import ENDS, is_last, responses_failure, responses_usage
@@ -20,7 +18,7 @@ from proxy.core.token_usage import Usage
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.providers.contract import NativeEnd
 from proxy.providers.p1_codex.failures import PROFILE, client_error, upstream_error
-from proxy.providers.upstream.transport import HttpTransport
+from proxy.providers.upstream.transport import HttpTransport, OpenAnswer
 
 #: Headers of an upstream answer that a client may see. Cookies, account and routing headers stay here.
 PASSED_HEADERS = frozenset(
@@ -102,20 +100,18 @@ async def whole(body: bytes) -> AsyncGenerator[bytes, None]:
     yield body
 
 
-async def relayed(
-    transport: HttpTransport, response: aiohttp.ClientResponse, observer: RelayObserver
-) -> AsyncGenerator[bytes, None]:
+async def relayed(transport: HttpTransport, opened: OpenAnswer, observer: RelayObserver) -> AsyncGenerator[bytes, None]:
     """The body as it comes. Raises UpstreamError when it breaks off, unless that is after its last event."""
-    while chunk := await _next_chunk(transport, response, ended=observer.ended):
+    while chunk := await _next_chunk(transport, opened, ended=observer.ended):
         yield chunk
         observer.feed(chunk)
     observer.close()
 
 
-async def _next_chunk(transport: HttpTransport, response: aiohttp.ClientResponse, *, ended: bool) -> bytes:
+async def _next_chunk(transport: HttpTransport, opened: OpenAnswer, *, ended: bool) -> bytes:
     try:
         async with asyncio.timeout(transport.timers.after_end if ended else None):
-            return await transport.read(response)
+            return await transport.read(opened)
     except (TimeoutError, UpstreamError):
         if not ended:
             raise
@@ -127,15 +123,13 @@ def cut_answer() -> UpstreamError:
     return PROFILE.error(words, kind="transport", code=PROTOCOL_ERROR)
 
 
-async def aggregated(
-    transport: HttpTransport, response: aiohttp.ClientResponse, *, now: float
-) -> tuple[dict[str, Any], Usage]:
+async def aggregated(transport: HttpTransport, opened: OpenAnswer, *, now: float) -> tuple[dict[str, Any], Usage]:
     """The response object that a stream builds, and its counters. Raises UpstreamError.
 
     The backend may leave `output` of the last event empty; the items then come from the events before it.
     """
     items: list[tuple[float, dict[str, Any]]] = []
-    async with aclosing(_events(transport, response)) as events:
+    async with aclosing(_events(transport, opened)) as events:
         async for event in events:
             if event.get("type") == "response.output_item.done" and isinstance(event.get("item"), dict):
                 index = event.get("output_index")
@@ -160,9 +154,9 @@ def unstreamed(events: list[dict[str, Any]], end: NativeEnd, now: float) -> dict
     return answer
 
 
-async def _events(transport: HttpTransport, response: aiohttp.ClientResponse) -> AsyncGenerator[dict[str, Any], None]:
+async def _events(transport: HttpTransport, opened: OpenAnswer) -> AsyncGenerator[dict[str, Any], None]:
     decoder, size = SSEDecoder(), 0
-    while chunk := await transport.read(response):
+    while chunk := await transport.read(opened):
         size += len(chunk)
         try:
             frames = decoder.feed(chunk)

@@ -6,8 +6,6 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 
-import aiohttp
-
 from proxy.auth.refresh import Credentials
 from proxy.auth.store import Credential
 from proxy.core.sse import dump_json, encode_events, encode_json
@@ -22,10 +20,9 @@ from proxy.providers.p1_codex.native.body import NativeBody, native_body
 from proxy.providers.p1_codex.native.refusal import Refusal
 from proxy.providers.p1_codex.native.relay import RelayObserver, aggregated, passed_headers, relayed, unstreamed, whole
 from proxy.providers.p1_codex.settings import CodexSettings
-from proxy.providers.upstream.client import read_error
 from proxy.providers.upstream.credential import RequestCredential
 from proxy.providers.upstream.retry import Retry, Visibility, decide
-from proxy.providers.upstream.transport import HttpTransport, UpstreamRequest
+from proxy.providers.upstream.transport import HttpTransport, OpenAnswer, UpstreamRequest
 
 #: Names the model that serves a request in place of the one that was asked for.
 SERVED_HEADER = "x-model-proxy-served"
@@ -60,8 +57,8 @@ class NativeRoute:
             number += 1
             call.record(UpstreamStarted(number))
             request = await self._request(call, shaped, payload, credential.current, number)
-            async with self._transport.open(request) as response:
-                outcome = await self._outcome(call, response)
+            async with self._transport.open(request) as opened:
+                outcome = await self._outcome(call, opened)
                 if isinstance(outcome, NativeAnswer):
                     async with aclosing(outcome.chunks):
                         yield self._marked(call, outcome)
@@ -86,27 +83,30 @@ class NativeRoute:
         headers = p1_request.headers(config, lite=shaped.lite, session=call.session)
         signed = workspace.headers(p1_request.with_credential(headers, credential))
         url = workspace.url(config.section(CodexSettings).base_url)
-        return p1_request.post(config, signed, payload, request_id=call.request_id, attempt=number, url=url)
+        return p1_request.post(
+            config, signed, payload, request_id=call.request_id, attempt=number, url=url, capture=call.capture
+        )
 
-    async def _outcome(self, call: Call, response: aiohttp.ClientResponse) -> Outcome:
+    async def _outcome(self, call: Call, opened: OpenAnswer) -> Outcome:
+        response = opened.response
         now, end = self._services.clock(), NativeEnd()
         if response.status != 200:
             if response.status < 400:
                 words = f"unexpected answer with status {response.status}"
                 return PROFILE.error(words, kind="bad_answer")
-            return Refusal(response.status, response.headers, await read_error(response), now)
+            return Refusal(response.status, response.headers, await opened.error_body(), now)
         headers, streams = passed_headers(response.headers), call.request.get("stream") is True
         try:
             if response.content_type == _JSON:
-                events = await self._transport.whole(response)
+                events = await self._transport.whole(opened)
                 body = unstreamed(events, end, now)
                 if streams:
                     kind = {"content-type": "text/event-stream"}
                     return NativeAnswer(200, {**headers, **kind}, whole(encode_events(events)), end)
             elif streams:
-                return NativeAnswer(200, headers, relayed(self._transport, response, RelayObserver(end, now)), end)
+                return NativeAnswer(200, headers, relayed(self._transport, opened, RelayObserver(end, now)), end)
             else:
-                body, end.usage = await aggregated(self._transport, response, now=now)
+                body, end.usage = await aggregated(self._transport, opened, now=now)
         except UpstreamError as error:
             return error
         return NativeAnswer(200, {**headers, "content-type": _JSON}, whole(encode_json(body)), end)

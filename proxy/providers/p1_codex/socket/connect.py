@@ -13,6 +13,7 @@ import aiohttp
 from aiohttp import hdrs
 
 from proxy.errors import UpstreamError
+from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
 from proxy.providers.contract import Services
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.socket.backoff import UpgradeBackoff
@@ -123,26 +124,29 @@ class SocketConnector:
         self._session: aiohttp.ClientSession | None = None
         self._forbidden = False  # whether the last answer that counts was a 403
 
-    async def open(self, url: str, headers: dict[str, str], *, patience_s: float = math.inf) -> Socket:
+    async def open(
+        self, url: str, headers: dict[str, str], *, patience_s: float = math.inf, capture: RequestCapture = NULL_CAPTURE
+    ) -> Socket:
         """A fresh socket. Raises HandshakeFailed; UpstreamError when an outgoing proxy fails or the certificate is not
         trusted, since neither another attempt nor another transport would help.
 
         patience_s  how long to wait for the back-off; with a limit, a lasting failure is not tried twice
+        capture     is told of upgrades that fail
         """
         try:
-            return await self._attempt(url, headers, patience_s)
+            return await self._attempt(url, headers, patience_s, capture)
         except HandshakeFailed as failure:
             if failure.status != FORBIDDEN or (failure.lasting and patience_s < math.inf):
                 raise
         spread = FORBIDDEN_SPREAD * (2 * self._services.random() - 1)
         await self._services.sleep(FORBIDDEN_WAIT_S * (1 + spread))
-        return await self._attempt(url, headers, patience_s)
+        return await self._attempt(url, headers, patience_s, capture)
 
-    async def _attempt(self, url: str, headers: dict[str, str], patience_s: float) -> Socket:
+    async def _attempt(self, url: str, headers: dict[str, str], patience_s: float, capture: RequestCapture) -> Socket:
         started = await self._limiter.wait(patience_s)
         forbidden = self._forbidden
         try:
-            socket = await self._upgrade(url, headers)
+            socket = await self._upgrade(url, headers, capture)
         except HandshakeFailed as failure:
             if failure.status == FORBIDDEN:
                 self._forbidden = True
@@ -154,7 +158,7 @@ class SocketConnector:
         self._limiter.succeeded()
         return socket
 
-    async def _upgrade(self, url: str, headers: dict[str, str]) -> Socket:
+    async def _upgrade(self, url: str, headers: dict[str, str], capture: RequestCapture) -> Socket:
         host = urlsplit(url).hostname or ""
         try:
             async with asyncio.timeout(self._timers.connect):
@@ -166,10 +170,19 @@ class SocketConnector:
                     max_msg_size=MAX_FRAME_BYTES,
                     timeout=aiohttp.ClientWSTimeout(ws_close=self._timers.close),
                 )
-        except TimeoutError:
-            raise timed_out(host, self._timers.connect) from None
+        except TimeoutError as cause:
+            late = timed_out(host, self._timers.connect)
+            _tell_failure(capture, url, headers, cause, late.error)
+            raise late from None
         except (aiohttp.ClientError, OSError, UpgradeRefused) as cause:
-            raise failed(cause, host=host, now=self._services.clock()) from None
+            failure = failed(cause, host=host, now=self._services.clock())
+            _tell_failure(
+                capture, url, headers, cause, failure.error if isinstance(failure, HandshakeFailed) else failure
+            )
+            raise failure from None
+        except UpstreamError as error:
+            _tell_failure(capture, url, headers, error, error)
+            raise
         if not isinstance(connection, OpenWebSocket):
             raise TypeError(type(connection))
         return Socket(
@@ -209,6 +222,17 @@ class SocketConnector:
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
+
+
+def _tell_failure(
+    capture: RequestCapture, url: str, headers: dict[str, str], cause: Exception, error: UpstreamError
+) -> None:
+    """An upgrade that brought no socket: an attempt at which nothing was asked."""
+    told = capture.attempt(transport="websocket", method="GET", url=socket_url(url), headers=headers, body=b"")
+    if isinstance(cause, UpgradeRefused):
+        told.answered(cause.status or 101, cause.headers)
+        told.refused(cause.body)
+    told.failed(error.message)
 
 
 def _is_plain(response: aiohttp.ClientResponse) -> bool:

@@ -50,6 +50,7 @@ class Socket:
     number   unique in the process
     born     a moment of the loop's clock
     digest   of how it was opened, see `connect.upgrade_digest`
+    headers  of the answer to the upgrade
     """
 
     def __init__(self, connection: OpenWebSocket, *, number: int, born: float, digest: bytes, close_s: float) -> None:
@@ -62,11 +63,12 @@ class Socket:
         self.number = number
         self.born = born
         self.digest = digest
+        self.headers = connection.headers
 
     @property
     def upstream_id(self) -> str | None:
         """The upstream's name for the upgrade."""
-        return self._connection.headers.get("x-request-id")
+        return self.headers.get("x-request-id")
 
     @property
     def closed(self) -> bool:

@@ -13,9 +13,11 @@ import aiohttp
 
 from proxy.core.responses_events import incomplete_reason, responses_failure
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
+from proxy.observe.capture.contract import NULL_ATTEMPT, AttemptCapture, RequestCapture
 from proxy.observe.lifecycle import Log
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.failures import PROFILE, SERVICE
+from proxy.providers.p1_codex.socket.connect import socket_url
 from proxy.providers.p1_codex.socket.connection import CLOSED, FRAGMENT_BYTES, Reading, Socket
 from proxy.providers.p1_codex.socket.frames import FAULTS, fault_error, is_progress
 from proxy.providers.p1_codex.socket.handshake import USE_HTTP
@@ -44,6 +46,7 @@ class Attempt:
     number: int
     renewed: bool
     log: Log
+    capture: RequestCapture
 
     def note(self, level: str, msg: str, **fields: Any) -> None:
         self.log.write(level, LABEL, f"{SERVICE}_{msg}", reqId=self.request_id, attempt=self.number, **fields)
@@ -63,6 +66,7 @@ class SocketExchange:
         self._attempt = attempt
         self._continuation = continuation
         self._timers = timers
+        self._told: AttemptCapture = NULL_ATTEMPT
         plan = continuation.plan
         self._continued, self._previous = plan.continues, plan.previous
         self._begun = not plan.continues  # whether what comes is the answer
@@ -90,16 +94,19 @@ class SocketExchange:
                 elif reading.end is not None:
                     self.died = True
                 if batch:
+                    self._told.events(batch)
                     yield batch
                 if last is not None:
                     return
                 if reading.end == CLOSED and not self._unsent:
+                    self._told.failed("the socket was closed before the last event")
                     yield [EOF]
                     return
                 if reading.end is not None:
                     raise self._fault(reading.end if reading.end != CLOSED else "ws_send")
-        except UpstreamError:
+        except UpstreamError as error:
             self.died = True
+            self._told.failed(error.message)
             raise
         finally:
             if self._sending is not None:
@@ -127,11 +134,28 @@ class SocketExchange:
         message = self._attempt.frame()
         fields = {"bytes": len(message), "socket": self._socket.number, "whole": self._continuation.plan.reason}
         self._attempt.note("info", "upstream_request_started", **fields)
+        self._told = self._tell(message)
         self.sent = True
         if len(message) <= FRAGMENT_BYTES:
             await self._write(message)  # which does not wait
         else:
             self._sending = asyncio.create_task(self._write(message))
+
+    def _tell(self, message: bytes) -> AttemptCapture:
+        attempt, plan = self._attempt, self._continuation.plan
+        told = attempt.capture.attempt(
+            transport="websocket",
+            method="GET",
+            url=socket_url(attempt.url),
+            headers=attempt.headers,
+            body=message,
+            number=attempt.number,
+            socket=self._socket.number,
+            pooled=plan.continues,
+            continuation=plan.reason or "continued",
+        )
+        told.answered(101, self._socket.headers)
+        return told
 
     async def _write(self, message: bytes) -> None:
         """Who reads notices a connection that breaks meanwhile."""

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable
 
 from proxy.core.identity import Owner
+from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
 from proxy.providers.contract import Services
 from proxy.providers.p1_codex.socket.connect import ConnectLimiter, SocketConnector
 from proxy.providers.p1_codex.socket.connection import Socket
@@ -33,16 +34,20 @@ class SocketManager:
         self._closing: set[asyncio.Task[None]] = set()
         self.health = SocketHealth()
 
-    async def open(self, url: str, headers: dict[str, str], *, hurried: bool, renewed: bool) -> Socket:
+    async def open(
+        self, url: str, headers: dict[str, str], *, hurried: bool, renewed: bool, capture: RequestCapture = NULL_CAPTURE
+    ) -> Socket:
         """A fresh socket, the caller's to close. Raises HandshakeFailed; UpstreamError when an outgoing proxy fails.
 
         hurried  the request can use HTTP: it does not wait long, nor try what failed a while ago and would again
         renewed  its token is a new one: another renewal would not help, and each one ends the token before
+        capture  is told of upgrades that fail
         """
         if hurried and (objection := self.health.objection(self.now(), self.timers.rest)):
             raise not_now(objection)
         try:
-            socket = await self._connector.open(url, headers, patience_s=self.timers.patience if hurried else math.inf)
+            patience_s = self.timers.patience if hurried else math.inf
+            socket = await self._connector.open(url, headers, patience_s=patience_s, capture=capture)
         except HandshakeFailed as failure:
             if failure.lasting or (failure.status == UNAUTHORIZED and renewed):
                 self.health = self.health.refused(failure.reason, self.now())

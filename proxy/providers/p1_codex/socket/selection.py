@@ -61,7 +61,9 @@ class TransportSelection:
             return socket
         may_post, renewed = self._mode == AUTO and not self._sent, attempt.renewed
         try:
-            socket = await self._sockets.open(attempt.url, attempt.headers, hurried=may_post, renewed=renewed)
+            socket = await self._sockets.open(
+                attempt.url, attempt.headers, hurried=may_post, renewed=renewed, capture=attempt.capture
+            )
         except HandshakeFailed as failure:
             # the upgrade path has been seen to refuse tokens that HTTP takes, but first the token is renewed
             if not may_post or (failure.status == UNAUTHORIZED and not renewed):

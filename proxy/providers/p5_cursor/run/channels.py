@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import io
 import uuid
+from collections.abc import Mapping
+from typing import Any
 
 import aiohttp
 
 from proxy.errors import UpstreamError
+from proxy.observe.capture.contract import NULL_ATTEMPT, AttemptCapture, RequestCapture
 from proxy.providers.contract import Services
 from proxy.providers.p5_cursor.failures import PROFILE, refusal
 from proxy.providers.p5_cursor.headers import call_headers
@@ -45,13 +48,22 @@ class Channels:
         self._version = version
         self._timers = timers
 
-    async def open(self) -> aiohttp.ClientResponse:
+    def attempt(self, capture: RequestCapture, message: Mapping[str, Any], **details: Any) -> AttemptCapture:
+        """Tells what a request begins or goes on with. It is not the body of the stream's own call, which only names
+        the run."""
+        url, headers = f"{self._base_url}{STREAM_PATH}", self._headers(self.id, STREAM_TYPE)
+        return capture.attempt(
+            transport="connect", method="POST", url=url, headers=headers, body=message, run=self.id, **details
+        )
+
+    async def open(self, told: AttemptCapture) -> aiohttp.ClientResponse:
         """The stream, whose head has come: `release` it. Raises UpstreamError."""
         headers = self._headers(self.id, STREAM_TYPE) | {"connect-accept-encoding": "gzip"}
         body = envelope(encode("BidiRequestId", {"request_id": self.id}))
         response = await self._post(STREAM_PATH, headers, body, self._timers.headers)
+        told.answered(response.status, response.headers)
         if response.status != 200:
-            raise await self._refusal(response, STREAM_TYPE)
+            raise await self._refusal(response, STREAM_TYPE, told)
         return response
 
     async def append(self, number: int, message: bytes) -> None:
@@ -69,16 +81,17 @@ class Channels:
         headers = self._headers(str(uuid.UUID(self._services.new_id())), APPEND_TYPE)
         response = await self._post(APPEND_PATH, headers, body, self._timers.append)
         if response.status != 200:
-            raise (await self._refusal(response, APPEND_TYPE)).replaced(repeatable=False)
+            raise (await self._refusal(response, APPEND_TYPE, NULL_ATTEMPT)).replaced(repeatable=False)
         await read_error(response)
         response.release()
 
     def _headers(self, call_id: str, content_type: str) -> dict[str, str]:
         return call_headers(self._token, self._version, call_id, self.id, content_type)
 
-    async def _refusal(self, response: aiohttp.ClientResponse, sent: str) -> UpstreamError:
+    async def _refusal(self, response: aiohttp.ClientResponse, sent: str, told: AttemptCapture) -> UpstreamError:
         """The error behind an answer that is none, which is given back."""
         body = await read_error(response)
+        told.refused(body)
         response.close()
         types = f"sent {sent}, answered {response.headers.get('content-type', 'no content type')}"
         waits = response.headers.get("retry-after")

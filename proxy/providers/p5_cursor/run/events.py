@@ -28,6 +28,19 @@ class RunOutput:
     reported: int = 0
 
 
+def as_events(members: list[tuple[str, Any]]) -> list[Event]:
+    """The members of an envelope as a capture is told them, updates one by one.
+
+    >>> as_events([("interaction_update", [("heartbeat", {})]), ("kv_server_message", {"id": 1})])
+    [{'interaction_update': {'heartbeat': {}}}, {'kv_server_message': {'id': 1}}]
+    """
+    return [
+        {name: one}
+        for name, value in members
+        for one in ([{update: said} for update, said in value] if isinstance(value, list) else [value])
+    ]
+
+
 class WaitingEvents:
     """The events of one run, and the failure behind them. See `run.Run` for what there is."""
 

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import aiohttp
 
 from proxy.errors import UpstreamError
+from proxy.observe.capture.contract import NULL_ATTEMPT, AttemptCapture, RequestCapture
 from proxy.observe.lifecycle import Log
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest, tool_of
 from proxy.providers.p5_cursor.bridge.results import result_messages
@@ -26,8 +27,8 @@ from proxy.providers.p5_cursor.failures import PROFILE, end_error
 from proxy.providers.p5_cursor.run.appends import Appends
 from proxy.providers.p5_cursor.run.calls import OpenCall, OpenCalls
 from proxy.providers.p5_cursor.run.channels import Channels
-from proxy.providers.p5_cursor.run.events import Event, RunOutput, WaitingEvents
-from proxy.providers.p5_cursor.run.replies import CANCEL, HEARTBEAT, exec_heartbeat
+from proxy.providers.p5_cursor.run.events import Event, RunOutput, WaitingEvents, as_events
+from proxy.providers.p5_cursor.run.replies import CANCEL, HEARTBEAT, Message, exec_heartbeat
 from proxy.providers.p5_cursor.run.requests import ServiceRequests
 from proxy.providers.p5_cursor.run.stream import EnvelopeStream, cut_off, unreadable
 from proxy.providers.p5_cursor.run.timers import RunTimers
@@ -35,8 +36,10 @@ from proxy.providers.p5_cursor.run.watch import RunWatch, Verdict
 from proxy.providers.p5_cursor.wire.envelopes import Envelope
 from proxy.providers.p5_cursor.wire.protobuf import WireError, encode, members
 
+#: Messages, each with its bytes.
+Written = list[tuple[Message, bytes]]
 #: Does work, off the loop when it may be long.
-Aside = Callable[[Callable[[], list[bytes]]], Awaitable[list[bytes]]]
+Aside = Callable[[Callable[[], Written]], Awaitable[Written]]
 
 #: What the end of a wait is called.
 _WORDS: dict[Verdict, str] = {
@@ -74,6 +77,7 @@ class Run:
         self.workspace = workspace
         self.output = RunOutput()
         self.offered: OpenCall | None = None  # the call that the client has
+        self.capture: AttemptCapture = NULL_ATTEMPT  # of the request that is being answered
         self._channels = channels
         self._timers = timers
         self._log = log
@@ -81,10 +85,11 @@ class Run:
         self._silent = silent
         self._now = asyncio.get_running_loop().time
         self._appends = Appends(channels.append, self._break)
-        self._requests = ServiceRequests(self._appends.put, context, workspace, renamed, self._note)
+        self._requests = ServiceRequests(self._answer, context, workspace, renamed, self._note)
         self._watch = RunWatch(timers, self._now())
         self._calls = OpenCalls(timers.exec_heartbeat)
         self._events = WaitingEvents()
+        self._head: Mapping[str, str] = {}  # of the stream
         self._turn_ended: Mapping[str, Any] | None = None
         self._spoke = self._over = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -115,7 +120,7 @@ class Run:
         self._watch.rest(self._now())
         self._wait_for_client()
 
-    async def resume(self, block: Mapping[str, Any], aside: Aside) -> None:
+    async def resume(self, block: Mapping[str, Any], aside: Aside, capture: RequestCapture) -> None:
         """The client came back with a `tool_result` block, which may be large. Nobody else can come with it any more,
         so whoever calls this holds the run, even when it raises."""
         call, self.offered = self.offered, None
@@ -123,21 +128,29 @@ class Run:
             raise RuntimeError("nothing was offered")
         results = await aside(lambda: self._results(call, block))
         now = self._now()
-        if not call.aborted and not self._over:
-            for message in results:
-                self._appends.put(message)
+        listens = not call.aborted and not self._over
+        self._tell_resumed(capture, [message for message, _ in results] if listens else [])
+        if listens:
+            for _, data in results:
+                self._appends.put(data)
             self._calls.answered(call)
         if self._calls:
             self._watch.rest(now)
         else:
             self._watch.go_on(now, delivered=not call.aborted)
 
-    def _results(self, call: OpenCall, block: Mapping[str, Any]) -> list[bytes]:
+    def _tell_resumed(self, capture: RequestCapture, messages: list[Message]) -> None:
+        self.capture = self._channels.attempt(capture, messages[0] if messages else {}, resumed=True)
+        self.capture.answered(200, self._head)
+        for message in messages[1:]:
+            self.capture.sent(message)
+
+    def _results(self, call: OpenCall, block: Mapping[str, Any]) -> Written:
         elapsed_ms = round((self._now() - call.since) * 1000)
         messages = result_messages(
             call.request, block, workspace=self.workspace, elapsed_ms=elapsed_ms, tool=call.declaration
         )
-        return [encode("AgentClientMessage", message) for message in messages]
+        return [(message, encode("AgentClientMessage", message)) for message in messages]
 
     def fail(self, error: Exception) -> None:
         """Whoever holds the run gets this error behind what was said."""
@@ -179,7 +192,7 @@ class Run:
 
     async def _open(self, opening: bytes) -> EnvelopeStream:
         """The stream; the first message is sent once its head is here, or takes long."""
-        head = asyncio.ensure_future(self._channels.open())
+        head = asyncio.ensure_future(self._channels.open(self.capture))
         try:
             await asyncio.wait({head}, timeout=self._timers.early)
             if head.done():
@@ -190,7 +203,9 @@ class Run:
             self._appends.put(opening)
             self._appends.put(HEARTBEAT)
             self._tasks.append(asyncio.create_task(self._keep_alive()))
-            return EnvelopeStream(await asyncio.shield(head))
+            response = await asyncio.shield(head)
+            self._head = response.headers
+            return EnvelopeStream(response)
         except BaseException:
             await _discard(head)
             raise
@@ -220,6 +235,8 @@ class Run:
     def _hear(self, envelope: Envelope) -> bool:
         """Acts on every member of an envelope; True when it is the last one."""
         if envelope.end:
+            if self.capture is not NULL_ATTEMPT:
+                self.capture.events(({"end": envelope.payload.decode("utf-8", "replace")},))
             error = end_error(envelope.payload)
             if error is not None and not self._over:
                 raise error
@@ -227,7 +244,10 @@ class Run:
             self._appends.stop()
             return True
         progress = False
-        for name, value in members("AgentServerMessage", envelope.payload):
+        found = members("AgentServerMessage", envelope.payload)
+        if self.capture is not NULL_ATTEMPT:
+            self.capture.events(as_events(found))
+        for name, value in found:
             progress = progress or name != "interaction_update" or any(update != "heartbeat" for update, _ in value)
             handler = self._HANDLERS.get(name)
             if handler is not None and not self._over:
@@ -239,6 +259,10 @@ class Run:
         return False
 
     # -- what the service says
+
+    def _answer(self, message: Message) -> None:
+        self.capture.sent(message)
+        self._appends.put(message)
 
     def _update(self, updates: list[tuple[str, Any]]) -> None:
         for name, value in updates:

@@ -17,6 +17,7 @@ from harness import tool
 from proxy.core.messages import Event, Fold, MessageStream
 from proxy.core.reducer import BadAnswer
 from proxy.errors import ProxyError
+from proxy.observe.capture.contract import AttemptCapture
 from proxy.observe.lifecycle import NullLog
 from proxy.providers.p5_cursor.answer import CursorToMessages
 from proxy.providers.p5_cursor.run.calls import OpenCall
@@ -34,6 +35,7 @@ class Body:
 
     def __init__(self, pieces: list[bytes], *, breaks: bool) -> None:
         self.content = self
+        self.headers: dict[str, str] = {}
         self.closed = False
         self._pieces = list(reversed(pieces))
         self._breaks = breaks
@@ -59,7 +61,7 @@ class Wire:
     id: str = "req-1"
     appended: list[bytes] = field(default_factory=list)
 
-    async def open(self) -> Body:
+    async def open(self, _told: AttemptCapture) -> Body:
         return self.body
 
     async def append(self, number: int, message: bytes) -> None:

@@ -1,0 +1,68 @@
+"""Readers of request bodies of the media routes: bytes in as they arrive, a checked request out, no I/O.
+
+    reader = edit_form(boundary_of(content_type), "gpt-image-2")
+    for data in body:
+        reader.feed(data)
+    request = reader.end()
+
+A body is never held as a whole beside what is kept of it: pictures of a form become base64 while they arrive, those
+in JSON stay the text that they are, and neither is joined.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+from proxy.core.media.content_types import boundary_of
+from proxy.core.media.image_form import EditForm
+from proxy.core.media.image_json import EDIT_BYTES, GENERATION_BYTES, ImageJson
+from proxy.core.media.recording_form import RecordingForm
+from proxy.core.media.refusals import body_too_large
+from proxy.core.media.requests import ImageRequest, TranscriptionRequest
+
+__all__ = ["BodyReader", "body_too_large", "boundary_of", "edit_form", "edit_json", "generation_json"]
+__all__ += ["transcription_form"]
+
+Request = TypeVar("Request", covariant=True)
+
+
+class BodyReader(Protocol[Request]):
+    """Reads one body.
+
+    limit  bytes that the body may have. `feed` raises TooLarge beyond; who knows the length before raises
+           `body_too_large(limit)` himself
+    held   bytes that are held now. Looked at after each `feed`, and after `end`; it may shrink: what is known to be too
+           large is read on, since what follows may be a worse fault, but not kept
+    """
+
+    @property
+    def limit(self) -> int: ...
+
+    @property
+    def held(self) -> int: ...
+
+    def feed(self, data: bytes) -> None:
+        """Takes the next bytes, at best not more than 256 KiB at once: it works at 1 to 3 ms a MB. Raises
+        InvalidRequest and TooLarge at the first bad part; then the rest of the body need not be read."""
+        ...
+
+    def end(self) -> Request:
+        """The request, once the whole body was fed. Raises InvalidRequest and TooLarge."""
+        ...
+
+
+def generation_json(model: str) -> BodyReader[ImageRequest]:
+    """`model` is the only one there is."""
+    return ImageJson(model, GENERATION_BYTES, edits=False)
+
+
+def edit_json(model: str) -> BodyReader[ImageRequest]:
+    return ImageJson(model, EDIT_BYTES, edits=True)
+
+
+def edit_form(boundary: bytes, model: str) -> BodyReader[ImageRequest]:
+    return EditForm(boundary, model)
+
+
+def transcription_form(boundary: bytes) -> BodyReader[TranscriptionRequest]:
+    return RecordingForm(boundary)
