@@ -139,12 +139,11 @@ def _received(older: Head, newer: Head) -> _Pair:
 
 
 def _print(found: Comparison, most: int | None) -> None:
-    for part, (same, older, newer) in found.parts.items():
-        if older.blocks or newer.blocks:
-            say(
-                f"  {part:<13} A {older.blocks:>5} blocks {older.size:>11,} B   B {newer.blocks:>5} {newer.size:>11,} B"
-                f"   the same from the front: {same.blocks} ({same.size:,} B)"
-            )
+    say(f"{'':<14}{'A':>28}{'B':>28}{'the same from the front':>28}")
+    for part, extents in found.parts.items():
+        if any(extent.blocks for extent in extents[1:]):
+            same, older, newer = (f"{counted(one.blocks, 'block')}, {one.size:,} bytes" for one in extents)
+            say(f"  {part:<12}{older:>28}{newer:>28}{same:>28}")
     share = f"{100 * found.same.size / found.newer.size:.0f} % of B" if found.newer.size else "all of B"
     say(f"common prefix: {counted(found.same.blocks, 'block')}, {found.same.size:,} bytes, {share}")
     _print_first(found)
