@@ -105,6 +105,11 @@ class Upstream:
         """A fresh sign-in as a client stores it: file name -> text, see `Tokens.stored`. Empty: there is no sign-in."""
         return {}
 
+    def encrypted(self, item_id: str, model: str) -> str:
+        """Encrypted content as this account would have got it for an item of this id, by this model: for a request that
+        is put together and not gone on with. "" where thoughts are not encrypted."""
+        return ""
+
     def trace_headers(self) -> dict[str, str]:
         """Headers of every answer but a refusal."""
         return {"x-request-id": self.ids.new("req")}

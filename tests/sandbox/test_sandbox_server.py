@@ -157,6 +157,8 @@ def test_credentials_of_p5_say_their_end_in_the_token(tmp_path: Path) -> None:
 async def test_settings_name_every_upstream(sandbox: Sandbox) -> None:
     assert sandbox.settings() == {
         "PROXY_P1_BASE_URL": f"{sandbox.origin}/backend-api/codex/responses",
+        "PROXY_P1_IMAGES_BASE_URL": f"{sandbox.origin}/backend-api/codex",
+        "PROXY_P1_TRANSCRIPTIONS_BASE_URL": f"{sandbox.origin}/backend-api",
         "PROXY_P1_ISSUER": sandbox.origin,
         "PROXY_P2_BASE_URL": f"{sandbox.origin}/coding/v1",
         "PROXY_P2_OAUTH_HOST": sandbox.origin,

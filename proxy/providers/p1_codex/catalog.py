@@ -8,6 +8,8 @@ from proxy.core.routing import Catalog, family_of
 
 LABEL = "p1"
 FAST = "-fast"
+#: The one model that makes and edits images.
+IMAGE_MODEL = "gpt-image-2"
 
 
 @dataclass(frozen=True, slots=True)

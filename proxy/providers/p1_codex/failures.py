@@ -13,6 +13,7 @@ from proxy.providers.upstream.transport import UpstreamProfile
 SERVICE = "codex"
 
 upstream_error = partial(failures.upstream_error, LABEL)
-client_error = partial(failures.client_error, LABEL, sign_in_hint=f"sign in again: model-proxy auth login {LABEL}")
+SIGN_IN_HINT = f"sign in again: model-proxy auth login {LABEL}"
+client_error = partial(failures.client_error, LABEL, sign_in_hint=SIGN_IN_HINT)
 
 PROFILE = UpstreamProfile(LABEL, SERVICE, is_last, upstream_error, whole=response_events, empty_is_failure=True)

@@ -19,6 +19,7 @@ from proxy.core.convert.messages_to_search import (
 )
 from proxy.core.identity import Owner
 from proxy.core.ingress import Ingress, IngressRules
+from proxy.core.media.requests import ImageRequest, TranscriptionRequest
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import BadAnswer
 from proxy.core.routing import Catalog
@@ -27,16 +28,17 @@ from proxy.core.tokens.counting import Length
 from proxy.core.tokens.responses_count import count_responses
 from proxy.core.tools.read_tool import OffsetStore
 from proxy.observe.lifecycle import UpstreamStarted
-from proxy.providers.contract import Call, NativeAnswer, Services, Target
+from proxy.providers.contract import Call, MediaAnswer, MediaCall, NativeAnswer, Services, Target
 from proxy.providers.p1_codex import request as p1_request
 from proxy.providers.p1_codex.account.rate_limits import RateLimits
 from proxy.providers.p1_codex.account.signin import p1_credentials
 from proxy.providers.p1_codex.account.workspace import Workspaces
 from proxy.providers.p1_codex.adapter import CodexResources
-from proxy.providers.p1_codex.catalog import CATALOG, LABEL, MODELS
+from proxy.providers.p1_codex.catalog import CATALOG, IMAGE_MODEL, LABEL, MODELS
 from proxy.providers.p1_codex.chat import chat_request
 from proxy.providers.p1_codex.compaction.flow import CompactionFlow
 from proxy.providers.p1_codex.failures import PROFILE
+from proxy.providers.p1_codex.media.calls import MediaCalls
 from proxy.providers.p1_codex.native.body import served_target
 from proxy.providers.p1_codex.native.route import NativeRoute
 from proxy.providers.p1_codex.request import Prepared
@@ -52,6 +54,7 @@ class CodexProvider:
 
     label = LABEL
     ingress = IngressRules()
+    image_model = IMAGE_MODEL
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -78,6 +81,7 @@ class CodexProvider:
         )
         self._offsets = OffsetStore()
         self._native = NativeRoute(services, self._credentials, self._workspaces, self._transport)
+        self._media = MediaCalls(services, self._credentials, self._workspaces, self._transport)
 
     def catalog(self) -> Catalog:
         return CATALOG
@@ -94,6 +98,12 @@ class CodexProvider:
 
     def native(self, call: Call) -> AbstractAsyncContextManager[NativeAnswer]:
         return self._native.answer(call)
+
+    async def make_images(self, call: MediaCall, request: ImageRequest) -> MediaAnswer:
+        return await self._media.images(call, request)
+
+    async def transcribe(self, call: MediaCall, request: TranscriptionRequest) -> MediaAnswer:
+        return await self._media.transcript(call, request)
 
     async def count_tokens(self, call: Call) -> int:
         prepared = self._prepare(call, self._services.config())

@@ -13,6 +13,7 @@ from proxy.core.compaction import EFFORTS, capped_effort, is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.effort import effort_asked
 from proxy.core.identity import Owner, fits_header
+from proxy.core.media.pieces import Pieces
 from proxy.core.tools.calls import is_web_search, offered_tools
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import RequestError
@@ -191,7 +192,7 @@ def replayed(content: list[dict[str, Any]], options: ResponsesOptions) -> list[d
 def post(
     config: Config,
     headers: dict[str, str],
-    body: bytes,
+    body: bytes | Pieces,
     *,
     request_id: str,
     attempt: int,

@@ -8,6 +8,7 @@ upstreams differ in is an `UpstreamProfile`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import json
 import time
@@ -19,6 +20,7 @@ from typing import Any
 import aiohttp
 
 from proxy.core.error_bodies import error_event, error_event_of, error_of_body, error_of_value
+from proxy.core.media.pieces import Pieces
 from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json, mended_text
 from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
@@ -50,12 +52,12 @@ UNKNOWN = ("upstream", 502)
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
-    """One attempt: where, with which headers, the serialised body, how long the head of the answer may take, and what
-    is told of it."""
+    """One attempt: where, with which headers, the serialised body, how long the head of the answer may take after the
+    last of it was sent, and what is told of it. With a body of pieces the headers must tell its length."""
 
     url: str
     headers: dict[str, str]
-    body: bytes
+    body: bytes | Pieces
     header_timeout_s: float
     request_id: str
     attempt: int
@@ -240,13 +242,14 @@ class HttpTransport:
     @asynccontextmanager
     async def open(self, request: UpstreamRequest) -> AsyncGenerator[OpenAnswer, None]:
         """An answer with any status, its body still to be read. Raises UpstreamError when there is none."""
-        self._note(request, "upstream_request_started", bytes=len(request.body))
+        body = request.body
+        self._note(request, "upstream_request_started", bytes=body.size if isinstance(body, Pieces) else len(body))
         capture = request.capture.attempt(
             transport="http",
             method="POST",
             url=request.url,
             headers=request.headers,
-            body=request.body,
+            body=b"" if isinstance(body, Pieces) else body,
             number=request.attempt,
         )
         started = time.monotonic()
@@ -276,11 +279,11 @@ class HttpTransport:
     async def _send(self, request: UpstreamRequest) -> aiohttp.ClientResponse:
         timeout_s = request.header_timeout_s
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(timeout_s) as timer:
                 # A file is sent in pieces, which a body of many megabytes should be; aiohttp warns about it otherwise.
-                return await self._session.post(
-                    request.url, data=io.BytesIO(request.body), headers=request.headers, allow_redirects=False
-                )
+                body = request.body
+                data = _sent(body, timer, timeout_s) if isinstance(body, Pieces) else io.BytesIO(body)
+                return await self._session.post(request.url, data=data, headers=request.headers, allow_redirects=False)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise unreachable(self._profile, error, timeout_s) from None
 
@@ -348,6 +351,14 @@ class HttpTransport:
 
     def _unreadable(self, what: str, *, repeatable: bool = True) -> UpstreamError:
         return self._failure(what, repeatable=repeatable, code=PROTOCOL_ERROR)
+
+
+async def _sent(body: Pieces, timer: asyncio.Timeout, timeout_s: float) -> AsyncGenerator[bytes, None]:
+    """The pieces, each of which winds up the timer: a large body may take minutes on a slow line."""
+    for piece in tuple(body):  # they may be dropped before the last was sent
+        yield piece
+        with contextlib.suppress(RuntimeError):  # the answer came before the end of the request
+            timer.reschedule(asyncio.get_running_loop().time() + timeout_s)
 
 
 def unreachable(service: Service, error: Exception, timeout_s: float) -> UpstreamError:

@@ -51,6 +51,11 @@ def check_format(headers: Mapping[str, str], accept: str) -> None:
     check(headers, FORMAT, accept)
 
 
+def check_client(headers: Mapping[str, str], accept: str) -> None:
+    """`accept` out, whatever goes in, and what every request must have."""
+    check(headers, CLIENT, accept)
+
+
 def check_upgrade(headers: Mapping[str, str]) -> None:
     """The beta that sockets are, what every request must have, and nothing that belongs to a body."""
     check(headers, UPGRADE)
@@ -104,11 +109,15 @@ _CLIENT: Table = (
     _well_formed("x-codex-turn-state", matches(r"turn_[0-9a-f]+")),
 )
 
-FORMAT: Table = (
-    required("content-type", fits(lambda value: _kind(value) == "application/json"), _NOT_JSON),
+CLIENT: Table = (
     required("accept", _not_accepted, bare("Not Acceptable: {expected} expected", 406)),
     *_CLIENT,
     optional("openai-beta", fits(lambda value: SOCKET_BETA not in value), _UPGRADE_ONLY),
+)
+
+FORMAT: Table = (
+    required("content-type", fits(lambda value: _kind(value) == "application/json"), _NOT_JSON),
+    *CLIENT,
 )
 
 UPGRADE: Table = (

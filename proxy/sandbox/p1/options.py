@@ -23,6 +23,8 @@ class P1Options(Options):
     Without `accept_sockets` every upgrade is refused with 426; one beyond the `limits` with an empty 403. A socket
     older than `socket_age_s` takes no more requests. `announced`: account events come before each answer there. `link`:
     how fast and how long they work, and whether the server pings. It holds for those that are opened afterwards.
+
+    `picture_bytes` is how long a picture that is made is at least.
     """
 
     account_id: str = "acct-sandbox"
@@ -40,3 +42,4 @@ class P1Options(Options):
     link: Link = Link()
     workspace_origin: str = UNCONSTRAINED
     routing_override: str = UNCONSTRAINED
+    picture_bytes: int = 0

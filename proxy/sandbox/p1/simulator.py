@@ -7,6 +7,7 @@ from functools import partial
 from aiohttp import web
 
 from proxy.sandbox.p1.account import serve_models, serve_usage, serve_workspaces
+from proxy.sandbox.p1.media.routes import MEDIA_FAULTS, media_routes
 from proxy.sandbox.p1.options import P1Options
 from proxy.sandbox.p1.responses import RESPONSES, prepare_responses
 from proxy.sandbox.p1.search import serve_search
@@ -25,8 +26,11 @@ def _routes(p1: P1) -> list[web.RouteDef]:
         web.get(f"{CODEX_PATH}/models", partial(serve_models, p1)),
         web.get("/backend-api/wham/usage", partial(serve_usage, p1)),
         web.get("/backend-api/wham/accounts/check", partial(serve_workspaces, p1)),
+        *media_routes(p1),
         *p1.issuer.routes(),
     ]
 
 
-P1_SIMULATOR = Simulator("p1", P1, P1Options, (RESPONSES, SOCKET_WIRE), _routes, {UPGRADE: UPGRADE_FAULTS})
+P1_SIMULATOR = Simulator(
+    "p1", P1, P1Options, (RESPONSES, SOCKET_WIRE), _routes, {UPGRADE: UPGRADE_FAULTS, **MEDIA_FAULTS}
+)

@@ -14,12 +14,14 @@ from proxy.sandbox.p1.tokens import TokenBook
 from proxy.sandbox.play.script import Tables
 from proxy.sandbox.recorder import KEPT_REQUESTS, Received
 from proxy.sandbox.upstream import Host
+from proxy.sandbox.wires.encrypted_content import encrypt
 
 CODEX_PATH = "/backend-api/codex"
 
 
 class P1(AccountUpstream):
-    """`searches` are kept like `requests`; the frames of sockets are among the requests.
+    """`searches` are kept like `requests`; the frames of sockets are among the requests, and so are requests for
+    pictures and transcripts, whose body tells the size and the digest of each file in place of its bytes.
 
     `sockets` has every upgrade and what came over it; `routings` counts who asked where the workspace is served.
     """
@@ -40,6 +42,9 @@ class P1(AccountUpstream):
         request_id = self.ids.new("req")
         return {"x-request-id": request_id, "x-oai-request-id": request_id, "cf-ray": f"{request_id[-16:]}-SBX"}
 
+    def encrypted(self, item_id: str, model: str) -> str:
+        return encrypt(self.options.account_id, item_id)
+
     def account_headers(self) -> dict[str, str]:
         """Headers of a good answer, and of a 101, whatever is asked."""
         return {
@@ -51,7 +56,12 @@ class P1(AccountUpstream):
 
     def settings(self) -> dict[str, str]:
         origin = self.host.origin
-        return {"PROXY_P1_BASE_URL": f"{origin}{CODEX_PATH}/responses", "PROXY_P1_ISSUER": origin}
+        return {
+            "PROXY_P1_BASE_URL": f"{origin}{CODEX_PATH}/responses",
+            "PROXY_P1_IMAGES_BASE_URL": f"{origin}{CODEX_PATH}",
+            "PROXY_P1_TRANSCRIPTIONS_BASE_URL": f"{origin}/backend-api",
+            "PROXY_P1_ISSUER": origin,
+        }
 
     def sign_in(self, lifetime_s: int | None) -> tuple[dict[str, Any], Mapping[str, Any]]:
         return self.tokens.issue(lifetime_s), {"accountId": self.options.account_id}

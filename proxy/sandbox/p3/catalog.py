@@ -32,6 +32,11 @@ def efforts_of(model: P3Model) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*_ALWAYS, *model.efforts)))
 
 
+def reader_of(user_id: str, model: str) -> str:
+    """Who encrypted reasoning is made for: an account and a family of models."""
+    return f"{user_id}/{MODELS[model].family}"
+
+
 def listed_models(created: int) -> dict[str, Any]:
     """The body of the model list, as the vendor's client reads it."""
     return {"object": "list", "data": [_listed(name, model, created) for name, model in MODELS.items()]}

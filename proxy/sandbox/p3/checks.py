@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.sandbox.p3.catalog import MODELS, P3Model, efforts_of
+from proxy.sandbox.p3.catalog import MODELS, P3Model, efforts_of, reader_of
 from proxy.sandbox.p3.input_checks import INPUT
 from proxy.sandbox.p3.refusals import argument
 from proxy.sandbox.p3.tool_checks import CHOICE, TOOLS
@@ -55,7 +55,7 @@ class GrokRules:
     @property
     def reader(self) -> str:
         """Who encrypted reasoning must have been made for."""
-        return f"{self.user_id}/{self.model.family}"
+        return reader_of(self.user_id, self.body["model"])
 
     @property
     def few_tools(self) -> bool:

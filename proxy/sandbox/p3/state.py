@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.sandbox.oauth.account import AccountUpstream
+from proxy.sandbox.p3.catalog import MODELS, reader_of
 from proxy.sandbox.p3.issuer import GrokIssuer
 from proxy.sandbox.p3.options import P3Options
+from proxy.sandbox.p3.reasoning import encrypt_for
 from proxy.sandbox.p3.tokens import GrokTokens
 from proxy.sandbox.play.script import Tables
 from proxy.sandbox.upstream import Host
@@ -29,6 +31,9 @@ class P3(AccountUpstream):
 
     def trace_headers(self) -> dict[str, str]:
         return {"x-request-id": self.ids.new("req"), "x-models-etag": '"sandbox"'}
+
+    def encrypted(self, item_id: str, model: str) -> str:
+        return encrypt_for(reader_of(self.options.user_id, model), item_id, "") if model in MODELS else ""
 
     def settings(self) -> dict[str, str]:
         origin = self.host.origin

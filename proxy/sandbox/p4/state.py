@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from proxy.sandbox.play.script import Tables
 from proxy.sandbox.recorder import KEPT_REQUESTS, Received
 from proxy.sandbox.upstream import Host, Options, Upstream
+from proxy.sandbox.wires.encrypted_content import encrypt
 
 API_PATH = "/zen/go/v1"
 
@@ -52,6 +53,9 @@ class P4(Upstream):
     def trace_headers(self) -> dict[str, str]:
         """The gateway lets no header of a provider through."""
         return {"cache-control": "no-cache"}
+
+    def encrypted(self, item_id: str, model: str) -> str:
+        return encrypt(self.options.account_id, item_id)
 
     def settings(self) -> dict[str, str]:
         return {"PROXY_P4_BASE_URL": f"{self.host.origin}{API_PATH}", "PROXY_P4_API_KEY": self.options.api_key}

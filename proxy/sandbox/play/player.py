@@ -21,10 +21,15 @@ EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-contr
 
 
 async def play(
-    request: web.Request, headers: Mapping[str, str], actions: Iterable[Action], pace: Pace, framing: Framing = NAMED
+    request: web.Request,
+    headers: Mapping[str, str],
+    actions: Iterable[Action],
+    pace: Pace,
+    framing: Framing = NAMED,
+    status: int = 200,
 ) -> web.StreamResponse:
-    """Plays the actions as the body of a 200 answer, as long as there is a client."""
-    player = BodyPlayer(request, headers, framing)
+    """Plays the actions as the body of an answer, as long as there is a client."""
+    player = BodyPlayer(request, headers, framing, status)
     with contextlib.suppress(ConnectionResetError):
         if await player.perform(actions, pace):
             await player.open()
@@ -87,9 +92,9 @@ class Player(ABC):
 class BodyPlayer(Player):
     """The body of a response, whose head goes out with the first thing that is sent."""
 
-    def __init__(self, request: web.Request, headers: Mapping[str, str], framing: Framing) -> None:
+    def __init__(self, request: web.Request, headers: Mapping[str, str], framing: Framing, status: int = 200) -> None:
         super().__init__(request, framing)
-        self.response = web.StreamResponse(headers=headers)
+        self.response = web.StreamResponse(status=status, headers=headers)
 
     async def open(self) -> None:
         if not self.response.prepared:

@@ -7,7 +7,8 @@ upstream refuses anyhow use no step. Members of a step:
     "provider": "p2"                  only for this upstream; else for whichever gets a matching request first
     "match": {"contains": "text"}     only for requests whose body has the text in some value; also "prompt" (in the
                                       last prompt of the user), "model" (equal), "wire" ("chat", "messages",
-                                      "responses", "websocket", "upgrade" or "agent")
+                                      "responses", "websocket", "upgrade", "agent", "images" or
+                                      "transcription")
     "times": 3                        how often; default 1; null: for ever
     "word_delay_s": 0.05              the pace of this answer
     "events_per_write": 1
@@ -75,7 +76,7 @@ class Place(NamedTuple):
     """Where a step may be played: an upstream, one of its wires, and whether the answer is a stream there."""
 
     provider: str
-    wire: str  # chat | messages | responses | websocket | upgrade | agent
+    wire: str  # chat | messages | responses | websocket | upgrade | agent | images | transcription
     stream: bool = True
 
 

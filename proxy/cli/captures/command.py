@@ -1,0 +1,44 @@
+"""The row of `captures`, with the actions below it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from proxy.cli.captures.clearing import CLEAR
+from proxy.cli.captures.comparing import DIFF
+from proxy.cli.captures.listing import LIST
+from proxy.cli.captures.replaying import REPLAY
+from proxy.cli.captures.showing import SHOW
+from proxy.cli.command import Command, Context
+from proxy.config import ConfigError
+from proxy.observe.capture.reading.folder import Unreadable
+
+ACTIONS = (LIST, SHOW, CLEAR, DIFF, REPLAY)
+
+
+def _arguments(parser: argparse.ArgumentParser, context: Context) -> None:
+    places = parser.add_subparsers(metavar="action", required=True)
+    for action in ACTIONS:
+        place = places.add_parser(action.name, help=action.help)
+        action.arguments(place, context)
+        place.add_argument("--folder", type=Path, metavar="DIR", help="where captures are, if not in the state folder")
+        place.set_defaults(action=action)
+
+
+async def _run(arguments: argparse.Namespace, context: Context) -> int:
+    action: Command = arguments.action
+    try:
+        status = await action.run(arguments, context)
+        sys.stdout.flush()
+    except Unreadable as error:
+        raise ConfigError(str(error)) from None
+    except BrokenPipeError:  # of `captures show … | head`: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return status
+
+
+CAPTURES = Command("captures", "look at kept requests, compare and replay them: captures list", _run, _arguments)

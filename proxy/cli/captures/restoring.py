@@ -1,0 +1,142 @@
+"""A request out of a capture: what redaction took away becomes something valid, though not the same.
+
+Pure. What stood in a place is told by its key and by its neighbours. What stays as it is, `[redacted len=9]` in the
+place of an e-mail address, is a text like any other for the service.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from proxy.cli.captures.samples import data_url, sample
+from proxy.core.convert.responses_signatures import decode_signature, encode_signature
+
+_REDACTED = re.compile(r"\[(?:redacted|bytes)(?: [a-z0-9-]+)?(?: len=(?P<length>\d+))?\]")
+
+#: In a schema these only say more of a property; without their words they are wrong.
+_DROPPED = frozenset({"format", "pattern", "$ref", "enum", "const", "default", "required"})
+
+#: Length of a type of JSON schema -> the type; of equally long ones the most frequent.
+_TYPES = {4: "null", 5: "array", 6: "string", 7: "integer"}
+
+#: Headers of a request that are those of its connection or its caller, or would be refused here.
+_NOT_SENT = frozenset(
+    {
+        *("host", "content-length", "content-encoding", "content-type", "transfer-encoding", "connection"),
+        *("keep-alive", "upgrade", "te", "trailer", "expect", "accept-encoding"),
+        *("authorization", "proxy-authorization", "x-api-key", "cookie"),
+        *("origin", "referer", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest"),
+    }
+)
+#: Headers whose value tells conversations apart, so something must stand there.
+_AGENT = "agent-id"
+STAND_IN = "replayed"
+
+
+@dataclass(slots=True)
+class Restorer:
+    """Restores one request.
+
+    label      the provider that was asked: thoughts are in its form
+    encrypted  the content that its service would have given to an item of this id
+    restored   how many values were put in
+    """
+
+    label: str
+    encrypted: Callable[[str], str]
+    restored: int = field(default=0, init=False)
+
+    def value(self, value: Any, key: str = "", parent: Mapping[str, Any] | None = None) -> Any:
+        """The value, with all that it holds."""
+        if isinstance(value, Mapping):
+            return {name: self.value(one, name, value) for name, one in value.items() if not self._is_lost(name, one)}
+        if isinstance(value, list):
+            return [self.value(one, key, parent) for one in value]
+        return self._text(value, key, parent or {}) if isinstance(value, str) else value
+
+    def _is_lost(self, name: str, value: Any) -> bool:
+        lost = name in _DROPPED and any(map(_is_redacted, value if isinstance(value, list) else [value]))
+        self.restored += lost
+        return lost
+
+    def _text(self, text: str, key: str, parent: Mapping[str, Any]) -> str:
+        make = _MAKERS.get(key)
+        if make is None or not (_is_redacted(text) or key in _SEALED):
+            return text
+        made = make(self, text, parent)
+        self.restored += made != text
+        return made
+
+    def sealed(self, _text: str, parent: Mapping[str, Any]) -> str:
+        """Encrypted content of another account cannot be read by this one, so it is replaced in any case."""
+        return self.encrypted(str(parent.get("id") or f"{_ID_PREFIXES.get(str(parent.get('type')), 'rs')}_{STAND_IN}"))
+
+    def signature(self, text: str, _parent: Mapping[str, Any]) -> str:
+        """Signatures of other providers are dropped on the way up, whatever they hold."""
+        found = decode_signature(self.label, text)
+        if found is None and not _is_redacted(text):
+            return text
+        item = found[0] if found else f"rs_{STAND_IN}"
+        return encode_signature(self.label, item, self.encrypted(item)) or text
+
+
+def restored_headers(headers: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What of the headers of a capture is sent again; a list is a header that came more than once."""
+    kept = []
+    for name, values in headers.items():
+        for value in values if isinstance(values, list) else [values]:
+            if not isinstance(value, str) or name.lower() in _NOT_SENT:
+                continue
+            if not _is_redacted(value):
+                kept.append((name, value))
+            elif _AGENT in name.lower():
+                kept.append((name, STAND_IN))
+    return kept
+
+
+def _is_redacted(value: Any) -> bool:
+    return isinstance(value, str) and _REDACTED.fullmatch(value) is not None
+
+
+def _data(_restorer: Restorer, text: str, parent: Mapping[str, Any]) -> str:
+    """Base64 beside the type that it has."""
+    kind = next((parent[name] for name in _MEDIA_TYPES if name in parent), None)
+    if parent.get("type") == "redacted_thinking":
+        return text
+    return sample(kind if isinstance(kind, str) else f"audio/{parent['format']}" if "format" in parent else "image/png")
+
+
+def _picture(_restorer: Restorer, _text: str, _parent: Mapping[str, Any]) -> str:
+    return data_url("image/png")
+
+
+def _schema_type(_restorer: Restorer, text: str, parent: Mapping[str, Any]) -> str:
+    if "properties" in parent:
+        return "object"
+    found = _REDACTED.fullmatch(text)
+    return _TYPES.get(int(found["length"] or 0) if found else 0, "string")
+
+
+#: Spellings of the member beside data.
+_MEDIA_TYPES = ("media_type", "mime_type", "mimeType")
+
+_ID_PREFIXES = {"compaction": "cmp"}
+
+#: Keys whose values are opaque to us, redacted or not.
+_SEALED = frozenset({"encrypted_content", "signature"})
+
+#: key -> what stood there
+_MAKERS: dict[str, Callable[[Restorer, str, Mapping[str, Any]], str]] = {
+    "data": _data,
+    "image_url": _picture,
+    "url": _picture,
+    "b64_json": lambda _restorer, _text, _parent: sample("image/png"),
+    "result": lambda _restorer, _text, _parent: sample("image/png"),
+    "file_data": lambda _restorer, _text, _parent: data_url("application/pdf"),
+    "encrypted_content": Restorer.sealed,
+    "signature": Restorer.signature,
+    "type": _schema_type,
+}

@@ -1,0 +1,112 @@
+"""Which captures a user means."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from proxy.cli.captures.printable import cut
+from proxy.cli.command import APP, Context
+from proxy.cli.paths import state_root
+from proxy.config import ConfigError
+from proxy.observe.capture.layout import METADATA, SUMMARY, TRAFFIC
+from proxy.observe.capture.reading.folder import CaptureFolder, capture_at, captures_in
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_AGE = re.compile(r"(\d{1,9})([smhd])")
+
+#: Captures that are named when a prefix fits several.
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What is told of a capture before one looks into it; "" and None where its files do not say."""
+
+    capture: CaptureFolder
+    kind: str
+    requested: str
+    model: str
+    outcome: str
+    status: int | None
+    agent: str
+
+    @property
+    def failed(self) -> bool:
+        return self.outcome != "completed"
+
+
+def head_of(capture: CaptureFolder) -> Head:
+    metadata, summary = capture.told(METADATA), capture.told(SUMMARY)
+    status = summary.get("status")
+    headers = metadata.get("headers")
+    agents = [name for name in headers if "agent-id" in name.lower()] if isinstance(headers, dict) else []
+    return Head(
+        capture,
+        kind=_text(metadata.get("kind")),
+        requested=_text(metadata.get("requestedModel")),
+        model=_text(metadata.get("model")),
+        outcome=_text(summary.get("outcome")) or "unfinished",
+        status=status if isinstance(status, int) else None,
+        agent=_text(headers[agents[0]]) if isinstance(headers, dict) and agents else "",
+    )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def folder_of(arguments: argparse.Namespace, context: Context) -> Path:
+    """Where captures are."""
+    return arguments.folder or state_root(context.environment) / TRAFFIC
+
+
+def all_of(folder: Path) -> list[CaptureFolder]:
+    """Oldest first. Raises ConfigError when there are none."""
+    found = captures_in(folder)
+    if not found:
+        raise ConfigError(f"no captures in {folder}: they are kept while {APP} runs with PROXY_TRAFFIC_LOG=1")
+    return found
+
+
+def named(name: str, captures: Sequence[CaptureFolder]) -> CaptureFolder:
+    """By the beginning of the request id or of the folder's name, or by path. Raises ConfigError."""
+    if "/" in name or "\\" in name:
+        capture = capture_at(Path(name).absolute())
+        if capture is None or not capture.path.is_dir():
+            raise ConfigError(f"{cut(name, 200)}: not the folder of a capture")
+        return capture
+    fitting = [one for one in captures if name and (one.request_id.startswith(name) or one.path.name.startswith(name))]
+    whole = [one for one in fitting if one.request_id == name]
+    if len(whole or fitting) == 1:
+        return (whole or fitting)[0]
+    if not fitting:
+        raise ConfigError(f"no capture begins with {cut(name, 200)!r}: {APP} captures list shows their ids")
+    ids = ", ".join(f"{one.session}/{one.path.name}" for one in fitting[:_NAMED])
+    more = f" and {len(fitting) - _NAMED} more" if len(fitting) > _NAMED else ""
+    raise ConfigError(f"{cut(name, 200)!r} fits several captures: {ids}{more}")
+
+
+def of_session(session: str | None, captures: Iterable[CaptureFolder]) -> list[CaptureFolder]:
+    """Those whose session begins so; all without one."""
+    return [one for one in captures if one.session.startswith(session or "")]
+
+
+def older_than(seconds: float | None, captures: Iterable[CaptureFolder]) -> list[CaptureFolder]:
+    """Those that began longer ago; all without an age."""
+    if seconds is None:
+        return [*captures]
+    limit = time.time() - seconds
+    return [one for one in captures if one.begun_s < limit]
+
+
+def age(text: str) -> int:
+    """`7d`, `12h`, `30m` or `45s` as seconds. Raises ArgumentTypeError."""
+    found = _AGE.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number with s, m, h or d, like 7d")
+    return int(found[1]) * _UNITS[found[2]]

@@ -1,0 +1,105 @@
+"""Answers with pictures or a transcript: kept as the pieces that came, which are passed on byte by byte, and checked
+without being held twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from proxy.core.media.long_runs import shortened
+from proxy.core.media.pieces import Pieces
+from proxy.core.reducer import BadAnswer
+from proxy.core.sse import load_json
+from proxy.core.token_usage import Usage, told_count, usage_of
+
+#: Small chunks are joined up to here: a hundred million pieces of one byte would cost more than what is in them.
+PIECE_BYTES = 64 * 1024
+#: What may stand beside the pictures of an answer, which is parsed at once.
+MAX_PARSED_BYTES = 1024 * 1024
+
+#: Signs of base64 as some writers of JSON escape them. An escaped backslash before them makes them something else.
+_ESCAPED_SIGN = re.compile(rb'(?<=[A-Za-z0-9+/="])\\u002(?:([bB])|[fF])')
+
+
+class HeldAnswer:
+    """An answer as it arrives. `body` is what came so far, but for the end, which `end` adds.
+
+    limit     bytes that it may have
+    shortens  base64 in it is looked at by its ends only
+    """
+
+    def __init__(self, limit: int, *, shortens: bool = False) -> None:
+        self.body = Pieces()
+        self._limit = limit
+        self._shortens = shortens
+        self._parsed = bytearray()
+        self._small: list[bytes] = []
+        self._small_size = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Raises BadAnswer when it is too long."""
+        self._small.append(chunk)
+        self._small_size += len(chunk)
+        if self.body.size + self._small_size > self._limit:
+            raise BadAnswer(f"the answer passed {self._limit} bytes")
+        if self._small_size >= PIECE_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        piece = self._small[0] if len(self._small) == 1 else b"".join(self._small)
+        self._small, self._small_size = [], 0
+        self.body.add(piece)
+        self._parsed += _without_pictures(piece) if self._shortens else piece
+        if len(self._parsed) > MAX_PARSED_BYTES:
+            raise BadAnswer(f"the answer has more than {MAX_PARSED_BYTES} bytes beside its pictures")
+
+    def end(self) -> Mapping[str, Any]:
+        """The whole answer as an object, base64 in it perhaps shortened. Raises BadAnswer when it is none."""
+        self._flush()
+        try:
+            answer = load_json(self._parsed.decode())
+        except (ValueError, RecursionError):
+            answer = None
+        self._parsed.clear()
+        if not isinstance(answer, dict):
+            raise BadAnswer("the answer is not a JSON object")
+        return answer
+
+
+def _without_pictures(piece: bytes) -> bytes:
+    if b"\\u002" in piece:
+        piece = _ESCAPED_SIGN.sub(lambda found: b"+" if found[1] else b"/", piece)
+    return shortened(piece)
+
+
+def check_images(answer: Mapping[str, Any]) -> None:
+    """Raises BadAnswer for what is no answer with pictures in it."""
+    if told_count(answer.get("created")) is None:
+        raise BadAnswer("the answer does not say when it was made")
+    pictures = answer.get("data")
+    if not isinstance(pictures, list) or not pictures:
+        raise BadAnswer("the answer has no pictures")
+    if not all(isinstance(one, Mapping) and _is_filled(one.get("b64_json")) for one in pictures):
+        raise BadAnswer("a picture of the answer has no data")
+
+
+def _is_filled(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def images_usage(answer: Mapping[str, Any]) -> Usage | None:
+    """The counters of an answer with pictures; None where they are missing or no counts."""
+    told = answer.get("usage")
+    if not isinstance(told, Mapping):
+        return None
+    given, made = (told_count(told.get(name)) for name in ("input_tokens", "output_tokens"))
+    return None if given is None or made is None else usage_of(given, made)
+
+
+def transcript_of(answer: Mapping[str, Any]) -> str:
+    """What was said. Raises BadAnswer when it is missing or blank."""
+    text = answer.get("text")
+    if not isinstance(text, str) or not text.strip():
+        raise BadAnswer("the answer has no text")
+    return text

@@ -1,0 +1,242 @@
+"""What no capture may hold: credentials, who somebody is, pictures and other encoded data.
+
+Pure. Values are judged by the key they stand under, by what stands beside them, and texts by what they look like.
+Prompts, tool results and the words of a model stay: a capture is there to show them.
+
+What is taken away leaves a note of its length: `[redacted len=N]`, `[redacted data-url len=N]`,
+`[redacted base64 len=N]`, `[redacted token len=N]`, `[bytes len=N]`, `[depth-limit]`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from proxy.observe.log.redact import SECRET_KEYS, redact_text
+
+#: Deeper values are left out.
+MAX_DEPTH = 100
+
+#: Keys of credentials and persons at any depth, beyond those of the log. Compared without case, `-` and `_`.
+_PERSONAL_KEYS = (
+    *("token", "bearer_token", "oauth_token", "oauth_access_token", "oauth_refresh_token", "authorization_token"),
+    *("client_secret", "secret", "password", "email", "user_id", "account_id"),
+    *("identity", "identity_id", "subject", "sub"),
+)
+#: Keys whose texts are encoded data, whatever stands beside them.
+_DATA_KEYS = (
+    *("b64_json", "partial_image_b64", "encrypted_content", "file_data", "image_data", "image_base64"),
+    *("thought_signature", "base64"),
+)
+
+
+def _folded(name: str) -> str:
+    return name.strip().lower().replace("-", "").replace("_", "")
+
+
+_SECRETS = frozenset(map(_folded, (*SECRET_KEYS, *_PERSONAL_KEYS)))
+_DATA = frozenset(map(_folded, _DATA_KEYS))
+#: Other keys that end like a credential: `page_token`, `db_password`. Not `max_tokens`.
+_SECRET_ENDING = re.compile(r"(?:token|secret|password|passwd|apikey|authorization|credentials?|cookies?|privatekey)\Z")
+#: Headers. `-tokens` are rate limits, `-authenticate` says what is wanted.
+_SECRET_HEADER = re.compile(
+    r"auth(?!enticate|ority)|token(?!s)|secret|passw|cookie|credential|api-?key|signature|account|organization"
+    r"|agent-id|device-id|device-name|installation|machine-id|user-id|email|identity"
+)
+
+#: value of `type` -> the member beside it that holds encoded data. None of them is text.
+_ENCODED_MEMBERS = {
+    "base64": "data",
+    "image": "data",
+    "input_image": "data",
+    "audio": "data",
+    "input_audio": "data",
+    "redacted_thinking": "data",
+    "reasoning.encrypted": "data",
+    "image_generation_call": "result",
+    "thinking": "signature",
+    "signature_delta": "signature",
+}
+_MEDIA_TYPES = ("mediatype", "mimetype")
+_PLAIN_MEDIA = ("text/", "application/json")
+
+_DATA_URL = re.compile(
+    r"data:[\w.+-]*+(?:\\*/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,"
+    r"(?:[A-Za-z0-9+/=_%-]|\\+/)*+"
+    r"(?:(?:\r?\n|(?:\\r)?\\n)[A-Za-z0-9+/=_-]{60,}+)*+(?:(?:\r?\n|(?:\\r)?\\n)[A-Za-z0-9+/_-]{1,59}={1,2})?",
+    re.IGNORECASE,
+)
+#: Lines of one encoded text, as `base64 file` prints it.
+_LINES = re.compile(r"(?<![A-Za-z0-9+/])(?:[A-Za-z0-9+/]{60,}+(?:\r?\n|(?:\\r)?\\n)){2,}+[A-Za-z0-9+/]*+=*")
+#: With backslashes: JSON in a text may write `\/`.
+_RUN = re.compile(r"(?<![A-Za-z0-9+/_\\-])[A-Za-z0-9+/_\\-]{48,}+=*")
+#: How PNG, JPEG, GIF, WebP or WAV, TIFF and AVIF begin.
+_MAGIC = re.compile(r"(?:\A|\\+[nrt])(?:iVBORw0KGgo|\\*/9j\\*/|R0lGOD[dl]h|UklGR|SUkqA|TU0AK|AAAA[A-Za-z0-9+/]{2}Z0eX)")
+#: A run of this length, and with that many different characters at its beginning, is no word and no path.
+MIN_RUN = 512
+_MIN_VARIETY = 40
+
+_TOKEN = re.compile(
+    r"(?<![A-Za-z0-9_-])(?:eyJ[A-Za-z0-9_-]{6,}+\.[A-Za-z0-9_-]{6,}+(?:\.[A-Za-z0-9_-]*+)*"
+    r"|(?:sk|rk|pk|xai|gsk)-[A-Za-z0-9_-]{20,}+)"
+)
+_SIGN_IN = re.compile(r"\b(bearer|basic)(\s+)([A-Za-z0-9._~+/-]{8,}+=*)", re.IGNORECASE)
+#: A credential in JSON that stands in a text, or in a text that is nearly JSON.
+_QUOTED_SECRET = re.compile(
+    r"(\\*[\"'](?:access|refresh|id)_?token|\\*[\"'](?:x-)?api[_-]?key|\\*[\"']client_?secret|\\*[\"'](?:proxy-)?authorization)"
+    r"(\\*[\"']\s*:\s*\\*[\"'])([^\"'\\]{4,}+)",
+    re.IGNORECASE,
+)
+
+
+def redacted(value: Any) -> Any:
+    """A copy of dicts, lists, texts, numbers, booleans and None only.
+
+    >>> redacted({"image_url": {"url": "DATA:IMAGE/PNG;base64,AAAA"}})
+    {'image_url': {'url': '[redacted data-url len=26]'}}
+    >>> redacted({"source": {"type": "BASE64", "data": "QUJD"}, "data": "plain"})
+    {'source': {'type': 'BASE64', 'data': '[redacted len=4]'}, 'data': 'plain'}
+    """
+    return _value(value, 0, "")
+
+
+def redacted_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str | list[str]]:
+    """Headers by name; a list where one came more than once.
+
+    >>> redacted_headers([("X-Api-Key", "abc"), ("x-claude-code-session-id", "s")])
+    {'X-Api-Key': '[redacted len=3]', 'x-claude-code-session-id': 's'}
+    """
+    result: dict[str, str | list[str]] = {}
+    for name, value in headers:
+        shown = _hidden(value) if _is_secret_header(name) else redacted_error(value)
+        known = result.get(name)
+        if known is None:
+            result[name] = shown
+        else:
+            result[name] = [*(known if isinstance(known, list) else [known]), shown]
+    return result
+
+
+def redacted_error(text: str) -> str:
+    """An error text, a header, a URL: also without the secret parameters and sign-ins of URLs."""
+    return redact_text(redacted_text(text))
+
+
+def redacted_text(text: str) -> str:
+    """A text without what looks like encoded data or a credential.
+
+    >>> redacted_text("see data:image/png;base64,iVBORw0KGgo= there")
+    'see [redacted data-url len=34] there'
+    """
+    if len(text) < 8:
+        return text
+    head = text[:1024].lower()
+    if head.startswith("data:image/") and ";base64," in text.lower():
+        return f"[redacted data-url len={len(text)}]"
+    if "base64," in text or "BASE64," in text.upper():
+        text = _DATA_URL.sub(_noted("data-url"), text)
+    if len(text) >= 48:
+        text = _RUN.sub(_run, _LINES.sub(_noted("base64"), text))
+    return _without_credentials(text)
+
+
+def _without_credentials(text: str) -> str:
+    text = _TOKEN.sub(_noted("token"), text)
+    text = _SIGN_IN.sub(lambda found: f"{found[1]}{found[2]}[redacted len={len(found[3])}]", text)
+    return _QUOTED_SECRET.sub(lambda found: f"{found[1]}{found[2]}[redacted len={len(found[3])}]", text)
+
+
+def _noted(what: str) -> Any:
+    return lambda found: f"[redacted {what} len={len(found[0])}]"
+
+
+def _run(found: re.Match[str]) -> str:
+    run = found[0]
+    if _MAGIC.search(run) or (len(run) >= MIN_RUN and len(set(run[:MIN_RUN])) >= _MIN_VARIETY):
+        return f"[redacted base64 len={len(run)}]"
+    return run
+
+
+def _value(value: Any, depth: int, key: str) -> Any:
+    """`key` is what it stands under, folded."""
+    if isinstance(value, str):
+        return redacted_text(value)
+    if isinstance(value, Mapping):
+        return _mapping(value, depth, key) if depth < MAX_DEPTH else "[depth-limit]"
+    if isinstance(value, list | tuple):
+        return [_value(one, depth + 1, key) for one in value] if depth < MAX_DEPTH else "[depth-limit]"
+    return _leaf(value)
+
+
+def _mapping(value: Mapping[Any, Any], depth: int, key: str) -> dict[str, Any]:
+    encoded = _encoded_member(value, key)
+    result = {}
+    for member, inner in value.items():
+        name = str(member)
+        rule = _rule(name)
+        if rule == "secret" and not (key == "properties" and isinstance(inner, Mapping)):
+            result[name] = _hidden(inner, depth + 1)
+        elif isinstance(inner, str) and (rule == "data" or name.lower() == encoded):
+            result[name] = _hidden(inner)
+        elif rule == "ending" and isinstance(inner, str | list):
+            result[name] = _hidden(inner, depth + 1)
+        else:
+            result[name] = _value(inner, depth + 1, _folded(name))
+    return result
+
+
+@lru_cache(4096)
+def _rule(name: str) -> str:
+    """What holds for the values under a key: secret (whatever they are), ending (texts), data (a text)."""
+    folded = _folded(name)
+    if folded in _SECRETS:
+        return "secret"
+    if folded in _DATA or folded == "imageurl":
+        return "data"
+    return "ending" if _SECRET_ENDING.search(folded) else ""
+
+
+@lru_cache(4096)
+def _is_secret_header(name: str) -> bool:
+    return bool(_SECRET_HEADER.search(name.strip().lower().replace("_", "-"))) or _folded(name) in _SECRETS
+
+
+def _encoded_member(value: Mapping[Any, Any], key: str) -> str | None:
+    """The member of an object that holds encoded data, in lower case."""
+    names = {_folded(str(name)): inner for name, inner in value.items()} if _may_hold_data(value) else {}
+    kind = names.get("type")
+    media_type = next((names[name] for name in _MEDIA_TYPES if isinstance(names.get(name), str)), None)
+    if media_type is not None and "data" in names:
+        return None if media_type.lower().startswith(_PLAIN_MEDIA) else "data"
+    if key == "inputaudio" or key == "inlinedata":
+        return "data"
+    return _ENCODED_MEMBERS.get(kind.lower()) if isinstance(kind, str) else None
+
+
+def _may_hold_data(value: Mapping[Any, Any]) -> bool:
+    return any(str(name).lower() in ("data", "result", "signature") for name in value)
+
+
+def _hidden(value: Any, depth: int = 0) -> Any:
+    """A value under a secret key. Objects and lists keep their shape: what reads them again needs it."""
+    if isinstance(value, str):
+        return f"[redacted len={len(value)}]"
+    if value is None or isinstance(value, bool):
+        return value
+    if depth < MAX_DEPTH:
+        if isinstance(value, Mapping):
+            return {str(name): _hidden(inner, depth + 1) for name, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [_hidden(inner, depth + 1) for inner in value]
+    return "[redacted]"
+
+
+def _leaf(value: Any) -> Any:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"[bytes len={memoryview(value).nbytes}]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, bool | int | float) else f"[{type(value).__name__}]"

@@ -1,0 +1,161 @@
+"""What is kept of a stream: its raw text and its events, within bounds; what is beyond is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from proxy.core.sse import FrameTooLarge, SSEDecoder, dump_json, dump_printable, load_json
+from proxy.observe.capture.layout import UPSTREAM_BODY
+from proxy.observe.capture.redaction import redacted, redacted_text
+from proxy.observe.capture.writing.files import CaptureFiles, GrowingFile
+
+_MIB = 1024 * 1024
+
+#: Of the raw text of an answer, as it is written.
+MAX_RAW_BYTES = 8 * _MIB
+#: In one direction.
+MAX_EVENTS = 1024
+MAX_EVENT_BYTES = 8 * _MIB
+#: A larger frame is neither in the raw text nor among the events.
+MAX_KEPT_FRAME_BYTES = 64 * 1024
+
+
+@dataclass(slots=True)
+class KeptCounts:
+    """What was kept and what was left out. Bytes and frames are those of the raw text."""
+
+    captured_bytes: int = 0
+    captured_frames: int = 0
+    captured_events: int = 0
+    truncated: bool = False
+    truncated_frames: int = 0
+    truncated_events: int = 0
+    oversized_frames: int = 0
+    malformed: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class CapturedStream:
+    """One direction of one exchange.
+
+    station  of its events
+    raw      whether its text is kept as well
+    """
+
+    def __init__(self, files: CaptureFiles, station: str, *, raw: bool) -> None:
+        self.counts = KeptCounts()
+        self._files = files
+        self._station = station
+        self._raw = raw
+        self._file: GrowingFile | None = None
+        self._event_bytes = 0
+        self._decoder: SSEDecoder | None = SSEDecoder()
+
+    def text(self, chunk: bytes) -> None:
+        """A piece of server-sent events."""
+        if self._decoder is None:
+            return
+        try:
+            frames = self._decoder.feed(chunk)
+        except FrameTooLarge:  # where the next one begins is not known
+            self._decoder = None
+            self._oversized(len(chunk))
+            return
+        for name, data in frames:
+            self._frame(name, data)
+
+    def event(self, event: Mapping[str, Any], size: int) -> None:
+        """An event that came in a frame of its own, of about this size in bytes."""
+        if size > MAX_KEPT_FRAME_BYTES:
+            self._oversized(size)
+            return
+        shown = redacted(event)
+        self._keep_text(str(event["type"]) if isinstance(event.get("type"), str) else "", dump_json(shown))
+        self._keep_event(shown, size)
+
+    def close(self) -> None:
+        """At the end of the stream."""
+        if self._decoder is not None:
+            for name, data in self._decoder.end():
+                self._frame(name, data)
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _frame(self, name: bytes, data: bytes) -> None:
+        if len(data) > MAX_KEPT_FRAME_BYTES:
+            self._oversized(len(data))
+            return
+        text, kind = data.decode("utf-8", "replace"), name.decode("utf-8", "replace")
+        try:
+            shown = redacted(load_json(text))
+        except (ValueError, RecursionError):
+            self.counts.malformed += text.strip() != "[DONE]"
+            self._keep_text(kind, redacted_text(text))
+            return
+        self._keep_text(kind, dump_json(shown))
+        if kind and isinstance(shown, dict) and shown.get("type") != kind:
+            shown = {"_sse_event": kind, **shown}
+        self._keep_event(shown, len(data))
+
+    def _keep_event(self, event: Any, size: int) -> None:
+        counts = self.counts
+        if (
+            counts.truncated_events
+            or counts.captured_events >= MAX_EVENTS
+            or self._event_bytes + size > MAX_EVENT_BYTES
+        ):
+            counts.truncated = True
+            counts.truncated_events += 1
+            return
+        counts.captured_events += 1
+        self._event_bytes += size
+        self._files.write_event(self._station, printed(event))
+
+    def _keep_text(self, kind: str, text: str) -> None:
+        if self._raw:
+            lines = "\n".join(f"data: {line}" for line in text.split("\n"))
+            self._keep_raw(f"event: {kind}\n{lines}\n\n" if kind else f"{lines}\n\n")
+
+    def _keep_raw(self, frame: str) -> None:
+        data = frame.encode("utf-8", "backslashreplace")
+        counts = self.counts
+        if counts.truncated_frames or counts.captured_bytes + len(data) > MAX_RAW_BYTES or not self._write(data):
+            counts.truncated = True
+            counts.truncated_frames += 1
+            return
+        counts.captured_bytes += len(data)
+        counts.captured_frames += 1
+
+    def _write(self, data: bytes) -> bool:
+        if self._file is None:
+            self._file = self._files.grow(UPSTREAM_BODY, "sse")
+        return self._file is not None and self._file.add(data)
+
+    def _oversized(self, size: int) -> None:
+        self.counts.truncated = True
+        self.counts.oversized_frames += 1
+        if self._raw and not self.counts.truncated_frames:
+            self._write(b": a frame of %d bytes is left out\n\n" % size)
+
+
+def printed(value: Any) -> bytes:
+    """JSON as it is written."""
+    return dump_printable(value, indent=2).encode()
+
+
+def printed_body(body: bytes) -> tuple[bytes, str]:
+    """A whole body, redacted, and the extension it is written with: `json`, else `txt`; `bin` where it is no text, of
+    which only the size is told."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return f"[bytes len={len(body)}]".encode(), "bin"
+    try:
+        return printed(redacted(load_json(text))), "json"
+    except (ValueError, RecursionError):
+        return redacted_text(text).encode("utf-8", "backslashreplace"), "txt"

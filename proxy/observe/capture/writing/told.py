@@ -1,0 +1,162 @@
+"""What is told on the event loop, as messages to a writer.
+
+A message is a tuple of what was told and the number of its capture, then:
+
+    begin     folder, the request as a dict, when
+    attempt   number, transport, method, url, headers, body, details, when
+    answered  number, status, headers, details, when       refused, data, failed  number, value
+    event     number, marshalled value                     sent                   the same
+    streamed  bytes                                        replied                bytes
+    ended     outcome, status, error, messages lost, when
+
+Headers are pairs, times seconds of a clock that only grows. Bytes and dicts are references.
+"""
+
+from __future__ import annotations
+
+import itertools
+import marshal
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from proxy.observe.capture.contract import (
+    NULL_ATTEMPT,
+    AttemptCapture,
+    Body,
+    CapturedRequest,
+)
+from proxy.observe.capture.layout import capture_path
+
+#: Takes a message and its size in bytes; False when there is no room for it.
+Tell = Callable[[tuple[Any, ...], int], bool]
+
+#: What a message weighs beside its bytes.
+MESSAGE_BYTES = 512
+
+#: A request whose body is larger is not shown in its other form: a dict of that size takes the interpreter too long to
+#: hand over. Both forms say the same.
+MAX_CONVERTED_BYTES = 4 * 1024 * 1024
+
+_FIELDS = tuple(field.name for field in fields(CapturedRequest))
+#: Deeper values cannot be marshalled.
+_UNTOLD = marshal.dumps({"type": "unprintable"})
+
+
+class ToldCaptures:
+    """Begins captures below `<root>/traffic`; what is told of them goes to `tell`.
+
+    >>> captures = ToldCaptures(root, lambda message, _size: writer.take(message) or True)   # doctest: +SKIP
+    """
+
+    on = True
+
+    def __init__(self, root: Path, tell: Tell, clock: Callable[[], float] = time.monotonic) -> None:
+        self._root = root
+        self._tell = tell
+        self._clock = clock
+        self._numbers = itertools.count(1)
+
+    def begin(self, request: CapturedRequest) -> ToldCapture | None:
+        """The capture; None when there is no room to tell of it."""
+        path = capture_path(self._root, request.session, request.number, request.provider, request.request_id)
+        number = next(self._numbers)
+        size = len(request.body)
+        told = {name: getattr(request, name) for name in _FIELDS}
+        told["headers"] = [*request.headers.items()]
+        if request.converted is not None:
+            told["converted"] = _converted(request.converted, size)
+            size *= 2
+        if not self._tell(("begin", number, str(path), told, self._clock()), size + MESSAGE_BYTES):
+            return None
+        return ToldCapture(number, str(path), size, self._tell, self._clock)
+
+
+def _converted(body: Mapping[str, Any], size: int) -> Mapping[str, Any]:
+    return body if size <= MAX_CONVERTED_BYTES else {"left_out": f"the request has {size} bytes"}
+
+
+class ToldCapture:
+    """One request. After a message that found no room the rest of it is counted only, up to its end: a stream with
+    holes would be read wrong."""
+
+    def __init__(self, number: int, place: str, size: int, tell: Tell, clock: Callable[[], float]) -> None:
+        self.place = place
+        self._number = number
+        self._size = size
+        self._send = tell
+        self._clock = clock
+        self._attempts = 0
+        self._lost = 0
+        self._over = False
+
+    def attempt(
+        self, *, transport: str, method: str, url: str, headers: Mapping[str, str], body: Body, **details: Any
+    ) -> AttemptCapture:
+        self._attempts += 1
+        number = self._attempts
+        size = len(body) if isinstance(body, bytes) else self._size
+        pairs = [*headers.items()]
+        message = (number, transport, method, url, pairs, body, details, self._clock())
+        return ToldAttempt(self, number, self._clock) if self.tell("attempt", message, size) else NULL_ATTEMPT
+
+    def streamed(self, data: bytes) -> None:
+        self.tell("streamed", (data,), len(data))
+
+    def replied(self, body: bytes) -> None:
+        self.tell("replied", (body,), len(body))
+
+    def ended(self, outcome: str, status: int | None, error: str | None = None) -> None:
+        if not self._over:
+            self._over = True
+            # Never refused for its size: there is one for each capture that was begun.
+            self._send(("ended", self._number, outcome, status, error, self._lost, self._clock()), 0)
+
+    def tell(self, what: str, rest: tuple[Any, ...], size: int) -> bool:
+        """Whether the message found room."""
+        if self._over:
+            return False
+        if self._lost or not self._send((what, self._number, *rest), size + MESSAGE_BYTES):
+            self._lost += 1
+            return False
+        return True
+
+
+class ToldAttempt:
+    """One attempt of a request."""
+
+    __slots__ = ("_capture", "_clock", "_number")
+
+    def __init__(self, capture: ToldCapture, number: int, clock: Callable[[], float]) -> None:
+        self._capture = capture
+        self._number = number
+        self._clock = clock
+
+    def answered(self, status: int, headers: Mapping[str, str], **details: Any) -> None:
+        self._capture.tell("answered", (self._number, status, [*headers.items()], details, self._clock()), 0)
+
+    def refused(self, body: bytes) -> None:
+        self._capture.tell("refused", (self._number, body), len(body))
+
+    def data(self, chunk: bytes) -> None:
+        self._capture.tell("data", (self._number, chunk), len(chunk))
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        self._marshalled("event", event)
+
+    def sent(self, message: Mapping[str, Any]) -> None:
+        self._marshalled("sent", message)
+
+    def failed(self, error: str) -> None:
+        self._capture.tell("failed", (self._number, error), len(error))
+
+    def _marshalled(self, what: str, value: Any) -> None:
+        """As bytes at once: that costs a microsecond, less than to find out how large the value is, and it would have
+        to be done anyway."""
+        try:
+            data = marshal.dumps(value, 2)
+        except ValueError:
+            data = _UNTOLD
+        self._capture.tell(what, (self._number, data), len(data))

@@ -1,0 +1,1 @@
+"""Pictures and transcripts of P1: what is sent, what comes back, and what went wrong."""

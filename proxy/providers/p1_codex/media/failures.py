@@ -1,0 +1,90 @@
+"""Failures of the image service and of the transcription service as errors for the caller.
+
+Their codes are few: `upstream_error` for a refusal and for a service that is out of reach, `invalid_upstream_response`
+for an answer that is none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from proxy.core.error_bodies import error_of_value, masked
+from proxy.core.sse import load_json
+from proxy.errors import UpstreamError
+from proxy.providers.p1_codex.failures import PROFILE, SIGN_IN_HINT
+from proxy.providers.upstream.transport import OpenAnswer
+
+REFUSED = "upstream_error"
+UNREADABLE = "invalid_upstream_response"
+
+#: How long the words of a refusal are waited for.
+WORDS_S = 5.0
+#: What is shown of them, in characters.
+MAX_WORDS = 500
+
+#: Status -> kind. Of others the first digit decides.
+_KINDS = {401: "sign_in", 403: "permission", 408: "slow_request", 425: "slow_request", 429: "rate_limit"}
+_SHORT_WORD = re.compile(r"[A-Za-z][\w.-]{0,63}", re.ASCII)
+
+
+def unreadable(service: str, what: str, upstream_id: str | None) -> UpstreamError:
+    """An answer that cannot be passed on."""
+    words = f"the {service} service gave no valid answer: {what}"
+    return PROFILE.error(words, kind="bad_answer", code=UNREADABLE, upstream_id=upstream_id)
+
+
+def unreachable(service: str, error: UpstreamError) -> UpstreamError:
+    """A request that got no answer. An outgoing proxy that refuses and a bad certificate keep their kind."""
+    words = error.message.removeprefix(f"{PROFILE.label}: ")
+    return error.replaced(message=f"{PROFILE.label}: the {service} service is unavailable: {words}", code=REFUSED)
+
+
+async def refusal(service: str, answer: OpenAnswer, passed: Mapping[str, str]) -> UpstreamError:
+    """The error behind an answer that is none."""
+    status, upstream_id = answer.response.status, answer.response.headers.get("x-request-id")
+    if status < 400:
+        return unreadable(service, f"status {status}", upstream_id)
+    error = _error_in(await _read(answer))
+    message = f"the {service} service answered with status {status}"
+    words = _words(error.get("message"))
+    if words:
+        message += f": {words}"
+    if status == 401:
+        message += f" ({SIGN_IN_HINT})"
+    code = error.get("code")
+    return PROFILE.error(
+        message,
+        kind=_KINDS.get(status, "invalid_request" if status < 500 else "transient"),
+        status=status,
+        code=code if isinstance(code, str) and _SHORT_WORD.fullmatch(code) else REFUSED,
+        upstream_id=upstream_id,
+        passed=passed,
+    )
+
+
+async def _read(answer: OpenAnswer) -> bytes:
+    try:
+        async with asyncio.timeout(WORDS_S):
+            return await answer.error_body()
+    except TimeoutError:
+        return b""
+
+
+def _error_in(body: bytes) -> Mapping[str, Any]:
+    """The error object of a JSON body; {} for anything else."""
+    try:
+        value = load_json(body.decode())
+    except (ValueError, RecursionError):
+        return {}
+    return (error_of_value(value) if isinstance(value, Mapping) else None) or {}
+
+
+def _words(message: Any) -> str:
+    """On one line, without credentials."""
+    text = masked(message) if isinstance(message, str) else ""
+    line = "".join(sign if sign.isprintable() else " " for sign in text[: 2 * MAX_WORDS])
+    line = " ".join(line.split())
+    return line if len(line) <= MAX_WORDS else line[: MAX_WORDS - 1] + "…"

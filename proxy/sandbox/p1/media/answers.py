@@ -1,0 +1,112 @@
+"""The answers of the simulated image and transcription services."""
+
+from __future__ import annotations
+
+import base64
+import io
+import wave
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from proxy.core.sse import dump_json
+from proxy.sandbox.p1.media.multipart import Part
+from proxy.sandbox.p1.media.pictures import padded, picture
+
+#: What the service makes of "auto".
+_SIDES = (1024, 1024)
+_QUALITY = {"auto": "medium"}
+_BACKGROUND = {"auto": "opaque"}
+
+#: Stands for a picture while the rest of an answer is written.
+_MARK = "@"
+
+#: Where in a recording stands what -> its format.
+_FORMATS = (
+    (0, b"RIFF", "WAV"),
+    (0, b"OggS", "Ogg"),
+    (0, b"fLaC", "FLAC"),
+    (0, b"ID3", "MP3"),
+    (4, b"ftyp", "MP4"),
+    (0, b"\x1aE\xdf\xa3", "WebM"),
+)
+
+
+@dataclass(kw_only=True)
+class MediaAnswer:
+    """The JSON of a good answer, and its headers."""
+
+    body: dict[str, Any]
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def data(self) -> bytes:
+        return dump_json(self.body).encode()
+
+    def pieces(self) -> Iterator[bytes]:
+        yield self.data
+
+
+@dataclass(kw_only=True)
+class ImageAnswer(MediaAnswer):
+    """`files` are the pictures, `least` how many bytes each has at least."""
+
+    files: list[bytes]
+    least: int = 0
+
+    def pieces(self) -> Iterator[bytes]:
+        """The same as `data`, with files as long as is wanted."""
+        marked = {**self.body, "data": [{"b64_json": _MARK} for _ in self.files]}
+        first, *rest = dump_json(marked).encode().split(_MARK.encode())
+        yield first
+        for file, behind in zip(self.files, rest, strict=True):
+            yield from padded(file, self.least) if self.least > len(file) else [base64.b64encode(file)]
+            yield behind
+
+
+def image_answer(
+    asked: Mapping[str, Any], pictures: int, *, created: int, least: int, headers: Mapping[str, str]
+) -> ImageAnswer:
+    """The pictures for a good request; `pictures` is how many it works on."""
+    width, height = _SIDES if asked["size"] == "auto" else map(int, asked["size"].split("x"))
+    files = [picture(asked["prompt"], number, width, height) for number in range(asked.get("n", 1))]
+    text, seen, made = len(asked["prompt"]) // 4 + 1, 323 * pictures, width * height // 1024 * len(files)
+    body = {
+        "created": created,
+        "background": _BACKGROUND.get(asked["background"], asked["background"]),
+        "data": [{"b64_json": base64.b64encode(file).decode()} for file in files],
+        "output_format": "png",
+        "quality": _QUALITY.get(asked["quality"], asked["quality"]),
+        "size": f"{width}x{height}",
+        "usage": {
+            "input_tokens": text + seen,
+            "input_tokens_details": {"image_tokens": seen, "text_tokens": text},
+            "output_tokens": made,
+            "total_tokens": text + seen + made,
+        },
+    }
+    return ImageAnswer(body=body, headers=headers, files=files, least=least)
+
+
+def transcript(file: Part, language: str | None, headers: Mapping[str, str]) -> MediaAnswer:
+    """What is heard: the kind of the recording, how long it is, and in what language."""
+    words = f"This is a recording of {len(file.data)} bytes, {_format(file.data)} as {file.kind}"
+    seconds = _seconds(file.data)
+    words += f", {seconds:.2f} seconds long" if seconds is not None else ""
+    words += f", in {language}" if language else ""
+    return MediaAnswer(body={"text": f"{words}."}, headers=headers)
+
+
+def _format(data: bytes) -> str:
+    return next(
+        (name for place, begin, name in _FORMATS if data[place : place + len(begin)] == begin), "no known format"
+    )
+
+
+def _seconds(data: bytes) -> float | None:
+    try:
+        with wave.open(io.BytesIO(data)) as recording:
+            frames, rate = recording.getnframes(), recording.getframerate()
+    except (wave.Error, EOFError):
+        return None
+    return frames / rate if rate else None

@@ -1,0 +1,159 @@
+"""What the simulated image and transcription services demand, in the order in which they look."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from proxy.sandbox.p1.headers import check_client, check_format
+from proxy.sandbox.p1.media.multipart import Part
+from proxy.sandbox.wires.field_checks import Each, Known, Table, check, fits, one_of, optional, required
+from proxy.sandbox.wires.refusal import NOT_ONE_OF, Refused, bare, detail, invalid
+
+IMAGE_MODEL = "gpt-image-2"
+
+MAX_PICTURE_BYTES = 20 * 1024 * 1024
+MAX_PICTURES = 5
+MAX_AUDIO_BYTES = 25 * 1024 * 1024
+
+#: Media type -> how such a file begins; dots stand for any byte.
+_SIGNATURES = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+    "image/webp": re.compile(rb"RIFF....WEBP", re.DOTALL),
+}
+_AUDIO = re.compile(r"audio/(?:flac|m4a|mp3|mp4|mpeg|ogg|wave?|webm|x-m4a|x-wav)(?:;.*)?")
+#: Whose recordings are written down.
+_RECORDER = "Codex Desktop"
+
+_NEVER = fits(lambda _value: False)
+_HEADERS: Table = (
+    required("content-length", fits(lambda value: (value or "").isdigit()), bare("Length Required", 411)),
+    *(optional(name, _NEVER, bare(f"Unexpected header: {name}")) for name in ("openai-beta", "x-codex-beta-features")),
+    optional("x-client-request-id", "filled", bare("Invalid value for header x-client-request-id")),
+)
+
+
+class Picture(NamedTuple):
+    """A picture as it came: what tests look at in place of its bytes."""
+
+    media_type: str
+    size: int
+    sha256: str
+
+
+def check_image_headers(headers: Mapping[str, str]) -> None:
+    check_format(headers, "application/json")
+    check(headers, _HEADERS)
+
+
+def check_audio_headers(headers: Mapping[str, str]) -> None:
+    check_client(headers, "application/json")
+    check(headers, (*_HEADERS, required("originator", one_of(_RECORDER), bare("Unknown client {value}", 403))))
+
+
+def _is_data_url(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith("data:image/") and ";base64," in value
+
+
+_SIZE = fits(
+    lambda value: isinstance(value, str) and (value == "auto" or re.fullmatch(r"[1-9]\d{1,3}x[1-9]\d{1,3}", value)),
+    "'1024x1024', '1024x1536', '1536x1024', and 'auto'",
+)
+_NUMBER = fits(lambda value: isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 10, "1 to 10")
+_IMAGES = fits(lambda value: isinstance(value, list) and 1 <= len(value) <= MAX_PICTURES, "1 to 5 images")
+_NO_NULL = bare("Input should be a valid value: {where}", 422)
+
+_MEMBERS = "prompt background model quality size n"
+_COMMON: Table = (
+    required("prompt", fits(lambda value: isinstance(value, str) and value.strip())),
+    required("model", one_of(IMAGE_MODEL), bare("The '{value}' model is not supported when using Codex.")),
+    required("background", one_of("auto", "transparent", "opaque"), NOT_ONE_OF),
+    required("quality", one_of("auto", "low", "medium", "high"), NOT_ONE_OF),
+    required("size", _SIZE, NOT_ONE_OF),
+    optional("n", _NUMBER),
+)
+
+
+def _no_null(item: Any, _where: str, _seen: Any) -> None:
+    """What is not wanted is left out."""
+    for name, value in item.items():
+        if value is None:
+            raise _NO_NULL.fill(name)
+
+
+_OBJECT = required("", "object", bare("Invalid JSON body"))
+GENERATION: Table = (_OBJECT, Known(_MEMBERS), _no_null, *_COMMON)
+EDIT: Table = (
+    _OBJECT,
+    Known(f"{_MEMBERS} images"),
+    _no_null,
+    *_COMMON,
+    required("images", _IMAGES),
+    Each("images", (required("", "object"), Known("image_url"), required("image_url", fits(_is_data_url)))),
+)
+
+
+def check_generation(body: Any) -> None:
+    check(body, GENERATION)
+
+
+def check_edit(body: Any) -> list[Picture]:
+    """The pictures to work on. Raises Refused."""
+    check(body, EDIT)
+    return [_picture(item["image_url"], number) for number, item in enumerate(body["images"])]
+
+
+def _picture(url: str, number: int) -> Picture:
+    kind, _, text = url.removeprefix("data:").partition(";base64,")
+    where = f"images[{number}]"
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise _bad_image("is not base64", where) from None
+    if kind not in _SIGNATURES:
+        raise _bad_image("has an unsupported media type", where)
+    if not _SIGNATURES[kind].match(data):
+        raise _bad_image("is not of its media type", where)
+    if len(data) > MAX_PICTURE_BYTES:
+        raise _bad_image("is too large", where, 413)
+    # stray bits behind the last byte: not the text that anybody's encoder writes
+    if base64.b64encode(data[-3:] if len(data) % 3 == 0 else data[-(len(data) % 3) :]).decode() != text[-4:]:
+        raise _bad_image("is not base64", where)
+    return Picture(kind, len(data), hashlib.sha256(data).hexdigest())
+
+
+def _bad_image(words: str, where: str, status: int = 400) -> Refused:
+    return invalid(f"The image at {where} {words}.", status=status, code="invalid_image", param=where)
+
+
+def check_recording(parts: list[Part]) -> tuple[Part, str | None]:
+    """The file and its language. Raises Refused."""
+    names = [part.name for part in parts]
+    if names not in (["file"], ["file", "language"]):
+        raise detail(f"expected a file and perhaps its language, not {', '.join(names)}")
+    file = parts[0]
+    if not file.filename or not file.data:
+        raise detail("the file has no name or no content")
+    if not _AUDIO.fullmatch(file.kind or ""):
+        raise detail(f"unsupported media type {file.kind}", 415)
+    if len(file.data) > MAX_AUDIO_BYTES:
+        raise detail("the file is too large", 413)
+    return file, _language(parts[1]) if len(parts) > 1 else None
+
+
+def _language(part: Part) -> str:
+    if part.filename is not None or part.kind is not None:
+        raise detail("language is no file")
+    try:
+        language = part.data.decode()
+    except UnicodeDecodeError:
+        raise detail("language is no text") from None
+    if not language.strip():
+        raise detail("language is empty")
+    return language
