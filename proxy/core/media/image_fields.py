@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proxy.core.invalid import InvalidRequest
 from proxy.core.media.refusals import refused, repeated
+from proxy.core.media.requests import ImageRequest
 
 #: member -> the values there are, in the order in which members are checked
 CHOICES = {
@@ -15,7 +16,7 @@ CHOICES = {
 }
 TEXTS = ("prompt", "model", *CHOICES, "size")
 MAX_NUMBER = 255
-MIN_IMAGES, MAX_IMAGES = 1, 10
+MIN_ANSWERS, MAX_ANSWERS = 1, 10
 
 
 def checked_fields(given: Mapping[str, Any], model: str) -> dict[str, Any]:
@@ -29,8 +30,8 @@ def checked_fields(given: Mapping[str, Any], model: str) -> dict[str, Any]:
     if not prompt or prompt.isspace():
         raise refused("prompt must not be blank", "prompt")
     _check_choice("model", given.get("model"), (model,))
-    if number is not None and not MIN_IMAGES <= number <= MAX_IMAGES:
-        raise refused(f"n must be from {MIN_IMAGES} to {MAX_IMAGES}, not {number}", "n")
+    if number is not None and not MIN_ANSWERS <= number <= MAX_ANSWERS:
+        raise refused(f"n must be from {MIN_ANSWERS} to {MAX_ANSWERS}, not {number}", "n")
     for name, choices in CHOICES.items():
         _check_choice(name, given.get(name), choices)
     if given.get("size") == "":
@@ -51,22 +52,21 @@ def _check_choice(name: str, value: str | None, choices: tuple[str, ...]) -> Non
         raise refused(f"{name} must be {one_of}{', '.join(choices)}, not {repeated(value)}", name)
 
 
-def check_types(given: Mapping[str, Any]) -> None:
+def check_types(given: Mapping[str, Any], known: Sequence[str]) -> None:
     """Raises InvalidRequest for a member of a JSON request that is unknown or of a wrong type."""
     for name, value in given.items():
-        if name == "n":
-            good = value is None or (type(value) is int and 0 <= value <= MAX_NUMBER)
-            what = f"an integer from {MIN_IMAGES} to {MAX_IMAGES} or null"
-        elif name in TEXTS:
-            good, what = value is None or isinstance(value, str), "a string or null"
-        else:
-            raise _unknown(name)
-        if not good:
-            raise refused(f"{name} must be {what}")
+        if name not in known:
+            raise refused(f"{repeated(name)} is not supported; this route takes {', '.join(known)}")
+        if name in TEXTS and not isinstance(value, str | None):
+            raise refused(f"{name} must be a string or null")
+    number = given.get("n")
+    if number is not None and (type(number) is not int or not 0 <= number <= MAX_NUMBER):
+        raise refused(f"n must be an integer from {MIN_ANSWERS} to {MAX_ANSWERS} or null")
     if given.get("prompt") is None:
         raise refused("prompt is missing; it must be a string")
 
 
-def _unknown(name: str) -> InvalidRequest:
-    takes = ", ".join((*TEXTS, "n"))
-    return refused(f"{repeated(name)} is not supported; a request for images takes {takes}")
+def request_size(request: ImageRequest) -> int:
+    """Bytes that a request holds."""
+    texts = sum(sys.getsizeof(value) for value in request.fields.values())
+    return texts + sum(image.base64.size for image in request.images)

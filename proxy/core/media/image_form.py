@@ -2,21 +2,123 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
+from proxy.core.media.base64_text import Base64Encoder
+from proxy.core.media.form_parts import FormParts, Part
+from proxy.core.media.form_texts import JudgedText, TextPart
+from proxy.core.media.image_fields import (
+    MAX_ANSWERS,
+    MAX_NUMBER,
+    MIN_ANSWERS,
+    TEXTS,
+    checked_fields,
+    request_size,
+)
 from proxy.core.media.image_json import EDIT_BYTES
-from proxy.core.media.requests import ImageRequest
+from proxy.core.media.input_images import MAX_IMAGES, check_number, identified, size_fault
+from proxy.core.media.multipart import PartHead
+from proxy.core.media.refusals import UNSUPPORTED, refused, repeated, too_large
+from proxy.core.media.requests import ImageRequest, InputImage
+
+_IMAGE = "image"
+_FILES = frozenset({_IMAGE, "image[]"})
+_TAKEN = ", ".join((_IMAGE, *TEXTS, "n"))
+#: Leading zeros are no fault.
+_DIGITS = re.compile(r"\+?[0-9]{1,20}")
 
 
 class EditForm:
     """Reads the form of an edit."""
 
     limit = EDIT_BYTES
-    held = 0
 
     def __init__(self, boundary: bytes, model: str) -> None:
+        self._form = FormParts(boundary, self.limit, self._begin)
         self._model = model
+        self._texts: dict[str, TextPart] = {}
+        self._number: int | None = None
+        self._images = _Pictures()
+        self._request: ImageRequest | None = None
+
+    @property
+    def held(self) -> int:
+        if self._request is not None:
+            return request_size(self._request)
+        return self._form.held + self._images.held + sum(part.held for part in self._texts.values())
 
     def feed(self, data: bytes) -> None:
-        raise NotImplementedError
+        self._form.feed(data)
 
     def end(self) -> ImageRequest:
-        raise NotImplementedError
+        self._form.end()
+        images = self._images.checked()
+        if "prompt" not in self._texts:
+            raise refused("prompt is missing", "prompt")
+        given: dict[str, Any] = {name: part.text() for name, part in self._texts.items()}
+        given["n"] = self._number
+        self._request = ImageRequest(checked_fields(given, self._model), images)
+        return self._request
+
+    def _begin(self, head: PartHead) -> Part:
+        if head.name in _FILES:
+            self._images.begin()
+            return self._images
+        if head.name == "mask":
+            raise refused("a mask is not supported", "mask", UNSUPPORTED)
+        if head.name == "n":
+            return JudgedText(head, self._take_number)
+        if head.name in TEXTS:
+            self._texts[head.name] = TextPart(head)
+            return self._texts[head.name]
+        name = "a part without a name" if head.name is None else f"the part {repeated(head.name)}"
+        raise refused(f"{name} is not supported; an edit takes {_TAKEN}", code=UNSUPPORTED)
+
+    def _take_number(self, text: str) -> None:
+        if not _DIGITS.fullmatch(text) or int(text) > MAX_NUMBER:
+            raise refused(f"n must be a number from {MIN_ANSWERS} to {MAX_ANSWERS}, not {repeated(text)}", "n")
+        self._number = int(text)
+
+
+class _Pictures:
+    """The pictures of a form, one after another. Once they are too many or too large only their sizes are kept: they
+    are refused for it, but what follows may be a worse fault."""
+
+    def __init__(self) -> None:
+        self._sizes: list[int] = []
+        self._texts: list[Base64Encoder] = []
+        self._kept = True
+
+    @property
+    def held(self) -> int:
+        return sum(text.held for text in self._texts)
+
+    def begin(self) -> None:
+        """Another one begins."""
+        self._sizes.append(0)
+        self._texts.append(Base64Encoder())
+        self._look()
+
+    def add(self, data: bytes) -> None:
+        self._sizes[-1] += len(data)
+        self._look()
+        if self._kept:
+            self._texts[-1].add(data)
+
+    def end(self) -> None:
+        if self._kept:
+            self._texts[-1].end()
+
+    def _look(self) -> None:
+        if self._kept and (len(self._sizes) > MAX_IMAGES or size_fault(self._sizes) is not None):
+            self._kept = False
+            self._texts.clear()
+
+    def checked(self) -> tuple[InputImage, ...]:
+        """Raises InvalidRequest and TooLarge."""
+        check_number(len(self._sizes), _IMAGE)
+        fault = size_fault(self._sizes)
+        if fault is not None:
+            raise too_large(fault, _IMAGE)
+        return tuple(identified(text.text, _IMAGE) for text in self._texts)

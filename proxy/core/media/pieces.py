@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+#: Neighbours that are no more than this together become one: a piece costs some fifty bytes besides its own, and a body
+#: may well come byte by byte.
+SMALL_PIECE = 4096
+
 
 class Pieces:
     """Bytes in pieces. `size` is their sum, also after they were dropped.
 
     >>> body = Pieces([b"ab", b"c"])
-    >>> body.size, b"".join(body)
-    (3, b'abc')
+    >>> body.size, b"".join(body), body.begin(2), body.end(2)
+    (3, b'abc', b'ab', b'bc')
     """
 
     def __init__(self, pieces: Iterable[bytes] = ()) -> None:
@@ -22,9 +26,13 @@ class Pieces:
 
     def add(self, piece: bytes) -> None:
         """Appends; empty pieces are left out."""
-        if piece:
+        if not piece:
+            return
+        self.size += len(piece)
+        if self._pieces and len(self._pieces[-1]) + len(piece) <= SMALL_PIECE:
+            self._pieces[-1] += piece
+        else:
             self._pieces.append(piece)
-            self.size += len(piece)
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._pieces)
@@ -37,6 +45,25 @@ class Pieces:
             if len(start) == size:
                 break
         return start
+
+    def end(self, size: int) -> bytes:
+        """The last `size` bytes, or what there is."""
+        end = b""
+        for piece in reversed(self._pieces):
+            if len(end) == size:
+                break
+            end = piece[-(size - len(end)) :] + end
+        return end
+
+    def skip(self, size: int) -> None:
+        """Forgets the first `size` bytes, which do not count any more."""
+        while size and self._pieces:
+            piece = self._pieces.popleft()
+            if len(piece) > size:
+                self._pieces.appendleft(piece[size:])
+            skipped = min(size, len(piece))
+            self.size -= skipped
+            size -= skipped
 
     def take(self) -> Iterator[bytes]:
         """Each piece, which is forgotten as it is handed out."""

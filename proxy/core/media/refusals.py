@@ -24,11 +24,6 @@ def refused(message: str, param: str | None = None, code: str = "invalid_request
     return InvalidRequest(message, param=param, code=code)
 
 
-def unsupported(message: str, param: str | None = None) -> InvalidRequest:
-    """A 400 for what other services take."""
-    return refused(message, param, UNSUPPORTED)
-
-
 def broken(why: str) -> InvalidRequest:
     """A 400 for a form that cannot be read."""
     return refused(f"the multipart body cannot be read: {why}", code="invalid_multipart")
