@@ -65,13 +65,18 @@ class ToldCaptures:
         number = next(self._numbers)
         size = len(request.body)
         told = {name: getattr(request, name) for name in _FIELDS}
-        told["headers"] = [*request.headers.items()]
+        told["headers"] = _pairs(request.headers)
         if request.converted is not None:
             told["converted"] = _converted(request.converted, size)
             size *= 2
         if not self._tell(("begin", number, str(path), told, self._clock()), size + MESSAGE_BYTES):
             return None
         return ToldCapture(number, str(path), size, self._tell, self._clock)
+
+
+def _pairs(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Names of foreign mappings are texts of a class of their own, which cannot be marshalled."""
+    return [(str(name), str(value)) for name, value in headers.items()]
 
 
 def _converted(body: Mapping[str, Any], size: int) -> Mapping[str, Any]:
@@ -98,8 +103,7 @@ class ToldCapture:
         self._attempts += 1
         number = self._attempts
         size = len(body) if isinstance(body, bytes) else self._size
-        pairs = [*headers.items()]
-        message = (number, transport, method, url, pairs, body, details, self._clock())
+        message = (number, transport, method, url, _pairs(headers), body, details, self._clock())
         return ToldAttempt(self, number, self._clock) if self.tell("attempt", message, size) else NULL_ATTEMPT
 
     def streamed(self, data: bytes) -> None:
@@ -135,7 +139,7 @@ class ToldAttempt:
         self._clock = clock
 
     def answered(self, status: int, headers: Mapping[str, str], **details: Any) -> None:
-        self._capture.tell("answered", (self._number, status, [*headers.items()], details, self._clock()), 0)
+        self._capture.tell("answered", (self._number, status, _pairs(headers), details, self._clock()), 0)
 
     def refused(self, body: bytes) -> None:
         self._capture.tell("refused", (self._number, body), len(body))
