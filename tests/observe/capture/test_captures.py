@@ -75,7 +75,7 @@ def test_a_request_is_written_by_another_process(captures: FolderCaptures, log: 
     sent = attempt(capture, large)
     sent.answered(200, {"content-type": "text/event-stream"})
     sent.data(sse(*({"type": "a", "text": "b" * 1000} for _ in range(60))))
-    sent.event({"type": "c"})
+    sent.events([{"type": "c"}])
     capture.streamed(sse({"type": "d"}))
     capture.ended("completed", 200)
     assert captures.close(SOON_S)
@@ -201,7 +201,7 @@ def test_values_that_are_no_data(tmp_path: Path, captures: FolderCaptures) -> No
     from multidict import CIMultiDict
 
     capture = captures.begin(request(headers=CIMultiDict([("A", "1"), ("a", "2")])))
-    attempt(capture, {"run": {"of": object(), "more": CIMultiDict(b="1")}}).event({"type": object()})
+    attempt(capture, {"run": {"of": object(), "more": CIMultiDict(b="1")}}).events([{"type": object()}])
     capture.ended("completed", 200)
     assert captures.close(SOON_S)
     found = files(capture)
@@ -220,5 +220,5 @@ def test_a_second_form_of_a_large_request_is_left_out(captures: FolderCaptures) 
 
 def test_a_channel_takes_nothing_after_its_end(tmp_path: Path) -> None:
     one = Channel(tmp_path, PLENTY, lambda *_: None)
-    assert one.close(0) == 0
+    assert one.close(0)
     assert not one.tell(("ended", 1), 0)

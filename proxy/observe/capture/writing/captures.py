@@ -33,10 +33,10 @@ class FolderCaptures:
 
     def close(self, timeout: float) -> bool:
         """Writes what waits, for at most so many seconds; False when something was lost. Blocks."""
-        lost = self._channel.close(timeout)
-        if lost:
-            self._report("warn", "captures_cut", {"messages": lost})
-        return not lost
+        whole = self._channel.close(timeout)
+        if not whole:
+            self._report("warn", "captures_cut", {"reason": f"they were not written within {timeout:g} s"})
+        return whole
 
     def _tell(self, message: tuple[Any, ...], size: int) -> bool:
         if self._channel.tell(message, size):

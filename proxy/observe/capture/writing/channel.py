@@ -90,8 +90,8 @@ class Channel:
 
     # At the end: waits, so not on the event loop.
 
-    def close(self, timeout: float) -> int:
-        """Hands over what waits and ends the process, within so many seconds; how many messages were not written."""
+    def close(self, timeout: float) -> bool:
+        """Hands over what waits and ends the process, within so many seconds; False when not all was written."""
         deadline = time.monotonic() + timeout
         self.on = False
         self._closing = True
@@ -99,17 +99,19 @@ class Channel:
         self._wake.set()
         if self._thread is not None:
             self._thread.join(timeout)
+        whole = not self._waiting
         process = self._process
         if process is not None:
             try:
                 process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
+                whole = False
                 self._restarts = MAX_RESTARTS
                 process.kill()
                 process.wait()
         for reader in self._readers:
             reader.join(0.2)
-        return len(self._waiting)
+        return whole
 
     # In the thread.
 

@@ -5,7 +5,7 @@ A message is a tuple of what was told and the number of its capture, then:
     begin     folder, the request as a dict, when
     attempt   number, transport, method, url, headers, body, details, when
     answered  number, status, headers, details, when       refused, data, failed  number, value
-    event     number, marshalled value                     sent                   the same
+    events    number, marshalled list                      sent                   the same
     streamed  bytes                                        replied                bytes
     ended     outcome, status, error, messages lost, when
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import marshal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ MAX_CONVERTED_BYTES = 4 * 1024 * 1024
 
 _FIELDS = tuple(field.name for field in fields(CapturedRequest))
 #: Deeper values cannot be marshalled.
-_UNTOLD = marshal.dumps({"type": "unprintable"})
+_UNTOLD = marshal.dumps([{"type": "unprintable"}])
 
 
 class ToldCaptures:
@@ -147,20 +147,20 @@ class ToldAttempt:
     def data(self, chunk: bytes) -> None:
         self._capture.tell("data", (self._number, chunk), len(chunk))
 
-    def event(self, event: Mapping[str, Any]) -> None:
-        self._marshalled("event", event)
+    def events(self, events: Sequence[Mapping[str, Any]]) -> None:
+        self._marshalled("events", [*events])
 
     def sent(self, message: Mapping[str, Any]) -> None:
-        self._marshalled("sent", message)
+        self._marshalled("sent", [message])
 
     def failed(self, error: str) -> None:
         self._capture.tell("failed", (self._number, error), len(error))
 
-    def _marshalled(self, what: str, value: Any) -> None:
-        """As bytes at once: that costs a microsecond, less than to find out how large the value is, and it would have
+    def _marshalled(self, what: str, values: Any) -> None:
+        """As bytes at once: that costs a microsecond, less than to find out how large the values are, and it would have
         to be done anyway."""
         try:
-            data = marshal.dumps(value, 2)
+            data = marshal.dumps(values, 2)
         except ValueError:
             data = _UNTOLD
         self._capture.tell(what, (self._number, data), len(data))
