@@ -12,7 +12,7 @@ from captured import Run, write_capture
 from harness import Live, ask, tool
 from openai_live import CHAT, RESPONSES, body_for
 from pictures import png
-from wires import TOOLS, WIRES
+from wires import TOOLS, WIRES, message_of
 
 from proxy.observe.capture.writing.files import CaptureLimits
 from proxy.observe.capture.writing.told import ToldCaptures
@@ -56,7 +56,7 @@ async def test_a_conversation_is_answered_again(
 ) -> None:
     async with Live(sandbox, tmp_path / "live", captures=captures_below(state)) as live:
         body = ask("use Bash: ls", model=model, tools=TOOLS, thinking={"type": "enabled", "budget_tokens": 1024})
-        first = (await captured(live, {**body, "max_tokens": 2048})).json
+        first = message_of(await captured(live, {**body, "max_tokens": 2048, "stream": True}))
         history = ask(conversation(first), model=model, tools=TOOLS, max_tokens=2048, thinking=body["thinking"])
         await captured(live, {**history, "stream": stream})
     status, out, err = await asyncio.to_thread(captures, "replay")
