@@ -50,10 +50,11 @@ def main(root: str, *limits: str) -> None:
         writer.take(message)
 
 
-def frame(messages: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """The pieces of a frame; those of large values are references. Raises ValueError for what cannot be marshalled."""
+def frame(messages: Sequence[tuple[tuple[Any, ...], int]]) -> list[Any]:
+    """The pieces of a frame of messages, each with its size; those of large values are references. Raises ValueError
+    for what cannot be marshalled."""
     large: list[bytes] = []
-    slim = [_slim(message, large) for message in messages]
+    slim = [message if size <= LARGE_BYTES else _slim(message, large) for message, size in messages]
     head = marshal.dumps((slim, [len(value) for value in large]), 2)
     return [len(head).to_bytes(LENGTH_BYTES, "little") + head, *large]
 
