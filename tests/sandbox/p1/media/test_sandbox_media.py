@@ -22,9 +22,9 @@ from pictures import png
 from raw_client import Reply, never_crashes
 
 from proxy.sandbox import FAULTS, P1Options, Place, Sandbox
-from proxy.sandbox.p1.media.answers import image_answer
+from proxy.sandbox.p1.media.answers import image_answer, transcript
 from proxy.sandbox.p1.media.checks import check_edit, check_recording
-from proxy.sandbox.p1.media.multipart import read_form
+from proxy.sandbox.p1.media.multipart import Part, read_form
 from proxy.sandbox.wires.refusal import Refused
 
 IMAGES, TRANSCRIPTION = Place("p1", "images", stream=False), Place("p1", "transcription", stream=False)
@@ -141,6 +141,14 @@ async def test_a_transcript_follows_from_the_recording(media: Media) -> None:
     other = await media.ask(form(part("file", b"\x1aE\xdf\xa3..", filename="é.webm", kind="audio/webm;codecs=opus")))
     assert other.json["text"] == "This is a recording of 6 bytes, WebM as audio/webm;codecs=opus."
     assert media.sandbox.p1.requests[-1].body["file"]["name"] == "é.webm"
+
+
+@pytest.mark.parametrize(
+    "audio", [b"RIFF....WAVE" * 20_000, b"RIFF" + bytes(40) + b"data", recording()[:40], recording()[:28] + bytes(60)]
+)
+def test_recordings_that_are_none_have_no_length(audio: bytes) -> None:
+    words = transcript(Part("file", "a.wav", "audio/wav", audio), None, {}).body["text"]
+    assert "WAV" in words and "seconds" not in words
 
 
 #: Body, headers -> status.
