@@ -256,6 +256,35 @@ def openai_body(error: ProxyError) -> dict[str, Any]:
     return {"error": _shape(error, message=error.message, type=error.row.openai, param=error.param, code=code)}
 
 
+#: kind -> the code on the routes of images and audio, of errors that are no upstream's.
+MEDIA_CODES: dict[str, str] = {
+    "invalid_request": "invalid_request",
+    "sign_in": "authentication_error",
+    "permission": "permission_error",
+    "slow_request": "request_timeout",
+    "too_large": "request_too_large",
+    "media_type": "unsupported_media_type",
+    "busy": "local_capacity_exceeded",
+    "internal": "internal_error",
+}
+#: The same of an upstream's: of one that cannot be read, and of all others, a refusal included.
+MEDIA_BAD_ANSWER, MEDIA_UPSTREAM = "invalid_upstream_response", "upstream_error"
+#: status -> type there. Any other 4xx is the request's fault, the rest the service's.
+_MEDIA_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
+
+def media_body(error: ProxyError) -> dict[str, Any]:
+    """The OpenAI envelope of images and audio: the type follows the status, and every error has a code."""
+    kind = _MEDIA_TYPES.get(error.status, _INVALID if error.status < 500 else "api_error")
+    return {"error": openai_body(error)["error"] | {"type": kind, "code": error.code or _media_code(error)}}
+
+
+def _media_code(error: ProxyError) -> str:
+    if error.kind == "bad_answer":
+        return MEDIA_BAD_ANSWER
+    return MEDIA_UPSTREAM if isinstance(error, UpstreamError) else MEDIA_CODES.get(error.kind, MEDIA_UPSTREAM)
+
+
 def responses_failure(error: ProxyError) -> tuple[str, str]:
     """`(code, message)` of a Responses stream that broke. Codex CLI reads the time to wait out of the message."""
     message = error.message

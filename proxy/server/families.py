@@ -16,7 +16,7 @@ from typing import Any
 from aiohttp import web
 
 from proxy.core.identity import SESSION_HEADERS
-from proxy.errors import ProxyError, messages_body, openai_body, openai_status
+from proxy.errors import ProxyError, media_body, messages_body, openai_body, openai_status
 from proxy.server.guard import API_KEY, BEARER, KeyPlace
 from proxy.server.renderers import ChatRenderer, MessagesRenderer, RenderContext, Renderer, ResponsesRenderer
 
@@ -73,34 +73,12 @@ MESSAGES = Family(
 CHAT = _openai("OpenAI chat", ChatRenderer)
 RESPONSES = _openai("OpenAI Responses", ResponsesRenderer)
 
-#: kind of an error -> its code on the routes of images and audio, when it brings none of its own. Any other kind:
-#: something of the upstream's.
-_MEDIA_CODES = {
-    "invalid_request": "invalid_request",
-    "sign_in": "authentication_error",
-    "permission": "permission_error",
-    "slow_request": "request_timeout",
-    "too_large": "request_too_large",
-    "media_type": "unsupported_media_type",
-    "busy": "local_capacity_exceeded",
-    "internal": "internal_error",
-    "bad_answer": "invalid_upstream_response",
-}
-#: status -> type word there. Any other 4xx: the request's fault, the rest: the service's.
-_MEDIA_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 #: What is wrong with the path itself is told as everywhere.
 _OF_THE_PATH = frozenset({"no_route", "wrong_method"})
 
 
-def _media_body(error: ProxyError, request_id: str) -> dict[str, Any]:
-    if error.kind in _OF_THE_PATH:
-        return messages_body(error, request_id)
-    rest = "invalid_request_error" if error.status < 500 else "api_error"
-    words = {
-        "type": _MEDIA_TYPES.get(error.status, rest),
-        "code": error.code or _MEDIA_CODES.get(error.kind, "upstream_error"),
-    }
-    return {"error": openai_body(error)["error"] | words}
+def _media_error(error: ProxyError, request_id: str) -> dict[str, Any]:
+    return messages_body(error, request_id) if error.kind in _OF_THE_PATH else media_body(error)
 
 
 MEDIA = Family(
@@ -108,7 +86,7 @@ MEDIA = Family(
     session_headers=_OPENAI_SESSION,
     key_places=(BEARER, API_KEY),
     error_status=lambda error: error.status,
-    error_body=_media_body,
+    error_body=_media_error,
     headers={"Cache-Control": "no-store"},
     # Nothing of their bodies is ever kept, and an error may say something about them.
     keeps_errors=False,

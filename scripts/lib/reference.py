@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proxy.errors import KINDS
+from proxy.errors import KINDS, MEDIA_BAD_ANSWER, MEDIA_CODES, MEDIA_UPSTREAM
 from proxy.loading import SETTINGS
 from proxy.providers.registry import PROVIDERS
 from proxy.settings import Setting
@@ -116,6 +116,16 @@ def errors_page() -> str:
             f"| {name} | {kind.openai_status or kind.status} | `{kind.openai}` | {f'`{kind.code}`' if kind.code else ''} | `{kind.failure}` |"
             for name, kind in KINDS.items()
         ),
+        "",
+        "On the routes of [images and audio](routes.md#images-and-audio) every error has a code: its own (`unsupported_parameter`,",
+        "`invalid_multipart`, a short word of the upstream's), else that of its kind. The type follows the status: 401 `authentication_error`, 403",
+        "`permission_error`, 429 `rate_limit_error`, any other 4xx `invalid_request_error`, the rest `api_error`; the status is the upstream's own.",
+        "",
+        "| kind | code |",
+        "|---|---|",
+        *(f"| {kind}, of the proxy | `{code}` |" for kind, code in MEDIA_CODES.items()),
+        f"| bad_answer | `{MEDIA_BAD_ANSWER}` |",
+        f"| any other, and what an upstream refuses | `{MEDIA_UPSTREAM}` |",
         "",
         "Requests that are refused before anything is sent:",
         "",

@@ -28,6 +28,9 @@ PAGES = {
         "https://docs.example.org",
         "Responses: The tool",
         "chat: The tool",
+        "edited: True",
+        "heard: ",
+        "as text: ",
     ),
 }
 

@@ -23,17 +23,19 @@ from proxy.sandbox import Sandbox
 START_LIMIT_S = 20.0
 #: The transport of p1 for the scenario under way; None leaves the proxy its default.
 TRANSPORT: ContextVar[str | None] = ContextVar("transport", default=None)
+#: Every route is on.
+_SWITCHES = ("PROXY_P1_RESPONSES_API", "PROXY_P1_IMAGES_API", "PROXY_P1_TRANSCRIPTIONS_API")
 _LISTENS = re.compile(r"listens on (http://\S+)")
 
 
 @asynccontextmanager
 async def proxy_process(arguments: Sequence[str], environment: Mapping[str, str]) -> AsyncIterator[str]:
-    """`python -m proxy serve …` on a free port, with the OpenAI-style routes; yields its address and ends it by pid."""
+    """`python -m proxy serve …` on a free port, with every route; yields its address and ends it by pid."""
     transport = TRANSPORT.get()
     chosen = {"PROXY_P1_TRANSPORT": transport} if transport else {}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "proxy", "serve", "--port", "0", *arguments),
-        env={**os.environ, "PROXY_P1_RESPONSES_API": "1", **chosen, **environment},
+        env={**os.environ, **dict.fromkeys(_SWITCHES, "1"), **chosen, **environment},
         stdout=asyncio.subprocess.PIPE,
     )
     try:
