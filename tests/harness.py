@@ -28,6 +28,7 @@ from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.core.routing import Catalog
 from proxy.core.token_usage import usage_of
 from proxy.loading import load, settings_of
+from proxy.observe.capture.contract import Captures
 from proxy.observe.lifecycle import Event, Progress
 from proxy.providers.contract import Call, Target, Tuning
 from proxy.providers.entry import Entry
@@ -159,6 +160,7 @@ class Live:
         handler_cancellation: bool = True,
         mount: str = "",
         proxies: OutboundProxies | None = None,
+        captures: Captures | None = None,
         sleep: Callable[[float], Any] | None = None,
         clock: Callable[[], float] = time.time,
         tuning: tuple[object, ...] = (),
@@ -181,6 +183,7 @@ class Live:
             config_dir=root,
             log=self.notes,
             recorder=self.watcher,
+            captures=captures,
             proxies=proxies,
             sleep=sleep or self._sleep,
             chance=lambda: 0.5,

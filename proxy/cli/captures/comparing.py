@@ -14,6 +14,7 @@ from proxy.config import ConfigError
 from proxy.observe.capture.layout import CONVERTED, UPSTREAM_REQUEST
 from proxy.observe.capture.reading.diff import Change, Comparison, compare, counts
 from proxy.observe.capture.reading.folder import CaptureFolder
+from proxy.observe.capture.reading.usage import cached_input
 
 #: Any of the names of what a client sent: the number is what counts.
 RECEIVED = "010"
@@ -48,7 +49,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
     pair = _received(older, newer) if arguments.received else _sent(older, newer)
     for name, head in (("A", older), ("B", newer)):
         about = f"{head.kind or 'request'} of {head.capture.provider}, {head.model}"
-        say(one_line(f"{name}  {head.capture.session}/{head.capture.path.name}: {about}"))
+        say(one_line(f"{name}  {head.capture.session}/{head.capture.path.name}: {about}{_cached(head)}"))
     say(f"compared: {pair.what}")
     _print(compare(pair.older, pair.newer), None if arguments.all else SHOWN)
     return 0
@@ -138,13 +139,17 @@ def _received(older: Head, newer: Head) -> _Pair:
 # -- what is said
 
 
+def _cached(head: Head) -> str:
+    found = cached_input(head.capture)
+    return f", {found.cached:,} of {found.tokens:,} input tokens from the cache" if found else ""
+
+
 def _print(found: Comparison, most: int | None) -> None:
-    for part, (same, older, newer) in found.parts.items():
-        if older.blocks or newer.blocks:
-            say(
-                f"  {part:<13} A {older.blocks:>5} blocks {older.size:>11,} B   B {newer.blocks:>5} {newer.size:>11,} B"
-                f"   the same from the front: {same.blocks} ({same.size:,} B)"
-            )
+    say(f"{'':<14}{'A':>28}{'B':>28}{'the same from the front':>28}")
+    for part, extents in found.parts.items():
+        if any(extent.blocks for extent in extents[1:]):
+            same, older, newer = (f"{counted(one.blocks, 'block')}, {one.size:,} bytes" for one in extents)
+            say(f"  {part:<12}{older:>28}{newer:>28}{same:>28}")
     share = f"{100 * found.same.size / found.newer.size:.0f} % of B" if found.newer.size else "all of B"
     say(f"common prefix: {counted(found.same.blocks, 'block')}, {found.same.size:,} bytes, {share}")
     _print_first(found)

@@ -103,7 +103,7 @@ def _is_redacted(value: Any) -> bool:
 
 def _data(_restorer: Restorer, text: str, parent: Mapping[str, Any]) -> str:
     """Base64 beside the type that it has."""
-    kind = parent.get("media_type") or parent.get("mime_type")
+    kind = next((parent[name] for name in _MEDIA_TYPES if name in parent), None)
     if parent.get("type") == "redacted_thinking":
         return text
     return sample(kind if isinstance(kind, str) else f"audio/{parent['format']}" if "format" in parent else "image/png")
@@ -119,6 +119,9 @@ def _schema_type(_restorer: Restorer, text: str, parent: Mapping[str, Any]) -> s
     found = _REDACTED.fullmatch(text)
     return _TYPES.get(int(found["length"] or 0) if found else 0, "string")
 
+
+#: Spellings of the member beside data.
+_MEDIA_TYPES = ("media_type", "mime_type", "mimeType")
 
 _ID_PREFIXES = {"compaction": "cmp"}
 

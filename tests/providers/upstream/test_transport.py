@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,12 +17,20 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 import proxy
+from proxy.core.media.pieces import Pieces
 from proxy.errors import UpstreamError, headers
 from proxy.observe.lifecycle import NullLog
 from proxy.providers.upstream import transport as module
 from proxy.providers.upstream.client import read_error
 from proxy.providers.upstream.failures import client_error, upstream_error
-from proxy.providers.upstream.transport import HttpTransport, UpstreamProfile, UpstreamRequest, refusal_of
+from proxy.providers.upstream.transport import (
+    SENT_AT_ONCE,
+    HttpTransport,
+    UpstreamProfile,
+    UpstreamRequest,
+    _sent,
+    refusal_of,
+)
 
 PACKAGE = Path(proxy.__file__).parent
 PROFILE = UpstreamProfile("p9", "toy", lambda event: "last" in event, partial(upstream_error, "p9"))
@@ -108,6 +117,26 @@ async def test_how_much_a_profile_forgives(pieces: list[bytes], strict: str, len
                 await anext(transport.stream(request))
         else:
             assert await anext(transport.stream(request)) == [lenient]
+
+
+async def test_a_body_in_pieces_may_take_longer_than_the_head_of_its_answer() -> None:
+    pieces = [letter * SENT_AT_ONCE for letter in (b"a", b"b", b"c", b"d")]
+    body = Pieces(pieces)
+    async with asyncio.timeout(0.1) as timer:
+        sent = _sent(body, timer, 0.1)
+        first = await anext(sent)
+        body.drop()  # as when the answer comes before its end
+        assert [first, *[piece async for piece in slowly(sent)]] == pieces
+    assert [piece async for piece in _sent(Pieces(pieces), timer, 0.1)] == pieces  # the answer is there
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.02) as timer:
+            await anext(slowly(_sent(Pieces(pieces), timer, 0.02)))
+
+
+async def slowly(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async for piece in pieces:
+        await asyncio.sleep(0.05)
+        yield piece
 
 
 @pytest.mark.parametrize(("word", "final"), [("false", True), (" False", True), ("true", False), ("", False)])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+import json
+from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -42,7 +43,6 @@ class World:
 
     live: Live
     given: int = 0
-    kept: list[Pieces] = field(default_factory=list)
 
     @property
     def provider(self) -> Any:
@@ -67,9 +67,9 @@ class World:
         answer: MediaAnswer = await self.provider.transcribe(self.call(**members), request or recording())
         return answer
 
-    @property
-    def kinds(self) -> dict[str, Callable[[], Awaitable[MediaAnswer]]]:
-        return {"images": self.images, "transcription": self.transcript}
+    async def ask(self, kind: str, **members: Any) -> MediaAnswer:
+        """The simplest request of this kind."""
+        return await (self.images if kind == "images" else self.transcript)(**members)
 
     def play(self, fault: str, **params: Any) -> None:
         self.live.sandbox.p1.script.extend([{"fault": fault, **params}])
@@ -82,6 +82,4 @@ async def refused(asked: Awaitable[MediaAnswer]) -> ProxyError:
 
 
 def pictures_of(body: bytes) -> list[bytes]:
-    import json
-
     return [base64.b64decode(one["b64_json"], validate=True) for one in json.loads(body)["data"]]

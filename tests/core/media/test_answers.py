@@ -1,0 +1,92 @@
+"""Answers that are held once: how they are kept, bounded and checked."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.core.media.answers import MAX_PARSED_BYTES, PIECE_BYTES, HeldAnswer, check_images, images_usage
+from proxy.core.reducer import BadAnswer
+from proxy.core.token_usage import usage_of
+
+PICTURE = base64.b64encode(bytes(range(256)) * 40).decode()
+
+
+def held(body: bytes, cuts: list[int] | None = None, *, limit: int = 10**9, shortens: bool = True) -> HeldAnswer:
+    answer = HeldAnswer(limit, shortens=shortens)
+    ends = [0, *sorted(cut % (len(body) + 1) for cut in cuts or ()), len(body)]
+    for start, end in itertools.pairwise(ends):
+        answer.add(body[start:end])
+    return answer
+
+
+def test_small_chunks_are_joined_and_large_ones_stay() -> None:
+    answer = HeldAnswer(10**9, shortens=True)
+    large = b'"' + b"A" * PIECE_BYTES
+    for chunk in (b'{"a":', large, b'"', *([b" "] * 3 * PIECE_BYTES), b"}"):
+        answer.add(chunk)
+    assert answer.end().keys() == {"a"}
+    assert [len(piece) for piece in answer.body] == [PIECE_BYTES + 6, PIECE_BYTES, PIECE_BYTES, PIECE_BYTES, 2]
+    only = HeldAnswer(10**9)
+    only.add(large)
+    assert next(iter(only.body)) is large
+
+
+@pytest.mark.parametrize("shortens", [True, False])
+def test_the_bound_of_an_answer(shortens: bool) -> None:
+    body = json.dumps({"text": "A" * 200_000}).encode()
+    assert held(body, limit=len(body), shortens=shortens).end()
+    for cuts in ([], [1, 2, 3], [100_000]):
+        with pytest.raises(BadAnswer, match="passed"):
+            held(body, cuts, limit=len(body) - 1, shortens=shortens)
+
+
+def test_what_is_parsed_is_bounded_as_well() -> None:
+    body = json.dumps({"data": [{"b64_json": "A" * 50 * MAX_PARSED_BYTES}]}).encode()
+    assert held(body, [*range(0, len(body), PIECE_BYTES)]).end()["data"]
+    with pytest.raises(BadAnswer, match="beside its pictures"):
+        held(b'{"a":"' + b"-" * MAX_PARSED_BYTES + b'"}')
+
+
+#: How a writer of JSON may spell base64.
+SPELLINGS: list[Any] = [
+    lambda text: text,
+    lambda text: text.replace("/", "\\/"),
+    lambda text: text.replace("+", "\\u002B").replace("/", "\\u002F"),
+    lambda text: text.replace("+", "\\u002b").replace("/", "\\u002f").replace("=", "\\u003d"),
+]
+
+
+@given(
+    st.sampled_from(SPELLINGS),
+    st.text(st.sampled_from('\\"/+u02Bbn é='), max_size=12),
+    st.lists(st.integers(min_value=0), max_size=6),
+)
+def test_a_cut_anywhere_changes_nothing(spelt: Any, note: str, cuts: list[int]) -> None:
+    """However the answer is cut into pieces and whatever stands beside the picture, its shape and counts stay."""
+    usage = {"input_tokens": 3, "output_tokens": 4}
+    rest = json.dumps({"note": note, "created": 1, "usage": usage})
+    body = f'{{"data":[{{"b64_json":"{spelt(PICTURE)}"}}],{rest[1:]}'.encode()
+    answer = HeldAnswer(10**9, shortens=True)
+    ends = [0, *sorted(cut % len(body) for cut in cuts), len(body)]
+    for start, end in itertools.pairwise(ends):
+        answer.add(body[start:end])
+        answer._flush()  # each piece by itself, as when it is large
+    found = answer.end()
+    check_images(found)
+    assert images_usage(found) == usage_of(3, 4) and b"".join(answer.body) == body
+    assert len(found["data"][0]["b64_json"]) <= 128 * (len(ends) + 1)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [None, "x", {}, {"input_tokens": 1}, {"input_tokens": True, "output_tokens": 1}, {"input_tokens": -1}, [1]],
+)
+def test_counts_that_are_none(usage: Any) -> None:
+    assert images_usage({"usage": usage}) is None
