@@ -5,12 +5,33 @@ For a program that embeds the proxy:
 >>> from proxy import Config, create_app
 >>> app = create_app(Config(), config_dir=Path("~/.config/model-proxy").expanduser())   # doctest: +SKIP
 >>> parent.add_subapp("/models", app)                                                    # doctest: +SKIP
+
+What is offered here is imported when it is asked for: the process that writes captures needs none of it.
 """
 
-from proxy.config import Config
-from proxy.core.outgoing_proxies import OutboundProxies
-from proxy.core.secret import Secret
-from proxy.server.app import create_app
-from proxy.version import __version__
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from proxy.config import Config
+    from proxy.core.outgoing_proxies import OutboundProxies
+    from proxy.core.secret import Secret
+    from proxy.server.app import create_app
+    from proxy.version import __version__
 
 __all__ = ["Config", "OutboundProxies", "Secret", "__version__", "create_app"]
+
+_PLACES = {
+    "Config": "proxy.config",
+    "OutboundProxies": "proxy.core.outgoing_proxies",
+    "Secret": "proxy.core.secret",
+    "__version__": "proxy.version",
+    "create_app": "proxy.server.app",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_PLACES[name]), name)
+    return value

@@ -59,7 +59,7 @@ def test_what_is_no_command_gets_the_usage(line: str, command: Run) -> None:
 def test_help_names_the_commands(command: Run) -> None:
     status, out, _ = command("--help")
     assert status == 0
-    for name in ("serve", "auth", "usage", "models", "sandbox", "version"):
+    for name in ("serve", "auth", "usage", "models", "captures", "sandbox", "version"):
         assert name in out
     for name in ("auth", "usage"):
         assert "p1 (codex), p2 (kimi), p3 (grok), p4 (opencode)" in command(name, "--help")[1]

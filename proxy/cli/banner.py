@@ -8,10 +8,14 @@ from proxy.cli.models import model_lines
 from proxy.cli.paths import state_root
 from proxy.config import Config
 from proxy.core.outgoing_proxies import OutboundProxies
+from proxy.observe.capture.layout import TRAFFIC
 from proxy.version import __version__
 
 #: addresses that mean all of this machine -> one where it is reached
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+
+
+CAPTURES_NOTICE = "captures are on: this folder holds prompts, answers and tool results; treat it as sensitive"
 
 
 def address(host: str, port: int) -> str:
@@ -27,6 +31,8 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
             "SANDBOX: simulated upstreams, throw-away credentials; no account is used and nothing leaves this machine."
         )
     lines.append(f"log: {state_root(context.environment) / 'proxy.log'}")
+    if config.captures:
+        lines.append(f"{CAPTURES_NOTICE}: {state_root(context.environment) / TRAFFIC}")
     if file.path.exists():
         lines.append(f"config: {file.path}")
     changed = file.overrides({} if sandbox else context.environment)

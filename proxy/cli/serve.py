@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proxy.cli.banner import address, banner
+from proxy.cli.banner import CAPTURES_NOTICE, address, banner
 from proxy.cli.command import Command, Context
 from proxy.cli.config_file import ConfigFile
 from proxy.cli.outgoing import proxies_of
@@ -21,16 +21,19 @@ from proxy.cli.sandbox import start_sandbox
 from proxy.cli.signals import stop_event
 from proxy.config import Config, ConfigError
 from proxy.core.outgoing_proxies import OutboundProxies
+from proxy.observe.capture.layout import TRAFFIC
 from proxy.settings import is_loopback
 
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from proxy.observe.capture.writing.captures import FolderCaptures
     from proxy.observe.log.file_log import FileLog
 
 #: What the runner may take beyond the time that answers have to finish.
 CUT_S = 1.0
 LOG_FLUSH_S = 2.0
+CAPTURE_FLUSH_S = 2.0
 
 
 def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
@@ -51,6 +54,7 @@ class _Start:
     file: ConfigFile
     proxies: OutboundProxies
     log: FileLog
+    captures: FolderCaptures | None
     stop: asyncio.Event
     sandbox: bool
 
@@ -72,9 +76,12 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
         # The simulated upstreams are inside this process: no proxy elsewhere could reach them.
         proxies = OutboundProxies() if sandbox else proxies_of(context.environment)
         log = _open_log(file.config, context.environment)
+        captures = _open_captures(file.config, context.environment, log)
         try:
-            return await _serve(_Start(context, file, proxies, log, stop, sandbox))
+            return await _serve(_Start(context, file, proxies, log, captures, stop, sandbox))
         finally:
+            if captures is not None:
+                await asyncio.to_thread(captures.close, CAPTURE_FLUSH_S)
             await asyncio.to_thread(log.close, LOG_FLUSH_S)
 
 
@@ -104,6 +111,18 @@ def _open_log(config: Config, environment: Mapping[str, str]) -> FileLog:
     return FileLog(state_root(environment), stderr=config.log_stderr, verbose=config.log_verbose)
 
 
+def _open_captures(config: Config, environment: Mapping[str, str], log: FileLog) -> FolderCaptures | None:
+    if not config.captures:
+        return None
+    from proxy.observe.capture.writing.captures import FolderCaptures
+    from proxy.observe.capture.writing.files import CaptureLimits
+
+    limits = CaptureLimits(
+        config.captures_max_bytes, config.captures_max_files, config.capture_max_bytes, config.capture_max_files
+    )
+    return FolderCaptures(state_root(environment), limits, log)
+
+
 async def _serve(start: _Start) -> int:
     """Listens until the signal; the exit status."""
     from aiohttp import web
@@ -119,6 +138,7 @@ async def _serve(start: _Start) -> int:
         file.current,
         config_dir=file.root,
         log=log,
+        captures=start.captures,
         proxies=start.proxies,
         entries=start.context.providers,
         packed_bodies=True,
@@ -156,6 +176,8 @@ def _log_start(start: _Start, port: int) -> None:
     log.write("info", "server", "server listening", **listening)
     if start.proxies.addresses:
         log.write("info", "server", "outgoing proxies are used", **start.proxies.addresses)
+    if start.captures is not None:
+        log.write("warn", "captures", CAPTURES_NOTICE, folder=str(start.state_root / TRAFFIC))
     if not is_loopback(config.bind_address) and not config.api_key:
         fields = {"remoteUnauthenticated": True, "bindAddress": config.bind_address, "port": port}
         log.write("warn", "server", "the listener is open to everybody who reaches it", **fields)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from pathlib import Path
@@ -30,11 +31,15 @@ def _arguments(parser: argparse.ArgumentParser, context: Context) -> None:
 
 async def _run(arguments: argparse.Namespace, context: Context) -> int:
     action: Command = arguments.action
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # of a terminal that lacks the characters of a prompt
     try:
         status = await action.run(arguments, context)
         sys.stdout.flush()
     except Unreadable as error:
         raise ConfigError(str(error)) from None
+    except RecursionError:
+        raise ConfigError("an artifact is no JSON that was captured, it is nested too deeply") from None
     except BrokenPipeError:  # of `captures show … | head`: nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

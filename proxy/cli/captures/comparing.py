@@ -14,6 +14,7 @@ from proxy.config import ConfigError
 from proxy.observe.capture.layout import CONVERTED, UPSTREAM_REQUEST
 from proxy.observe.capture.reading.diff import Change, Comparison, compare, counts
 from proxy.observe.capture.reading.folder import CaptureFolder
+from proxy.observe.capture.reading.usage import cached_input
 
 #: Any of the names of what a client sent: the number is what counts.
 RECEIVED = "010"
@@ -48,7 +49,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
     pair = _received(older, newer) if arguments.received else _sent(older, newer)
     for name, head in (("A", older), ("B", newer)):
         about = f"{head.kind or 'request'} of {head.capture.provider}, {head.model}"
-        say(one_line(f"{name}  {head.capture.session}/{head.capture.path.name}: {about}"))
+        say(one_line(f"{name}  {head.capture.session}/{head.capture.path.name}: {about}{_cached(head)}"))
     say(f"compared: {pair.what}")
     _print(compare(pair.older, pair.newer), None if arguments.all else SHOWN)
     return 0
@@ -136,6 +137,11 @@ def _received(older: Head, newer: Head) -> _Pair:
 
 
 # -- what is said
+
+
+def _cached(head: Head) -> str:
+    found = cached_input(head.capture)
+    return f", {found.cached:,} of {found.tokens:,} input tokens from the cache" if found else ""
 
 
 def _print(found: Comparison, most: int | None) -> None:

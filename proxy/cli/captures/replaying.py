@@ -27,7 +27,7 @@ from proxy.settings import Setting, url
 if TYPE_CHECKING:
     from proxy.sandbox import Sandbox
 
-#: kind of a request -> its route, where the capture does not say
+#: kind of a request -> its route: the path of a capture may have the prefix of another application
 _ROUTES = {
     "messages": "/v1/messages",
     "count_tokens": "/v1/messages/count_tokens",
@@ -100,7 +100,9 @@ def _request(capture: CaptureFolder, sandbox: Sandbox) -> _Request:
     model = str(metadata.get("model"))
     restorer = Restorer(capture.provider, lambda item: upstream.encrypted(item, model))
     body: dict[str, Any] = restorer.value(artifact.object())
-    path = str(metadata.get("path") or _ROUTES.get(str(metadata.get("kind")), _ROUTES["messages"]))
+    path = _ROUTES.get(str(metadata.get("kind")))
+    if path is None:
+        raise ConfigError("this capture does not say what kind of request it was: its metadata cannot be read")
     query = metadata.get("query")
     headers = metadata.get("headers")
     return _Request(

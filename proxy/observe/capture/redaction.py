@@ -64,8 +64,8 @@ _MEDIA_TYPES = ("mediatype", "mimetype")
 _PLAIN_MEDIA = ("text/", "application/json")
 
 _DATA_URL = re.compile(
-    r"data:[\w.+-]*+(?:\\*/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,"
-    r"(?:[A-Za-z0-9+/=_%-]|\\+/)*+"
+    r"data:[\w.+-]{0,100}+(?:\\{0,8}/[\w.+-]{1,100}+)?(?:;[\w=.+-]{1,100}){0,8}?;base64,"
+    r"(?:[A-Za-z0-9+/=_%-]|\\{1,8}/)*+"
     r"(?:(?:\r?\n|(?:\\r)?\\n)[A-Za-z0-9+/=_-]{60,}+)*+(?:(?:\r?\n|(?:\\r)?\\n)[A-Za-z0-9+/_-]{1,59}={1,2})?",
     re.IGNORECASE,
 )
@@ -74,8 +74,10 @@ _LINES = re.compile(r"(?<![A-Za-z0-9+/])(?:[A-Za-z0-9+/]{60,}+(?:\r?\n|(?:\\r)?\
 #: With backslashes: JSON in a text may write `\/`.
 _RUN = re.compile(r"(?<![A-Za-z0-9+/_\\-])[A-Za-z0-9+/_\\-]{48,}+=*")
 #: How PNG, JPEG, GIF, WebP or WAV, TIFF and AVIF begin.
-_MAGIC = re.compile(r"(?:\A|\\+[nrt])(?:iVBORw0KGgo|\\*/9j\\*/|R0lGOD[dl]h|UklGR|SUkqA|TU0AK|AAAA[A-Za-z0-9+/]{2}Z0eX)")
-#: A run of this length, and with that many different characters at its beginning, is no word and no path.
+_MAGIC = re.compile(
+    r"(?:\A|\\[nrt])(?:iVBORw0KGg|\\{0,8}/9j\\{0,8}/|R0lGOD[dl]h|UklGR|SUkqA|TU0AK|AAAA[A-Za-z0-9+/]{2}Z0eX)"
+)
+#: A run of this length, with that many different characters in the first of it, is no word and no path.
 MIN_RUN = 512
 _MIN_VARIETY = 40
 
@@ -83,11 +85,11 @@ _TOKEN = re.compile(
     r"(?<![A-Za-z0-9_-])(?:eyJ[A-Za-z0-9_-]{6,}+\.[A-Za-z0-9_-]{6,}+(?:\.[A-Za-z0-9_-]*+)*"
     r"|(?:sk|rk|pk|xai|gsk)-[A-Za-z0-9_-]{20,}+)"
 )
-_SIGN_IN = re.compile(r"\b(bearer|basic)(\s+)([A-Za-z0-9._~+/-]{8,}+=*)", re.IGNORECASE)
+_SIGN_IN = re.compile(r"\b(bearer|basic)(\s{1,8}+)([A-Za-z0-9._~+/-]{8,}+=*)", re.IGNORECASE)
 #: A credential in JSON that stands in a text, or in a text that is nearly JSON.
 _QUOTED_SECRET = re.compile(
-    r"(\\*[\"'](?:access|refresh|id)_?token|\\*[\"'](?:x-)?api[_-]?key|\\*[\"']client_?secret|\\*[\"'](?:proxy-)?authorization)"
-    r"(\\*[\"']\s*:\s*\\*[\"'])([^\"'\\]{4,}+)",
+    r"([\"'](?:(?:access|refresh|id)_?token|(?:x-)?api[_-]?key|client_?secret|(?:proxy-)?authorization)\\{0,8}[\"'])"
+    r"(\s{0,8}:\s{0,8}\\{0,8}[\"'])([^\"'\\]{4,}+)",
     re.IGNORECASE,
 )
 
@@ -139,7 +141,7 @@ def redacted_text(text: str) -> str:
     if "base64," in text or "BASE64," in text.upper():
         text = _DATA_URL.sub(_noted("data-url"), text)
     if len(text) >= 48:
-        text = _RUN.sub(_run, _LINES.sub(_noted("base64"), text))
+        text = _RUN.sub(_run, _LINES.sub(_lines, text))
     return _without_credentials(text)
 
 
@@ -153,11 +155,20 @@ def _noted(what: str) -> Any:
     return lambda found: f"[redacted {what} len={len(found[0])}]"
 
 
+def _lines(found: re.Match[str]) -> str:
+    return found[0] if _has_words(found[0]) else f"[redacted base64 len={len(found[0])}]"
+
+
 def _run(found: re.Match[str]) -> str:
     run = found[0]
-    if _MAGIC.search(run) or (len(run) >= MIN_RUN and len(set(run[:MIN_RUN])) >= _MIN_VARIETY):
+    if _MAGIC.search(run) or (len(run) >= MIN_RUN and not _has_words(run)):
         return f"[redacted base64 len={len(run)}]"
     return run
+
+
+def _has_words(run: str) -> bool:
+    """Whether it has so few different characters at its beginning that it is no encoded data."""
+    return len(set(run[:MIN_RUN])) < _MIN_VARIETY
 
 
 def _value(value: Any, depth: int, key: str) -> Any:

@@ -179,6 +179,18 @@ def test_clear_says_what_stayed(captures: Run, state: Path) -> None:
     assert captures("clear")[0] == 0
 
 
+@pytest.mark.parametrize("depth", [200, 100_000])
+@pytest.mark.parametrize("line", ["show 00000001 010", "diff 00000001 00000002", "replay 00000001"])
+def test_what_nobody_captured_is_no_traceback(line: str, depth: int, captures: Run, state: Path) -> None:
+    for number in (1, 2):
+        folder = write_capture(state, number=number, received={})
+        (folder / "002-010-anthropic-request.json").write_text(
+            '{"messages":' + '[{"a":' * depth + "1" + "}]" * depth + "}"
+        )
+    status, out, err = captures(*line.split())  # an error that is not ours would be raised here
+    assert out or (status == 1 and ("nested too deeply" in err or "request that can be read" in err))
+
+
 def test_captures_elsewhere(tmp_path: Path, captures: Run) -> None:
     write_capture(tmp_path / "copy", request_id="there")
     assert "there" in captures("list", "--folder", str(tmp_path / "copy" / "traffic"))[1]

@@ -191,7 +191,7 @@ def test_a_wire_that_is_no_text(written: Written) -> None:
     capture = written.begin(provider="p5")
     sent = attempt(capture, {"run": {"blob": b"1234"}}, transport="connect")
     sent.sent({"kv_client_message": {"id": 1}})
-    sent.event({"text_delta": {"text": "hi"}})
+    sent.events([{"text_delta": {"text": "hi"}}])
     capture.ended("completed", 200)
     found = files(capture)
     assert found["004-020-upstream-request.json"] == {"run": {"blob": "[bytes len=4]"}}

@@ -21,6 +21,8 @@ _SESSION = re.compile(r"[A-Za-z0-9._-]{1,160}")
 _CAPTURE = re.compile(r"(?P<number>\d{6,})-(?P<provider>[A-Za-z0-9_]+)-(?P<id>[A-Za-z0-9._-]{1,160})")
 _ARTIFACT = re.compile(rf"\d{{3,}}-(?P<station>\d{{3}})-(?P<what>[A-Za-z0-9_-]+)\.(?:{'|'.join(EXTENSIONS)})")
 
+_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
 #: Digits of the number that a station begins with.
 NUMBER = 3
 
@@ -55,7 +57,7 @@ class Artifact:
     def read(self) -> bytes:
         """Raises Unreadable."""
         try:
-            with os.fdopen(os.open(self.path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
+            with os.fdopen(os.open(self.path, _READ), "rb") as file:
                 data = file.read(MAX_READ_BYTES + 1)
         except OSError as error:
             raise Unreadable(f"{self.name}: {error.strerror}") from None
@@ -67,8 +69,10 @@ class Artifact:
         """Raises Unreadable."""
         try:
             return json.loads(self.read())
-        except (ValueError, RecursionError):
+        except ValueError:
             raise Unreadable(f"{self.name}: not JSON") from None
+        except RecursionError:
+            raise Unreadable(f"{self.name}: not JSON that was captured, it is nested too deeply") from None
 
     def object(self) -> Mapping[str, Any]:
         """Raises Unreadable."""

@@ -5,7 +5,7 @@ A message is a tuple of what was told and the number of its capture, then:
     begin     folder, the request as a dict, when
     attempt   number, transport, method, url, headers, body, details, when
     answered  number, status, headers, details, when       refused, data, failed  number, value
-    event     number, marshalled value                     sent                   the same
+    events    number, marshalled list                      sent                   the same
     streamed  bytes                                        replied                bytes
     ended     outcome, status, error, messages lost, when
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import marshal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ MAX_CONVERTED_BYTES = 4 * 1024 * 1024
 
 _FIELDS = tuple(field.name for field in fields(CapturedRequest))
 #: Deeper values cannot be marshalled.
-_UNTOLD = marshal.dumps({"type": "unprintable"})
+_UNTOLD = marshal.dumps([{"type": "unprintable"}])
 
 
 class ToldCaptures:
@@ -65,13 +65,18 @@ class ToldCaptures:
         number = next(self._numbers)
         size = len(request.body)
         told = {name: getattr(request, name) for name in _FIELDS}
-        told["headers"] = [*request.headers.items()]
+        told["headers"] = _pairs(request.headers)
         if request.converted is not None:
             told["converted"] = _converted(request.converted, size)
             size *= 2
         if not self._tell(("begin", number, str(path), told, self._clock()), size + MESSAGE_BYTES):
             return None
         return ToldCapture(number, str(path), size, self._tell, self._clock)
+
+
+def _pairs(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Names of foreign mappings are texts of a class of their own, which cannot be marshalled."""
+    return [(str(name), str(value)) for name, value in headers.items()]
 
 
 def _converted(body: Mapping[str, Any], size: int) -> Mapping[str, Any]:
@@ -98,8 +103,7 @@ class ToldCapture:
         self._attempts += 1
         number = self._attempts
         size = len(body) if isinstance(body, bytes) else self._size
-        pairs = [*headers.items()]
-        message = (number, transport, method, url, pairs, body, details, self._clock())
+        message = (number, transport, method, url, _pairs(headers), body, details, self._clock())
         return ToldAttempt(self, number, self._clock) if self.tell("attempt", message, size) else NULL_ATTEMPT
 
     def streamed(self, data: bytes) -> None:
@@ -135,7 +139,7 @@ class ToldAttempt:
         self._clock = clock
 
     def answered(self, status: int, headers: Mapping[str, str], **details: Any) -> None:
-        self._capture.tell("answered", (self._number, status, [*headers.items()], details, self._clock()), 0)
+        self._capture.tell("answered", (self._number, status, _pairs(headers), details, self._clock()), 0)
 
     def refused(self, body: bytes) -> None:
         self._capture.tell("refused", (self._number, body), len(body))
@@ -143,20 +147,20 @@ class ToldAttempt:
     def data(self, chunk: bytes) -> None:
         self._capture.tell("data", (self._number, chunk), len(chunk))
 
-    def event(self, event: Mapping[str, Any]) -> None:
-        self._marshalled("event", event)
+    def events(self, events: Sequence[Mapping[str, Any]]) -> None:
+        self._marshalled("events", [*events])
 
     def sent(self, message: Mapping[str, Any]) -> None:
-        self._marshalled("sent", message)
+        self._marshalled("sent", [message])
 
     def failed(self, error: str) -> None:
         self._capture.tell("failed", (self._number, error), len(error))
 
-    def _marshalled(self, what: str, value: Any) -> None:
-        """As bytes at once: that costs a microsecond, less than to find out how large the value is, and it would have
+    def _marshalled(self, what: str, values: Any) -> None:
+        """As bytes at once: that costs a microsecond, less than to find out how large the values are, and it would have
         to be done anyway."""
         try:
-            data = marshal.dumps(value, 2)
+            data = marshal.dumps(values, 2)
         except ValueError:
             data = _UNTOLD
         self._capture.tell(what, (self._number, data), len(data))

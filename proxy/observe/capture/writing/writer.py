@@ -221,11 +221,11 @@ class _OpenAttempt:
         else:
             self._body.add(chunk)
 
-    def event(self, event: bytes) -> None:
-        self._stream.event(marshal.loads(event), len(event))  # noqa: S302  made by our own process
+    def events(self, events: bytes) -> None:
+        _add(self._stream, events)
 
-    def sent(self, message: bytes) -> None:
-        self._sent.event(marshal.loads(message), len(message))  # noqa: S302  made by our own process
+    def sent(self, messages: bytes) -> None:
+        _add(self._sent, messages)
 
     def failed(self, error: str) -> None:
         self._error = _error_text(error)
@@ -271,6 +271,11 @@ class _WholeBody:
         return {"captured_bytes": self._size, "truncated": bool(self._left_out), "truncated_bytes": self._left_out}
 
 
+def _add(stream: CapturedStream, events: bytes) -> None:
+    for event in marshal.loads(events):  # noqa: S302  made by our own process
+        stream.event(event, len(marshal.dumps(event, 2)))
+
+
 def _error_text(error: str) -> str:
     return cut_text(redacted_error(error), MAX_ERROR_BYTES)
 
@@ -287,7 +292,7 @@ _ATTEMPT_TAKES: dict[str, Callable[..., None]] = {
     "answered": _OpenAttempt.answered,
     "refused": _OpenAttempt.refused,
     "data": _OpenAttempt.data,
-    "event": _OpenAttempt.event,
+    "events": _OpenAttempt.events,
     "sent": _OpenAttempt.sent,
     "failed": _OpenAttempt.failed,
 }
