@@ -8,8 +8,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from harness import Live, ask, configured, until, watch_often
-from stations import Told, ToldRequest
+from harness import Live, ask, configured, watch_often
+from stations import Told
 from talks import Talk
 
 from proxy.core.compaction import TASK_MARKER, TEXT_ONLY_MARKER
@@ -27,18 +27,12 @@ def live_options(told: Told) -> dict[str, Any]:
     return {"captures": told, "openai_routes": True, "tuning": (watch_often(),)}
 
 
-async def over(told: Told, requests: int = 1) -> ToldRequest:
-    """The newest of so many requests, when it is over."""
-    await until(lambda: len(told.requests) == requests and told.last.ends)
-    return told.last
-
-
 async def test_a_turn_that_continues_says_so(live: Live, told: Told) -> None:
     live.config = configured(live.config, p1_transport="auto", p1_previous_response_id=True)
     talk = Talk(live)
     for number, (pooled, continuation) in enumerate(((False, "missing_state"), (True, "continued")), 1):
         await talk.turn(f"turn {number}")
-        request = await over(told, number)
+        request = await told.over(number)
         (attempt,) = request.attempts
         assert request.way == "websocket 101 events streamed completed:200"
         assert attempt.details["pooled"] is pooled and attempt.details["continuation"] == continuation
@@ -77,7 +71,7 @@ async def test_what_happens_to_a_socket_is_told(
     live.config = configured(live.config, p1_transport=mode, p1_previous_response_id=True)
     live.sandbox.p1.script.extend([{"provider": "p1", **step}])
     await live.post(ask(), headers=SESSION)
-    request = await over(told)
+    request = await told.over()
     assert request.way == way
     for attempt in request.attempts:
         if attempt.transport == "websocket":
@@ -101,14 +95,14 @@ async def test_the_native_route_is_told(live: Live, told: Told, stream: bool, st
     body = {"model": "gpt-5.5", "input": "hello", "stream": stream}
     with suppress(aiohttp.ClientPayloadError):
         await live.post(body, "/v1/responses")
-    request = await over(told)
+    request = await told.over()
     assert request.way == way and request.begun.converted is None
 
 
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_search_is_told(live: Live, told: Told, stream: bool) -> None:
     await live.post({**SEARCH, "stream": stream}, headers=SESSION)
-    request = await over(told)
+    request = await told.over()
     assert request.way == f"http 200 data {'streamed' if stream else 'replied'} completed:200"
     (attempt,) = request.attempts
     assert attempt.url.endswith("/alpha/search") and "rust async book" in str(attempt.body)
@@ -118,6 +112,6 @@ async def test_a_compaction_is_an_attempt_before_its_summary(live: Live, told: T
     live.config = configured(live.config, p1_server_compaction=True)
     words = f"{TEXT_ONLY_MARKER}\n\n{TASK_MARKER} the conversation so far."
     await live.post(ask(words, model="gpt-5.6-sol"), headers=SESSION)
-    request = await over(told)
+    request = await told.over()
     assert request.way == "http 200 data http 200 data replied completed:200"
     assert [b"compaction_trigger" in attempt.body for attempt in request.attempts] == [True, False]  # type: ignore[operator]
