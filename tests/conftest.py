@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from harness import Live
 from hypothesis import HealthCheck, settings
+from stations import Told
 
 from proxy.providers.upstream import tokenizer
 from proxy.sandbox import Sandbox
@@ -67,6 +68,12 @@ def _nothing_is_left_open() -> Iterator[None]:
     """What was left open complains when it is collected; once a module, since it takes a tenth of a second."""
     yield
     gc.collect()
+
+
+@pytest.fixture
+def told() -> Told:
+    """Captures for `live_options`, and what they were told."""
+    return Told()
 
 
 @pytest.fixture

@@ -127,9 +127,9 @@ async def send(live: Live, path: str, body: Any = None, content_type: str = "", 
     return await live.post(data, path, {"content-type": content_type or known, **headers})
 
 
-async def read_answer(reader: asyncio.StreamReader) -> Answer:
+async def read_answer(reader: asyncio.StreamReader, timeout_s: float = 5.0) -> Answer:
     """The next answer of a connection, whose body has a length."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(timeout_s):
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         status, *lines = head.strip().split("\r\n")
         headers = CIMultiDict(line.split(": ", 1) for line in lines)

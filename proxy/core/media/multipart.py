@@ -83,9 +83,7 @@ class MultipartParser:
 
     def _read(self) -> Generator[FormEvent | None, None, None]:
         """All events in their order; None where more bytes are needed."""
-        for event in self._content():  # what stands before the first part belongs to none
-            if event is None:
-                yield None
+        yield from self._preamble()
         parts = 0
         while not self._closed:
             parts += 1
@@ -97,6 +95,18 @@ class MultipartParser:
         while True:
             self._buffer = b""
             yield None
+
+    def _preamble(self) -> Generator[None, None, None]:
+        """What stands before the first part, and belongs to none. A boundary that is no line of its own would make a
+        preamble of the part behind it."""
+        boundary, before = self._boundary[2:], b""
+        for data in self._content():
+            if data is None:
+                yield None
+                continue
+            before = before[-len(boundary) :] + data
+            if boundary in before:
+                raise broken("its first boundary is no line that ends in CRLF")
 
     def _content(self) -> Generator[bytes | None, None, None]:
         """The data up to the next boundary, which is read as well."""

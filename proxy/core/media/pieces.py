@@ -39,12 +39,12 @@ class Pieces:
 
     def begin(self, size: int) -> bytes:
         """The first `size` bytes, or what there is."""
-        start = b""
+        start = bytearray()
         for piece in self._pieces:
             start += piece[: size - len(start)]
             if len(start) == size:
                 break
-        return start
+        return bytes(start)
 
     def end(self, size: int) -> bytes:
         """The last `size` bytes, or what there is."""

@@ -47,7 +47,7 @@ def media_type(named: str, filename: str | None, first: bytes) -> str | None:
     if kind not in _VAGUE and _READABLE.fullmatch(kind):
         return None
     _, dot, extension = (filename or "").rpartition(".")
-    return dot and _OF_EXTENSION.get(extension.lower()) or recording_type(first)
+    return (dot and _OF_EXTENSION.get(extension.lower())) or recording_type(first)
 
 
 def file_name(given: str | None) -> str:

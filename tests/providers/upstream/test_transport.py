@@ -23,7 +23,14 @@ from proxy.observe.lifecycle import NullLog
 from proxy.providers.upstream import transport as module
 from proxy.providers.upstream.client import read_error
 from proxy.providers.upstream.failures import client_error, upstream_error
-from proxy.providers.upstream.transport import HttpTransport, UpstreamProfile, UpstreamRequest, _sent, refusal_of
+from proxy.providers.upstream.transport import (
+    SENT_AT_ONCE,
+    HttpTransport,
+    UpstreamProfile,
+    UpstreamRequest,
+    _sent,
+    refusal_of,
+)
 
 PACKAGE = Path(proxy.__file__).parent
 PROFILE = UpstreamProfile("p9", "toy", lambda event: "last" in event, partial(upstream_error, "p9"))
@@ -113,16 +120,17 @@ async def test_how_much_a_profile_forgives(pieces: list[bytes], strict: str, len
 
 
 async def test_a_body_in_pieces_may_take_longer_than_the_head_of_its_answer() -> None:
-    body = Pieces([b"a", b"b", b"c", b"d"])
+    pieces = [letter * SENT_AT_ONCE for letter in (b"a", b"b", b"c", b"d")]
+    body = Pieces(pieces)
     async with asyncio.timeout(0.1) as timer:
         sent = _sent(body, timer, 0.1)
         first = await anext(sent)
         body.drop()  # as when the answer comes before its end
-        assert [first, *[piece async for piece in slowly(sent)]] == [b"a", b"b", b"c", b"d"]
-    assert [piece async for piece in _sent(Pieces([b"a", b"b"]), timer, 0.1)] == [b"a", b"b"]  # the answer is there
+        assert [first, *[piece async for piece in slowly(sent)]] == pieces
+    assert [piece async for piece in _sent(Pieces(pieces), timer, 0.1)] == pieces  # the answer is there
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.02) as timer:
-            await anext(slowly(_sent(Pieces([b"a"]), timer, 0.02)))
+            await anext(slowly(_sent(Pieces(pieces), timer, 0.02)))
 
 
 async def slowly(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

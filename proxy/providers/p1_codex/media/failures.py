@@ -54,7 +54,8 @@ async def refusal(service: str, answer: OpenAnswer, passed: Mapping[str, str]) -
         message += f": {words}"
     if status == 401:
         message += f" ({SIGN_IN_HINT})"
-    code = error.get("code")
+    # what a request did wrong has names; that a token or the service is bad is said by the status
+    code = error.get("code") if status < 500 and status != 401 else None
     return PROFILE.error(
         message,
         kind=_KINDS.get(status, "invalid_request" if status < 500 else "transient"),

@@ -129,7 +129,9 @@ class Run:
         results = await aside(lambda: self._results(call, block))
         now = self._now()
         listens = not call.aborted and not self._over
-        self._tell_resumed(capture, [message for message, _ in results] if listens else [])
+        written = {"messages": [message for message, _ in results] if listens else []}
+        self.capture = self._channels.attempt(capture, written, resumed=True)
+        self.capture.answered(200, self._head)
         if listens:
             for _, data in results:
                 self._appends.put(data)
@@ -138,12 +140,6 @@ class Run:
             self._watch.rest(now)
         else:
             self._watch.go_on(now, delivered=not call.aborted)
-
-    def _tell_resumed(self, capture: RequestCapture, messages: list[Message]) -> None:
-        self.capture = self._channels.attempt(capture, messages[0] if messages else {}, resumed=True)
-        self.capture.answered(200, self._head)
-        for message in messages[1:]:
-            self.capture.sent(message)
 
     def _results(self, call: OpenCall, block: Mapping[str, Any]) -> Written:
         elapsed_ms = round((self._now() - call.since) * 1000)

@@ -52,13 +52,15 @@ SHARED: list[Row] = [
     ),
     ("huge_retry_after", {}, Refused(429, "rate_limit_exceeded", LIMITED, passed={"retry-after": "86400"})),
     ("usage_limit", {}, Refused(429, type=LIMITED, words="The usage limit has been reached")),
-    ("overloaded", {"retry_after": 3}, Refused(503, "server_is_overloaded", passed={"retry-after": "3"})),
-    *(("server_error", {"status": status}, Refused(status, "server_error")) for status in (500, 502, 504, 599)),
+    ("overloaded", {"retry_after": 3}, Refused(503, words="overloaded", passed={"retry-after": "3"})),
+    *(("server_error", {"status": status}, Refused(status)) for status in (500, 502, 504, 599)),
     ("unauthorized", {}, Good(2)),
     (
         "unauthorized",
         {"times": 2},
-        Refused(401, "token_expired", "authentication_error", 2, "model-proxy auth login p1"),
+        Refused(
+            401, "upstream_error", "authentication_error", 2, "is expired. (sign in again: model-proxy auth login p1"
+        ),
     ),
     ("forbidden", {}, Refused(403, type="permission_error", words="Access denied")),
     ("html_error", {}, Refused(502, words="service answered with status 502")),

@@ -9,6 +9,7 @@ import struct
 import wave
 import zlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -317,6 +318,12 @@ def test_every_fault_has_a_row() -> None:
     shared = {row[0] for row in SHARED} | {"declared_too_long"}
     assert set(FAULTS[IMAGES]) == shared | {row[0] for row in OF_IMAGES}
     assert set(FAULTS[TRANSCRIPTION]) == shared | {row[0] for row in OF_TRANSCRIPTS}
+
+
+def test_every_fault_is_in_the_manual() -> None:
+    manual = (Path(__file__).parents[4] / "docs" / "sandbox.md").read_text()
+    section = manual[manual.index("## Pictures and recordings of p1") : manual.index("## Runs of p5")]
+    assert [fault for fault in {**FAULTS[IMAGES], **FAULTS[TRANSCRIPTION]} if f"`{fault}`" not in section] == []
 
 
 async def test_a_step_may_look_at_the_request(media: Media) -> None:
