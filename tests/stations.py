@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness import until
+
 from proxy.observe.capture.contract import AttemptCapture, Body, CapturedRequest, RequestCapture
 
 
@@ -126,3 +128,8 @@ class Told:
     @property
     def last(self) -> ToldRequest:
         return self.requests[-1]
+
+    async def over(self, requests: int = 1) -> ToldRequest:
+        """The newest of so many requests, when it is over."""
+        await until(lambda: len(self.requests) == requests and self.last.ends)
+        return self.last

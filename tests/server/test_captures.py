@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from harness import Answer, Live, ask, configured, until, watch_often
 from openai_live import BOTH, CHAT, RESPONSES, body_for
 from stations import Told, ToldRequest
-from wires import BODY_WIRES, WIRES, Wire
+from wires import BODY_WIRES, PICTURE, WIRES, Wire
 
 from proxy.config import Config
 from proxy.sandbox import Sandbox
@@ -19,6 +20,7 @@ from proxy.sandbox import Sandbox
 MESSAGES, COUNT = "/v1/messages", "/v1/messages/count_tokens"
 SESSION = {"x-claude-code-session-id": "s1"}
 P1 = (Wire("p1", "http", "gpt-5.5"), Wire("p1", "websocket", "gpt-5.5"))
+MEDIA_ROUTES = {"image_routes": True, "transcription_route": True}
 KINDS = {MESSAGES: "messages", COUNT: "count_tokens", CHAT: "chat_completions", RESPONSES: "responses"}
 #: What comes of an attempt that is answered, by the transport.
 ANSWERED = {"http": "http 200 data", "websocket": "websocket 101 events", "connect": "connect 200 events sent"}
@@ -26,7 +28,7 @@ ANSWERED = {"http": "http 200 data", "websocket": "websocket 101 events", "conne
 
 @pytest.fixture
 def live_options(told: Told) -> dict[str, Any]:
-    return {"captures": told, "openai_routes": True, "tuning": (watch_often(),)}
+    return {"captures": told, "openai_routes": True, **MEDIA_ROUTES, "tuning": (watch_often(),)}
 
 
 def body_of(path: str, model: str, prompt: str = "hello", **members: Any) -> dict[str, Any]:
@@ -207,6 +209,24 @@ async def test_of_what_is_not_served_nothing_is_told(live: Live, told: Told, nam
     path, body = NOTHING[name]
     _, answer = await posted(live, told, path, body)
     assert answer.status in (400, 404, 413) and not told.requests
+
+
+WAV = b"RIFF" + (36).to_bytes(4, "little") + b"WAVEfmt " + bytes(28)
+IMAGE = f"data:image/png;base64,{PICTURE}"
+GENERATION = {"model": "gpt-image-2", "prompt": "a cat"}
+MEDIA: dict[str, tuple[str, dict[str, Any], int]] = {
+    "generation": ("images/generations", {"json": GENERATION}, 200),
+    "refused generation": ("images/generations", {"json": {**GENERATION, "n": 99}}, 400),
+    "edit": ("images/edits", {"json": {**GENERATION, "images": [{"image_url": IMAGE}]}}, 200),
+    "transcription": ("audio/transcriptions", {"data": {"model": "gpt-4o-transcribe", "file": io.BytesIO(WAV)}}, 200),
+}
+
+
+@pytest.mark.parametrize("name", MEDIA)
+async def test_of_images_and_recordings_nothing_is_ever_told(live: Live, told: Told, name: str) -> None:
+    path, options, status = MEDIA[name]
+    answer = await live.request("POST", f"/v1/{path}", **options)
+    assert answer.status == status and not told.requests
 
 
 # -- where it is said

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
+import aiohttp
 import pytest
-from harness import Live, ask, configured, until, watch_often
-from stations import Told, ToldRequest
+from harness import Live, ask, configured, watch_often
+from stations import Told
 from talks import Talk
 
 from proxy.core.compaction import TASK_MARKER, TEXT_ONLY_MARKER
@@ -25,18 +27,12 @@ def live_options(told: Told) -> dict[str, Any]:
     return {"captures": told, "openai_routes": True, "tuning": (watch_often(),)}
 
 
-async def over(told: Told, requests: int = 1) -> ToldRequest:
-    """The newest of so many requests, when it is over."""
-    await until(lambda: len(told.requests) == requests and told.last.ends)
-    return told.last
-
-
 async def test_a_turn_that_continues_says_so(live: Live, told: Told) -> None:
     live.config = configured(live.config, p1_transport="auto", p1_previous_response_id=True)
     talk = Talk(live)
     for number, (pooled, continuation) in enumerate(((False, "missing_state"), (True, "continued")), 1):
         await talk.turn(f"turn {number}")
-        request = await over(told, number)
+        request = await told.over(number)
         (attempt,) = request.attempts
         assert request.way == "websocket 101 events streamed completed:200"
         assert attempt.details["pooled"] is pooled and attempt.details["continuation"] == continuation
@@ -44,31 +40,69 @@ async def test_a_turn_that_continues_says_so(live: Live, told: Told) -> None:
         assert ("previous_response_id" in json.loads(attempt.body)) is pooled  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("mode", "steps", "way"),
-    [
-        (
-            "auto",
-            [{"place": "upgrade", "status": 426}],
-            "websocket 426 refused failed http 200 data replied completed:200",
-        ),
-    ],
-)
-async def test_an_upgrade_that_fails_is_told(
-    live: Live, told: Told, mode: str, steps: list[dict[str, Any]], way: str
+FELL_BACK = "http 200 data replied completed:200"
+
+#: mode, step of the sandbox -> what is told
+SOCKETS: list[tuple[str, dict[str, Any], str]] = [
+    ("auto", {"fault": "upgrade_required"}, f"websocket 426 refused failed {FELL_BACK}"),
+    ("auto", {"fault": "upgrade_no_accept"}, f"websocket 101 failed {FELL_BACK}"),
+    ("auto", {"fault": "upgrade_extension"}, f"websocket 101 failed {FELL_BACK}"),
+    (
+        "auto",
+        {"fault": "upgrade_unauthorized"},
+        "websocket 401 refused failed websocket 101 events replied completed:200",
+    ),
+    (
+        "websocket",
+        {"fault": "upgrade_forbidden"},
+        "websocket 403 refused failed websocket 101 events replied completed:200",
+    ),
+    ("websocket", {"fault": "upgrade_required", "times": 9}, "websocket 426 refused failed replied failed:426"),
+    ("websocket", {"fault": "cut_text"}, "websocket 101 events failed websocket 101 events replied completed:200"),
+    ("websocket", {"fault": "binary_frame"}, "websocket 101 events failed replied failed:502"),
+    ("websocket", {"fault": "forbidden"}, "websocket 101 events replied failed:403"),
+]
+
+
+@pytest.mark.parametrize(("mode", "step", "way"), SOCKETS, ids=[f"{mode}-{step['fault']}" for mode, step, _ in SOCKETS])
+async def test_what_happens_to_a_socket_is_told(
+    live: Live, told: Told, mode: str, step: dict[str, Any], way: str
 ) -> None:
     live.config = configured(live.config, p1_transport=mode, p1_previous_response_id=True)
-    live.sandbox.p1.options.accept_sockets = False
+    live.sandbox.p1.script.extend([{"provider": "p1", **step}])
     await live.post(ask(), headers=SESSION)
-    request = await over(told)
+    request = await told.over()
     assert request.way == way
-    assert request.attempts[0].body == b"" and request.attempts[0].url.startswith("ws://")
+    for attempt in request.attempts:
+        if attempt.transport == "websocket":
+            assert attempt.url.startswith("ws://") and bool(attempt.body) == ("continuation" in attempt.details)
+
+
+NATIVE: list[tuple[bool, dict[str, Any], str]] = [
+    (True, {"fault": "rate_limit"}, "http 429 refused failed http 200 data streamed completed:200"),
+    (True, {"status": 401}, "http 401 refused failed http 200 data streamed completed:200"),
+    (True, {"fault": "forbidden"}, "http 403 refused failed replied failed:403"),
+    (True, {"fault": "cut_text"}, "http 200 data streamed failed failed:200"),
+    (True, {"fault": "redirect"}, "http 302 failed replied failed:502"),
+    (False, {"fault": "cut_text"}, "http 200 data failed http 200 data replied completed:200"),
+    (False, {"fault": "forbidden"}, "http 403 refused failed replied failed:403"),
+]
+
+
+@pytest.mark.parametrize(("stream", "step", "way"), NATIVE)
+async def test_the_native_route_is_told(live: Live, told: Told, stream: bool, step: dict[str, Any], way: str) -> None:
+    live.sandbox.p1.script.extend([{"provider": "p1", **step}])
+    body = {"model": "gpt-5.5", "input": "hello", "stream": stream}
+    with suppress(aiohttp.ClientPayloadError):
+        await live.post(body, "/v1/responses")
+    request = await told.over()
+    assert request.way == way and request.begun.converted is None
 
 
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_search_is_told(live: Live, told: Told, stream: bool) -> None:
     await live.post({**SEARCH, "stream": stream}, headers=SESSION)
-    request = await over(told)
+    request = await told.over()
     assert request.way == f"http 200 data {'streamed' if stream else 'replied'} completed:200"
     (attempt,) = request.attempts
     assert attempt.url.endswith("/alpha/search") and "rust async book" in str(attempt.body)
@@ -78,6 +112,6 @@ async def test_a_compaction_is_an_attempt_before_its_summary(live: Live, told: T
     live.config = configured(live.config, p1_server_compaction=True)
     words = f"{TEXT_ONLY_MARKER}\n\n{TASK_MARKER} the conversation so far."
     await live.post(ask(words, model="gpt-5.6-sol"), headers=SESSION)
-    request = await over(told)
+    request = await told.over()
     assert request.way == "http 200 data http 200 data replied completed:200"
     assert [b"compaction_trigger" in attempt.body for attempt in request.attempts] == [True, False]  # type: ignore[operator]

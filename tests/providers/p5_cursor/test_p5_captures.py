@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from cursor_talk import Talk, all_over, calls, result
-from harness import Live, ask, until, watch_often
-from stations import Told, ToldRequest
+from harness import Live, ask, watch_often
+from stations import Told
 from wires import PICTURE
 
 from proxy.providers.p5_cursor.wire.protobuf import encode
@@ -23,15 +23,9 @@ def live_options(told: Told) -> dict[str, Any]:
     return {"captures": told, "tuning": (watch_often(),)}
 
 
-async def over(told: Told, requests: int = 1) -> ToldRequest:
-    """The newest of so many requests, when it is over."""
-    await until(lambda: len(told.requests) == requests and told.last.ends)
-    return told.last
-
-
 async def test_a_run_is_told_in_dicts(live: Live, told: Told) -> None:
     await live.post(ask("greet me", model="cursor"))
-    request = await over(told)
+    request = await told.over()
     (attempt,) = request.attempts
     assert attempt.method == "POST" and attempt.url.endswith("/RunSSE") and attempt.details["number"] == 1
     assert isinstance(attempt.body, dict) and attempt.body["run_request"]["action"]["user_message_action"]
@@ -45,10 +39,10 @@ async def test_a_run_that_goes_on_is_told_to_the_request_that_brings_the_result(
     talk = Talk(live, "use Bash: ls and then use Read: /etc/hosts")
     message = await talk.turn()
     for number in (1, 2):
-        request = await over(told, number)
+        request = await told.over(number)
         assert request.ends[0][:2] == ("completed", 200)
         message = await talk.turn(result(calls(message)[0], f"result {number}"))
-    request = await over(told, 3)
+    request = await told.over(3)
     await all_over(live)
     assert [len(one.attempts) for one in told.requests] == [1, 1, 1]
     assert [one.attempts[0].details.get("resumed", False) for one in told.requests] == [False, True, True]
@@ -79,7 +73,7 @@ def bytes_in(value: Any) -> Iterator[bytes]:
 async def test_a_run_that_fails_is_told(live: Live, told: Told, step: dict[str, Any], way: str) -> None:
     live.sandbox.p5.script.extend([{"provider": "p5", **step}])
     answer = await live.post(ask(model="cursor"))
-    request = await over(told)
+    request = await told.over()
     assert request.way == way and request.raw == answer.raw and request.ends[0][1] == answer.status
 
 
@@ -87,5 +81,5 @@ async def test_of_a_picture_the_bytes_are_bytes(live: Live, told: Told) -> None:
     """So that whoever writes a capture sees that they are no text."""
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}
     await live.post(ask([{"role": "user", "content": [picture]}], model="cursor"))
-    body = (await over(told)).attempts[0].body
+    body = (await told.over()).attempts[0].body
     assert isinstance(body, dict) and base64.b64decode(PICTURE) in bytes_in(body) and PICTURE not in str(body)

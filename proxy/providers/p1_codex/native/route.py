@@ -63,7 +63,8 @@ class NativeRoute:
                     async with aclosing(outcome.chunks):
                         yield self._marked(call, outcome)
                     return
-            error = outcome if isinstance(outcome, UpstreamError) else outcome.error
+                error = outcome if isinstance(outcome, UpstreamError) else outcome.error
+                opened.capture.failed(error.message)
             if error.status == 401 and await credential.renew():
                 continue
             wait = self._wait(call, error, repeated, broke=outcome is error)

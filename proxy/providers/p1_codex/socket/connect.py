@@ -231,7 +231,8 @@ def _tell_failure(
     told = capture.attempt(transport="websocket", method="GET", url=socket_url(url), headers=headers, body=b"")
     if isinstance(cause, UpgradeRefused):
         told.answered(cause.status or 101, cause.headers)
-        told.refused(cause.body)
+        if cause.status:
+            told.refused(cause.body)
     told.failed(error.message)
 
 
