@@ -203,7 +203,7 @@ def worker_command(root: Path, limits: CaptureLimits) -> list[str]:
     """Our own interpreter, with our modules and without what a user's environment would add to it."""
     paths = [str(Path(__file__).parents[4]), *sys.path]  # a package that is developed may be found by a hook only
     numbers = (limits.total_bytes, limits.total_files, limits.bytes, limits.files)
-    return [sys.executable, "-I", "-S", "-c", PROGRAM, json.dumps(paths), str(root), *map(str, numbers)]
+    return [sys.executable or "python3", "-I", "-S", "-c", PROGRAM, json.dumps(paths), str(root), *map(str, numbers)]
 
 
 def _frame(batch: list[tuple[Message, int]]) -> list[Any]:
