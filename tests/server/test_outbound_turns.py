@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from connect_proxy import VENDORS, Authority, Company, ConnectProxy, Names, TlsFront, company, place_of, whole
-from harness import Live, ask
+from harness import Answer, Live, ask
+from media_live import GENERATIONS, SWITCHES, TRANSCRIPTIONS
 from wires import WIRES, message_of
 
 from proxy.core.outgoing_proxies import OutboundProxies
@@ -96,6 +98,25 @@ async def test_a_search_goes_through_the_tunnel(serve: Serve, office: Company) -
         answer = await live.post(ask("Perform a web search for the query: tea", tools=tools, tool_choice=choice))
         assert answer.status == 200, answer.raw
     assert office.only_tunnels
+
+
+async def make_image(live: Live) -> Answer:
+    return await live.post({"prompt": "x"}, GENERATIONS)
+
+
+async def test_images_and_audio_go_through_the_tunnel(serve: Serve, office: Company) -> None:
+    async with serve(**SWITCHES) as live:
+        assert (await make_image(live)).json["data"]
+        form = aiohttp.FormData()
+        form.add_field("file", b"RIFF....WAVE" * 20_000, filename="a.wav", content_type="audio/wav")
+        assert (await live.request("POST", TRANSCRIPTIONS, data=form)).json["text"]
+    assert office.only_tunnels
+    async with serve("me:wrong@", **SWITCHES) as live:
+        answer = await make_image(live)
+        error = answer.json["error"]
+        assert (answer.status, error["code"], answer.headers["x-should-retry"]) == (502, "upstream_error", "false")
+        assert "wants authentication" in error["message"] and "HTTPS_PROXY" in error["message"]
+        assert "wrong" not in str(live.notes.records) + answer.raw.decode()
 
 
 @pytest.mark.parametrize("lifetime_s", [3600, -1], ids=["request", "renewal"])

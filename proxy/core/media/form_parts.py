@@ -18,16 +18,13 @@ class Part(Protocol):
 
 
 class FormParts:
-    """Reads a form of at most `limit` bytes.
+    """Reads a form of at most `limit` bytes. It keeps nothing that leads back to its owner: what an owner holds, many
+    megabytes, is gone with the last reference to it and not at some later collection."""
 
-    begin  decides by the head of a part what keeps its data; raises InvalidRequest for one that is not taken
-    """
-
-    def __init__(self, boundary: bytes, limit: int, begin: Callable[[PartHead], Part]) -> None:
+    def __init__(self, boundary: bytes, limit: int) -> None:
         self._parser = MultipartParser(boundary)
         self._left = limit
         self._limit = limit
-        self._begin = begin
         self._part: Part | None = None
 
     @property
@@ -35,14 +32,17 @@ class FormParts:
         """Bytes held now, those of parts not counted."""
         return self._parser.held
 
-    def feed(self, data: bytes) -> None:
-        """Takes the next bytes. Raises InvalidRequest and TooLarge."""
+    def feed(self, data: bytes, begin: Callable[[PartHead], Part]) -> None:
+        """Takes the next bytes. Raises InvalidRequest and TooLarge.
+
+        begin  decides by the head of a part what keeps its data; raises InvalidRequest for one that is not taken
+        """
         self._left -= len(data)
         if self._left < 0:
             raise body_too_large(self._limit)
         for event in self._parser.feed(data):
             if isinstance(event, PartHead):
-                self._part = self._begin(event)
+                self._part = begin(event)
             elif self._part is not None:
                 self._part.end() if isinstance(event, PartEnd) else self._part.add(event)
 

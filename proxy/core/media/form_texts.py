@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from proxy.core.media.content_types import parameters
 from proxy.core.media.multipart import PartHead
@@ -58,22 +59,28 @@ class TextPart:
         return "".join(codecs.iterdecode(self._data.take(), charset, "replace"))
 
 
-class JudgedText(TextPart):
+Value = TypeVar("Value")
+
+
+class JudgedText(TextPart, Generic[Value]):
     """Text that is judged as soon as it is there.
 
-    judge  takes the text; raises InvalidRequest. A text that is longer than any good one is judged by its beginning
+    judge  gives the value of the text; raises InvalidRequest. A text that is longer than any good one is judged by its
+           beginning
     """
 
-    def __init__(self, head: PartHead, judge: Callable[[str], None]) -> None:
+    def __init__(self, head: PartHead, judge: Callable[[str], Value]) -> None:
         super().__init__(head)
         self._judge = judge
+        #: None before the part is whole.
+        self.value: Value | None = None
 
     def add(self, data: bytes) -> None:
         if self.held <= MAX_JUDGED:
             super().add(data[: MAX_JUDGED + 1])
 
     def end(self) -> None:
-        self._judge(self.text())
+        self.value = self._judge(self.text())
 
 
 class Ignored:

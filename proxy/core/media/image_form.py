@@ -35,10 +35,10 @@ class EditForm:
     limit = EDIT_BYTES
 
     def __init__(self, boundary: bytes, model: str) -> None:
-        self._form = FormParts(boundary, self.limit, self._begin)
+        self._form = FormParts(boundary, self.limit)
         self._model = model
         self._texts: dict[str, TextPart] = {}
-        self._number: int | None = None
+        self._number: JudgedText[int] | None = None
         self._images = _Pictures()
         self._request: ImageRequest | None = None
 
@@ -49,7 +49,7 @@ class EditForm:
         return self._form.held + self._images.held + sum(part.held for part in self._texts.values())
 
     def feed(self, data: bytes) -> None:
-        self._form.feed(data)
+        self._form.feed(data, self._begin)
 
     def end(self) -> ImageRequest:
         self._form.end()
@@ -57,7 +57,7 @@ class EditForm:
         if "prompt" not in self._texts:
             raise refused("prompt is missing", "prompt")
         given: dict[str, Any] = {name: part.text() for name, part in self._texts.items()}
-        given["n"] = self._number
+        given["n"] = None if self._number is None else self._number.value
         self._request = ImageRequest(checked_fields(given, self._model), images)
         return self._request
 
@@ -68,17 +68,19 @@ class EditForm:
         if head.name == "mask":
             raise refused("a mask is not supported", "mask", UNSUPPORTED)
         if head.name == "n":
-            return JudgedText(head, self._take_number)
+            self._number = JudgedText(head, _number)
+            return self._number
         if head.name in TEXTS:
             self._texts[head.name] = TextPart(head)
             return self._texts[head.name]
         name = "a part without a name" if head.name is None else f"the part {repeated(head.name)}"
         raise refused(f"{name} is not supported; an edit takes {_TAKEN}", code=UNSUPPORTED)
 
-    def _take_number(self, text: str) -> None:
-        if not _DIGITS.fullmatch(text) or int(text) > MAX_NUMBER:
-            raise refused(f"n must be a number from {MIN_ANSWERS} to {MAX_ANSWERS}, not {repeated(text)}", "n")
-        self._number = int(text)
+
+def _number(text: str) -> int:
+    if not _DIGITS.fullmatch(text) or int(text) > MAX_NUMBER:
+        raise refused(f"n must be a number from {MIN_ANSWERS} to {MAX_ANSWERS}, not {repeated(text)}", "n")
+    return int(text)
 
 
 class _Pictures:

@@ -23,15 +23,15 @@ from proxy.core.sse import load_json
 #: A string with more bytes, as it is written, is a long one.
 MAX_SHORT = 1024
 #: What is left of a body without its long strings.
-MAX_OUTLINE = 256 * 1024
+MAX_OUTLINE = 64 * 1024
 #: As many long strings are kept; those that follow are only read. A request that is right has ten.
 MAX_LONG_STRINGS = 16
 
 _MARK = b"NaN"
-#: Everything up to many blanks, or to a quote whose string may be long or is not all there. A character or an escape
-#: has up to two bytes.
+#: Everything up to many blanks, or to a quote whose string may be long or is not all there: one with some escapes, or
+#: with more than 480 bytes before the first, is looked at more closely.
 _PLAIN = re.compile(
-    rb'(?:[^" \t\r\n]++|[ \t\r\n]{1,64}+(?![ \t\r\n])|"(?:[^"\\]|\\.){0,%d}+")*+' % (MAX_SHORT // 2), re.DOTALL
+    rb'(?:[^" \t\r\n]++|[ \t\r\n]{1,64}+(?![ \t\r\n])|"[^"\\]{0,480}+(?:\\.[^"\\]{0,64}+){0,8}+")*+', re.DOTALL
 )
 _BLANKS = re.compile(rb"[ \t\r\n]++")
 #: The content of a string as far as it goes; a backslash that ends the data is left.
@@ -209,8 +209,9 @@ class _Strings:
 
 
 def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(members)
-    if len(found) != len(members):
-        names = [name for name, _ in members]
-        raise not_json(f"{repeated(next(name for name in names if names.count(name) > 1))} occurs twice")
+    found: dict[str, Any] = {}
+    for name, value in members:
+        if name in found:
+            raise not_json(f"{repeated(name)} occurs twice")
+        found[name] = value
     return found

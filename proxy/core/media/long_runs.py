@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from proxy.core.media.base64_text import strays
+
 #: Of a run of base64 that is longer than twice this, so much stays at either end.
 KEPT = 64
 
@@ -22,9 +24,10 @@ def shortened(chunk: bytes) -> bytes:
     >>> shortened(b'{"b64_json":"' + b"A" * 100_000 + b'"}').replace(b"A", b"") , len(shortened(b"A" * 100_000))
     (b'{"b64_json":""}', 128)
     """
-    return _LONG_RUN.sub(_ends, chunk.replace(rb"\/", b"/"))
+    if len(chunk) > 2 * KEPT and not strays(chunk):
+        return _ends(chunk)  # most chunks of a picture; found ten times as fast
+    return _LONG_RUN.sub(lambda found: _ends(found[0]), chunk.replace(rb"\/", b"/"))
 
 
-def _ends(found: re.Match[bytes]) -> bytes:
-    run = found[0]
+def _ends(run: bytes) -> bytes:
     return run[:KEPT] + run[-KEPT:]

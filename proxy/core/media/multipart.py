@@ -22,9 +22,9 @@ MAX_HEADERS = 32
 MAX_HEADER_BYTES = 8 * 1024
 _MAX_PADDING = 64
 
-#: What makes a boundary of the bytes that look like one; everything else behind them means that they are data.
-_BEHIND = re.compile(rb"--|[ \t]{0,%d}+\r\n" % _MAX_PADDING)
-_MAY_FOLLOW = re.compile(rb"-?|[ \t]{0,%d}+\r?" % _MAX_PADDING)
+#: What makes a boundary of the bytes that look like one, or what may still become that; with anything else behind them
+#: they are data.
+_BEHIND = rb"(?:(?P<line>--|[ \t]{0,%d}+\r\n)|(?:-|[ \t]{0,%d}+\r?)\Z)" % (_MAX_PADDING, _MAX_PADDING)
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\x00\r\n]*)")
 
 
@@ -56,6 +56,7 @@ class MultipartParser:
 
     def __init__(self, boundary: bytes) -> None:
         self._boundary = b"\r\n--" + boundary
+        self._delimiter = re.compile(re.escape(self._boundary) + _BEHIND, re.DOTALL)
         # A boundary at the very beginning has no line in front of it.
         self._buffer = b"\r\n"
         self._place = 0
@@ -110,30 +111,20 @@ class MultipartParser:
 
     def _content(self) -> Generator[bytes | None, None, None]:
         """The data up to the next boundary, which is read as well."""
-        look_from = self._place
         while True:
-            found = self._buffer.find(self._boundary, look_from)
-            if found < 0:
-                yield from self._data_until(self._may_begin(look_from))
-                yield None
-                look_from = self._place
-                continue
-            look_from = found + len(self._boundary)
-            behind = _BEHIND.match(self._buffer, look_from)
-            if behind is not None:
-                yield from self._data_until(found)
-                self._place = behind.end()
-                self._closed = behind[0] == b"--"
+            begin = self._buffer.find(self._boundary, self._place)
+            found = self._delimiter.search(self._buffer, begin) if begin >= 0 else None
+            yield from self._data_until(found.start() if found else self._may_begin())
+            if found and found["line"]:
+                self._place = found.end()
+                self._closed = found["line"] == b"--"
                 return
-            if _MAY_FOLLOW.fullmatch(self._buffer, look_from):
-                yield from self._data_until(found)
-                yield None
-                look_from = self._place
+            yield None
 
-    def _may_begin(self, look_from: int) -> int:
+    def _may_begin(self) -> int:
         """Where the bytes at the end begin that may be those of a boundary. There is one CR in it, the first byte."""
         size = len(self._buffer)
-        begin = self._buffer.rfind(b"\r", max(look_from, size - len(self._boundary) + 1))
+        begin = self._buffer.rfind(b"\r", max(self._place, size - len(self._boundary) + 1))
         return begin if begin >= 0 and self._boundary.startswith(self._buffer[begin:]) else size
 
     def _data_until(self, end: int) -> Iterator[bytes]:

@@ -18,6 +18,7 @@ MAX_AUDIO_BYTES = 25 * 1024 * 1024
 MAX_LANGUAGE_BYTES = 64
 
 _FILE = "file"
+_FORMAT = "response_format"
 _TAKEN = "file, model, language, response_format"
 #: What changes the answer in a way that the service does not know. Their names are the API's, all others the caller's.
 _REFUSED = frozenset(
@@ -27,7 +28,7 @@ _REFUSED = frozenset(
     }
 )
 #: member -> the values that can be answered
-_CHOICES = {"response_format": ("", "json", "text"), "stream": ("", "false", "False")}
+_CHOICES = {_FORMAT: ("", "json", "text"), "stream": ("", "false", "False")}
 
 
 class RecordingForm:
@@ -36,17 +37,17 @@ class RecordingForm:
     limit = FORM_BYTES
 
     def __init__(self, boundary: bytes) -> None:
-        self._form = FormParts(boundary, self.limit, self._begin)
+        self._form = FormParts(boundary, self.limit)
         self._file: _File | None = None
         self._language: TextPart | None = None
-        self._chosen: dict[str, str] = {}
+        self._chosen: dict[str, JudgedText[str]] = {}
 
     @property
     def held(self) -> int:
         return self._form.held + sum(part.held for part in (self._file, self._language) if part is not None)
 
     def feed(self, data: bytes) -> None:
-        self._form.feed(data)
+        self._form.feed(data, self._begin)
 
     def end(self) -> TranscriptionRequest:
         self._form.end()
@@ -56,7 +57,8 @@ class RecordingForm:
         language = "" if self._language is None else self._language.text().strip()
         if len(language.encode()) > MAX_LANGUAGE_BYTES:
             raise refused(f"language must not be longer than {MAX_LANGUAGE_BYTES} bytes", "language")
-        as_text = self._chosen.get("response_format") == "text"
+        form = self._chosen.get(_FORMAT)
+        as_text = form is not None and form.value == "text"
         return TranscriptionRequest(self._file.audio, self._file.name, kind, language or None, as_text)
 
     def _begin(self, head: PartHead) -> Part:
@@ -70,18 +72,20 @@ class RecordingForm:
             self._language = TextPart(head)
             return self._language
         if name in _CHOICES:
-            return JudgedText(head, partial(self._choose, name))
+            self._chosen[name] = JudgedText(head, partial(_choice, name))
+            return self._chosen[name]
         if name == "model":
             return Ignored()
         told = "a part without a name" if name is None else repeated(name)
         param = name if name in _REFUSED else None
         raise refused(f"{told} is not supported; a transcription takes {_TAKEN}", param, UNSUPPORTED)
 
-    def _choose(self, name: str, value: str) -> None:
-        if value not in _CHOICES[name]:
-            values = " or ".join(filter(None, _CHOICES[name][:3]))
-            raise refused(f"{name} {repeated(value)} is not supported; it may be {values}", name, UNSUPPORTED)
-        self._chosen[name] = value
+
+def _choice(name: str, value: str) -> str:
+    if value not in _CHOICES[name]:
+        values = " or ".join(filter(None, _CHOICES[name][:3]))
+        raise refused(f"{name} {repeated(value)} is not supported; it may be {values}", name, UNSUPPORTED)
+    return value
 
 
 class _File:

@@ -25,6 +25,7 @@ from e2e import (
     grok_cli,
     grok_scenarios,
     kimi_code,
+    media_scenarios,
     opencode,
     sdk_scenarios,
     token_limit_scenarios,
@@ -55,6 +56,13 @@ _NEWEST = claude_code.VERSIONS[:1]
 
 CLIENTS = (
     Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, sdk_scenarios.SCENARIOS),
+    Client(
+        "sdk and curl, images",
+        sdk_scenarios.VERSIONS,
+        sdk_scenarios.install,
+        sdk_scenarios.Python,
+        media_scenarios.SCENARIOS,
+    ),
     Client("codex", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.SCENARIOS),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, claude_code_scenarios.SCENARIOS),
     Client("claude-code tools", _NEWEST, *_CLAUDE, claude_code_tool_scenarios.SCENARIOS),

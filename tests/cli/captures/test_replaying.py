@@ -66,6 +66,22 @@ async def test_a_conversation_is_answered_again(
     assert "end: end_turn" in out
 
 
+async def test_a_conversation_that_was_continued_over_a_socket(
+    sandbox: Sandbox, tmp_path: Path, state: Path, captures: Run
+) -> None:
+    options: dict[str, Any] = {"p1_transport": "websocket", "p1_previous_response_id": True}
+    session = {"x-claude-code-session-id": "s"}
+    async with Live(sandbox, tmp_path / "live", captures=captures_below(state), **options) as live:
+        first = message_of(await live.stream(ask("hello"), headers=session))
+        turns = [("user", "hello"), ("assistant", first["content"]), ("user", "go on")]
+        await live.stream(ask([{"role": role, "content": content} for role, content in turns]), headers=session)
+    _, out, _ = await asyncio.to_thread(captures, "diff")
+    assert "(010), because only what is new went over a connection that has the rest" in out
+    assert "all of A is the beginning of B" in out
+    status, out, err = await asyncio.to_thread(captures, "replay")
+    assert (status, err) == (0, ""), out + err
+
+
 def parts(path: str) -> list[dict[str, Any]]:
     """A question with a picture."""
     if path == CHAT:
@@ -134,12 +150,19 @@ def test_what_cannot_be_replayed_says_why(how: dict[str, Any], expected: str, st
     assert (status, out) == (1, "") and expected in err
 
 
-@pytest.mark.parametrize("content", [{"p1": {"baseUrl": "https://example.com/x"}, "apiKey": "secret", "port": 1}])
+OWN = [
+    ({"p1": {"baseUrl": "https://example.com/x"}, "apiKey": "secret", "bindAddress": "0.0.0.0"}, "p1", "gpt-5.5"),
+    ({"p4": {"apiKey": "mine", "baseUrl": "https://example.com/x"}}, "p4", "opencode-go/glm-5.2"),
+    ({"p5": {"websiteUrl": "https://example.com"}}, "p5", "cursor:gpt-5.5"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "provider", "model"), OWN)
 def test_settings_of_the_user_lead_nowhere_else(
-    content: dict[str, Any], state: Path, captures: Run, tmp_path: Path
+    content: dict[str, Any], provider: str, model: str, state: Path, captures: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "config.json").write_text(json.dumps(content))
-    write_capture(state, received=ask(tools=[tool()]))
+    write_capture(state, provider=provider, received=ask(model=model, tools=[tool()]))
     status, out, err = captures("replay")
     assert (status, err) == (0, ""), out

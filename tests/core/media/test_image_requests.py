@@ -119,6 +119,8 @@ GENERATIONS: list[tuple[str, tuple[int, str, str | None] | None]] = [
     ('{"prompt":"a\nb"}', invalid()),
     (r'{"prompt":"\x"}', invalid()),
     ("[" * 100_000, invalid()),
+    ("[" * 5000, invalid()),
+    ('{"prompt":' * 5000, invalid()),
 ]
 
 

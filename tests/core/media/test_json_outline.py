@@ -107,7 +107,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("length", [0, 1, 511, 512, 513, MAX_SHORT - 1, MAX_SHORT, MAX_SHORT + 1, 100_000])
+@pytest.mark.parametrize("length", [0, 1, 8, 9, 479, 480, 481, 512, MAX_SHORT - 1, MAX_SHORT, MAX_SHORT + 1, 100_000])
 @pytest.mark.parametrize("outer", TEXTS.values())
 @pytest.mark.parametrize("unit", ["x", r"\n", r"\u00e9", "é", r"\ud83d\ude00"])
 def test_any_length(length: int, outer: str, unit: str) -> None:
@@ -131,6 +131,12 @@ def test_a_repeated_name_is_cut() -> None:
     with pytest.raises(InvalidRequest, match="occurs twice") as raised:
         outline.end()
     assert raised.value.message.count("y") <= 110
+
+
+def test_the_one_name_of_many_that_is_repeated() -> None:
+    """Takes a minute where each name is compared with each other."""
+    names = [*range(9000), 8999]
+    assert outlined([b"{" + b",".join(b'"%d":1' % name for name in names) + b"}"]) == REFUSED
 
 
 def test_what_is_held() -> None:

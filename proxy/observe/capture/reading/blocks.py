@@ -7,7 +7,8 @@ what they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +32,14 @@ _RUN_PLACES = {
     SYSTEM: ("custom_system_prompt",),
     CONVERSATION: ("action", "user_message_action", "user_message"),
 }
+
+
+#: Where a turn begins in the text of a run.
+_SECTION = re.compile(r"\n\n(?=<[a-z_]{1,32}>\n)")
+_TAG = re.compile(r"<([a-z_]{1,32})>")
+
+#: Messages of these at the beginning of a conversation are its system prompt.
+_SYSTEM_ROLES = frozenset({"system", "developer"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +73,7 @@ def blocks_of(body: Mapping[str, Any]) -> list[Block]:
     ['messages[0].content', 'model']
     """
     run = body.get("run_request")
-    blocks = _run_blocks(run) if isinstance(run, Mapping) else _body_blocks(body)
+    blocks = _run_blocks(run) if isinstance(run, Mapping) else _with_system(_body_blocks(body))
     return sorted(blocks, key=lambda block: PARTS.index(block.part))
 
 
@@ -78,6 +87,14 @@ def _body_blocks(body: Mapping[str, Any]) -> Iterator[Block]:
             yield _block(SETTINGS, name, "setting", value)
 
 
+def _with_system(blocks: Iterable[Block]) -> Iterator[Block]:
+    begins = True
+    for block in blocks:
+        role = block.kind.partition(" ")[0] if block.part == CONVERSATION else ""
+        begins = begins and (not role or role in _SYSTEM_ROLES)
+        yield replace(block, part=SYSTEM) if begins and role else block
+
+
 def _run_blocks(run: Mapping[str, Any]) -> Iterator[Block]:
     for place, value in _entries("mcp_tools.mcp_tools", _at(run, _RUN_PLACES[TOOLS])):
         yield from _tool(place, value)
@@ -85,11 +102,21 @@ def _run_blocks(run: Mapping[str, Any]) -> Iterator[Block]:
         yield from _system(place, value)
     message = _at(run, _RUN_PLACES[CONVERSATION])
     for name, value in message.items() if isinstance(message, Mapping) else ():
-        kind = SETTINGS if name in ("message_id", "mode") else CONVERSATION
-        yield _block(kind, f"user_message.{name}", "user text" if name == "text" else "user", value)
+        if name == "text" and isinstance(value, str):
+            yield from _sections("user_message.text", value)
+        elif name != "message_id":  # a new one with every request
+            yield _block(SETTINGS, f"user_message.{name}", "setting", value)
     for name, value in run.items():
         if name not in ("mcp_tools", "custom_system_prompt", "action"):
             yield _block(SETTINGS, name, "setting", value)
+
+
+def _sections(place: str, text: str) -> Iterator[Block]:
+    """A conversation that is written as one text, turn by turn."""
+    for number, section in enumerate(_SECTION.split(text)):
+        tag = _TAG.match(section)
+        part = SYSTEM if tag and tag[1] == "system" and number == 0 else CONVERSATION
+        yield _block(part, f"{place}[{number}]", tag[1] if tag else "text", section)
 
 
 def _at(value: Any, way: tuple[str, ...]) -> Any:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import base64
-import io
-import wave
+import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,9 +103,9 @@ def _format(data: bytes) -> str:
 
 
 def _seconds(data: bytes) -> float | None:
-    try:
-        with wave.open(io.BytesIO(data)) as recording:
-            frames, rate = recording.getnframes(), recording.getframerate()
-    except (wave.Error, EOFError):
+    """How long a WAV file plays: the bytes of its sound, and how many of them make a second."""
+    at = data.find(b"data", 36, 4096)
+    if not data.startswith(b"RIFF") or not 0 <= at <= len(data) - 8:
         return None
-    return frames / rate if rate else None
+    (rate,), (size,) = struct.unpack_from("<I", data, 28), struct.unpack_from("<I", data, at + 4)
+    return size / rate if rate else None

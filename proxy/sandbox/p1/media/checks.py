@@ -61,6 +61,11 @@ def _is_data_url(value: Any) -> bool:
     return isinstance(value, str) and value.startswith("data:image/") and ";base64," in value
 
 
+def _is_prompt(value: Any) -> bool:
+    """Words; half of a surrogate pair is none."""
+    return isinstance(value, str) and bool(value.strip()) and value.encode("utf-8", "replace").decode() == value
+
+
 _SIZE = fits(
     lambda value: isinstance(value, str) and (value == "auto" or re.fullmatch(r"[1-9]\d{1,3}x[1-9]\d{1,3}", value)),
     "'1024x1024', '1024x1536', '1536x1024', and 'auto'",
@@ -71,7 +76,7 @@ _NO_NULL = bare("Input should be a valid value: {where}", 422)
 
 _MEMBERS = "prompt background model quality size n"
 _COMMON: Table = (
-    required("prompt", fits(lambda value: isinstance(value, str) and value.strip())),
+    required("prompt", fits(_is_prompt)),
     required("model", one_of(IMAGE_MODEL), bare("The '{value}' model is not supported when using Codex.")),
     required("background", one_of("auto", "transparent", "opaque"), NOT_ONE_OF),
     required("quality", one_of("auto", "low", "medium", "high"), NOT_ONE_OF),

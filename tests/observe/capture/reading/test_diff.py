@@ -63,8 +63,12 @@ WIRES = {
     ),
     "chat": (CHAT, ["tools tools[0] Bash", "tools tools[1] Read"], "conversation messages[2] assistant"),
     "run": (
-        run("hello", "m1"),
-        ["tools mcp_tools.mcp_tools[0] Bash", "conversation user_message.text user text"],
+        run("<system>\nBe brief.\n</system>\n\n<user>\nhello\n\nthere\n</user>", "m1"),
+        [
+            "tools mcp_tools.mcp_tools[0] Bash",
+            "system user_message.text[0] system",
+            "conversation user_message.text[1] user",
+        ],
         "settings conversation_id setting",
     ),
 }
@@ -112,7 +116,7 @@ DIFFERENCES = [
         None,
         " -l",
     ),
-    (["messages", 0, "role"], "system", 3, "messages[0].content", len('{"role":"'), "system"),
+    (["messages", 0, "role"], "assistant", 3, "messages[0].content", len('{"role":"'), "assistant"),
 ]
 
 
@@ -168,10 +172,19 @@ def test_settings_are_no_part_of_the_prompt() -> None:
     assert told == [("changed", "model"), ("added", "temperature")]
 
 
-def test_the_message_of_a_run_is_one_text() -> None:
-    found = compare(run("history\nhello", "m1"), run("history\nhello again", "m2"))
-    assert found.first is not None and found.first.place == "user_message.text" and found.first.offset == 15
-    assert [change.newer and change.newer.place for change in found.settings] == ["user_message.message_id"]
+def test_the_text_of_a_run_is_compared_turn_by_turn() -> None:
+    first, more = "<user>\nhello\n</user>", "\n\n<assistant>\nhi\n</assistant>"
+    found = compare(run(first, "m1"), run(first + more, "m2"))
+    assert found.first is None and found.settings == ()
+    assert [change.newer and change.newer.place for change in found.changes] == ["user_message.text[1]"]
+    other = compare(run(first, "m1"), run(first.replace("hello", "help"), "m2")).first
+    assert other is not None and (other.place, other.offset) == ("user_message.text[0]", 12)
+
+
+def test_a_system_message_within_a_conversation_stays_there() -> None:
+    roles = ["developer", "system", "user", "system"]
+    body = {"messages": [{"role": role, "content": "x"} for role in roles]}
+    assert [block.part for block in blocks_of(body)] == ["system", "system", "conversation", "conversation"]
 
 
 def test_behind_the_difference_equal_blocks_are_found_again() -> None:

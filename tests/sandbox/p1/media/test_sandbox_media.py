@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import io
 import json
@@ -14,11 +15,17 @@ from typing import Any
 
 import aiohttp
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from p1_sandbox_client import Client
 from pictures import png
-from raw_client import Reply
+from raw_client import Reply, never_crashes
 
 from proxy.sandbox import FAULTS, P1Options, Place, Sandbox
+from proxy.sandbox.p1.media.answers import image_answer, transcript
+from proxy.sandbox.p1.media.checks import check_edit, check_recording
+from proxy.sandbox.p1.media.multipart import Part, read_form
+from proxy.sandbox.wires.refusal import Refused
 
 IMAGES, TRANSCRIPTION = Place("p1", "images", stream=False), Place("p1", "transcription", stream=False)
 GOOD = {"prompt": "a fox", "model": "gpt-image-2", "background": "auto", "quality": "auto", "size": "auto"}
@@ -136,6 +143,14 @@ async def test_a_transcript_follows_from_the_recording(media: Media) -> None:
     assert media.sandbox.p1.requests[-1].body["file"]["name"] == "é.webm"
 
 
+@pytest.mark.parametrize(
+    "audio", [b"RIFF....WAVE" * 20_000, b"RIFF" + bytes(40) + b"data", recording()[:40], recording()[:28] + bytes(60)]
+)
+def test_recordings_that_are_none_have_no_length(audio: bytes) -> None:
+    words = transcript(Part("file", "a.wav", "audio/wav", audio), None, {}).body["text"]
+    assert "WAV" in words and "seconds" not in words
+
+
 #: Body, headers -> status.
 REFUSED: list[tuple[Any, dict[str, str | None], int]] = [
     *(
@@ -156,6 +171,7 @@ REFUSED: list[tuple[Any, dict[str, str | None], int]] = [
         ({**GOOD, **members}, {}, status)
         for members, status in (
             ({"prompt": " "}, 400),
+            ({"prompt": "\ud83d"}, 400),
             ({"prompt": None}, 422),
             ({"n": None}, 422),
             ({"n": 0}, 400),
@@ -312,6 +328,37 @@ async def test_the_same_answer_in_other_words(media: Media) -> None:
     assert (await media.played(form(FILE), "say")).json == {"text": 'She said "hi"\nand left.'}
     reply = await media.played(form(FILE), "ascii")
     assert reply.json == {"text": "Grüße 🙂"} and reply.data.isascii()
+
+
+def test_junk_is_refused() -> None:
+    def serve(body: Any) -> object:
+        pictures = check_edit(body)
+        return image_answer(body, len(pictures), created=1, least=0, headers={}).data
+
+    never_crashes({**GOOD, "n": 1, "images": [{"image_url": URL}]}, serve)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                FILE,
+                LANGUAGE,
+                b"--",
+                f"--{BOUNDARY}\r\n".encode(),
+                f"--{BOUNDARY}--".encode(),
+                b":",
+                b'"',
+                b"\xff",
+                b"\r\n\r\n",
+            ]
+        )
+    )
+)
+def test_broken_forms_are_refused(pieces: list[bytes]) -> None:
+    with contextlib.suppress(Refused):
+        file, _ = check_recording(read_form(f"multipart/form-data; boundary={BOUNDARY}", b"".join(pieces)))
+        assert file.data
 
 
 def test_every_fault_has_a_row() -> None:

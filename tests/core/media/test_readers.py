@@ -1,0 +1,181 @@
+"""What holds for every reader: any split of a body comes to the same, and memory is what `held` says."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.media.bodies import BOUNDARY, MODEL, PNG, WAV, Refusal, data_url, form, part, read
+from core.media.test_image_requests import EDITS, FORMS, GENERATIONS
+from core.media.test_transcription_requests import NAMES, REQUESTS
+from core.strategies import cut_places, pieces
+from proxy.core.invalid import InvalidRequest, TooLarge
+from proxy.core.media.pieces import Pieces
+from proxy.core.media.readers import (
+    BodyReader,
+    body_too_large,
+    edit_form,
+    edit_json,
+    generation_json,
+    transcription_form,
+)
+from proxy.core.media.requests import ImageRequest, TranscriptionRequest
+from proxy.server.exchange import as_proxy_error
+
+Make = Callable[[], BodyReader[Any]]
+
+GENERATION: Make = lambda: generation_json(MODEL)  # noqa: E731
+EDIT: Make = lambda: edit_json(MODEL)  # noqa: E731
+EDIT_FORM: Make = lambda: edit_form(BOUNDARY, MODEL)  # noqa: E731
+TRANSCRIPTION: Make = lambda: transcription_form(BOUNDARY)  # noqa: E731
+
+LONG_PNG = PNG + bytes(range(256)) * 20
+LONG_EDIT = {"prompt": 'a\n"fox" é😀' * 300, "images": [{"image_url": data_url(LONG_PNG)}] * 3, "n": 2}
+FILE = 'Content-Disposition: form-data; name="file"; '
+
+BODIES: list[tuple[Make, bytes]] = [
+    *((GENERATION, body.encode()) for body, _ in GENERATIONS if len(body) < 6000),
+    *((EDIT, json.dumps({"prompt": "x"} | given).encode()) for given, _ in EDITS),
+    (EDIT, json.dumps(LONG_EDIT).encode()),
+    (EDIT, json.dumps(LONG_EDIT, ensure_ascii=False, indent=80).replace("/", r"\/").encode()),
+    (EDIT, json.dumps(LONG_EDIT)[:-1].encode()),
+    *((EDIT_FORM, form(*parts)) for parts, _ in FORMS),
+    (EDIT_FORM, form(part("prompt", "é" * 3000), part("image", LONG_PNG), part("image[]", LONG_PNG[:-1]))),
+    *((TRANSCRIPTION, form(*parts)) for parts, _ in REQUESTS if sum(map(len, parts)) < 1_000_000),
+    *((TRANSCRIPTION, form(f"{FILE}{head}\r\n\r\n".encode() + WAV)) for head, _ in NAMES),
+]
+
+
+def outcome(make: Make, chunks: list[bytes]) -> Any:
+    """What a body comes to, in a form that can be compared."""
+    try:
+        request = read(make(), chunks)
+    except InvalidRequest as error:
+        return type(error), error.code, error.param
+    if isinstance(request, ImageRequest):
+        return request.fields, [(image.media_type, b"".join(image.base64)) for image in request.images]
+    assert isinstance(request, TranscriptionRequest)
+    return request.name, request.media_type, request.language, request.as_text, b"".join(request.audio)
+
+
+@pytest.mark.parametrize("size", [1, 7, 500])
+def test_a_body_in_chunks_says_what_it_says_as_a_whole(size: int) -> None:
+    for make, body in BODIES:
+        chunks = [body[start : start + size] for start in range(0, len(body), size)]
+        assert outcome(make, chunks) == outcome(make, [body]), body[:200]
+
+
+@given(st.sampled_from(BODIES), cut_places)
+def test_any_split_comes_to_the_same(case: tuple[Make, bytes], cuts: list[int]) -> None:
+    make, body = case
+    assert outcome(make, pieces(body, cuts)) == outcome(make, [body])
+
+
+@given(st.sampled_from(BODIES), cut_places, st.integers(0, 10_000), st.integers(0, 20), st.binary(max_size=3))
+def test_any_damage_comes_to_the_same(
+    case: tuple[Make, bytes], cuts: list[int], place: int, length: int, instead: bytes
+) -> None:
+    make, body = case
+    place %= len(body) + 1
+    body = body[:place] + instead + body[place + length :]
+    assert outcome(make, pieces(body, cuts)) == outcome(make, [body])
+
+
+MB = 1024 * 1024
+
+
+def url_chunks(size: int, total: int) -> Iterator[bytes]:
+    yield b'{"prompt":"x","images":[{"image_url":"data:image/png;base64,'
+    yield b"iVBORw0KGgoA"
+    for _ in range(total // size):
+        yield b"A" * size
+    yield b"A" * (-(total // size * size) % 4)
+    yield b'"}]}'
+
+
+def form_chunks(name: str, size: int, total: int, begin: bytes, *more: bytes) -> Iterator[bytes]:
+    body = form(*more, part(name, begin, filename="a"))
+    yield body[:-18]
+    for _ in range(total // size):
+        yield b"\0" * size
+    yield body[-18:]
+
+
+Chunks = Callable[[int, int], Iterator[bytes]]
+LARGE: list[tuple[Make, Chunks]] = [
+    (EDIT, url_chunks),
+    (EDIT_FORM, lambda size, total: form_chunks("image", size, total, PNG, part("prompt", "x"))),
+    (EDIT_FORM, lambda size, total: form_chunks("prompt", size, total, b"x", part("image", PNG))),
+    (TRANSCRIPTION, lambda size, total: form_chunks("file", size, total, WAV)),
+]
+
+
+@pytest.mark.parametrize(("size", "total"), [(1, 60_000), (1000, 2_000_000), (65_536, 4 * MB), (300_000, 4_200_000)])
+@pytest.mark.parametrize(("make", "chunks"), LARGE)
+def test_memory_is_what_held_says(make: Make, chunks: Chunks, size: int, total: int) -> None:
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        reader = make()
+        for chunk in chunks(size, total):
+            reader.feed(chunk)
+        del chunk
+        traced = tracemalloc.get_traced_memory()[0] - before
+        assert total <= reader.held <= total * 4 // 3 + 500
+        assert reader.held <= traced <= reader.held * 1.06 + 10_000
+        request = reader.end()
+        traced, peak = (each - before for each in tracemalloc.get_traced_memory())
+        assert total <= reader.held <= traced <= reader.held * 1.06 + 10_000
+        assert peak <= 2.1 * reader.held + 10_000
+        assert request
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_is_refused_has_a_status_at_the_edge() -> None:
+    cases = {
+        400: InvalidRequest("no", param="n", code="invalid_request"),
+        413: body_too_large(7),
+    }
+    for status, error in cases.items():
+        known = as_proxy_error(error)
+        assert known is not None
+        assert (known.status, known.message, known.param, known.code) == (
+            status,
+            error.message,
+            error.param,
+            error.code,
+        )
+
+
+@pytest.mark.parametrize(
+    ("make", "limit"), [(GENERATION, 262_144), (EDIT, 64 * MB), (EDIT_FORM, 64 * MB), (TRANSCRIPTION, 26 * MB)]
+)
+def test_limits(make: Make, limit: int) -> None:
+    assert make().limit == limit
+    reader = make()
+    with pytest.raises(TooLarge) as raised:
+        reader.feed(bytes(limit + 1))
+    refusal: Refusal = (413, raised.value.code, raised.value.param)
+    assert refusal == (413, "request_too_large", None)
+
+
+@given(st.lists(st.binary(max_size=9), max_size=9), st.integers(0, 40), st.integers(0, 40))
+def test_pieces(parts: list[bytes], first: int, last: int) -> None:
+    body, whole = Pieces(parts), b"".join(parts)
+    assert (body.begin(first), body.end(last)) == (whole[:first], whole[max(0, len(whole) - last) :])
+    body.skip(first)
+    assert (b"".join(body), body.size) == (whole[first:], len(whole[first:]))
+    assert (b"".join(body.take()), list(body), body.size) == (whole[first:], [], len(whole[first:]))
+
+
+def test_small_pieces_become_larger_ones() -> None:
+    body = Pieces(b"x" for _ in range(100_000))
+    assert len(list(body)) < 30
+    assert list(Pieces([b"x" * 5000, b"y" * 5000])) == [b"x" * 5000, b"y" * 5000]
