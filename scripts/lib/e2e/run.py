@@ -20,11 +20,13 @@ from e2e import (
     codex,
     codex_alone,
     codex_scenarios,
+    curl_scenarios,
     cursor_python_scenarios,
     cursor_scenarios,
     grok_cli,
     grok_scenarios,
     kimi_code,
+    media_scenarios,
     opencode,
     sdk_scenarios,
     token_limit_scenarios,
@@ -55,6 +57,8 @@ _NEWEST = claude_code.VERSIONS[:1]
 
 CLIENTS = (
     Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, sdk_scenarios.SCENARIOS),
+    Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, media_scenarios.PYTHON),
+    Client("curl", curl_scenarios.VERSIONS, curl_scenarios.install, curl_scenarios.Curl, curl_scenarios.SCENARIOS),
     Client("codex", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.SCENARIOS),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, claude_code_scenarios.SCENARIOS),
     Client("claude-code tools", _NEWEST, *_CLAUDE, claude_code_tool_scenarios.SCENARIOS),
