@@ -16,7 +16,7 @@ import openai
 from e2e.expecting import Scenarios, expect
 from e2e.media_files import noisy_png, png_sides, recording, red_png
 from e2e.sdk_scenarios import Python
-from e2e.servers import watched_proxy
+from e2e.servers import CAPTURES, watched_proxy
 from proxy.observe.capture.layout import TRAFFIC
 from proxy.sandbox import Sandbox
 
@@ -43,7 +43,7 @@ async def media_proxy(
     folder: Path, script: Sequence[Mapping[str, Any]] = (), settings: Mapping[str, str] | None = None
 ) -> AsyncIterator[tuple[str, Sandbox]]:
     """A proxy that keeps captures, but none of these routes."""
-    async with watched_proxy(folder, script, {"PROXY_TRAFFIC_LOG": "1", **(settings or {})}) as (url, sandbox):
+    async with watched_proxy(folder, script, {CAPTURES: "1", **(settings or {})}) as (url, sandbox):
         yield url, sandbox
     kept = [str(path.relative_to(folder)) for path in (folder / "state").rglob("*")]
     expect(not any(TRAFFIC in name for name in kept) and kept, "nothing is captured", kept)
@@ -116,7 +116,7 @@ async def images_edit(python: Python, folder: Path) -> None:
                 made = await sdk.images.edit(model=MODEL, image=file, prompt="in the snow")
             expect_pictures(made.to_dict(), [(1024, 1024)])
             expect_received(sandbox, [file], prompt="in the snow")
-        several = [files["tiny"], path, ("fox.webp", files["medium"], "image/webp"), path.open("rb")]
+        several: list[Any] = [files["tiny"], path, ("fox.webp", files["medium"], "image/webp"), path.open("rb")]
         with quick("an edit of several"):
             made = await sdk.images.edit(image=several, prompt="both", n=3, size="1536x1024", background="opaque")
         expect_pictures(made.to_dict(), [(1536, 1024)] * 3)
@@ -157,7 +157,7 @@ async def audio_transcriptions(python: Python, folder: Path) -> None:
 
 
 #: What is tried, its status, and the code and the param of the error.
-Refusal = tuple[Callable[[openai.AsyncOpenAI], Awaitable[Any]], type[openai.APIStatusError], str, str | None]
+Refusal = tuple[Callable[[openai.AsyncOpenAI], Awaitable[Any]], type[openai.APIStatusError], str | None, str | None]
 _TINY = red_png()
 _REFUSED: Mapping[str, Refusal] = {
     "a mask": (
@@ -260,7 +260,7 @@ _REFUSED: Mapping[str, Refusal] = {
 async def media_errors(_python: Python, folder: Path) -> None:
     """Each refusal is the SDK's own class, with what is needed to act on it."""
     key = "caller-key-of-the-media-errors"
-    script = [
+    script: list[dict[str, Any]] = [
         {"match": {"prompt": "limited"}, "fault": "rate_limit", "seconds": 7},
         {"match": {"prompt": "failing"}, "fault": "server_error", "times": None},
     ]

@@ -32,6 +32,7 @@ from e2e import (
     token_limit_scenarios,
 )
 from e2e.expecting import Scenario
+from e2e.searching import SEARCH, Search, tally
 from e2e.servers import TRANSPORT
 
 AT_ONCE = 2
@@ -85,13 +86,15 @@ MORE = (
     Client("grok alone", grok_cli.VERSIONS, grok_cli.install, grok_cli.Grok, grok_cli.SCENARIOS),
     Client("opencode alone", opencode.VERSIONS, opencode.install, opencode.Opencode, opencode.SCENARIOS),
 )
-ALL = "--all"
+ALL, CAPTURES = "--all", "--captures"
 
 
 async def main(arguments: list[str]) -> int:
-    """Scenarios are selected by a part of "codex 0.169.0 missing_sign_in"; `--all` adds those of MORE."""
+    """Scenarios are selected by a part of "codex 0.169.0 missing_sign_in". `--all` adds those of MORE; `--captures`
+    keeps captures of all requests and searches them for secrets and pictures."""
     clients = (*CLIENTS, *MORE) if ALL in arguments else CLIENTS
-    selected = [one for one in arguments if one != ALL]
+    selected = [one for one in arguments if one not in (ALL, CAPTURES)]
+    searches: list[Search] = []
     cache = Path(os.environ.get("E2E_CACHE", ".cache/e2e")).absolute()
     gate = asyncio.Semaphore(AT_ONCE)
     runs: list[Awaitable[bool]] = []
@@ -104,16 +107,27 @@ async def main(arguments: list[str]) -> int:
                 for title in wanted:
                     folder = Path(root) / title.replace(" ", "-")
                     driven = client.drive(program, version, folder)
-                    runs.append(_run(title, titles[title], driven, folder, gate, client.transport))
+                    search = Search(folder) if CAPTURES in arguments else None
+                    searches += [search] if search is not None else []
+                    runs.append(_run(title, titles[title], driven, folder, gate, client.transport, search))
         outcomes = await asyncio.gather(*runs)
+    if searches:
+        print(tally(searches))
     print(f"{outcomes.count(True)} passed, {outcomes.count(False)} failed")
     return 0 if outcomes and all(outcomes) else 1
 
 
 async def _run(
-    title: str, scenario: Scenario[Any], client: Any, folder: Path, gate: asyncio.Semaphore, transport: str | None
+    title: str,
+    scenario: Scenario[Any],
+    client: Any,
+    folder: Path,
+    gate: asyncio.Semaphore,
+    transport: str | None,
+    search: Search | None,
 ) -> bool:
     TRANSPORT.set(transport)  # each run is a task with a context of its own
+    SEARCH.set(search)
     async with gate:
         started, problem = time.monotonic(), ""
         (folder / "proxy").mkdir(parents=True)
