@@ -14,6 +14,7 @@ from typing import Any
 
 from e2e import (
     auto_mode_scenarios,
+    captures_scenarios,
     claude_code,
     claude_code_scenarios,
     claude_code_tool_scenarios,
@@ -59,10 +60,12 @@ _NEWEST = claude_code.VERSIONS[:1]
 CLIENTS = (
     Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, sdk_scenarios.SCENARIOS),
     Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, media_scenarios.PYTHON),
+    Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, captures_scenarios.PYTHON),
     Client("curl", curl_scenarios.VERSIONS, curl_scenarios.install, curl_scenarios.Curl, curl_scenarios.SCENARIOS),
     Client("codex", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.SCENARIOS),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, claude_code_scenarios.SCENARIOS),
     Client("claude-code tools", _NEWEST, *_CLAUDE, claude_code_tool_scenarios.SCENARIOS),
+    Client("claude-code captures", _NEWEST, *_CLAUDE, captures_scenarios.CLAUDE_CODE),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, token_limit_scenarios.SCENARIOS),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, auto_mode_scenarios.SCENARIOS),
     Client("sdk on p3", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, grok_scenarios.PYTHON),

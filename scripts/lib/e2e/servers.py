@@ -27,7 +27,7 @@ TRANSPORT: ContextVar[str | None] = ContextVar("transport", default=None)
 #: Every route is on.
 _SWITCHES = ("PROXY_P1_RESPONSES_API", "PROXY_P1_IMAGES_API", "PROXY_P1_TRANSCRIPTIONS_API")
 CAPTURES = "PROXY_TRAFFIC_LOG"
-_LISTENS = re.compile(r"listens on (http://\S+)")
+LISTENS = re.compile(r"listens on (http://\S+)")
 
 
 @asynccontextmanager
@@ -65,7 +65,7 @@ async def _address(process: asyncio.subprocess.Process) -> str:
     if process.stdout is None:
         raise RuntimeError("the proxy has no stdout")
     async for line in process.stdout:
-        match = _LISTENS.search(line.decode())
+        match = LISTENS.search(line.decode())
         if match:
             return match[1]
     raise RuntimeError("the proxy ended before it listened")
