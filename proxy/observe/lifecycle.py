@@ -35,7 +35,7 @@ class Sequenced:
 
 @dataclass(frozen=True, slots=True)
 class ProviderSelected:
-    """Routing is done."""
+    """Routing is done. `model` is "" for a service without a choice of models."""
 
     provider: str
     model: str

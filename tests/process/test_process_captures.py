@@ -33,6 +33,15 @@ def environment(sandbox: Sandbox, folder: Path, **variables: str) -> dict[str, s
     return {**sandbox.settings(), "PROXY_TRAFFIC_LOG": "1", **variables}
 
 
+async def stopped(proxy: Proxy, captures: int) -> int:
+    """The exit status of a proxy that is stopped once that many captures are whole; they are written last of all."""
+    async with asyncio.timeout(60):
+        while len([*traffic(proxy.folder).glob("*/*/*-061-*")]) < captures:
+            await asyncio.sleep(0.05)
+    proxy.signal(signal.SIGTERM)
+    return await proxy.ended()
+
+
 async def post(proxy: Proxy, path: str, body: dict[str, Any], **headers: str) -> tuple[int, bytes]:
     sent = {"content-type": "application/json", "x-claude-code-session-id": "../../x", **headers}
     async with proxy.client.post(proxy.url + path, data=json.dumps(body), headers=sent) as answer:
@@ -59,8 +68,7 @@ async def test_captures_of_every_provider(sandbox: Sandbox, tmp_path: Path) -> N
         assert (await post(proxy, "/v1/messages", ask(model="nobody")))[0] == 400
         status, raw = await post(proxy, "/v1/images/generations", {"model": "gpt-image-2", "prompt": "a cat"})
         assert status == 200 and json.loads(raw)["data"], raw
-        proxy.signal(signal.SIGTERM)
-        assert await proxy.ended() == 0
+        assert await stopped(proxy, before) == 0
         said = proxy.out.decode()
     folders = [path for path in traffic(tmp_path).glob("*/*") if path.is_dir()]
     assert len(folders) == before and {path.parent.name for path in folders} == {".._.._x"}
@@ -90,8 +98,7 @@ def _values(text: str) -> list[str]:
 async def test_only_the_owner_may_look(sandbox: Sandbox, tmp_path: Path) -> None:
     async with Proxy(tmp_path, **environment(sandbox, tmp_path)) as proxy:
         assert (await post(proxy, "/v1/messages", ask(stream=True)))[0] == 200
-        proxy.signal(signal.SIGTERM)
-        assert await proxy.ended() == 0
+        assert await stopped(proxy, 1) == 0
     found = [traffic(tmp_path), *traffic(tmp_path).rglob("*")]
     assert {stat.S_IMODE(path.stat().st_mode) for path in found if path.is_dir()} == {0o700}
     assert {stat.S_IMODE(path.stat().st_mode) for path in found if path.is_file()} == {0o600}
@@ -102,8 +109,7 @@ async def test_a_failed_answer_names_its_capture(sandbox: Sandbox, tmp_path: Pat
     async with Proxy(tmp_path, **environment(sandbox, tmp_path)) as proxy:
         status, raw = await post(proxy, "/v1/messages", ask())
         assert status == 403 and b"traffic" not in raw
-        proxy.signal(signal.SIGTERM)
-        assert await proxy.ended() == 0
+        assert await stopped(proxy, 1) == 0
         failures = [json.loads(line) for line in proxy.log.splitlines() if '"request_failed"' in line]
     (folder,) = traffic(tmp_path).glob("*/*")
     fields = failures[0]["fields"]

@@ -18,8 +18,12 @@ PIECE_BYTES = 64 * 1024
 #: What may stand beside the pictures of an answer, which is parsed at once.
 MAX_PARSED_BYTES = 1024 * 1024
 
-#: Signs of base64 as some writers of JSON escape them. An escaped backslash before them makes them something else.
-_ESCAPED_SIGN = re.compile(rb'(?<=[A-Za-z0-9+/="])\\u002(?:([bB])|[fF])')
+#: Signs of base64 as some writers of JSON escape them. An escaped backslash before them makes them something else; that
+#: is looked at last, since a search for a fixed beginning is many times faster.
+_ESCAPED_SIGNS = tuple(
+    (re.compile(rb'\\u002(?<=[A-Za-z0-9+/="]\\u002)' + digit), sign)
+    for digit, sign in ((b"[bB]", b"+"), (b"[fF]", b"/"))
+)
 
 
 class HeldAnswer:
@@ -69,7 +73,8 @@ class HeldAnswer:
 
 def _without_pictures(piece: bytes) -> bytes:
     if b"\\u002" in piece:
-        piece = _ESCAPED_SIGN.sub(lambda found: b"+" if found[1] else b"/", piece)
+        for escape, sign in _ESCAPED_SIGNS:
+            piece = escape.sub(sign, piece)
     return shortened(piece)
 
 

@@ -51,6 +51,9 @@ _SECRET_HEADER = re.compile(
 _ENCODED_MEMBERS = {
     "base64": "data",
     "image": "data",
+    "file": "data",
+    "document": "data",
+    "video": "data",
     "input_image": "data",
     "audio": "data",
     "input_audio": "data",

@@ -10,6 +10,7 @@ import pytest
 
 from proxy.observe.capture.layout import capture_path
 from proxy.observe.capture.writing.files import BLOCK_BYTES, CaptureLimits
+from proxy.observe.capture.writing.streams import MAX_COMMAS
 
 from .written import PLENTY, Written, attempt, files, sse
 
@@ -128,6 +129,12 @@ def test_the_body_as_received(written: Written, kind: str, name: str) -> None:
     capture = written.begin(kind=kind, body=b'{"b":1,"a":"\xc3\xa9"}')
     folder = Path(capture.place or "")
     assert (folder / name).read_bytes() == b'{\n  "b": 1,\n  "a": "\xc3\xa9"\n}'
+
+
+def test_a_body_of_millions_of_values_is_not_taken_apart(written: Written) -> None:
+    body = b"[" + b"0," * (MAX_COMMAS + 1) + b"0]"
+    found = files(written.begin(body=body))
+    assert found["002-010-anthropic-request.txt"] == b"[left out: %d bytes of too many values]" % len(body)
 
 
 def test_the_first_artifacts(written: Written) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -13,6 +14,8 @@ from stations import Told
 from talks import Talk
 
 from proxy.core.compaction import TASK_MARKER, TEXT_ONLY_MARKER
+from proxy.core.outgoing_proxies import OutboundProxies
+from proxy.sandbox import Sandbox
 
 SESSION = {"x-claude-code-session-id": "s1"}
 FORCED: dict[str, Any] = {
@@ -76,6 +79,17 @@ async def test_what_happens_to_a_socket_is_told(
     for attempt in request.attempts:
         if attempt.transport == "websocket":
             assert attempt.url.startswith("ws://") and bool(attempt.body) == ("continuation" in attempt.details)
+
+
+@pytest.mark.parametrize("mode", ["http", "websocket"])
+async def test_a_failing_proxy_on_the_way_is_told(sandbox: Sandbox, tmp_path: Path, told: Told, mode: str) -> None:
+    proxies = OutboundProxies.from_environment({"HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": ""})
+    settings = {"p1_transport": mode, "p1_workspace_routing": False}
+    async with Live(sandbox, tmp_path, captures=told, proxies=proxies, **settings) as live:
+        await live.post(ask(), headers=SESSION)
+    request = await told.over()
+    assert request.way == f"{mode} failed replied failed:502"
+    assert "proxy" in request.attempts[0].failures[0]
 
 
 NATIVE: list[tuple[bool, dict[str, Any], str]] = [

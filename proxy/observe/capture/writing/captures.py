@@ -21,8 +21,7 @@ class FolderCaptures:
     def __init__(self, state_root: Path, limits: CaptureLimits, log: Log) -> None:
         self._log = log
         self._channel = Channel(state_root, limits, self._report)
-        self._captures = ToldCaptures(state_root, self._tell)
-        self._warned = False
+        self._captures = ToldCaptures(state_root, self._channel.tell)
 
     @property
     def on(self) -> bool:
@@ -37,14 +36,6 @@ class FolderCaptures:
         if not whole:
             self._report("warn", "captures_cut", {"reason": f"they were not written within {timeout:g} s"})
         return whole
-
-    def _tell(self, message: tuple[Any, ...], size: int) -> bool:
-        if self._channel.tell(message, size):
-            return True
-        if not self._warned and self._channel.on:
-            self._warned = True
-            self._report("warn", "captures_incomplete", {"reason": "they are told faster than they can be written"})
-        return False
 
     def _report(self, level: str, msg: str, fields: dict[str, Any]) -> None:
         self._log.write(level, "captures", msg, **fields)

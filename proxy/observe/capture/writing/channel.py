@@ -38,7 +38,8 @@ MAX_RESTARTS = 3
 class Channel:
     """Hands messages to a process of its own.
 
-    report   gets what the process reports, and `captures_off` when it cannot be kept alive
+    report   gets what the process reports, `captures_incomplete` for the first message without room, and
+             `captures_off` when the process cannot be kept alive
     command  starts the process, in place of ours in tests
     """
 
@@ -57,8 +58,7 @@ class Channel:
         self._closing = False
         #: Whether messages are taken.
         self.on = True
-        #: Messages that found no room.
-        self.lost = 0
+        self._warned = False
 
     # On the event loop.
 
@@ -68,7 +68,9 @@ class Channel:
             return False
         held = self._put_bytes - self._taken_bytes
         if size and (len(self._waiting) >= MAX_WAITING or held + size > MAX_WAITING_BYTES):
-            self.lost += 1
+            if not self._warned:
+                self._warned = True
+                self._report("warn", "captures_incomplete", {"reason": "they are told faster than they can be written"})
             return False
         self._put_bytes += size
         self._waiting.append((message, size))
@@ -127,17 +129,17 @@ class Channel:
                 break
         self._end_input()
 
-    def _take(self) -> list[Message]:
-        batch: list[Message] = []
+    def _take(self) -> list[tuple[Message, int]]:
+        batch: list[tuple[Message, int]] = []
         size = 0
         while self._waiting and len(batch) < _BATCH and size < _BATCH_BYTES:
-            message, weight = self._waiting.popleft()
-            batch.append(message)
-            size += weight
+            told = self._waiting.popleft()
+            batch.append(told)
+            size += told[1]
         self._taken_bytes += size
         return batch
 
-    def _hand_over(self, batch: list[Message]) -> None:
+    def _hand_over(self, batch: list[tuple[Message, int]]) -> None:
         """A batch to the process, which is started where there is none. What was told of the captures that the one
         before had open is not repeated: they stay as they are."""
         pieces = _frame(batch)
@@ -201,15 +203,15 @@ def worker_command(root: Path, limits: CaptureLimits) -> list[str]:
     """Our own interpreter, with our modules and without what a user's environment would add to it."""
     paths = [str(Path(__file__).parents[4]), *sys.path]  # a package that is developed may be found by a hook only
     numbers = (limits.total_bytes, limits.total_files, limits.bytes, limits.files)
-    return [sys.executable, "-I", "-S", "-c", PROGRAM, json.dumps(paths), str(root), *map(str, numbers)]
+    return [sys.executable or "python3", "-I", "-S", "-c", PROGRAM, json.dumps(paths), str(root), *map(str, numbers)]
 
 
-def _frame(batch: list[Message]) -> list[Any]:
+def _frame(batch: list[tuple[Message, int]]) -> list[Any]:
     """The batch for the pipe; where a value cannot be marshalled, with a word in its place."""
     try:
         return frame(batch)
     except ValueError:
-        return frame([_plain(message, 0) for message in batch])
+        return frame([(_plain(message, 0), size) for message, size in batch])
 
 
 def _plain(value: Any, depth: int) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from proxy.core.sse import FrameTooLarge, SSEDecoder, dump_json, dump_printable, load_json
 from proxy.observe.capture.layout import UPSTREAM_BODY
-from proxy.observe.capture.redaction import redacted, redacted_text
+from proxy.observe.capture.redaction import redacted, redacted_error, redacted_text
 from proxy.observe.capture.writing.files import CaptureFiles, GrowingFile
 
 _MIB = 1024 * 1024
@@ -20,6 +20,9 @@ MAX_EVENTS = 1024
 MAX_EVENT_BYTES = 8 * _MIB
 #: A larger frame is neither in the raw text nor among the events.
 MAX_KEPT_FRAME_BYTES = 64 * 1024
+#: Of a body that is taken apart: more values, one below the other, are no file that anybody reads, and gigabytes as
+#: objects.
+MAX_COMMAS = 2_000_000
 
 
 @dataclass(slots=True)
@@ -151,6 +154,8 @@ def printed(value: Any) -> bytes:
 def printed_body(body: bytes) -> tuple[bytes, str]:
     """A whole body, redacted, and the extension it is written with: `json`, else `txt`; `bin` where it is no text, of
     which only the size is told."""
+    if body.count(b",") > MAX_COMMAS:
+        return f"[left out: {len(body)} bytes of too many values]".encode(), "txt"
     try:
         text = body.decode()
     except UnicodeDecodeError:
@@ -158,4 +163,4 @@ def printed_body(body: bytes) -> tuple[bytes, str]:
     try:
         return printed(redacted(load_json(text))), "json"
     except (ValueError, RecursionError):
-        return redacted_text(text).encode("utf-8", "backslashreplace"), "txt"
+        return redacted_error(text).encode("utf-8", "backslashreplace"), "txt"

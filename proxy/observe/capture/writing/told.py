@@ -103,14 +103,16 @@ class ToldCapture:
         self._attempts += 1
         number = self._attempts
         size = len(body) if isinstance(body, bytes) else self._size
-        message = (number, transport, method, url, _pairs(headers), body, details, self._clock())
-        return ToldAttempt(self, number, self._clock) if self.tell("attempt", message, size) else NULL_ATTEMPT
+        told = (number, transport, method, url, _pairs(headers), body, details, self._clock())
+        if not self.tell(("attempt", self._number, *told), size):
+            return NULL_ATTEMPT
+        return ToldAttempt(self.tell, self._number, number, self._clock)
 
     def streamed(self, data: bytes) -> None:
-        self.tell("streamed", (data,), len(data))
+        self.tell(("streamed", self._number, data), len(data))
 
     def replied(self, body: bytes) -> None:
-        self.tell("replied", (body,), len(body))
+        self.tell(("replied", self._number, body), len(body))
 
     def ended(self, outcome: str, status: int | None, error: str | None = None) -> None:
         if not self._over:
@@ -118,11 +120,11 @@ class ToldCapture:
             # Never refused for its size: there is one for each capture that was begun.
             self._send(("ended", self._number, outcome, status, error, self._lost, self._clock()), 0)
 
-    def tell(self, what: str, rest: tuple[Any, ...], size: int) -> bool:
+    def tell(self, message: tuple[Any, ...], size: int) -> bool:
         """Whether the message found room."""
         if self._over:
             return False
-        if self._lost or not self._send((what, self._number, *rest), size + MESSAGE_BYTES):
+        if self._lost or not self._send(message, size + MESSAGE_BYTES):
             self._lost += 1
             return False
         return True
@@ -131,21 +133,22 @@ class ToldCapture:
 class ToldAttempt:
     """One attempt of a request."""
 
-    __slots__ = ("_capture", "_clock", "_number")
+    __slots__ = ("_clock", "_number", "_tell", "_to")
 
-    def __init__(self, capture: ToldCapture, number: int, clock: Callable[[], float]) -> None:
-        self._capture = capture
+    def __init__(self, tell: Tell, to: int, number: int, clock: Callable[[], float]) -> None:
+        self._tell = tell
+        self._to = to
         self._number = number
         self._clock = clock
 
     def answered(self, status: int, headers: Mapping[str, str], **details: Any) -> None:
-        self._capture.tell("answered", (self._number, status, _pairs(headers), details, self._clock()), 0)
+        self._tell(("answered", self._to, self._number, status, _pairs(headers), details, self._clock()), 0)
 
     def refused(self, body: bytes) -> None:
-        self._capture.tell("refused", (self._number, body), len(body))
+        self._tell(("refused", self._to, self._number, body), len(body))
 
     def data(self, chunk: bytes) -> None:
-        self._capture.tell("data", (self._number, chunk), len(chunk))
+        self._tell(("data", self._to, self._number, chunk), len(chunk))
 
     def events(self, events: Sequence[Mapping[str, Any]]) -> None:
         self._marshalled("events", [*events])
@@ -154,7 +157,7 @@ class ToldAttempt:
         self._marshalled("sent", [message])
 
     def failed(self, error: str) -> None:
-        self._capture.tell("failed", (self._number, error), len(error))
+        self._tell(("failed", self._to, self._number, error), len(error))
 
     def _marshalled(self, what: str, values: Any) -> None:
         """As bytes at once: that costs a microsecond, less than to find out how large the values are, and it would have
@@ -163,4 +166,4 @@ class ToldAttempt:
             data = marshal.dumps(values, 2)
         except ValueError:
             data = _UNTOLD
-        self._capture.tell(what, (self._number, data), len(data))
+        self._tell((what, self._to, self._number, data), len(data))

@@ -28,8 +28,8 @@ LARGE_BYTES = 32 * 1024
 
 LENGTH_BYTES = 8
 
-#: Behind everybody who answers requests.
-_NICENESS = 10
+#: Behind everybody who answers requests: it may use what nobody else wants.
+_NICENESS = 19
 
 #: What the interpreter is given to run: paths of modules, folder, limits.
 PROGRAM = (
@@ -50,10 +50,11 @@ def main(root: str, *limits: str) -> None:
         writer.take(message)
 
 
-def frame(messages: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """The pieces of a frame; those of large values are references. Raises ValueError for what cannot be marshalled."""
+def frame(messages: Sequence[tuple[tuple[Any, ...], int]]) -> list[Any]:
+    """The pieces of a frame of messages, each with its size; those of large values are references. Raises ValueError
+    for what cannot be marshalled."""
     large: list[bytes] = []
-    slim = [_slim(message, large) for message in messages]
+    slim = [message if size <= LARGE_BYTES else _slim(message, large) for message, size in messages]
     head = marshal.dumps((slim, [len(value) for value in large]), 2)
     return [len(head).to_bytes(LENGTH_BYTES, "little") + head, *large]
 
