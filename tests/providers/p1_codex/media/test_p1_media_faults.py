@@ -119,7 +119,7 @@ IMAGES: list[Row] = [
     ("escaped_slashes", {}, Good()),
     ("escaped_signs", {}, Good()),
     *(("bad_usage", {"value": value}, Good()) for value in ("x", None, {"input_tokens": "1"}, [])),
-    ("too_long", {"size": MIB}, Refused(502, "invalid_upstream_response", words="beside its pictures")),
+    ("too_long", {}, Refused(502, "invalid_upstream_response", words="passed 134217728 bytes")),
 ]
 
 TRANSCRIPTS: list[Row] = [

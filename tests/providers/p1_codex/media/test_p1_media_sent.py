@@ -202,3 +202,4 @@ async def test_another_address_is_not_the_workspaces(media: World) -> None:
         await media.ask(kind)
         assert media.seen[-1].headers["host"] == f"localhost:{sandbox.port}"
         assert OVERRIDE_HEADER not in media.seen[-1].headers
+    assert sandbox.p1.routings == 0, "nobody asks for what is not used"
