@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable
 
 from proxy.cli.captures.printable import amount, counted, one_line, printable
-from proxy.cli.captures.selection import all_of, folder_of, head_of, named
+from proxy.cli.captures.selection import chosen, head_of
 from proxy.cli.command import APP, Command, Context, say
 from proxy.config import ConfigError
 from proxy.observe.capture.reading.folder import Artifact, CaptureFolder
@@ -30,14 +30,6 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
             raise ConfigError(f"no artifact {one_line(name)!r} in this capture; it has {there or 'none'}")
         _print(fitting, headings=len(fitting) > 1 or len(arguments.artifact) > 1)
     return 0
-
-
-def chosen(name: str | None, arguments: argparse.Namespace, context: Context) -> CaptureFolder:
-    """The capture of this name, the newest without one. Raises ConfigError."""
-    if name is not None and ("/" in name or "\\" in name):
-        return named(name, ())
-    captures = all_of(folder_of(arguments, context))
-    return captures[-1] if name is None else named(name, captures)
 
 
 def _fits(artifact: Artifact, name: str) -> bool:
