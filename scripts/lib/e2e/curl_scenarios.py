@@ -54,7 +54,7 @@ class Curl(NamedTuple):
 
     async def send(self, url: str, *arguments: str) -> Answered:
         self.folder.mkdir(parents=True, exist_ok=True)
-        told = ("--write-out", "\n%{http_code} %{content_type}")
+        told = ("--write-out", "\n%{http_code} %{content_type}", "--expect100-timeout", "60")
         with quick(f"curl {arguments[:2]}"):
             done = await run([str(self.program), "-sS", "-v", *told, *arguments, url], self.folder, {})
         expect(done.status == 0, f"curl {arguments} works", done.stderr[-1000:])

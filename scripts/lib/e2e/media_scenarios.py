@@ -79,7 +79,9 @@ def told(file: bytes) -> tuple[str, int, str]:
 
 
 def client(url: str, key: str = "unused") -> openai.AsyncOpenAI:
-    return openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0)
+    """The SDK, without the outgoing proxies and the retries that it may have."""
+    http = openai.DefaultAsyncHttpxClient(trust_env=False)
+    return openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0, http_client=http)
 
 
 @PYTHON.add
@@ -120,7 +122,7 @@ async def images_edit(python: Python, folder: Path) -> None:
         with quick("an edit of several"):
             made = await sdk.images.edit(image=several, prompt="both", n=3, size="1536x1024", background="opaque")
         expect_pictures(made.to_dict(), [(1536, 1024)] * 3)
-        wanted = [files["tiny"], files["small"], files["medium"], files["small"]]
+        wanted = [files[name] for name in ("tiny", "small", "medium", "small")]
         expect_received(sandbox, wanted, prompt="both", n=3, size="1536x1024", background="opaque")
 
 
