@@ -80,6 +80,11 @@ SHARED: list[Row] = [
     ("refused", {"shape": "html"}, Refused(400, type=BAD)),
     ("refused", {"message": "x" * 501}, Refused(400, "moderation_blocked", BAD, words="x" * 499 + "…")),
     ("refused", {"message": "x" * 70_000}, Refused(400, type=BAD)),
+    (
+        "refused",
+        {"message": "No image: 'data:image/png;base64,iVBORw0K'."},
+        Refused(400, "moderation_blocked", BAD, words=": No image: 'data:image/png;base64,…'."),
+    ),
     ("refused", {"message": "Bearer abcdefghijkl"}, Refused(400, "moderation_blocked", BAD, words="[redacted]")),
     *(
         ("refused", {"status": status, "shape": "text"}, Refused(status, type=BAD))
