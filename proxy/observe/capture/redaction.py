@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from proxy.core.sse import dump_json, load_json
 from proxy.observe.log.redact import SECRET_KEYS, redact_text
 
 #: Deeper values are left out.
@@ -31,6 +32,12 @@ _DATA_KEYS = (
     *("b64_json", "partial_image_b64", "encrypted_content", "file_data", "image_data", "image_base64"),
     *("thought_signature", "base64"),
 )
+#: Longer names of members are no keys of ours; they are shown like any text.
+_MAX_KEY = 128
+#: What holds schemas by name: one called `email` is no address.
+_SCHEMAS = frozenset({"properties", "patternproperties", "$defs", "definitions"})
+#: The code of an error, which is no authorization code: it has a message beside it.
+_ERROR_CODE = re.compile(r"[a-z][a-z0-9_.-]{0,63}\Z")
 
 
 def _folded(name: str) -> str:
@@ -43,8 +50,8 @@ _DATA = frozenset(map(_folded, _DATA_KEYS))
 _SECRET_ENDING = re.compile(r"(?:token|secret|password|passwd|apikey|authorization|credentials?|cookies?|privatekey)\Z")
 #: Headers. `-tokens` are rate limits, `-authenticate` says what is wanted.
 _SECRET_HEADER = re.compile(
-    r"auth(?!enticate|ority)|token(?!s)|secret|passw|cookie|credential|api-?key|signature|account|organization"
-    r"|agent-id|device-id|device-name|installation|machine-id|user-id|email|identity"
+    r"auth(?!enticate|ority)|token(?!s)|secret|passw|cookie|credential|(?<!cache-)(?<!idempotency-)key\Z|api-?key|jwt"
+    r"|signature|account|organization|agent-id|device-id|device-name|installation|machine-id|user-id|email|identity"
 )
 
 #: value of `type` -> the member beside it that holds encoded data. None of them is text.
@@ -61,16 +68,20 @@ _ENCODED_MEMBERS = {
     "reasoning.encrypted": "data",
     "image_generation_call": "result",
     "thinking": "signature",
+    "reasoning.text": "signature",
     "signature_delta": "signature",
 }
-_MEMBERS = frozenset(_ENCODED_MEMBERS.values())
-#: Keys of objects with such a member, folded.
-_DATA_HOLDERS = ("inputaudio", "inlinedata")
-_MEDIA_TYPES = ("mediatype", "mimetype")
+#: Those beside a media type, whatever the type.
+_MEDIA_MEMBERS = frozenset({"data", "blob"})
+_MEMBERS = _MEDIA_MEMBERS | frozenset(_ENCODED_MEMBERS.values())
+#: Keys of objects whose `data` is encoded, folded.
+_DATA_HOLDERS = ("inputaudio", "inlinedata", "audio")
+_MEDIA_TYPES = ("mediatype", "mimetype", "contenttype")
 _PLAIN_MEDIA = ("text/", "application/json")
 
 _DATA_URL = re.compile(
-    r"data:[\w.+-]{0,100}+(?:\\{0,8}/[\w.+-]{1,100}+)?(?:;[\w=.+-]{1,100}){0,8}?;base64,"
+    r"data:[\w.+-]{0,100}+(?:(?:\\{0,8}/|%2f)[\w.+-]{1,100}+)?(?:(?:;|%3b)[^,;%<>\n]{0,100}){0,8}?"
+    r"(?:;|%3b) ?base64(?:,|%2c) ?"
     r"(?:[A-Za-z0-9+/=_%-]|\\{1,8}/)*+"
     r"(?:(?:\r?\n|(?:\\r)?\\n)[A-Za-z0-9+/=_-]{60,}+)*+(?:(?:\r?\n|(?:\\r)?\\n)[A-Za-z0-9+/_-]{1,59}={1,2})?",
     re.IGNORECASE,
@@ -78,13 +89,14 @@ _DATA_URL = re.compile(
 #: Lines of one encoded text, as `base64 file` prints it.
 _LINES = re.compile(r"(?<![A-Za-z0-9+/])(?:[A-Za-z0-9+/]{60,}+(?:\r?\n|(?:\\r)?\\n)){2,}+[A-Za-z0-9+/]*+=*")
 #: Shorter words are not looked at.
-MIN_WORD = 48
+MIN_WORD = 32
 _MAX_SPLIT = 256 * 1024
 #: With backslashes: JSON in a text may write `\/`.
-_RUN = re.compile(r"(?<![A-Za-z0-9+/_\\-])[A-Za-z0-9+/_\\-]{48,}+=*")
-#: How PNG, JPEG, GIF, WebP or WAV, TIFF and AVIF begin.
+_RUN = re.compile(r"(?<![A-Za-z0-9+/_\\-])[A-Za-z0-9+/_\\-]{32,}+=*")
+#: How PNG begins, which is no part of any word; and JPEG, GIF, WebP or WAV, TIFF, PDF and AVIF.
+_PNG = "iVBORw0KGg"
 _MAGIC = re.compile(
-    r"(?:\A|\\[nrt])(?:iVBORw0KGg|\\{0,8}/9j\\{0,8}/|R0lGOD[dl]h|UklGR|SUkqA|TU0AK|AAAA[A-Za-z0-9+/]{2}Z0eX)"
+    r"(?:\A|\\[nrt])(?:\\{0,8}/9j\\{0,8}/|R0lGOD[dl]h|UklGR|SUkqA|TU0AK|JVBERi0|AAAA[A-Za-z0-9+/]{2}Z0eX)"
 )
 #: A run of this length, with that many different characters in the first of it, is no word and no path.
 MIN_RUN = 512
@@ -96,13 +108,22 @@ _TOKEN = re.compile(
     r"|(?:sk|rk|pk|xai|gsk)-[A-Za-z0-9_-]{20,}+)"
 )
 _SIGN_IN = re.compile(r"\b(bearer|basic)(\s{1,8}+)([A-Za-z0-9._~+/-]{8,}+=*)", re.IGNORECASE)
-#: A credential in JSON that stands in a text, or in a text that is nearly JSON.
-_QUOTED_MARKS = ("token", "key", "secret", "authorization")
+#: A credential or a person in JSON that stands in a text, or in a text that is nearly JSON. Up to its closing quote, or
+#: to the end of the line where a text was cut.
+_QUOTED_MARKS = ("token", "key", "secret", "authorization", "password", "cookie", "email", "_id", "verifier")
 _QUOTED_SECRET = re.compile(
-    r"([\"'](?:(?:access|refresh|id)_?token|(?:x-)?api[_-]?key|client_?secret|(?:proxy-)?authorization)\\{0,8}[\"'])"
-    r"(\s{0,8}:\s{0,8}\\{0,8}[\"'])([^\"'\\]{4,}+)",
+    r"([\"'](?:(?:[a-z]{1,16}[_-]?){0,2}token|(?:x[_-])?api[_-]?key|(?:client[_-]?)?secret|(?:proxy-)?authorization"
+    r"|password|(?:set-)?cookie|email|user_?id|(?:chatgpt-)?account[_-]?id|identity_id|code_verifier)\\{0,8}[\"'])"
+    r"(\s{0,8}:\s{0,8}(\\{0,8}[\"']))((?:(?!(?<!\\)\3)[^\n]){4,}+)",
     re.IGNORECASE,
 )
+#: Encoded data in such JSON, where something in the text says that it is some.
+_QUOTED_DATA = re.compile(
+    r"([\"'](?:data|blob|b64_json)\\{0,8}[\"'])(\s{0,8}:\s{0,8}\\{0,8}[\"'])([A-Za-z0-9+/=_-]{8,}+)(?=\\{0,8}[\"'])",
+    re.IGNORECASE,
+)
+#: A member whose text is JSON: the input of a tool on the wires of OpenAI.
+_JSON_TEXT = "arguments"
 
 
 def redacted(value: Any) -> Any:
@@ -134,8 +155,12 @@ def redacted_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str | list
 
 
 def redacted_error(text: str) -> str:
-    """An error text, a header, a URL: also without the secret parameters and sign-ins of URLs."""
-    return redact_text(redacted_text(text))
+    """An error text, a header, a URL: also without the secret parameters and sign-ins of URLs.
+
+    >>> redacted_error("GET /v1/messages?beta=true&token=abc")
+    'GET /v1/messages?beta=true&token=[redacted len=3]'
+    """
+    return redact_text(redacted_text(text), _is_secret_parameter)
 
 
 def redacted_text(text: str) -> str:
@@ -147,18 +172,20 @@ def redacted_text(text: str) -> str:
     if len(text) < 8:
         return text
     lower = text.lower()  # most texts have nothing of it, which this tells at a tenth of the price
-    if "base64," in lower:
+    if "base64" in lower and "data:" in lower:
         if lower.startswith("data:image/") and ";base64," in lower:
             return f"[redacted data-url len={len(text)}]"
         text = _DATA_URL.sub(_noted("data-url"), text)
+    if "base64" in lower or "image/" in lower:
+        text = _QUOTED_DATA.sub(_length_of_last, text)
     if _may_have_runs(text):
         text = _RUN.sub(_run, _LINES.sub(_lines, text))
     if any(mark in lower for mark in _TOKEN_MARKS):
         text = _TOKEN.sub(_noted("token"), text)
     if "bearer" in lower or "basic" in lower:
-        text = _SIGN_IN.sub(_length_of_third, text)
+        text = _SIGN_IN.sub(_length_of_last, text)
     if any(mark in lower for mark in _QUOTED_MARKS):
-        text = _QUOTED_SECRET.sub(_length_of_third, text)
+        text = _QUOTED_SECRET.sub(_length_of_last, text)
     return text
 
 
@@ -167,8 +194,9 @@ def _may_have_runs(text: str) -> bool:
     return len(text) > _MAX_SPLIT or (len(text) >= MIN_WORD and any(len(word) >= MIN_WORD for word in text.split()))
 
 
-def _length_of_third(found: re.Match[str]) -> str:
-    return f"{found[1]}{found[2]}[redacted len={len(found[3])}]"
+def _length_of_last(found: re.Match[str]) -> str:
+    secret = found[found.re.groups]
+    return f"{found[1]}{found[2]}[redacted len={len(secret)}]"
 
 
 def _noted(what: str) -> Any:
@@ -181,7 +209,8 @@ def _lines(found: re.Match[str]) -> str:
 
 def _run(found: re.Match[str]) -> str:
     run = found[0]
-    if _MAGIC.search(run) or (len(run) >= MIN_RUN and not _has_words(run)):
+    known = _PNG in run or (_MAGIC.search(run) if "\\" in run else _MAGIC.match(run))
+    if known or (len(run) >= MIN_RUN and not _has_words(run)):
         return f"[redacted base64 len={len(run)}]"
     return run
 
@@ -194,7 +223,7 @@ def _has_words(run: str) -> bool:
 def _value(value: Any, depth: int, key: str) -> Any:
     """`key` is what it stands under, folded."""
     if isinstance(value, str):
-        return redacted_text(value)
+        return _json_text(value, depth) if key == _JSON_TEXT else redacted_text(value)
     if isinstance(value, dict | list | tuple | Mapping):
         if depth >= MAX_DEPTH:
             return "[depth-limit]"
@@ -204,38 +233,66 @@ def _value(value: Any, depth: int, key: str) -> Any:
     return _leaf(value)
 
 
+def _json_text(text: str, depth: int) -> str:
+    """As it was, where there is nothing to hide in what it says."""
+    try:
+        said = load_json(text)
+    except (ValueError, RecursionError):
+        return redacted_text(text)  # a part of it, or none
+    shown = _value(said, depth, "")
+    return text if shown == said else dump_json(shown)
+
+
 def _mapping(value: Mapping[Any, Any], depth: int, key: str) -> dict[str, Any]:
     result = {}
+    encoded: frozenset[str] | None = None
     for member, inner in value.items():
-        name = str(member)
-        folded, rule = _rule(name)
-        if rule and _is_hidden(rule, inner, key, value, folded):
+        name, folded, rule = _rule(str(member))
+        if rule == "member" and encoded is None:
+            encoded = _encoded_members(value, key)
+        if rule and _is_hidden(rule, folded, inner, key, encoded, value):
             result[name] = _hidden(inner, depth + 1)
         else:
             result[name] = _value(inner, depth + 1, folded)
     return result
 
 
+def _rule(name: str) -> tuple[str, str, str]:
+    """A key as it is shown, folded, and what holds for the values under it: secret (whatever they are), ending (texts
+    and lists), data (a text), member (a text, if what stands beside it says so)."""
+    return _rule_of_key(name) if len(name) <= _MAX_KEY else (redacted_text(name), "", "")
+
+
 @lru_cache(4096)
-def _rule(name: str) -> tuple[str, str]:
-    """The folded name of a key, and what holds for the values under it: secret (whatever they are), ending (texts and
-    lists), data (a text), member (a text, if what stands beside it says so)."""
-    folded = _folded(name)
+def _rule_of_key(name: str) -> tuple[str, str, str]:
+    shown, folded = redacted_text(name), _folded(name)
     if folded in _SECRETS:
-        return folded, "secret"
+        return shown, folded, "secret"
     if folded in _DATA or folded == "imageurl":
-        return folded, "data"
+        return shown, folded, "data"
     if folded in _MEMBERS:
-        return folded, "member"
-    return folded, "ending" if _SECRET_ENDING.search(folded) else ""
+        return shown, folded, "member"
+    return shown, folded, "ending" if _SECRET_ENDING.search(folded) else ""
 
 
-def _is_hidden(rule: str, inner: Any, key: str, beside: Mapping[Any, Any], name: str) -> bool:
+def _is_hidden(
+    rule: str, name: str, inner: Any, key: str, encoded: frozenset[str] | None, beside: Mapping[Any, Any]
+) -> bool:
     if rule == "secret":
-        return not (key == "properties" and isinstance(inner, Mapping))  # the schema of a property of that name
+        of_schema = key in _SCHEMAS and isinstance(inner, Mapping)
+        return not (of_schema or (name == "code" and _is_error_code(inner, beside)))
     if rule == "ending":
         return isinstance(inner, str | list)
-    return isinstance(inner, str) and (rule == "data" or _encoded_member(beside, key) == name)
+    return isinstance(inner, str) and (rule == "data" or name in (encoded or ()))
+
+
+def _is_error_code(value: Any, beside: Mapping[Any, Any]) -> bool:
+    return isinstance(value, str) and isinstance(beside.get("message"), str) and bool(_ERROR_CODE.match(value))
+
+
+def _is_secret_parameter(name: str) -> bool:
+    """Of a URL."""
+    return _rule(name)[2] in ("secret", "ending") or _is_secret_header(name)
 
 
 @lru_cache(4096)
@@ -243,16 +300,17 @@ def _is_secret_header(name: str) -> bool:
     return bool(_SECRET_HEADER.search(name.strip().lower().replace("_", "-"))) or _folded(name) in _SECRETS
 
 
-def _encoded_member(value: Mapping[Any, Any], key: str) -> str | None:
-    """The member of an object that holds encoded data."""
-    names = {_folded(str(name)): inner for name, inner in value.items()}
+def _encoded_members(value: Mapping[Any, Any], key: str) -> frozenset[str]:
+    """The members of an object that hold encoded data, folded."""
+    names = {_rule(str(name))[1]: inner for name, inner in value.items()}
     media_type = next((names[name] for name in _MEDIA_TYPES if isinstance(names.get(name), str)), None)
-    if media_type is not None and "data" in names:
-        return None if media_type.lower().startswith(_PLAIN_MEDIA) else "data"
+    if media_type is not None and not names.keys().isdisjoint(_MEDIA_MEMBERS):
+        return frozenset() if media_type.lower().startswith(_PLAIN_MEDIA) else _MEDIA_MEMBERS
     if key in _DATA_HOLDERS:
-        return "data"
+        return frozenset({"data"})
     kind = names.get("type")
-    return _ENCODED_MEMBERS.get(kind.lower()) if isinstance(kind, str) else None
+    member = _ENCODED_MEMBERS.get(kind.lower()) if isinstance(kind, str) else None
+    return frozenset({member} if member else ())
 
 
 def _hidden(value: Any, depth: int = 0) -> Any:
@@ -263,7 +321,7 @@ def _hidden(value: Any, depth: int = 0) -> Any:
         return value
     if depth < MAX_DEPTH:
         if isinstance(value, Mapping):
-            return {str(name): _hidden(inner, depth + 1) for name, inner in value.items()}
+            return {_rule(str(name))[0]: _hidden(inner, depth + 1) for name, inner in value.items()}
         if isinstance(value, list | tuple):
             return [_hidden(inner, depth + 1) for inner in value]
     return "[redacted]"

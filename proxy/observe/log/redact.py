@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date
 from pathlib import PurePath
@@ -79,23 +79,25 @@ def redact(value: Any, *, max_text: int | None = MAX_TEXT_BYTES) -> Any:
     return _Redaction(max_text).value(value, 0)
 
 
-def redact_text(text: str) -> str:
+def redact_text(text: str, is_secret: Callable[[str], bool] = is_secret_key) -> str:
     """The text without the values of secret query parameters and without `user:password@` of URLs.
+
+    is_secret  judges the name of a parameter
 
     >>> redact_text("GET /callback?state=1&code=abc")
     'GET /callback?state=1&code=[redacted len=3]'
     """
     if "@" in text and "://" in text:
         text = _URL_SIGN_IN.sub("[redacted]@", text)
-    return _redact_parameters(text) if "=" in text else text
+    return _redact_parameters(text, is_secret) if "=" in text else text
 
 
-def _redact_parameters(text: str) -> str:
+def _redact_parameters(text: str, is_secret: Callable[[str], bool]) -> str:
     """A text may also be a bare query, so its very beginning counts like the place after a `?`."""
     parts: list[str] = []
     done = 0
     for found in _PARAMETER.finditer(text):
-        if found.start() < done or not is_secret_key(unquote_plus(found[1])):
+        if found.start() < done or not is_secret(unquote_plus(found[1])):
             continue
         value = _PARAMETER_VALUE.match(text, found.end())
         end = value.end() if value else found.end()

@@ -14,6 +14,8 @@ from proxy.observe.capture.redaction import MAX_DEPTH, redacted, redacted_error,
 DATA = base64.b64encode(random.Random(1).randbytes(3000)).decode()
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + random.Random(2).randbytes(90)).decode()
 JPEG = base64.b64encode(b"\xff\xd8\xff\xe0" + random.Random(3).randbytes(90)).decode()
+WEBP = base64.b64encode(b"RIFF\x14\0\0\0WEBPVP8L" + random.Random(4).randbytes(12)).decode()
+PDF = base64.b64encode(b"%PDF-1.4\n" + random.Random(5).randbytes(90)).decode()
 URL = f"data:image/png;base64,{PNG}"
 JWT = "eyJhbGciOiJub25lIn0.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"
 
@@ -54,6 +56,19 @@ def hidden(text: str) -> str:
             {"properties": {"email": {"type": "string"}, "image_url": {"type": "string"}}},
         ),
         ({"properties": {"email": "a@b.c"}}, {"properties": {"email": hidden("a@b.c")}}),
+        ({"$defs": {"identity": {"type": "object"}}}, {"$defs": {"identity": {"type": "object"}}}),
+        # of an error, not of a sign-in
+        ({"code": "not_found", "message": "m"}, {"code": "not_found", "message": "m"}),
+        ({"code": "4/0AbCd", "message": "m"}, {"code": hidden("4/0AbCd"), "message": "m"}),
+        ({"code": "not_found"}, {"code": hidden("not_found")}),
+        # the input of a tool as text is its input
+        ({"arguments": '{"password": "abc"}'}, {"arguments": '{"password":"[redacted len=3]"}'}),
+        ({"arguments": '{"path":  "abc"}'}, {"arguments": '{"path":  "abc"}'}),
+        ({"arguments": '{"path'}, {"arguments": '{"path'}),
+        # keys are texts as well
+        ({f"see {URL}": 1}, {f"see [redacted data-url len={len(URL)}]": 1}),
+        ({"token": {f"x {JWT}": 1}}, {"token": {f"x [redacted token len={len(JWT)}]": "[redacted]"}}),
+        ({DATA: {DATA: 1}}, {f"[redacted base64 len={len(DATA)}]": {f"[redacted base64 len={len(DATA)}]": 1}}),
         # pictures, in the shapes of the wires
         ({"image_url": "https://a.test/b.png"}, {"image_url": "[redacted len=20]"}),
         (
@@ -90,6 +105,9 @@ def hidden(text: str) -> str:
             {"input_audio": {"data": "QUJD", "format": "wav"}},
             {"input_audio": {"data": hidden("QUJD"), "format": "wav"}},
         ),
+        ({"audio": {"id": "a", "data": "QUJD"}}, {"audio": {"id": "a", "data": hidden("QUJD")}}),
+        ({"mimeType": "image/png", "blob": "QUJD"}, {"mimeType": "image/png", "blob": hidden("QUJD")}),
+        ({"content_type": "image/png", "data": "QUJD"}, {"content_type": "image/png", "data": hidden("QUJD")}),
         ({"image": b"1234", "more": [bytearray(2)]}, {"image": "[bytes len=4]", "more": ["[bytes len=2]"]}),
         # what only the service can read
         ({"encrypted_content": "abc"}, {"encrypted_content": hidden("abc")}),
@@ -118,6 +136,9 @@ def test_values(value: Any, shown: Any) -> None:
         (f"see {URL} there", f"see [redacted data-url len={len(URL)}] there"),
         (f"![a]({URL})", f"![a]([redacted data-url len={len(URL)}])"),
         ("a DATA:application/pdf;name=a.pdf;base64,AAAA b", "a [redacted data-url len=43] b"),
+        ('x data:image/png;name="a b.png";base64,QUJD!', "x [redacted data-url len=41]!"),
+        ("data:image/png; base64, QUJD", "[redacted data-url len=28]"),
+        ("data:image%2Fpng%3Bbase64%2CQUJD!", "[redacted data-url len=32]!"),
         ("data:text/html,<b>hello</b>", "data:text/html,<b>hello</b>"),
         ("the base64, and data: more", "the base64, and data: more"),
         # JSON in a text, once and twice
@@ -127,6 +148,11 @@ def test_values(value: Any, shown: Any) -> None:
         (json.dumps(json.dumps({"data": JPEG})), None),
         (f"picture:\\n{PNG}", None),
         (JPEG.replace("/", "\\/"), None),
+        (f"/a/{PNG}", None),
+        ('{"type":"image/png","data":"QUJDREVG"}', '{"type":"image/png","data":"[redacted len=8]"}'),
+        ('{"data":"QUJDREVG"}', '{"data":"QUJDREVG"}'),
+        (WEBP, f"[redacted base64 len={len(WEBP)}]"),
+        (PDF, f"[redacted base64 len={len(PDF)}]"),
         # data of unknown kind, and what only looks like it
         (f"dump: {DATA} end", f"dump: [redacted base64 len={len(DATA)}] end"),
         ("a" * 5000, "a" * 5000),
@@ -145,6 +171,8 @@ def test_values(value: Any, shown: Any) -> None:
         ("key sk-abcdefghijklmnopqrstuvwx", "key [redacted token len=27]"),
         ('{"access_token": "abcd"}', '{"access_token": "[redacted len=4]"}'),
         ('{\\"refreshToken\\":\\"abcd\\"}', '{\\"refreshToken\\":\\"[redacted len=4]\\"}'),
+        ('{"password": "ab\\"cd", "x": "y"}', '{"password": "[redacted len=6]", "x": "y"}'),
+        ('{"user_id":"abcdefgh', '{"user_id":"[redacted len=8]'),
     ],
 )
 def test_texts(text: str, shown: str | None) -> None:
@@ -174,10 +202,19 @@ def test_a_text_that_is_a_picture_is_left_out_whole() -> None:
         "eyJaaaaaaa." * 40_000,
         ("A" * 70 + "\n") * 6_000 + "!",
         "/9j/" * 100_000,
+        '"token":"' * 50_000,
+        '"token":\\"' + "\\" * 400_000,
+        "data:" + ";a" * 200_000,
+        "data:" + "%3b" * 130_000,
     ],
 )
 def test_no_text_takes_long(text: str) -> None:
     redacted_text(text)
+
+
+def test_no_keys_take_long() -> None:
+    names = ["_" * (n % 100) + "data" + "-" * (n // 100) for n in range(5_000)]
+    assert len(redacted(dict.fromkeys(names, "x"))) == len(names)  # all are the same key
 
 
 def test_depth() -> None:
@@ -204,6 +241,10 @@ def test_depth() -> None:
         ("x-claude-code-parent-agent-id", False),
         ("X-Msh-Device-Id", False),
         ("x-some-secret", False),
+        ("Ocp-Apim-Subscription-Key", False),
+        ("x-client-key", False),
+        ("x-jwt-assertion", False),
+        ("Idempotency-Key", True),
         ("x-claude-code-session-id", True),
         ("session_id", True),
         ("x-codex-window-id", True),
@@ -228,7 +269,8 @@ def test_headers_that_come_twice_and_values() -> None:
 
 
 def test_error_texts() -> None:
-    text = "GET https://a.test/x?access_token=abc with Basic dXNlcjpwYXNz failed"
+    text = "GET https://a.test/x?access_token=abc&token=abc&key=abc&n=1 with Basic dXNlcjpwYXNz failed"
     assert redacted_error(text) == (
-        "GET https://a.test/x?access_token=[redacted len=3] with Basic [redacted len=12] failed"
+        "GET https://a.test/x?access_token=[redacted len=3]&token=[redacted len=3]&key=[redacted len=3]&n=1"
+        " with Basic [redacted len=12] failed"
     )

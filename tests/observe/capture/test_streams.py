@@ -83,6 +83,11 @@ def test_a_large_frame_is_counted(tmp_path: Path) -> None:
     assert counts["up"]["truncated"] and counts["up"]["captured_frames"] == 2
 
 
+def test_a_large_name_of_a_frame_is_counted(tmp_path: Path) -> None:
+    found, counts = streamed(Written(tmp_path), b"event: %s\ndata: {}\n\n" % (b"x" * 70_000))
+    assert events(found, "-040-") == [] and counts["up"]["oversized_frames"] == 1
+
+
 def test_a_large_event_of_a_wire_that_is_no_text(tmp_path: Path) -> None:
     capture = Written(tmp_path).begin()
     attempt(capture).events([{"a": "x" * MAX_KEPT_FRAME_BYTES}, {"b": 1}])

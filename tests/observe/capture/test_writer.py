@@ -131,6 +131,23 @@ def test_the_body_as_received(written: Written, kind: str, name: str) -> None:
     assert (folder / name).read_bytes() == b'{\n  "b": 1,\n  "a": "\xc3\xa9"\n}'
 
 
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (b'\xef\xbb\xbf{"password":"abc"}', {"password": "[redacted len=3]"}),
+        (b'{"n":NaN,"password":"abc"}', {"n": "nan", "password": "[redacted len=3]"}),
+        (
+            b'{"n":%s,"password":"abc"}' % (b"1" * 5000),
+            {"n": "[number of 5000 digits]", "password": "[redacted len=3]"},
+        ),
+    ],
+)
+def test_what_only_some_take_for_json(written: Written, body: bytes, shown: Any) -> None:
+    capture = written.begin()
+    attempt(capture).refused(body)
+    assert files(capture)["006-031-upstream-error-body.json"] == shown
+
+
 def test_a_body_of_millions_of_values_is_not_taken_apart(written: Written) -> None:
     body = b"[" + b"0," * (MAX_COMMAS + 1) + b"0]"
     found = files(written.begin(body=body))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from proxy.core.sse import FrameTooLarge, SSEDecoder, dump_json, dump_printable, load_json
+from proxy.core.sse import FrameTooLarge, SSEDecoder, dump_json, dump_printable
 from proxy.observe.capture.layout import UPSTREAM_BODY
 from proxy.observe.capture.redaction import redacted, redacted_error, redacted_text
 from proxy.observe.capture.writing.files import CaptureFiles, GrowingFile
@@ -23,6 +24,8 @@ MAX_KEPT_FRAME_BYTES = 64 * 1024
 #: Of a body that is taken apart: more values, one below the other, are no file that anybody reads, and gigabytes as
 #: objects.
 MAX_COMMAS = 2_000_000
+#: Of a whole number; Python neither reads nor writes those of thousands.
+_MAX_DIGITS = 1000
 
 
 @dataclass(slots=True)
@@ -90,12 +93,13 @@ class CapturedStream:
             self._file = None
 
     def _frame(self, name: bytes, data: bytes) -> None:
-        if len(data) > MAX_KEPT_FRAME_BYTES:
-            self._oversized(len(data))
+        size = len(name) + len(data)
+        if size > MAX_KEPT_FRAME_BYTES:
+            self._oversized(size)
             return
-        text, kind = data.decode("utf-8", "replace"), name.decode("utf-8", "replace")
+        text, kind = data.decode("utf-8", "replace"), redacted_text(name.decode("utf-8", "replace"))
         try:
-            shown = redacted(load_json(text))
+            shown = redacted(_read(text))
         except (ValueError, RecursionError):
             self.counts.malformed += text.strip() != "[DONE]"
             self._keep_text(kind, redacted_text(text))
@@ -103,7 +107,7 @@ class CapturedStream:
         self._keep_text(kind, dump_json(shown))
         if kind and isinstance(shown, dict) and shown.get("type") != kind:
             shown = {"_sse_event": kind, **shown}
-        self._keep_event(shown, len(data))
+        self._keep_event(shown, size)
 
     def _keep_event(self, event: Any, size: int) -> None:
         counts = self.counts
@@ -151,16 +155,26 @@ def printed(value: Any) -> bytes:
     return dump_printable(value, indent=2).encode()
 
 
+def _read(text: str) -> Any:
+    """The value of a JSON text; also of one with numbers that JSON has not, as texts. Raises ValueError and
+    RecursionError."""
+    return json.loads(text, parse_int=_integer)
+
+
+def _integer(digits: str) -> int | str:
+    return int(digits) if len(digits) <= _MAX_DIGITS else f"[number of {len(digits)} digits]"
+
+
 def printed_body(body: bytes) -> tuple[bytes, str]:
     """A whole body, redacted, and the extension it is written with: `json`, else `txt`; `bin` where it is no text, of
     which only the size is told."""
     if body.count(b",") > MAX_COMMAS:
         return f"[left out: {len(body)} bytes of too many values]".encode(), "txt"
     try:
-        text = body.decode()
+        text = body.decode("utf-8-sig")
     except UnicodeDecodeError:
         return f"[bytes len={len(body)}]".encode(), "bin"
     try:
-        return printed(redacted(load_json(text))), "json"
+        return printed(redacted(_read(text))), "json"
     except (ValueError, RecursionError):
         return redacted_error(text).encode("utf-8", "backslashreplace"), "txt"
