@@ -149,7 +149,7 @@ def _print(found: Comparison, most: int | None) -> None:
         if any(extent.blocks for extent in extents[1:]):
             same, older, newer = (f"{counted(one.blocks, 'block')}, {one.size:,} B" for one in extents)
             say(f"  {part:<12} {older:>21} {newer:>21} {same:>21}")
-    share = f"{100 * found.same.size / found.newer.size:.0f} % of B" if found.newer.size else "all of B"
+    share = f"{100 * found.same.size // found.newer.size} % of B" if found.newer.size else "all of B"
     say(f"common prefix: {counted(found.same.blocks, 'block')}, {found.same.size:,} bytes, {share}")
     _print_first(found)
     _print_changes("then" if found.first else "after it", found.changes, most)

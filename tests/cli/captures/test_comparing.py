@@ -90,6 +90,12 @@ def test_the_two_that_are_compared(names: str, numbers: str, state: Path, captur
     assert status == 0 and named(out) == [f"{int(number):06d}" for number in numbers.split()]
 
 
+def test_nearly_all_is_not_all(state: Path, captures: Run) -> None:
+    turn(state, 1, [HELLO], system="a" * 100_000)
+    turn(state, 2, MORE, system="a" * 100_000)
+    assert "99 % of B" in captures("diff")[1]
+
+
 @pytest.mark.parametrize("names", [(1,), (1, 4)])
 def test_paths_lead_anywhere(names: tuple[int, ...], tmp_path: Path, captures: Run) -> None:
     folders = {number: turn(tmp_path / "copy", number, MORE) for number in (1, 2, 4)}
