@@ -211,6 +211,21 @@ def test_what_is_told_of_an_attempt(written: Written) -> None:
     }
 
 
+def test_a_key_that_is_quoted(written: Written) -> None:
+    capture = written.begin(headers={"X-Api-Key": "key-of-caller"}, body=b'{"messages":"key-of-caller"}')
+    sent = attempt(capture, headers={"authorization": "Bearer key-of-account"})
+    quoted = {"type": "error", "message": "no such key: key-of-account"}
+    sent.data(sse(quoted))
+    sent.refused(b"unknown: key-of-account")
+    sent.failed("it said key-of-account")
+    capture.streamed(sse(quoted))
+    capture.replied(b"unknown: key-of-account")
+    capture.ended("failed", 401, "it said key-of-account")
+    found = [path.read_bytes() for path in Path(capture.place or "").rglob("*") if path.is_file()]
+    assert not [data for data in found if b"key-of-" in data]
+    assert sum(b"[redacted len=14]" in data for data in found) == 7
+
+
 def test_a_wire_that_is_no_text(written: Written) -> None:
     capture = written.begin(provider="p5")
     sent = attempt(capture, {"run": {"blob": b"1234"}}, transport="connect")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,6 +121,7 @@ class CaptureFiles:
         self._room = Room(traffic.limits.bytes, traffic.limits.files)
         self._path = folder
         self._artifacts = self._events = 0
+        self._secrets: set[bytes] = set()
         #: artifacts and events that were left out for want of room
         self.left_out = 0
 
@@ -133,8 +134,13 @@ class CaptureFiles:
         self._path.mkdir(mode=DIRECTORY_MODE)
         return True
 
+    def hide(self, secrets: Iterable[str]) -> None:
+        """Texts that no file holds from now on, whoever repeats them: an upstream that quotes a key it does not know."""
+        self._secrets |= {secret.encode("utf-8", "backslashreplace") for secret in secrets}
+
     def write(self, station: str, data: bytes, extension: str = "json", *, reserved: bool = False) -> None:
         """One artifact, if there is room for it."""
+        data = self._without_secrets(data)
         if not (reserved and len(data) <= BLOCK_BYTES) and not self._take(counted(len(data)), 1):
             self.left_out += 1
             return
@@ -143,6 +149,7 @@ class CaptureFiles:
 
     def write_event(self, station: str, data: bytes) -> None:
         """One event, if there is room for it."""
+        data = self._without_secrets(data)
         if not self._take(counted(len(data)), 1):
             self.left_out += 1
             return
@@ -158,7 +165,12 @@ class CaptureFiles:
             return None
         self._artifacts += 1
         path = self._path / artifact_name(self._artifacts, station, extension)
-        return GrowingFile(path, lambda size: self._take(size, 0))
+        return GrowingFile(path, lambda size: self._take(size, 0), self._without_secrets)
+
+    def _without_secrets(self, data: bytes) -> bytes:
+        for secret in self._secrets:
+            data = data.replace(secret, b"[redacted len=%d]" % len(secret))
+        return data
 
     def _take(self, size: int, files: int) -> bool:
         if not self._room.fits(size, files) or not self._traffic.take(size, files):
@@ -168,16 +180,18 @@ class CaptureFiles:
 
 
 class GrowingFile:
-    """A file that gets pieces. `take` asks for more room, in whole blocks."""
+    """A file that gets pieces. `take` asks for more room, in whole blocks; `clean` is what is written of a piece."""
 
-    def __init__(self, path: Path, take: Callable[[int], bool]) -> None:
+    def __init__(self, path: Path, take: Callable[[int], bool], clean: Callable[[bytes], bytes]) -> None:
         self._file = os.fdopen(_open(path), "wb")
         self._take = take
+        self._clean = clean
         self._size = 0
         self._paid = BLOCK_BYTES
 
     def add(self, data: bytes) -> bool:
         """Whether there was room for the piece."""
+        data = self._clean(data)
         more = counted(self._size + len(data)) - self._paid
         if more > 0 and not self._take(more):
             return False
