@@ -135,7 +135,7 @@ class CaptureFiles:
         return True
 
     def hide(self, secrets: Iterable[str]) -> None:
-        """Texts that no file holds from now on, whoever repeats them: an upstream that quotes a key it does not know."""
+        """Texts that no file holds from now on, whoever repeats them: an upstream may quote a key that it refuses."""
         self._secrets |= {secret.encode("utf-8", "backslashreplace") for secret in secrets}
 
     def write(self, station: str, data: bytes, extension: str = "json", *, reserved: bool = False) -> None:
