@@ -342,6 +342,28 @@ def test_quotas(tmp_path: Path, limits: CaptureLimits, kept: int, left_out: int)
     assert [what for what, _ in written.reports] == (["captures_full"] if of_all else [])
 
 
+def test_what_others_write_meanwhile_counts(tmp_path: Path) -> None:
+    limits = CaptureLimits(2**40, 300, 2**40, 2**30)
+    all_of_them = [Written(tmp_path, limits) for _ in range(3)]
+    for number in range(60):
+        for who, written in enumerate(all_of_them):
+            written.begin(request_id=f"{who}-{number}").ended("completed", 200)
+    kept = sum(path.is_file() for path in tmp_path.rglob("*"))
+    assert 300 <= kept <= 300 + 2 * 64
+
+
+def test_room_for_summaries_is_kept_when_files_are_counted_again(tmp_path: Path) -> None:
+    written = Written(tmp_path, CaptureLimits(2**40, 300, 2**40, 2**30))
+    opened = [written.begin(request_id=str(number)) for number in range(50)]
+    for capture in opened:
+        for number in range(10):
+            capture.streamed(sse({"type": "a", "n": number}))
+    for capture in opened:
+        capture.ended("completed", 200)
+    assert sum(path.is_file() for path in tmp_path.rglob("*")) == 300
+    assert len([*tmp_path.rglob("*-061-*")]) == 50
+
+
 def test_what_is_there_counts_and_room_that_was_made(tmp_path: Path) -> None:
     old = tmp_path / "traffic" / "old" / "000001-p1-x"
     old.mkdir(parents=True)

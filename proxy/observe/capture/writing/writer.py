@@ -179,6 +179,7 @@ class _OpenCapture:
 
     def drop(self) -> None:
         """Closes what is open, without a word more."""
+        self._files.release()
         if self._attempt is not None:
             self._attempt.drop()
 
