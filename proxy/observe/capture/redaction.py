@@ -48,6 +48,9 @@ _SECRETS = frozenset(map(_folded, (*SECRET_KEYS, *_PERSONAL_KEYS)))
 _DATA = frozenset(map(_folded, _DATA_KEYS))
 #: Other keys that end like a credential: `page_token`, `db_password`. Not `max_tokens`.
 _SECRET_ENDING = re.compile(r"(?:token|secret|password|passwd|apikey|authorization|credentials?|cookies?|privatekey)\Z")
+#: Headers whose values are looked for everywhere, and how long these must be: `unused` is a word.
+_SIGN_IN_HEADERS = frozenset(map(_folded, ("authorization", "proxy-authorization", "x-api-key", "api-key")))
+MIN_SECRET = 12
 #: Headers. `-tokens` are rate limits, `-authenticate` says what is wanted.
 _SECRET_HEADER = re.compile(
     r"auth(?!enticate|ority)|token(?!s)|secret|passw|cookie|credential|(?<!cache-)(?<!idempotency-)key\Z|api-?key|jwt"
@@ -152,6 +155,16 @@ def redacted_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str | list
         else:
             result[name] = [*(known if isinstance(known, list) else [known]), shown]
     return result
+
+
+def secrets_of(headers: Iterable[tuple[str, str]]) -> list[str]:
+    """The credentials in headers by which a caller or we ourselves sign in, without the word before them.
+
+    >>> secrets_of([("Authorization", "Bearer abcdefghijkl"), ("x-api-key", "unused"), ("a", "b")])
+    ['abcdefghijkl']
+    """
+    values = (value.split()[-1:] for name, value in headers if _folded(name) in _SIGN_IN_HEADERS)
+    return [secret for found in values for secret in found if len(secret) >= MIN_SECRET]
 
 
 def redacted_error(text: str) -> str:

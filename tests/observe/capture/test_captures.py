@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -105,6 +106,11 @@ def test_the_process_is_small_and_ends_with_its_input(tmp_path: Path) -> None:
     command[place] += "; print(sorted(name for name in sys.modules if name in ('aiohttp','asyncio','proxy.server')))"
     done = subprocess.run(command, input=b"", capture_output=True, timeout=SOON_S)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"[]\n", b"")
+
+
+def test_paths_of_modules_that_are_no_texts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, tmp_path])
+    assert json.loads(worker_command(tmp_path, PLENTY)[5])[-1] == str(tmp_path)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

@@ -211,6 +211,21 @@ def test_what_is_told_of_an_attempt(written: Written) -> None:
     }
 
 
+def test_a_key_that_is_quoted(written: Written) -> None:
+    capture = written.begin(headers={"X-Api-Key": "key-of-caller"}, body=b'{"messages":"key-of-caller"}')
+    sent = attempt(capture, headers={"authorization": "Bearer key-of-account"})
+    quoted = {"type": "error", "message": "no such key: key-of-account"}
+    sent.data(sse(quoted))
+    sent.refused(b"unknown: key-of-account")
+    sent.failed("it said key-of-account")
+    capture.streamed(sse(quoted))
+    capture.replied(b"unknown: key-of-account")
+    capture.ended("failed", 401, "it said key-of-account")
+    found = [path.read_bytes() for path in Path(capture.place or "").rglob("*") if path.is_file()]
+    assert not [data for data in found if b"key-of-" in data]
+    assert sum(b"[redacted len=14]" in data for data in found) == 7
+
+
 def test_a_wire_that_is_no_text(written: Written) -> None:
     capture = written.begin(provider="p5")
     sent = attempt(capture, {"run": {"blob": b"1234"}}, transport="connect")
@@ -325,6 +340,28 @@ def test_quotas(tmp_path: Path, limits: CaptureLimits, kept: int, left_out: int)
         assert summary["artifacts_left_out"] == left_out
     of_all = limits.total_files < 2**30 or limits.total_bytes < 2**40
     assert [what for what, _ in written.reports] == (["captures_full"] if of_all else [])
+
+
+def test_what_others_write_meanwhile_counts(tmp_path: Path) -> None:
+    limits = CaptureLimits(2**40, 300, 2**40, 2**30)
+    all_of_them = [Written(tmp_path, limits) for _ in range(3)]
+    for number in range(60):
+        for who, written in enumerate(all_of_them):
+            written.begin(request_id=f"{who}-{number}").ended("completed", 200)
+    kept = sum(path.is_file() for path in tmp_path.rglob("*"))
+    assert 300 <= kept <= 300 + 2 * 64
+
+
+def test_room_for_summaries_is_kept_when_files_are_counted_again(tmp_path: Path) -> None:
+    written = Written(tmp_path, CaptureLimits(2**40, 300, 2**40, 2**30))
+    opened = [written.begin(request_id=str(number)) for number in range(50)]
+    for capture in opened:
+        for number in range(10):
+            capture.streamed(sse({"type": "a", "n": number}))
+    for capture in opened:
+        capture.ended("completed", 200)
+    assert sum(path.is_file() for path in tmp_path.rglob("*")) == 300
+    assert len([*tmp_path.rglob("*-061-*")]) == 50
 
 
 def test_what_is_there_counts_and_room_that_was_made(tmp_path: Path) -> None:

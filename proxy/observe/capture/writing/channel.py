@@ -201,7 +201,10 @@ class Channel:
 
 def worker_command(root: Path, limits: CaptureLimits) -> list[str]:
     """Our own interpreter, with our modules and without what a user's environment would add to it."""
-    paths = [str(Path(__file__).parents[4]), *sys.path]  # a package that is developed may be found by a hook only
+    paths = [
+        str(Path(__file__).parents[4]),
+        *map(str, sys.path),
+    ]  # a package that is developed may be found by a hook only
     numbers = (limits.total_bytes, limits.total_files, limits.bytes, limits.files)
     return [sys.executable or "python3", "-I", "-S", "-c", PROGRAM, json.dumps(paths), str(root), *map(str, numbers)]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,12 @@ BLOCK_BYTES = 4096
 
 #: When there is no room left, files are counted again after this many seconds: somebody may have cleared some.
 RECOUNT_S = 30.0
+
+#: Before, they are counted again when we have taken such a part of the room since the last time, but not for a few
+#: only: other processes may write to the same folder.
+_RECOUNTS = 16
+_MIN_RECOUNT_BYTES = 1024 * 1024
+_MIN_RECOUNT_FILES = 64
 
 #: Folders below `traffic` that are looked at; ours are two deep, and events.
 _MAX_DEPTH = 4
@@ -48,9 +54,6 @@ class Room:
         self.bytes += size
         self.files += files
 
-    def set(self, size: int, files: int) -> None:
-        self.bytes, self.files = size, files
-
 
 class TrafficFolder:
     """`<state>/traffic`, and the room in it. `full` is called once when there is none left, with what was counted.
@@ -64,6 +67,12 @@ class TrafficFolder:
         self.path = root / TRAFFIC
         self.limits = limits
         self._room = Room(limits.total_bytes, limits.total_files)
+        self._own = Room(  # since the last count
+            max(limits.total_bytes // _RECOUNTS, _MIN_RECOUNT_BYTES),
+            max(limits.total_files // _RECOUNTS, _MIN_RECOUNT_FILES),
+        )
+        #: Files of a block that have room, and are still to be written.
+        self.reserved = 0
         self._clock = clock
         self._full = full
         self._warned = False
@@ -71,7 +80,7 @@ class TrafficFolder:
 
     def take(self, size: int, files: int) -> bool:
         """Whether there was room."""
-        if self._counted_s is None:
+        if self._counted_s is None or not self._own.fits(size, files):
             self._count()
         if not self._room.fits(size, files) and self._clock() - (self._counted_s or 0.0) >= RECOUNT_S:
             self._count()
@@ -81,11 +90,14 @@ class TrafficFolder:
                 self._full(self._room.bytes, self._room.files)
             return False
         self._room.take(size, files)
+        self._own.take(size, files)
         return True
 
     def _count(self) -> None:
         self._counted_s = self._clock()
-        self._room.set(*used(self.path))
+        size, files = used(self.path)
+        self._room.bytes, self._room.files = size + self.reserved * BLOCK_BYTES, files + self.reserved
+        self._own.bytes = self._own.files = 0
 
 
 def used(folder: Path, depth: int = 0) -> tuple[int, int]:
@@ -121,6 +133,8 @@ class CaptureFiles:
         self._room = Room(traffic.limits.bytes, traffic.limits.files)
         self._path = folder
         self._artifacts = self._events = 0
+        self._reserved = False
+        self._secrets: set[bytes] = set()
         #: artifacts and events that were left out for want of room
         self.left_out = 0
 
@@ -131,10 +145,19 @@ class CaptureFiles:
         _make_private(self._traffic.path)
         _make_private(self._path.parent)
         self._path.mkdir(mode=DIRECTORY_MODE)
+        self._reserved = True
+        self._traffic.reserved += 1
         return True
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """Texts that no file holds from now on, whoever repeats them: an upstream may quote a key that it refuses."""
+        self._secrets |= {secret.encode("utf-8", "backslashreplace") for secret in secrets}
 
     def write(self, station: str, data: bytes, extension: str = "json", *, reserved: bool = False) -> None:
         """One artifact, if there is room for it."""
+        data = self._without_secrets(data)
+        if reserved:
+            self.release()
         if not (reserved and len(data) <= BLOCK_BYTES) and not self._take(counted(len(data)), 1):
             self.left_out += 1
             return
@@ -143,6 +166,7 @@ class CaptureFiles:
 
     def write_event(self, station: str, data: bytes) -> None:
         """One event, if there is room for it."""
+        data = self._without_secrets(data)
         if not self._take(counted(len(data)), 1):
             self.left_out += 1
             return
@@ -158,7 +182,17 @@ class CaptureFiles:
             return None
         self._artifacts += 1
         path = self._path / artifact_name(self._artifacts, station, extension)
-        return GrowingFile(path, lambda size: self._take(size, 0))
+        return GrowingFile(path, lambda size: self._take(size, 0), self._without_secrets)
+
+    def _without_secrets(self, data: bytes) -> bytes:
+        for secret in self._secrets:
+            data = data.replace(secret, b"[redacted len=%d]" % len(secret))
+        return data
+
+    def release(self) -> None:
+        """Keeps no room for the summary any more."""
+        self._traffic.reserved -= self._reserved
+        self._reserved = False
 
     def _take(self, size: int, files: int) -> bool:
         if not self._room.fits(size, files) or not self._traffic.take(size, files):
@@ -168,16 +202,18 @@ class CaptureFiles:
 
 
 class GrowingFile:
-    """A file that gets pieces. `take` asks for more room, in whole blocks."""
+    """A file that gets pieces. `take` asks for more room, in whole blocks; `clean` is what is written of a piece."""
 
-    def __init__(self, path: Path, take: Callable[[int], bool]) -> None:
+    def __init__(self, path: Path, take: Callable[[int], bool], clean: Callable[[bytes], bytes]) -> None:
         self._file = os.fdopen(_open(path), "wb")
         self._take = take
+        self._clean = clean
         self._size = 0
         self._paid = BLOCK_BYTES
 
     def add(self, data: bytes) -> bool:
         """Whether there was room for the piece."""
+        data = self._clean(data)
         more = counted(self._size + len(data)) - self._paid
         if more > 0 and not self._take(more):
             return False

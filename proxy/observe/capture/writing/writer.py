@@ -30,7 +30,7 @@ from proxy.observe.capture.layout import (
     UPSTREAM_METADATA,
     UPSTREAM_REQUEST,
 )
-from proxy.observe.capture.redaction import redacted, redacted_error, redacted_headers
+from proxy.observe.capture.redaction import redacted, redacted_error, redacted_headers, secrets_of
 from proxy.observe.capture.writing.files import CaptureFiles, CaptureLimits, TrafficFolder
 from proxy.observe.capture.writing.streams import MAX_RAW_BYTES, CapturedStream, printed, printed_body
 from proxy.observe.log.redact import cut_text
@@ -101,6 +101,7 @@ class _OpenCapture:
         self._downstream: CapturedStream | None = None
 
     def begin(self, request: dict[str, Any]) -> None:
+        self._files.hide(secrets_of(request["headers"]))
         query, path = redacted_error(request["query"]), redacted_error(request["path"])
         self._write(
             METADATA,
@@ -128,6 +129,7 @@ class _OpenCapture:
         self, number: int, transport: str, method: str, url: str, headers: Any, body: Any, details: Any, at: float
     ) -> None:
         self._close_attempt()
+        self._files.hide(secrets_of(headers))
         self._attempts += 1
         told = {"attempt": number, "transport": transport, **redacted(details)}
         self._attempt = _OpenAttempt(self._files, number, told, at)
@@ -177,6 +179,7 @@ class _OpenCapture:
 
     def drop(self) -> None:
         """Closes what is open, without a word more."""
+        self._files.release()
         if self._attempt is not None:
             self._attempt.drop()
 
