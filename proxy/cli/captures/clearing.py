@@ -33,7 +33,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
     would = "would remove" if arguments.dry_run else "removed"
     say(f"{would} {counted(done.captures, 'capture')}, {counted(done.files, 'file')}, {amount(done.size)} in {folder}")
     if done.kept:
-        say(f"{counted(done.kept, 'folder')} stayed: there is something in it that is no capture")
+        say(f"{counted(done.kept, 'folder')} stayed: not empty, with something else or with what was written just now")
     return 0
 
 

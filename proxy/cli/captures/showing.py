@@ -9,6 +9,7 @@ from proxy.cli.captures.printable import amount, counted, one_line, printable
 from proxy.cli.captures.selection import chosen, head_of
 from proxy.cli.command import APP, Command, Context, say
 from proxy.config import ConfigError
+from proxy.observe.capture.layout import EVENTS
 from proxy.observe.capture.reading.folder import Artifact, CaptureFolder
 
 
@@ -50,8 +51,8 @@ def _print_contents(capture: CaptureFolder) -> None:
     events = [one for one in artifacts if one.is_event]
     for what in dict.fromkeys(one.what for one in events):
         alike = [one for one in events if one.what == what]
-        name = f"events/…-{alike[0].station}-{what}.json"
-        say(f"  {name}  {counted(len(alike), 'file')}, {amount(sum(one.size for one in alike))}")
+        size = amount(sum(one.size for one in alike))
+        say(f"  {alike[0].station}-{what}  {counted(len(alike), 'file')} below {EVENTS}/, {size}")
     say(f"{APP} captures show {capture.request_id} 020 prints one of them")
 
 

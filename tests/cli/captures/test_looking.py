@@ -74,7 +74,8 @@ def test_a_capture_is_shown_with_its_artifacts(captures: Run, state: Path) -> No
     status, out, _ = captures("show", "0000")
     assert status == 0 and str(folder) in out and captures("show")[1] == captures("show", str(folder))[1] == out
     assert "001-000-metadata.json" in out and "002-010-anthropic-request.json" in out
-    assert "events/…-050-downstream-event.json  3 files, 6 B" in out
+    assert "  050-downstream-event  3 files below events/, 6 B\n" in out
+    assert captures("show", "0000", "050-downstream-event")[0] == 0  # as the list says
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,9 @@ _MARKER = "cache_control"
 #: stand behind.
 _THOUGHTS = "reasoning"
 
+#: An item that brings tools into a conversation.
+_TOOL_ITEM = "additional_tools"
+
 #: How the place of a content ends that is one text, not a list.
 _WHOLE_TEXT = ".content"
 
@@ -150,12 +153,24 @@ def _system(place: str, value: Any) -> Iterator[Block]:
 
 
 def _turn(place: str, value: Any) -> Iterator[Block]:
-    """A message block by block; other items of a conversation whole."""
+    """A message block by block, an item of tools tool by tool; other items of a conversation whole."""
+    if isinstance(value, Mapping) and value.get("type") == _TOOL_ITEM and isinstance(value.get("tools"), list):
+        yield from _item_of_tools(place, value)
+        return
     for where, piece in _pieces(place, value):
         role = piece.get("role") if isinstance(piece, Mapping) else None
         kind = " ".join(str(word) for word in (role, _type(piece)) if word)
         block = _block(CONVERSATION, where, kind, piece)
         yield replace(block, value=piece["text"]) if where.endswith(_WHOLE_TEXT) else block
+
+
+def _item_of_tools(place: str, item: Mapping[str, Any]) -> Iterator[Block]:
+    rest = {name: one for name, one in item.items() if name != "tools"}
+    role = str(rest.get("role", ""))
+    for where, tool in _entries(f"{place}.tools", item["tools"]):
+        for block in _tool(where, tool):
+            yield replace(block, part=CONVERSATION, kind=f"{role} {block.kind}".strip())
+    yield _block(CONVERSATION, place, f"{role} {_TOOL_ITEM}".strip(), rest)
 
 
 _MAKERS = {TOOLS: _tool, SYSTEM: _system, CONVERSATION: _turn}

@@ -157,6 +157,26 @@ def test_thoughts_of_a_message_stand_in_front_of_its_content() -> None:
     ]
 
 
+def test_an_item_of_tools_is_compared_tool_by_tool() -> None:
+    older, newer = (
+        {
+            "input": [
+                {"type": "additional_tools", "role": "developer", "tools": [{"name": "Read"}, {"name": last}]},
+                {"type": "message", "role": "user", "content": "hello"},
+            ]
+        }
+        for last in ("Bash", "Edit")
+    )
+    assert parts(older) == [
+        "system input[0].tools[0] developer Read",
+        "system input[0].tools[1] developer Bash",
+        "system input[0] developer additional_tools",
+        "conversation input[1].content user text",
+    ]
+    found = compare(older, newer)
+    assert found.first is not None and (found.same.blocks, found.first.place) == (1, "input[0].tools[1].name")
+
+
 def test_a_marker_inside_the_result_of_a_tool_is_none() -> None:
     texts = [{"type": "text", "text": "a b"}, {"type": "text", "text": "a b", "cache_control": {"type": "ephemeral"}}]
     place = ["messages", 2, "content", 0, "content"]
