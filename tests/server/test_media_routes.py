@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import zlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -320,6 +322,16 @@ async def test_limits_are_those_of_the_unpacked_body(live: Live) -> None:
     assert refusal(answer) == (413, "request_too_large", None)
     broken = await send(live, GENERATIONS, packed[:-20], **{"Content-Encoding": "gzip"})
     assert broken.status in (400, 413) and not made.asked
+
+
+@pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
+async def test_nothing_follows_a_packed_body(live: Live, encoding: str, pack: Callable[[bytes], bytes]) -> None:
+    """It would be kept beside what is counted."""
+    made = studio(live)
+    packed = pack(GOOD[GENERATIONS][0])
+    for behind in (b"x", bytes(400_000), packed):
+        answer = await send(live, GENERATIONS, packed + behind, **{"Content-Encoding": encoding})
+        assert refusal(answer) == (400, "invalid_request", None) and not made.asked
 
 
 async def test_a_body_without_a_length_is_counted(live: Live) -> None:

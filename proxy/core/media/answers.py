@@ -13,7 +13,7 @@ from proxy.core.reducer import BadAnswer
 from proxy.core.sse import load_json
 from proxy.core.token_usage import Usage, told_count, usage_of
 
-#: Small chunks are joined up to here: a hundred million pieces of one byte would cost more than what is in them.
+#: Small chunks are joined up to here: each is looked at by itself, and there may be a hundred million.
 PIECE_BYTES = 64 * 1024
 #: What may stand beside the pictures of an answer, which is parsed at once.
 MAX_PARSED_BYTES = 1024 * 1024

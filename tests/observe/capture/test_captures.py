@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -153,6 +154,32 @@ def test_captures_end_where_the_process_cannot_live(
     assert log.names == ["captures_off"] and len(started) == MAX_RESTARTS + 1
     assert captures.begin(request()) is NULL_CAPTURE
     captures.close(SOON_S)
+
+
+def test_captures_end_where_nobody_can_read_the_reports(
+    monkeypatch: pytest.MonkeyPatch, captures: FolderCaptures, log: Records
+) -> None:
+    class NoMore(threading.Thread):
+        def start(self) -> None:
+            if self.name != "proxy-captures":
+                raise RuntimeError("can't start new thread")
+            super().start()
+
+    monkeypatch.setattr(channel.threading, "Thread", NoMore)
+    captures.begin(request()).ended("completed", 200)
+    until(lambda: log.told)
+    assert log.names == ["captures_off"] and not captures.on
+
+
+def test_a_report_that_was_cut_is_no_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, log: Records) -> None:
+    said = """print('["warn","whole",{}]'); print('["warn","cu')"""
+    monkeypatch.setattr(channel, "worker_command", lambda *_: [sys.executable, "-c", f"{said}; input()"])
+    died: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", died.append)
+    captures = FolderCaptures(tmp_path, PLENTY, log)
+    captures.begin(request()).ended("completed", 200)
+    captures.close(SOON_S)
+    assert "whole" in log.names and died == []
 
 
 def test_what_finds_no_room_is_counted(monkeypatch: pytest.MonkeyPatch, captures: FolderCaptures, log: Records) -> None:

@@ -3,6 +3,7 @@ process, started with the first message and again when it ends before its time."
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -146,7 +147,7 @@ class Channel:
         while self.on or self._closing:
             try:
                 self._write(pieces)
-            except OSError as error:
+            except (OSError, RuntimeError) as error:  # RuntimeError: no more threads
                 if not self._restart(error):
                     return
             else:
@@ -155,7 +156,7 @@ class Channel:
     def _write(self, pieces: list[Any]) -> None:
         process = self._process
         if process is None:
-            process = self._process = self._new_process()
+            process = self._new_process()
         if process.stdin is None:
             raise BrokenPipeError
         for piece in pieces:
@@ -171,12 +172,18 @@ class Channel:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+        self._process = process
         reader = threading.Thread(target=_pass_on, args=(process, self._report), daemon=True)
-        reader.start()
+        try:
+            reader.start()
+        except RuntimeError:
+            if process.stdout is not None:
+                process.stdout.close()
+            raise
         self._readers.append(reader)
         return process
 
-    def _restart(self, error: OSError) -> bool:
+    def _restart(self, error: Exception) -> bool:
         """Whether another process may be tried."""
         process, self._process = self._process, None
         if process is not None:
@@ -232,21 +239,21 @@ def _plain(value: Any, depth: int) -> Any:
 
 
 def _discard(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process. What it reported is closed by the thread that reads it."""
     process.kill()
     process.wait()
-    for pipe in (process.stdin, process.stdout):
-        try:
-            if pipe is not None:
-                pipe.close()
-        except OSError:
-            pass
+    try:
+        if process.stdin is not None:
+            process.stdin.close()
+    except OSError:
+        pass
 
 
 def _pass_on(process: subprocess.Popen[bytes], report: Report) -> None:
-    """What the process reports, to its end."""
+    """What the process reports, to its end, or to a line that is not whole since it was killed."""
     if process.stdout is None:
         return
-    with process.stdout as lines:
+    with process.stdout as lines, contextlib.suppress(ValueError):
         for line in lines:
             level, msg, fields = json.loads(line)
             report(level, msg, fields)

@@ -63,8 +63,7 @@ async def image_body(request: ImageRequest) -> Pieces:
     start = b',"images":['
     for image in request.images:
         body.add(start + f'{{"image_url":"data:{image.media_type};base64,'.encode())
-        for piece in image.base64.take():
-            body.add(piece)
+        body.move(image.base64)
         start = b'"},'
     body.add(b'"}]}' if request.images else b"}")
     return body
@@ -90,8 +89,7 @@ def transcription_body(request: TranscriptionRequest, boundary: str) -> Pieces:
     """The form; the recording of the request becomes a part of it."""
     file = f'name="file"; filename="{request.name}"\r\nContent-Type: {request.media_type}'
     body = Pieces([f"--{boundary}\r\nContent-Disposition: form-data; {file}\r\n\r\n".encode()])
-    for piece in request.audio.take():
-        body.add(piece)
+    body.move(request.audio)
     end = f"\r\n--{boundary}"
     if request.language is not None:
         end += f'\r\nContent-Disposition: form-data; name="language"\r\n\r\n{request.language}\r\n--{boundary}'
