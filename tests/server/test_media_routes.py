@@ -72,9 +72,13 @@ async def test_a_route_that_is_off_is_a_path_that_nobody_knows(live: Live, path:
     assert shown[0] == shown[1]
 
 
-async def test_variations_are_no_route(live: Live) -> None:
-    answer = await live.post({"prompt": "x"}, "/v1/images/variations")
-    assert answer.status == 404 and answer.error["message"] == "No route for POST /v1/images/variations"
+@pytest.mark.parametrize("path", ["/v1/images/variations", "/v1/audio/speech"])
+async def test_what_else_those_apis_have_is_no_route(live: Live, path: str) -> None:
+    """In the form of every unknown path, with what the SDK of that API reads."""
+    answer = await live.post({"prompt": "x"}, path)
+    assert answer.status == 404 and answer.headers["Cache-Control"] == "no-store"
+    expected = {"type": "not_found", "message": f"No route for POST {path}", "param": None, "code": "not_found"}
+    assert answer.error == expected
 
 
 @pytest.mark.parametrize("path", ROUTES)
