@@ -190,6 +190,7 @@ class Live:
             clock=clock,
             tuning=Tuning(tuning),
             entries=entries,
+            packed_bodies=True,
         )
         self._cancellation = handler_cancellation
 
@@ -202,7 +203,11 @@ class Live:
             app = web.Application()
             app.add_subapp(self.mount, self.app)
         self._runner = web.AppRunner(
-            app, access_log=None, handler_cancellation=self._cancellation, shutdown_timeout=0.5
+            app,
+            access_log=None,
+            handler_cancellation=self._cancellation,
+            auto_decompress=False,
+            shutdown_timeout=0.5,
         )
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)

@@ -333,7 +333,7 @@ async def test_nothing_follows_a_packed_body(live: Live, encoding: str, pack: Ca
     """It would be kept beside what is counted."""
     made = studio(live)
     packed = pack(GOOD[GENERATIONS][0])
-    for behind in (b"x", bytes(400_000), packed):
+    for behind in (b"x", bytes(200_000), packed):
         answer = await send(live, GENERATIONS, packed + behind, **{"Content-Encoding": encoding})
         assert refusal(answer) == (400, "invalid_request", None) and not made.asked
 
