@@ -261,6 +261,8 @@ MEDIA_CODES: dict[str, str] = {
     "invalid_request": "invalid_request",
     "sign_in": "authentication_error",
     "permission": "permission_error",
+    "no_route": "not_found",
+    "wrong_method": "method_not_allowed",
     "slow_request": "request_timeout",
     "too_large": "request_too_large",
     "media_type": "unsupported_media_type",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections.abc import Awaitable, Callable
 from urllib.parse import quote
@@ -11,7 +12,7 @@ from aiohttp import web
 from proxy.errors import ProxyError
 from proxy.server import guard
 from proxy.server.exchange import as_proxy_error, error_response, id_headers, is_loss, unforeseen
-from proxy.server.families import MESSAGES, ClientRoute, Family
+from proxy.server.families import MEDIA, MESSAGES, ClientRoute, Family
 from proxy.server.state import REQUEST_ID, ROUTE, STATE, AppState
 
 #: What is answered to a client that left, for the records of others: raised, its loss would count as a failure of ours.
@@ -54,10 +55,18 @@ def _leave_no_body(request: web.Request, response: web.StreamResponse) -> None:
 
 
 def _family_of(state: AppState, request: web.Request, route: ClientRoute | None) -> Family:
-    """What is no route but ends like one was most likely meant for it, by a client whose base URL is wrong."""
+    """What is no route but ends like one was most likely meant for it, by a client whose base URL is wrong; and what
+    stands beside those of images and audio, for that API: it has more than is served here."""
     if route is not None:
         return route.family
-    return next((known.family for known in state.routes.values() if request.path.endswith(known.path)), MESSAGES)
+    path, known = request.path, state.routes.values()
+    meant = (one.family for one in known if path.endswith(one.path))
+    beside = (MEDIA for one in known if one.family is MEDIA and _folder(path) == _folder(one.path))
+    return next(itertools.chain(meant, beside), MESSAGES)
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def _routing_error(request: web.Request, error: web.HTTPException, family: Family) -> web.StreamResponse:

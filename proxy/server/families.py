@@ -73,12 +73,17 @@ MESSAGES = Family(
 CHAT = _openai("OpenAI chat", ChatRenderer)
 RESPONSES = _openai("OpenAI Responses", ResponsesRenderer)
 
-#: What is wrong with the path itself is told as everywhere.
+#: What is wrong with the path itself.
 _OF_THE_PATH = frozenset({"no_route", "wrong_method"})
 
 
 def _media_error(error: ProxyError, request_id: str) -> dict[str, Any]:
-    return messages_body(error, request_id) if error.kind in _OF_THE_PATH else media_body(error)
+    """Of the path it is told as everywhere, with the members that the other API's clients look for as well."""
+    body = media_body(error)
+    if error.kind not in _OF_THE_PATH:
+        return body
+    told = messages_body(error, request_id)
+    return told | {"error": body["error"] | told["error"]}
 
 
 MEDIA = Family(

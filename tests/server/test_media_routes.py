@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import zlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -70,9 +72,13 @@ async def test_a_route_that_is_off_is_a_path_that_nobody_knows(live: Live, path:
     assert shown[0] == shown[1]
 
 
-async def test_variations_are_no_route(live: Live) -> None:
-    answer = await live.post({"prompt": "x"}, "/v1/images/variations")
-    assert answer.status == 404 and answer.error["message"] == "No route for POST /v1/images/variations"
+@pytest.mark.parametrize("path", ["/v1/images/variations", "/v1/audio/speech"])
+async def test_what_else_those_apis_have_is_no_route(live: Live, path: str) -> None:
+    """In the form of every unknown path, with what the SDK of that API reads."""
+    answer = await live.post({"prompt": "x"}, path)
+    assert answer.status == 404 and answer.headers["Cache-Control"] == "no-store"
+    expected = {"type": "not_found", "message": f"No route for POST {path}", "param": None, "code": "not_found"}
+    assert answer.error == expected
 
 
 @pytest.mark.parametrize("path", ROUTES)
@@ -320,6 +326,16 @@ async def test_limits_are_those_of_the_unpacked_body(live: Live) -> None:
     assert refusal(answer) == (413, "request_too_large", None)
     broken = await send(live, GENERATIONS, packed[:-20], **{"Content-Encoding": "gzip"})
     assert broken.status in (400, 413) and not made.asked
+
+
+@pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
+async def test_nothing_follows_a_packed_body(live: Live, encoding: str, pack: Callable[[bytes], bytes]) -> None:
+    """It would be kept beside what is counted."""
+    made = studio(live)
+    packed = pack(GOOD[GENERATIONS][0])
+    for behind in (b"x", bytes(400_000), packed):
+        answer = await send(live, GENERATIONS, packed + behind, **{"Content-Encoding": encoding})
+        assert refusal(answer) == (400, "invalid_request", None) and not made.asked
 
 
 async def test_a_body_without_a_length_is_counted(live: Live) -> None:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.cli.captures.printable import counted, cut, one_line
-from proxy.cli.captures.selection import Head, all_of, folder_of, head_of, named
+from proxy.cli.captures.selection import Head, all_of, chosen, folder_of, head_of
 from proxy.cli.command import Command, Context, say
 from proxy.config import ConfigError
 from proxy.observe.capture.layout import CONVERTED, UPSTREAM_REQUEST
-from proxy.observe.capture.reading.diff import Change, Comparison, compare, counts
-from proxy.observe.capture.reading.folder import CaptureFolder
+from proxy.observe.capture.reading.diff import Change, Comparison, common_length, compare, counts
+from proxy.observe.capture.reading.folder import CaptureFolder, captures_of
 from proxy.observe.capture.reading.usage import cached_input
 
 #: Any of the names of what a client sent: the number is what counts.
@@ -59,14 +59,13 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
 
 
 def _chosen(arguments: argparse.Namespace, context: Context) -> tuple[Head, Head]:
-    captures = all_of(folder_of(arguments, context))
     if arguments.older is None:
-        return _newest_two(captures)
-    older = head_of(named(arguments.older, captures))
+        return _newest_two(all_of(folder_of(arguments, context)))
+    older = head_of(chosen(arguments.older, arguments, context))
     if arguments.newer is not None:
-        return older, head_of(named(arguments.newer, captures))
-    session, place = older.capture.session, _place(older.capture)
-    found = _nearest(older, (head_of(one) for one in captures if one.session == session and _place(one) > place))
+        return older, head_of(chosen(arguments.newer, arguments, context))
+    place, session = _place(older.capture), older.capture.path.parent
+    found = _nearest(older, (head_of(one) for one in captures_of(session) if _place(one) > place))
     if found is None:
         raise ConfigError("nothing follows it in its session with the same kind, provider, model and agent: name two")
     return older, found
@@ -145,12 +144,12 @@ def _cached(head: Head) -> str:
 
 
 def _print(found: Comparison, most: int | None) -> None:
-    say(f"{'':<14}{'A':>28}{'B':>28}{'the same from the front':>28}")
+    say(f"{'':<14} {'A':>21} {'B':>21} {'same from the front':>21}")  # 80 columns
     for part, extents in found.parts.items():
         if any(extent.blocks for extent in extents[1:]):
-            same, older, newer = (f"{counted(one.blocks, 'block')}, {one.size:,} bytes" for one in extents)
-            say(f"  {part:<12}{older:>28}{newer:>28}{same:>28}")
-    share = f"{100 * found.same.size / found.newer.size:.0f} % of B" if found.newer.size else "all of B"
+            same, older, newer = (f"{counted(one.blocks, 'block')}, {one.size:,} B" for one in extents)
+            say(f"  {part:<12} {older:>21} {newer:>21} {same:>21}")
+    share = f"{100 * found.same.size // found.newer.size} % of B" if found.newer.size else "all of B"
     say(f"common prefix: {counted(found.same.blocks, 'block')}, {found.same.size:,} bytes, {share}")
     _print_first(found)
     _print_changes("then" if found.first else "after it", found.changes, most)
@@ -186,9 +185,11 @@ def _block(change: Change) -> str:
 
 
 def _setting(change: Change) -> str:
-    texts = [cut(one.text, _VALUE) for one in (change.older, change.newer) if one is not None]
+    texts = [one.text for one in (change.older, change.newer) if one is not None]
+    start = max(0, common_length(texts[0], texts[-1]) - _VALUE // 3) if len(texts) > 1 else 0
+    shown = [cut(("…" if start else "") + text[start:], _VALUE) for text in texts]
     block = change.newer or change.older
-    return f"{block.place}: {' -> '.join(texts)}" if block else ""
+    return f"{block.place}: {' -> '.join(shown)}" if block else ""
 
 
 DIFF = Command("diff", "show where the prompts of two requests part", _run, _arguments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from proxy.cli.captures.printable import amount, cut
@@ -35,9 +36,10 @@ def _positive(text: str) -> int:
 
 
 async def _run(arguments: argparse.Namespace, context: Context) -> int:
-    heads = [head_of(one) for one in of_session(arguments.session, all_of(folder_of(arguments, context)))]
-    fitting = [head for head in heads if _fits(head, arguments)]
-    rows = [_row(head) for head in fitting[-(arguments.last or len(fitting) or 1) :]]
+    captures = of_session(arguments.session, all_of(folder_of(arguments, context)))
+    heads = (head_of(one) for one in reversed(captures))  # no more than are asked for: there may be thousands
+    newest = islice((head for head in heads if _fits(head, arguments)), arguments.last)
+    rows = [_row(head) for head in newest][::-1]
     if arguments.json:
         for row in rows:
             say(dump_printable(row))

@@ -14,7 +14,7 @@ from proxy.cli.captures.answers import Told, told_by
 from proxy.cli.captures.comparing import RECEIVED
 from proxy.cli.captures.printable import counted, one_line, printable
 from proxy.cli.captures.restoring import Restorer, restored_headers
-from proxy.cli.captures.showing import chosen
+from proxy.cli.captures.selection import chosen
 from proxy.cli.command import APP, Command, Context, say
 from proxy.cli.config_file import ConfigFile
 from proxy.config import Config, ConfigError

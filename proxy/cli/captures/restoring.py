@@ -31,6 +31,9 @@ _NOT_SENT = frozenset(
         *("origin", "referer", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest"),
     }
 )
+#: A header that HTTP can carry; a capture that somebody changed may have others.
+_LINE = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\x00-\x08\x0a-\x1f\x7f]*")
+
 #: Headers whose value tells conversations apart, so something must stand there.
 _AGENT = "agent-id"
 STAND_IN = "replayed"
@@ -88,7 +91,7 @@ def restored_headers(headers: Mapping[str, Any]) -> list[tuple[str, str]]:
     kept = []
     for name, values in headers.items():
         for value in values if isinstance(values, list) else [values]:
-            if not isinstance(value, str) or name.lower() in _NOT_SENT:
+            if not isinstance(value, str) or name.lower() in _NOT_SENT or not _LINE.fullmatch(f"{name}:{value}"):
                 continue
             if not _is_redacted(value):
                 kept.append((name, value))

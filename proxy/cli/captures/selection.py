@@ -91,6 +91,14 @@ def named(name: str, captures: Sequence[CaptureFolder]) -> CaptureFolder:
     raise ConfigError(f"{cut(name, 200)!r} fits several captures: {ids}{more}")
 
 
+def chosen(name: str | None, arguments: argparse.Namespace, context: Context) -> CaptureFolder:
+    """The capture of this name, the newest without one. Raises ConfigError."""
+    if name is not None and ("/" in name or "\\" in name):
+        return named(name, ())
+    captures = all_of(folder_of(arguments, context))
+    return captures[-1] if name is None else named(name, captures)
+
+
 def of_session(session: str | None, captures: Iterable[CaptureFolder]) -> list[CaptureFolder]:
     """Those whose session begins so; all without one."""
     return [one for one in captures if one.session.startswith(session or "")]

@@ -6,9 +6,10 @@ import argparse
 from collections.abc import Iterable
 
 from proxy.cli.captures.printable import amount, counted, one_line, printable
-from proxy.cli.captures.selection import all_of, folder_of, head_of, named
+from proxy.cli.captures.selection import chosen, head_of
 from proxy.cli.command import APP, Command, Context, say
 from proxy.config import ConfigError
+from proxy.observe.capture.layout import EVENTS
 from proxy.observe.capture.reading.folder import Artifact, CaptureFolder
 
 
@@ -32,14 +33,6 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def chosen(name: str | None, arguments: argparse.Namespace, context: Context) -> CaptureFolder:
-    """The capture of this name, the newest without one. Raises ConfigError."""
-    if name is not None and ("/" in name or "\\" in name):
-        return named(name, ())
-    captures = all_of(folder_of(arguments, context))
-    return captures[-1] if name is None else named(name, captures)
-
-
 def _fits(artifact: Artifact, name: str) -> bool:
     file = artifact.path.name
     return name in (artifact.station, artifact.what, f"{artifact.station}-{artifact.what}", artifact.name, file)
@@ -58,8 +51,8 @@ def _print_contents(capture: CaptureFolder) -> None:
     events = [one for one in artifacts if one.is_event]
     for what in dict.fromkeys(one.what for one in events):
         alike = [one for one in events if one.what == what]
-        name = f"events/…-{alike[0].station}-{what}.json"
-        say(f"  {name}  {counted(len(alike), 'file')}, {amount(sum(one.size for one in alike))}")
+        size = amount(sum(one.size for one in alike))
+        say(f"  {alike[0].station}-{what}  {counted(len(alike), 'file')} below {EVENTS}/, {size}")
     say(f"{APP} captures show {capture.request_id} 020 prints one of them")
 
 

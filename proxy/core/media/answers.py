@@ -13,16 +13,18 @@ from proxy.core.reducer import BadAnswer
 from proxy.core.sse import load_json
 from proxy.core.token_usage import Usage, told_count, usage_of
 
-#: Small chunks are joined up to here: a hundred million pieces of one byte would cost more than what is in them.
+#: Small chunks are joined up to here: each is looked at by itself, and there may be a hundred million.
 PIECE_BYTES = 64 * 1024
 #: What may stand beside the pictures of an answer, which is parsed at once.
 MAX_PARSED_BYTES = 1024 * 1024
 
-#: Signs of base64 as some writers of JSON escape them. An escaped backslash before them makes them something else; that
-#: is looked at last, since a search for a fixed beginning is many times faster.
-_ESCAPED_SIGNS = tuple(
-    (re.compile(rb'\\u002(?<=[A-Za-z0-9+/="]\\u002)' + digit), sign)
-    for digit, sign in ((b"[bB]", b"+"), (b"[fF]", b"/"))
+#: Signs of base64 as some writers of JSON escape them, and the ends of its lines: how they begin, and what goes on with
+#: the run in their place. An escaped backslash before them makes them something else; that is looked at last, since a
+#: search for a fixed beginning is many times faster.
+_ESCAPES = (
+    (b"\\u002", re.compile(rb'\\u002(?<=[A-Za-z0-9+/="]\\u002)[bB]'), b"+"),
+    (b"\\u002", re.compile(rb'\\u002(?<=[A-Za-z0-9+/="]\\u002)[fF]'), b"/"),
+    (b"\\n", re.compile(rb"\\[rn](?<=[A-Za-z0-9+/=_-]\\[rn])"), b"/"),
 )
 
 
@@ -72,9 +74,10 @@ class HeldAnswer:
 
 
 def _without_pictures(piece: bytes) -> bytes:
-    if b"\\u002" in piece:
-        for escape, sign in _ESCAPED_SIGNS:
-            piece = escape.sub(sign, piece)
+    if b"\\" in piece:
+        for begins, escape, sign in _ESCAPES:
+            if begins in piece:
+                piece = escape.sub(sign, piece)
     return shortened(piece)
 
 
@@ -103,8 +106,9 @@ def images_usage(answer: Mapping[str, Any]) -> Usage | None:
 
 
 def transcript_of(answer: Mapping[str, Any]) -> str:
-    """What was said. Raises BadAnswer when it is missing or blank."""
+    """What was said, as text that can be written: half of a surrogate pair becomes U+FFFD. Raises BadAnswer when it is
+    missing or blank."""
     text = answer.get("text")
     if not isinstance(text, str) or not text.strip():
         raise BadAnswer("the answer has no text")
-    return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -83,7 +83,7 @@ class LongString:
 
     def text(self) -> str:
         """The string; its pieces are forgotten."""
-        return "".join(piece.decode() for piece in self.utf8.take())
+        return "".join(codecs.iterdecode(self.utf8.take(), "utf-8"))
 
 
 class JsonOutline:

@@ -1,4 +1,5 @@
-"""Base64 in an answer, shortened: what is left can be parsed in no time, and is JSON of the same shape."""
+"""Base64 in an answer, shortened, and long blanks: what is left can be parsed in no time, and is JSON of the same
+shape."""
 
 from __future__ import annotations
 
@@ -6,16 +7,17 @@ import re
 
 from proxy.core.media.base64_text import strays
 
-#: Of a run of base64 that is longer than twice this, so much stays at either end.
+#: Of a run that is longer than twice this, so much stays at either end.
 KEPT = 64
 
-_RUN = rb"[A-Za-z0-9+/=]"
+#: Base64 of both alphabets, and blanks.
+_RUNS = (rb"[A-Za-z0-9+/=_-]", rb"[ \t\r\n]")
 #: A run is tried from its first character only, else runs that are just too short would cost their square.
-_LONG_RUN = re.compile(rb"(?<!%b)%b{%d,}" % (_RUN, _RUN, 2 * KEPT + 1))
+_LONG_RUN = re.compile(b"|".join(rb"(?<!%b)%b{%d,}" % (run, run, 2 * KEPT + 1) for run in _RUNS))
 
 
 def shortened(chunk: bytes) -> bytes:
-    r"""A piece of JSON with the first and the last 64 characters of each long run of base64 in it.
+    r"""A piece of JSON with the first and the last 64 characters of each long run of base64 or blanks in it.
 
     Each chunk is looked at by itself: chunks may be cut anywhere, also within a run or an escape. Only the middle of
     runs goes, in which no escape begins; `\/` becomes the slash that it stands for. So strings stay strings, and their

@@ -1,13 +1,38 @@
-"""Large bodies as the pieces that they came in: never joined, and dropped as soon as they are not needed."""
+"""Large bodies in pieces: never joined, and given back as soon as they are not needed."""
 
 from __future__ import annotations
 
+import mmap
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-#: Neighbours that are no more than this together become one: a piece costs some fifty bytes besides its own, and a body
-#: may well come byte by byte.
-SMALL_PIECE = 4096
+#: Bytes of a block, and of the largest piece that is handed out.
+BLOCK = 256 * 1024
+
+
+@dataclass(slots=True)
+class _Block:
+    """Memory that comes from the system, and is its own again with the last reference: what bodies take is what they
+    have in bytes. The allocator keeps much of what was freed between that which is not, and after some packed bodies
+    half as much again as they have.
+
+    begin, end  what of it is used
+    """
+
+    memory: mmap.mmap
+    begin: int = 0
+    end: int = 0
+
+    def add(self, data: memoryview) -> int:
+        """Takes what there is room for, and tells how much."""
+        size = min(len(data), BLOCK - self.end)
+        self.memory[self.end : self.end + size] = data[:size]
+        self.end += size
+        return size
+
+    def used(self) -> bytes:
+        return self.memory[self.begin : self.end]
 
 
 class Pieces:
@@ -19,57 +44,65 @@ class Pieces:
     """
 
     def __init__(self, pieces: Iterable[bytes] = ()) -> None:
-        self._pieces: deque[bytes] = deque()
+        self._blocks: deque[_Block] = deque()
         self.size = 0
         for piece in pieces:
             self.add(piece)
 
     def add(self, piece: bytes) -> None:
-        """Appends; empty pieces are left out."""
-        if not piece:
-            return
+        """Appends."""
         self.size += len(piece)
-        if self._pieces and len(self._pieces[-1]) + len(piece) <= SMALL_PIECE:
-            self._pieces[-1] += piece
-        else:
-            self._pieces.append(piece)
+        rest = memoryview(piece)
+        while rest:
+            if not self._blocks or self._blocks[-1].end == BLOCK:
+                self._blocks.append(_Block(mmap.mmap(-1, BLOCK)))
+            rest = rest[self._blocks[-1].add(rest) :]
+
+    def move(self, other: Pieces) -> None:
+        """Appends those of another, which forgets them."""
+        self.size += sum(block.end - block.begin for block in other._blocks)
+        self._blocks += other._blocks
+        other.drop()
 
     def __iter__(self) -> Iterator[bytes]:
-        return iter(self._pieces)
+        """Those that there are at the beginning; they may be dropped meanwhile."""
+        for block in tuple(self._blocks):
+            yield block.used()
 
     def begin(self, size: int) -> bytes:
         """The first `size` bytes, or what there is."""
         start = bytearray()
-        for piece in self._pieces:
-            start += piece[: size - len(start)]
+        for block in self._blocks:
             if len(start) == size:
                 break
+            start += block.memory[block.begin : min(block.end, block.begin + size - len(start))]
         return bytes(start)
 
     def end(self, size: int) -> bytes:
         """The last `size` bytes, or what there is."""
         end = b""
-        for piece in reversed(self._pieces):
+        for block in reversed(self._blocks):
             if len(end) == size:
                 break
-            end = piece[-(size - len(end)) :] + end
+            end = block.memory[max(block.begin, block.end - size + len(end)) : block.end] + end
         return end
 
     def skip(self, size: int) -> None:
         """Forgets the first `size` bytes, which do not count any more."""
-        while size and self._pieces:
-            piece = self._pieces.popleft()
-            if len(piece) > size:
-                self._pieces.appendleft(piece[size:])
-            skipped = min(size, len(piece))
+        while size and self._blocks:
+            block = self._blocks[0]
+            skipped = min(size, block.end - block.begin)
+            block.begin += skipped
+            if block.begin == block.end:
+                self._blocks.popleft()
             self.size -= skipped
             size -= skipped
 
     def take(self) -> Iterator[bytes]:
         """Each piece, which is forgotten as it is handed out."""
-        while self._pieces:
-            yield self._pieces.popleft()
+        while self._blocks:
+            yield self._blocks.popleft().used()
 
     def drop(self) -> None:
         """Forgets all of them: nobody needs the bytes any more."""
-        self._pieces.clear()
+        self._blocks.clear()

@@ -359,7 +359,7 @@ async def _sent(body: Pieces, timer: asyncio.Timeout, timeout_s: float) -> Async
     """The pieces. Now and then others get their turn, which a reader as fast as we are would not leave them, and the
     timer is wound up: a large body may take minutes on a slow line."""
     waiting = 0
-    for piece in tuple(body):  # they may be dropped before the last was sent
+    for piece in body:
         yield piece
         waiting += len(piece)
         if waiting < SENT_AT_ONCE:

@@ -26,6 +26,11 @@ class Tokens:
         self._access: dict[str, float] = {}  # token -> epoch seconds of its end
         self._refresh: dict[str, str] = {}  # token -> LIVE | why it is refused
 
+    @property
+    def issued(self) -> tuple[str, ...]:
+        """Access and refresh tokens, oldest first; signed-out access tokens are not among them."""
+        return (*self._access, *self._refresh)
+
     def times(self, lifetime_s: int | None) -> dict[str, int]:
         """The claims of a token that is issued now; None: with the usual lifetime."""
         now = int(self.host.clock())

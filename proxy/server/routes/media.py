@@ -56,7 +56,7 @@ async def read(exchange: Exchange, ticket: AdmissionTicket, reader: BodyReader[T
 
 
 def _held(reader: BodyReader[T]) -> int:
-    """What a body takes of the memory: the allocator loses about an eighth between pieces that come and go."""
+    """What a body takes of the memory: about an eighth more is on its way from the connection to the reader."""
     return reader.held * 9 // 8
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from e2e.codex import PAGE, Codex
-from e2e.expecting import Scenario, Scenarios, expect, named, red_png
+from e2e.expecting import Scenario, Scenarios, expect, named
+from e2e.media_files import red_png
 from e2e.pages import run_shell
 from e2e.servers import sandboxed_proxy, watched_proxy
 

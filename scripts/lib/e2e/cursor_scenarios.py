@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from e2e.claude_code import ClaudeCode, Outcome
-from e2e.expecting import Scenarios, expect, red_png
+from e2e.expecting import Scenarios, expect
+from e2e.media_files import red_png
 from e2e.process import under_way
 from e2e.servers import tuned_proxy, watched_proxy
 from e2e.terminal import ESCAPE, until

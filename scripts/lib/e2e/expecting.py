@@ -1,10 +1,8 @@
-"""What scenarios are made of: a list to stand in, an expectation that says what was seen, a small picture."""
+"""What scenarios are made of: a list to stand in, and an expectation that says what was seen."""
 
 from __future__ import annotations
 
 import re
-import struct
-import zlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -40,14 +38,3 @@ def expect(condition: object, what: str, seen: object = "") -> None:
         if len(told) > SHOWN_FIRST + SHOWN_LAST:
             told = f"{told[:SHOWN_FIRST]} … {told[-SHOWN_LAST:]}"
         raise AssertionError(f"{what}; seen: {told}")
-
-
-def red_png(size: int = 8) -> bytes:
-    """A red square."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    rows = (b"\0" + b"\xff\0\0" * size) * size
-    header = struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")

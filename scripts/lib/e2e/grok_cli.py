@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from e2e.alone import Simulators, simulators
-from e2e.expecting import Scenarios, expect, red_png
+from e2e.expecting import Scenarios, expect
+from e2e.media_files import red_png
 from e2e.npm import Installed
 from e2e.npm import install as npm_install
 from e2e.process import Finished, run

@@ -12,7 +12,8 @@ import aiohttp
 
 from e2e.claude_code import ClaudeCode
 from e2e.codex import Codex
-from e2e.expecting import Scenario, Scenarios, expect, named, red_png
+from e2e.expecting import Scenario, Scenarios, expect, named
+from e2e.media_files import red_png
 from e2e.process import Finished, run
 from e2e.sdk_scenarios import Python
 from e2e.servers import sandboxed_proxy, watched_proxy

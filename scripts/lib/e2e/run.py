@@ -14,12 +14,14 @@ from typing import Any
 
 from e2e import (
     auto_mode_scenarios,
+    captures_scenarios,
     claude_code,
     claude_code_scenarios,
     claude_code_tool_scenarios,
     codex,
     codex_alone,
     codex_scenarios,
+    curl_scenarios,
     cursor_python_scenarios,
     cursor_scenarios,
     grok_cli,
@@ -31,6 +33,7 @@ from e2e import (
     token_limit_scenarios,
 )
 from e2e.expecting import Scenario
+from e2e.searching import SEARCH, Search, tally
 from e2e.servers import TRANSPORT
 
 AT_ONCE = 2
@@ -56,16 +59,13 @@ _NEWEST = claude_code.VERSIONS[:1]
 
 CLIENTS = (
     Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, sdk_scenarios.SCENARIOS),
-    Client(
-        "sdk and curl, images",
-        sdk_scenarios.VERSIONS,
-        sdk_scenarios.install,
-        sdk_scenarios.Python,
-        media_scenarios.SCENARIOS,
-    ),
+    Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, media_scenarios.PYTHON),
+    Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, captures_scenarios.PYTHON),
+    Client("curl", curl_scenarios.VERSIONS, curl_scenarios.install, curl_scenarios.Curl, curl_scenarios.SCENARIOS),
     Client("codex", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.SCENARIOS),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, claude_code_scenarios.SCENARIOS),
     Client("claude-code tools", _NEWEST, *_CLAUDE, claude_code_tool_scenarios.SCENARIOS),
+    Client("claude-code captures", _NEWEST, *_CLAUDE, captures_scenarios.CLAUDE_CODE),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, token_limit_scenarios.SCENARIOS),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, auto_mode_scenarios.SCENARIOS),
     Client("sdk on p3", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, grok_scenarios.PYTHON),
@@ -89,13 +89,15 @@ MORE = (
     Client("grok alone", grok_cli.VERSIONS, grok_cli.install, grok_cli.Grok, grok_cli.SCENARIOS),
     Client("opencode alone", opencode.VERSIONS, opencode.install, opencode.Opencode, opencode.SCENARIOS),
 )
-ALL = "--all"
+ALL, CAPTURES = "--all", "--captures"
 
 
 async def main(arguments: list[str]) -> int:
-    """Scenarios are selected by a part of "codex 0.169.0 missing_sign_in"; `--all` adds those of MORE."""
+    """Scenarios are selected by a part of "codex 0.169.0 missing_sign_in". `--all` adds those of MORE; `--captures`
+    keeps captures of all requests and searches them for secrets and pictures."""
     clients = (*CLIENTS, *MORE) if ALL in arguments else CLIENTS
-    selected = [one for one in arguments if one != ALL]
+    selected = [one for one in arguments if one not in (ALL, CAPTURES)]
+    searches: list[Search] = []
     cache = Path(os.environ.get("E2E_CACHE", ".cache/e2e")).absolute()
     gate = asyncio.Semaphore(AT_ONCE)
     runs: list[Awaitable[bool]] = []
@@ -108,16 +110,27 @@ async def main(arguments: list[str]) -> int:
                 for title in wanted:
                     folder = Path(root) / title.replace(" ", "-")
                     driven = client.drive(program, version, folder)
-                    runs.append(_run(title, titles[title], driven, folder, gate, client.transport))
+                    search = Search(folder) if CAPTURES in arguments else None
+                    searches += [search] if search is not None else []
+                    runs.append(_run(title, titles[title], driven, folder, gate, client.transport, search))
         outcomes = await asyncio.gather(*runs)
+    if searches:
+        print(tally(searches))
     print(f"{outcomes.count(True)} passed, {outcomes.count(False)} failed")
     return 0 if outcomes and all(outcomes) else 1
 
 
 async def _run(
-    title: str, scenario: Scenario[Any], client: Any, folder: Path, gate: asyncio.Semaphore, transport: str | None
+    title: str,
+    scenario: Scenario[Any],
+    client: Any,
+    folder: Path,
+    gate: asyncio.Semaphore,
+    transport: str | None,
+    search: Search | None,
 ) -> bool:
     TRANSPORT.set(transport)  # each run is a task with a context of its own
+    SEARCH.set(search)
     async with gate:
         started, problem = time.monotonic(), ""
         (folder / "proxy").mkdir(parents=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 from aiohttp import web
 
+from e2e.searching import SEARCH, Watched
 from proxy import create_app
 from proxy.loading import load
 from proxy.providers.contract import Tuning
@@ -25,32 +26,46 @@ START_LIMIT_S = 20.0
 TRANSPORT: ContextVar[str | None] = ContextVar("transport", default=None)
 #: Every route is on.
 _SWITCHES = ("PROXY_P1_RESPONSES_API", "PROXY_P1_IMAGES_API", "PROXY_P1_TRANSCRIPTIONS_API")
-_LISTENS = re.compile(r"listens on (http://\S+)")
+CAPTURES = "PROXY_TRAFFIC_LOG"
+LISTENS = re.compile(r"listens on (http://\S+)")
 
 
 @asynccontextmanager
-async def proxy_process(arguments: Sequence[str], environment: Mapping[str, str]) -> AsyncIterator[str]:
-    """`python -m proxy serve …` on a free port, with every route; yields its address and ends it by pid."""
-    transport = TRANSPORT.get()
+async def proxy_process(
+    arguments: Sequence[str], environment: Mapping[str, str], sandbox: Sandbox | None = None
+) -> AsyncIterator[str]:
+    """`python -m proxy serve …` on a free port, with every route; yields its address and ends it by pid.
+
+    With captures on it then searches what it left behind, also for the tokens of the sandbox.
+    """
+    transport, search = TRANSPORT.get(), SEARCH.get()
+    switches = _SWITCHES if search is None else (*_SWITCHES, CAPTURES)
     chosen = {"PROXY_P1_TRANSPORT": transport} if transport else {}
+    environment = {**os.environ, **dict.fromkeys(switches, "1"), **chosen, **environment}
+    watched = None if search is None else Watched(search, environment, sandbox)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "proxy", "serve", "--port", "0", *arguments),
-        env={**os.environ, **dict.fromkeys(_SWITCHES, "1"), **chosen, **environment},
+        env=environment,
         stdout=asyncio.subprocess.PIPE,
     )
     try:
-        yield await asyncio.wait_for(_address(process), START_LIMIT_S)
+        address = await asyncio.wait_for(_address(process), START_LIMIT_S)
+        if watched is not None:
+            watched.learn()
+        yield address
     finally:
         if process.returncode is None:
             process.terminate()
         await process.wait()
+    if watched is not None:
+        await watched.check()
 
 
 async def _address(process: asyncio.subprocess.Process) -> str:
     if process.stdout is None:
         raise RuntimeError("the proxy has no stdout")
     async for line in process.stdout:
-        match = _LISTENS.search(line.decode())
+        match = LISTENS.search(line.decode())
         if match:
             return match[1]
     raise RuntimeError("the proxy ended before it listened")
@@ -58,7 +73,12 @@ async def _address(process: asyncio.subprocess.Process) -> str:
 
 @asynccontextmanager
 async def sandboxed_proxy(folder: Path, script: Sequence[Mapping[str, Any]]) -> AsyncIterator[str]:
-    """What a newcomer runs: `serve --sandbox`, with a script of faults."""
+    """What a newcomer runs: `serve --sandbox`, with a script of faults. Its captures would go with it, so with these on
+    it is the proxy before a sandbox of ours."""
+    if SEARCH.get() is not None:
+        async with watched_proxy(folder, script, {"HOME": str(folder)}) as (url, _sandbox):
+            yield url
+        return
     path = folder / "script.json"
     path.write_text(json.dumps(list(script)))
     async with proxy_process(["--sandbox", "--sandbox-script", str(path)], {"HOME": str(folder)}) as url:
@@ -79,7 +99,7 @@ async def watched_proxy(
             "XDG_STATE_HOME": str(folder / "state"),
             **settings,
         }
-        async with proxy_process([], environment) as url:
+        async with proxy_process([], environment, sandbox) as url:
             yield url, sandbox
 
 

@@ -54,6 +54,14 @@ def test_settings_that_change(state: Path, captures: Run) -> None:
     assert 'settings: 1 changed\n  ~ prompt_cache_key: "s" -> "t"\n' in captures("diff")[1]
 
 
+def test_long_settings_are_shown_where_they_differ(state: Path, captures: Run) -> None:
+    body = responses_body(ask([HELLO]))
+    for number, turn_id in ((1, "first"), (2, "second")):
+        write_capture(state, number=number, received={}, sent={**body, "meta": {"a": "x" * 100, "turn": turn_id}})
+    line = captures("diff", "00000001", "00000002")[1].splitlines()[-1]
+    assert line == '  ~ meta: …xxxxxxxxxx","turn":"first"} -> …xxxxxxxxxx","turn":"second"}'
+
+
 #: arguments -> the numbers of the two in the session; 1 2 4 6 are the conversation, 3 a title, 5 an agent
 CHOICES = [
     ("", "4 6"),
@@ -80,6 +88,26 @@ def test_the_two_that_are_compared(names: str, numbers: str, state: Path, captur
     session(state)
     status, out, _ = captures("diff", *names.split())
     assert status == 0 and named(out) == [f"{int(number):06d}" for number in numbers.split()]
+
+
+def test_nearly_all_is_not_all(state: Path, captures: Run) -> None:
+    turn(state, 1, [HELLO], system="a" * 100_000)
+    turn(state, 2, MORE, system="a" * 100_000)
+    assert "99 % of B" in captures("diff")[1]
+
+
+@pytest.mark.parametrize("names", [(1,), (1, 4)])
+def test_paths_lead_anywhere(names: tuple[int, ...], tmp_path: Path, captures: Run) -> None:
+    folders = {number: turn(tmp_path / "copy", number, MORE) for number in (1, 2, 4)}
+    status, out, err = captures("diff", *(str(folders[name]) for name in names))
+    assert (status, err) == (0, "") and named(out) == ["000001", f"{names[-1] if len(names) > 1 else 2:06d}"]
+
+
+def test_tables_fit_a_terminal(state: Path, captures: Run) -> None:
+    turn(state, 1, [HELLO], system="a" * 98_765)
+    turn(state, 2, [HELLO, {"role": "user", "content": "b" * 98_765}], system="a" * 98_765)
+    out = captures("diff")[1].splitlines()
+    assert max(map(len, out[2:])) <= 80 and "98,790 B" in out[5]
 
 
 @pytest.mark.parametrize("name", ["00000006", "00000008"])

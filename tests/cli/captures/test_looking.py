@@ -74,7 +74,8 @@ def test_a_capture_is_shown_with_its_artifacts(captures: Run, state: Path) -> No
     status, out, _ = captures("show", "0000")
     assert status == 0 and str(folder) in out and captures("show")[1] == captures("show", str(folder))[1] == out
     assert "001-000-metadata.json" in out and "002-010-anthropic-request.json" in out
-    assert "events/…-050-downstream-event.json  3 files, 6 B" in out
+    assert "  050-downstream-event  3 files below events/, 6 B\n" in out
+    assert captures("show", "0000", "050-downstream-event")[0] == 0  # as the list says
 
 
 @pytest.mark.parametrize(
@@ -177,6 +178,29 @@ def test_clear_says_what_stayed(captures: Run, state: Path) -> None:
     (folder / "notes").write_text("mine")
     assert "1 folder stayed" in captures("clear")[1] and (folder / "notes").exists()
     assert captures("clear")[0] == 0
+
+
+@pytest.mark.parametrize("place", ["elsewhere/s", "state/model-proxy/traffic/link"])
+def test_clear_removes_nothing_outside(place: str, tmp_path: Path, captures: Run, state: Path) -> None:
+    kept = write_capture(tmp_path / "elsewhere", number=7)
+    write_capture(state)
+    (state / "traffic" / "link").symlink_to(kept.parent)
+    (tmp_path / "elsewhere" / "s").symlink_to(kept.parent)
+    status, out, err = captures("clear", str(tmp_path / place / kept.name))
+    assert (status, out) == (1, "") and "nothing was removed" in err and (kept / "001-000-metadata.json").exists()
+
+
+def test_clear_by_path(captures: Run, state: Path) -> None:
+    folders = [write_capture(state, number=number) for number in (1, 2)]
+    assert captures("clear", str(folders[0]))[1].startswith("removed 1 capture, ")
+    assert [folder.exists() for folder in folders] == [False, True]
+
+
+def test_clear_of_old_ones_leaves_one_that_just_begins(captures: Run, state: Path) -> None:
+    write_capture(state)
+    (state / "traffic" / "s" / "000002-p1-new").mkdir()
+    captures("clear", "--older-than", "1d")
+    assert [path.name for path in (state / "traffic" / "s").iterdir()] == ["000002-p1-new"]
 
 
 @pytest.mark.parametrize("depth", [200, 100_000])

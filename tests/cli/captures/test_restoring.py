@@ -119,6 +119,12 @@ def test_headers_of_a_connection_and_of_a_caller_are_not_sent_again() -> None:
     ]
 
 
+def test_headers_that_http_cannot_carry_are_left_out() -> None:
+    """No request had them, but a capture is a file, and one may get it from somebody else."""
+    headers = {"x-a": "b\r\nc: d", "x b": "1", "": "1", "x-ü": "1", "x-nul": "\0", "x-good": "grün\tok"}
+    assert restored_headers(headers) == [("x-good", "grün\tok")]
+
+
 @pytest.mark.parametrize("kind", ["png", "jpeg", "gif", "webp"])
 def test_samples_are_large_enough_for_every_service(kind: str) -> None:
     assert size_of(base64.b64decode(sample(f"image/{kind}"))) == (SIDE, SIDE)

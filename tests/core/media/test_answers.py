@@ -5,13 +5,21 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import textwrap
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.core.media.answers import MAX_PARSED_BYTES, PIECE_BYTES, HeldAnswer, check_images, images_usage
+from proxy.core.media.answers import (
+    MAX_PARSED_BYTES,
+    PIECE_BYTES,
+    HeldAnswer,
+    check_images,
+    images_usage,
+    transcript_of,
+)
 from proxy.core.reducer import BadAnswer
 from proxy.core.token_usage import usage_of
 
@@ -26,16 +34,13 @@ def held(body: bytes, cuts: list[int] | None = None, *, limit: int = 10**9, shor
     return answer
 
 
-def test_small_chunks_are_joined_and_large_ones_stay() -> None:
+def test_small_chunks_are_joined() -> None:
     answer = HeldAnswer(10**9, shortens=True)
-    large = b'"' + b"A" * PIECE_BYTES
-    for chunk in (b'{"a":', large, b'"', *([b" "] * 3 * PIECE_BYTES), b"}"):
+    chunks = (b'{"a":', b'"' + b"A" * PIECE_BYTES, b'"', *([b" "] * 5 * PIECE_BYTES), b"}")
+    for chunk in chunks:
         answer.add(chunk)
     assert answer.end().keys() == {"a"}
-    assert [len(piece) for piece in answer.body] == [PIECE_BYTES + 6, PIECE_BYTES, PIECE_BYTES, PIECE_BYTES, 2]
-    only = HeldAnswer(10**9)
-    only.add(large)
-    assert next(iter(only.body)) is large
+    assert b"".join(answer.body) == b"".join(chunks) and len(list(answer.body)) == 2
 
 
 @pytest.mark.parametrize("shortens", [True, False])
@@ -51,7 +56,7 @@ def test_what_is_parsed_is_bounded_as_well() -> None:
     body = json.dumps({"data": [{"b64_json": "A" * 50 * MAX_PARSED_BYTES}]}).encode()
     assert held(body, [*range(0, len(body), PIECE_BYTES)]).end()["data"]
     with pytest.raises(BadAnswer, match="beside its pictures"):
-        held(b'{"a":"' + b"-" * MAX_PARSED_BYTES + b'"}')
+        held(b'{"a":"' + b"!" * MAX_PARSED_BYTES + b'"}')
 
 
 #: How a writer of JSON may spell base64.
@@ -59,13 +64,16 @@ SPELLINGS: list[Any] = [
     lambda text: text,
     lambda text: text.replace("/", "\\/"),
     lambda text: text.replace("+", "\\u002B").replace("/", "\\u002F"),
+    lambda text: text.replace("+", "-").replace("/", "_"),
+    lambda text: "\\r\\n".join(textwrap.wrap(text, 76)),
+    lambda text: "\\n".join(textwrap.wrap(text, 64)),
     lambda text: text.replace("+", "\\u002b").replace("/", "\\u002f").replace("=", "\\u003d"),
 ]
 
 
 @given(
     st.sampled_from(SPELLINGS),
-    st.text(st.sampled_from('\\"/+u02Bbn é='), max_size=12),
+    st.text(st.sampled_from('\\"/+u02Bbn é=\n\r-_'), max_size=12),
     st.lists(st.integers(min_value=0), max_size=6),
 )
 def test_a_cut_anywhere_changes_nothing(spelt: Any, note: str, cuts: list[int]) -> None:
@@ -90,3 +98,8 @@ def test_a_cut_anywhere_changes_nothing(spelt: Any, note: str, cuts: list[int]) 
 )
 def test_counts_that_are_none(usage: Any) -> None:
     assert images_usage({"usage": usage}) is None
+
+
+@pytest.mark.parametrize(("text", "said"), [(" a\n", " a\n"), ("\ud83d\ude00", "😀"), ("a \ud83d b", "a \ufffd b")])
+def test_a_transcript_can_be_written(text: str, said: str) -> None:
+    assert transcript_of({"text": text}) == said

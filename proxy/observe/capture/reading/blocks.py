@@ -23,6 +23,13 @@ _PROMPT = frozenset(name for names in _MEMBERS.values() for name in names)
 #: A marker says where a cache may end; it is no content, and clients move it with every request.
 _MARKER = "cache_control"
 
+#: How the members begin that hold what a message was thought out with; it stands in front of its content, and calls
+#: stand behind.
+_THOUGHTS = "reasoning"
+
+#: An item that brings tools into a conversation.
+_TOOL_ITEM = "additional_tools"
+
 #: How the place of a content ends that is one text, not a list.
 _WHOLE_TEXT = ".content"
 
@@ -146,12 +153,24 @@ def _system(place: str, value: Any) -> Iterator[Block]:
 
 
 def _turn(place: str, value: Any) -> Iterator[Block]:
-    """A message block by block; other items of a conversation whole."""
+    """A message block by block, an item of tools tool by tool; other items of a conversation whole."""
+    if isinstance(value, Mapping) and value.get("type") == _TOOL_ITEM and isinstance(value.get("tools"), list):
+        yield from _item_of_tools(place, value)
+        return
     for where, piece in _pieces(place, value):
         role = piece.get("role") if isinstance(piece, Mapping) else None
         kind = " ".join(str(word) for word in (role, _type(piece)) if word)
         block = _block(CONVERSATION, where, kind, piece)
         yield replace(block, value=piece["text"]) if where.endswith(_WHOLE_TEXT) else block
+
+
+def _item_of_tools(place: str, item: Mapping[str, Any]) -> Iterator[Block]:
+    rest = {name: one for name, one in item.items() if name != "tools"}
+    role = str(rest.get("role", ""))
+    for where, tool in _entries(f"{place}.tools", item["tools"]):
+        for block in _tool(where, tool):
+            yield replace(block, part=CONVERSATION, kind=f"{role} {block.kind}".strip())
+    yield _block(CONVERSATION, place, f"{role} {_TOOL_ITEM}".strip(), rest)
 
 
 _MAKERS = {TOOLS: _tool, SYSTEM: _system, CONVERSATION: _turn}
@@ -162,13 +181,14 @@ def _pieces(place: str, value: Any) -> list[tuple[str, Any]]:
     if not isinstance(value, Mapping) or "role" not in value or "content" not in value:
         return [(place, value)]
     role, content = {"role": value["role"]}, value["content"]
-    pieces: list[tuple[str, Any]] = []
+    thoughts = {name: one for name, one in value.items() if name.startswith(_THOUGHTS)}
+    pieces: list[tuple[str, Any]] = [(place, {**role, **thoughts})] if thoughts else []
     if isinstance(content, str):
         pieces.append((place + _WHOLE_TEXT, {**role, "type": "text", "text": content}))
     elif isinstance(content, list):
         for where, part in _entries(f"{place}.content", content):
             pieces.append((where, {**role, **part} if isinstance(part, Mapping) else {**role, "part": part}))
-    told = ("role", "type", "content") if pieces or not content else ("role", "type")
+    told = {"role", "type", *thoughts, *(("content",) if not content or isinstance(content, str | list) else ())}
     rest = {name: one for name, one in value.items() if name not in told}
     if rest or not pieces:
         pieces.append((place, {**role, **rest}))
@@ -181,6 +201,16 @@ def _type(value: Any) -> str:
 
 
 def _block(part: str, place: str, kind: str, value: Any) -> Block:
-    if isinstance(value, Mapping) and _MARKER in value and part != SETTINGS:
-        value = {name: one for name, one in value.items() if name != _MARKER}
+    if part != SETTINGS:
+        value = _unmarked(value)
     return Block(part, place, kind, value, dump_json(value))
+
+
+def _unmarked(value: Any) -> Any:
+    """Without the markers of the value and of the parts of its content, as a result of a tool has them."""
+    if not isinstance(value, Mapping):
+        return value
+    found = {name: one for name, one in value.items() if name != _MARKER}
+    if isinstance(value.get("content"), list):
+        found["content"] = [_unmarked(one) for one in value["content"]]
+    return found

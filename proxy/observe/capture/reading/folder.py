@@ -10,7 +10,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,20 +114,31 @@ class CaptureFolder:
 
     @property
     def begun_s(self) -> float:
-        """Seconds since 1970, 0.0 when nothing is there."""
-        found = [*_artifacts(self.path, "")]
-        return found[0].modified_s if found else 0.0
+        """Seconds since 1970; of the folder itself while it is empty, 0.0 when it is gone."""
+        found = next(_artifacts(self.path, ""), None)
+        try:
+            return found.modified_s if found else self.path.stat(follow_symlinks=False).st_mtime
+        except OSError:
+            return 0.0
 
 
 def captures_in(root: Path) -> list[CaptureFolder]:
     """All captures, oldest first."""
-    found = [
-        capture
-        for session in _folders(root)
-        if _SESSION.fullmatch(session.name)
-        for folder in _folders(session)
-        if (capture := capture_at(folder)) is not None
-    ]
+    sessions = (session for session in _folders(root) if _SESSION.fullmatch(session.name))
+    return _sorted(capture for session in sessions for capture in _captures(session))
+
+
+def captures_of(session: Path) -> list[CaptureFolder]:
+    """Those in the folder of one session, oldest first."""
+    return _sorted(_captures(session))
+
+
+def _captures(session: Path) -> Iterator[CaptureFolder]:
+    return (capture for folder in _folders(session) if (capture := capture_at(folder)) is not None)
+
+
+def _sorted(captures: Iterable[CaptureFolder]) -> list[CaptureFolder]:
+    found = [*captures]
     times = {capture.path: capture.begun_s for capture in found}
     return sorted(found, key=lambda one: (times[one.path], one.session, one.number, one.request_id))
 

@@ -146,10 +146,10 @@ class MediaCalls:
     async def _request(
         self, call: MediaCall, config: Config, upload: _Upload, credential: Credential, number: int
     ) -> UpstreamRequest:
-        signed = p1_request.with_credential(upload.headers, credential)
-        workspace = await self._workspaces.of(credential)
-        base = config.section(CodexSettings).base_url
-        url, headers = media_requests.routed(upload.url, signed, workspace, base)
+        url, headers = upload.url, p1_request.with_credential(upload.headers, credential)
+        if media_requests.is_routed(url, config.section(CodexSettings).base_url):
+            workspace = await self._workspaces.of(credential)
+            url, headers = workspace.url(url), workspace.headers(headers)
         return p1_request.post(config, headers, upload.body, request_id=call.request_id, attempt=number, url=url)
 
     async def _read(self, service: MediaService, answer: OpenAnswer) -> _Answer:

@@ -12,7 +12,6 @@ from proxy.core.identity import fits_header
 from proxy.core.media.pieces import Pieces
 from proxy.core.media.requests import ImageRequest, TranscriptionRequest
 from proxy.core.sse import dump_json
-from proxy.providers.p1_codex.account.workspace import Workspace
 from proxy.providers.p1_codex.request import account_headers
 from proxy.providers.p1_codex.settings import CodexSettings
 
@@ -32,12 +31,10 @@ def transcription_url(codex: CodexSettings) -> str:
     return f"{codex.transcriptions_base_url.rstrip('/')}/transcribe"
 
 
-def routed(url: str, headers: dict[str, str], workspace: Workspace, base_url: str) -> tuple[str, dict[str, str]]:
-    """Where the request goes, and with which headers: to the backend of the account's workspace if it would go to the
-    origin of all other requests."""
-    if urlsplit(url)[:2] != urlsplit(base_url)[:2]:
-        return url, headers
-    return workspace.url(url), workspace.headers(headers)
+def is_routed(url: str, base_url: str) -> bool:
+    """Whether the backend of the account's workspace stands in for this address: as for all other requests, when it has
+    their origin."""
+    return urlsplit(url)[:2] == urlsplit(base_url)[:2]
 
 
 def image_headers(config: Config, session: str | None) -> dict[str, str]:
@@ -66,8 +63,7 @@ async def image_body(request: ImageRequest) -> Pieces:
     start = b',"images":['
     for image in request.images:
         body.add(start + f'{{"image_url":"data:{image.media_type};base64,'.encode())
-        for piece in image.base64.take():
-            body.add(piece)
+        body.move(image.base64)
         start = b'"},'
     body.add(b'"}]}' if request.images else b"}")
     return body
@@ -93,8 +89,7 @@ def transcription_body(request: TranscriptionRequest, boundary: str) -> Pieces:
     """The form; the recording of the request becomes a part of it."""
     file = f'name="file"; filename="{request.name}"\r\nContent-Type: {request.media_type}'
     body = Pieces([f"--{boundary}\r\nContent-Disposition: form-data; {file}\r\n\r\n".encode()])
-    for piece in request.audio.take():
-        body.add(piece)
+    body.move(request.audio)
     end = f"\r\n--{boundary}"
     if request.language is not None:
         end += f'\r\nContent-Disposition: form-data; name="language"\r\n\r\n{request.language}\r\n--{boundary}'

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from proxy.sandbox.p1.headers import check_client, check_format
+from proxy.sandbox.p1.headers import LITE_HEADER, check_client, check_format
 from proxy.sandbox.p1.media.multipart import Part
 from proxy.sandbox.wires.field_checks import Each, Known, Table, check, fits, one_of, optional, required
 from proxy.sandbox.wires.refusal import NOT_ONE_OF, Refused, bare, detail, invalid
@@ -32,9 +32,11 @@ _AUDIO = re.compile(r"audio/(?:flac|m4a|mp3|mp4|mpeg|ogg|wave?|webm|x-m4a|x-wav)
 _RECORDER = "Codex Desktop"
 
 _NEVER = fits(lambda _value: False)
+#: Headers of requests for an answer of a model.
+_OF_ANSWERS = ("openai-beta", "x-codex-beta-features", "session-id", "x-codex-window-id", "version", LITE_HEADER)
 _HEADERS: Table = (
     required("content-length", fits(lambda value: (value or "").isdigit()), bare("Length Required", 411)),
-    *(optional(name, _NEVER, bare(f"Unexpected header: {name}")) for name in ("openai-beta", "x-codex-beta-features")),
+    *(optional(name, _NEVER, bare(f"Unexpected header: {name}")) for name in _OF_ANSWERS),
     optional("x-client-request-id", "filled", bare("Invalid value for header x-client-request-id")),
 )
 

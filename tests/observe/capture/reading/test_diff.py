@@ -146,6 +146,43 @@ def test_what_is_the_same_prompt_is_no_difference(path: list[Any], value: Any) -
     assert found.first is None and found.changes == () and found.same == found.newer
 
 
+def test_thoughts_of_a_message_stand_in_front_of_its_content() -> None:
+    said = {"role": "assistant", "content": "hi", "tool_calls": []}
+    older, newer = ({"messages": [{**said, "reasoning_content": thought}]} for thought in ("a", "b"))
+    found = compare(older, newer)
+    assert found.first is not None and (found.same.blocks, found.first.place) == (0, "messages[0].reasoning_content")
+    assert [block.value for block in blocks_of({"messages": [{**said, "reasoning": 1, "content": {"a": 1}}]})] == [
+        {"role": "assistant", "reasoning": 1},
+        {"role": "assistant", "content": {"a": 1}, "tool_calls": []},
+    ]
+
+
+def test_an_item_of_tools_is_compared_tool_by_tool() -> None:
+    older, newer = (
+        {
+            "input": [
+                {"type": "additional_tools", "role": "developer", "tools": [{"name": "Read"}, {"name": last}]},
+                {"type": "message", "role": "user", "content": "hello"},
+            ]
+        }
+        for last in ("Bash", "Edit")
+    )
+    assert parts(older) == [
+        "system input[0].tools[0] developer Read",
+        "system input[0].tools[1] developer Bash",
+        "system input[0] developer additional_tools",
+        "conversation input[1].content user text",
+    ]
+    found = compare(older, newer)
+    assert found.first is not None and (found.same.blocks, found.first.place) == (1, "input[0].tools[1].name")
+
+
+def test_a_marker_inside_the_result_of_a_tool_is_none() -> None:
+    texts = [{"type": "text", "text": "a b"}, {"type": "text", "text": "a b", "cache_control": {"type": "ephemeral"}}]
+    place = ["messages", 2, "content", 0, "content"]
+    assert compare(*(changed(place, [text]) for text in texts)).first is None
+
+
 def test_a_marker_inside_the_input_of_a_tool_is_content() -> None:
     found = compare(SECOND, changed(["messages", 1, "content", 0, "input"], {"command": "ls", "cache_control": 1}))
     assert found.first is not None

@@ -80,6 +80,11 @@ SHARED: list[Row] = [
     ("refused", {"shape": "html"}, Refused(400, type=BAD)),
     ("refused", {"message": "x" * 501}, Refused(400, "moderation_blocked", BAD, words="x" * 499 + "…")),
     ("refused", {"message": "x" * 70_000}, Refused(400, type=BAD)),
+    (
+        "refused",
+        {"message": "No image: 'data:image/png;base64,iVBORw0K'."},
+        Refused(400, "moderation_blocked", BAD, words=": No image: 'data:image/png;base64,…'."),
+    ),
     ("refused", {"message": "Bearer abcdefghijkl"}, Refused(400, "moderation_blocked", BAD, words="[redacted]")),
     *(
         ("refused", {"status": status, "shape": "text"}, Refused(status, type=BAD))
@@ -119,7 +124,7 @@ IMAGES: list[Row] = [
     ("escaped_slashes", {}, Good()),
     ("escaped_signs", {}, Good()),
     *(("bad_usage", {"value": value}, Good()) for value in ("x", None, {"input_tokens": "1"}, [])),
-    ("too_long", {"size": MIB}, Refused(502, "invalid_upstream_response", words="beside its pictures")),
+    ("too_long", {}, Refused(502, "invalid_upstream_response", words="passed 134217728 bytes")),
 ]
 
 TRANSCRIPTS: list[Row] = [

@@ -164,6 +164,10 @@ REFUSED: list[tuple[Any, dict[str, str | None], int]] = [
             ({"session_id": "s"}, 400),
             ({"openai-beta": "responses=experimental"}, 400),
             ({"x-codex-beta-features": "x"}, 400),
+            ({"session-id": "s"}, 400),
+            ({"x-codex-window-id": "s:0"}, 400),
+            ({"version": "1"}, 400),
+            ({"x-openai-internal-codex-responses-lite": "true"}, 400),
             ({"x-client-request-id": ""}, 400),
         )
     ),
