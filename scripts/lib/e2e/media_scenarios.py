@@ -212,11 +212,11 @@ _REFUSED: Mapping[str, Refusal] = {
         "invalid_request",
         None,
     ),
-    "a variation": (lambda sdk: sdk.images.create_variation(image=_TINY), openai.NotFoundError, None, None),
+    "a variation": (lambda sdk: sdk.images.create_variation(image=_TINY), openai.NotFoundError, "not_found", None),
     "a translation": (
         lambda sdk: sdk.audio.translations.create(model="whisper-1", file=("a.wav", recording(0.1))),
         openai.NotFoundError,
-        None,
+        "not_found",
         None,
     ),
     "subtitles": (
