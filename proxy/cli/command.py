@@ -30,7 +30,7 @@ def _none(_parser: argparse.ArgumentParser, _context: Context) -> None:
 class Command:
     """A row. What it needs beyond the standard library is imported when it runs: a start is quick.
 
-    arguments  adds them to the parser of the command
+    arguments  adds them to the parser of the command, when it is the one that was asked for
     run        returns the exit status; a ProxyError or an OSError that it raises is printed
     failure    the exit status then
     """

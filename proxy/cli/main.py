@@ -49,11 +49,12 @@ async def _run(command: Command, arguments: argparse.Namespace, context: Context
 def _parse(argv: list[str], context: Context, commands: Sequence[Command]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(APP, description="Coding agents with the model subscriptions you already pay for.")
     parser.add_argument("-v", "--version", action="version", version=f"{APP} {__version__}")
+    if not argv or (argv[0].startswith("-") and argv[0] not in _OWN_OPTIONS):
+        argv = [DEFAULT, *argv]
     places = parser.add_subparsers(metavar="command", required=True)
     for command in commands:
         place = places.add_parser(command.name, help=command.help)
-        command.arguments(place, context)
+        if command.name == argv[0]:  # a start is quick: what the others take is looked up when they are asked for
+            command.arguments(place, context)
         place.set_defaults(command=command)
-    if not argv or (argv[0].startswith("-") and argv[0] not in _OWN_OPTIONS):
-        argv = [DEFAULT, *argv]
     return parser.parse_args(argv)

@@ -8,21 +8,24 @@ import os
 import sys
 from pathlib import Path
 
-from proxy.cli.captures.clearing import CLEAR
-from proxy.cli.captures.comparing import DIFF
-from proxy.cli.captures.listing import LIST
-from proxy.cli.captures.replaying import REPLAY
-from proxy.cli.captures.showing import SHOW
 from proxy.cli.command import Command, Context
 from proxy.config import ConfigError
-from proxy.observe.capture.reading.folder import Unreadable
 
-ACTIONS = (LIST, SHOW, CLEAR, DIFF, REPLAY)
+
+def _actions() -> tuple[Command, ...]:
+    """Imported here, since no other command needs them."""
+    from proxy.cli.captures.clearing import CLEAR
+    from proxy.cli.captures.comparing import DIFF
+    from proxy.cli.captures.listing import LIST
+    from proxy.cli.captures.replaying import REPLAY
+    from proxy.cli.captures.showing import SHOW
+
+    return LIST, SHOW, CLEAR, DIFF, REPLAY
 
 
 def _arguments(parser: argparse.ArgumentParser, context: Context) -> None:
     places = parser.add_subparsers(metavar="action", required=True)
-    for action in ACTIONS:
+    for action in _actions():
         place = places.add_parser(action.name, help=action.help)
         action.arguments(place, context)
         place.add_argument("--folder", type=Path, metavar="DIR", help="where captures are, if not in the state folder")
@@ -30,6 +33,8 @@ def _arguments(parser: argparse.ArgumentParser, context: Context) -> None:
 
 
 async def _run(arguments: argparse.Namespace, context: Context) -> int:
+    from proxy.observe.capture.reading.folder import Unreadable
+
     action: Command = arguments.action
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # of a terminal that lacks the characters of a prompt
