@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from proxy.config import Config
+from proxy.core.media.content_types import essence
 from proxy.errors import ProxyError, RequestError
 from proxy.settings import host_name
 
@@ -137,7 +138,7 @@ def _check_key(request: web.BaseRequest, config: Config, places: Sequence[KeyPla
 
 def check_json(request: web.BaseRequest) -> None:
     """A body must call itself JSON. Raises ProxyError (415)."""
-    kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    kind = essence(request.headers.get("Content-Type", ""))
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
         said = f"not {_shown(kind)}" if kind else "and none was given"
         raise ProxyError(f"the Content-Type must be application/json, {said}", kind="media_type")

@@ -31,8 +31,6 @@ from proxy.providers.upstream.retry import parse_retry_after
 
 #: How long the head of an answer may take: most services send it at once, and reasoning comes as events.
 HEADER_TIMEOUT_S = 300.0
-#: How much of a large body is sent before others get their turn.
-SENT_AT_ONCE = 256 * 1024
 #: A JSON answer (search results, or a whole answer in place of a stream) beyond this is refused.
 MAX_JSON_BYTES = 8 * 1024 * 1024
 
@@ -356,15 +354,10 @@ class HttpTransport:
 
 
 async def _sent(body: Pieces, timer: asyncio.Timeout, timeout_s: float) -> AsyncGenerator[bytes, None]:
-    """The pieces. Now and then others get their turn, which a reader as fast as we are would not leave them, and the
+    """The pieces. After each others get their turn, which a reader as fast as we are would not leave them, and the
     timer is wound up: a large body may take minutes on a slow line."""
-    waiting = 0
     for piece in body:
         yield piece
-        waiting += len(piece)
-        if waiting < SENT_AT_ONCE:
-            continue
-        waiting = 0
         with contextlib.suppress(RuntimeError):  # the answer came before the end of the request
             timer.reschedule(asyncio.get_running_loop().time() + timeout_s)
         await asyncio.sleep(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from aiohttp import web
 
 from proxy.core.media.readers import BodyReader, boundary_of, edit_form, edit_json, generation_json
@@ -25,24 +27,28 @@ async def post_edit(request: web.Request) -> web.StreamResponse:
 
 async def _generate(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> web.StreamResponse:
     check_head(exchange, JSON)
-    label, maker = _maker(exchange)
-    asked = await read(exchange, ticket, generation_json(maker.image_model))
-    call = selected(exchange, values, ticket, label, _room(exchange), maker.image_model)
-    return await relay(exchange, maker.make_images(call, asked))
+    return await _make(exchange, values, ticket, generation_json)
 
 
 async def _edit(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> web.StreamResponse:
-    content_type = check_head(exchange, JSON, FORM)
+    if check_head(exchange, JSON, FORM) == JSON:
+        return await _make(exchange, values, ticket, edit_json)
+    content_type = exchange.request.headers["Content-Type"]
+    return await _make(exchange, values, ticket, lambda model: edit_form(boundary_of(content_type), model))
+
+
+async def _make(
+    exchange: Exchange,
+    values: HeaderValues,
+    ticket: AdmissionTicket,
+    reader: Callable[[str], BodyReader[ImageRequest]],
+) -> web.StreamResponse:
+    """`reader` is given the model that there is."""
     label, maker = _maker(exchange)
-    asked = await read(exchange, ticket, _edit_reader(exchange, content_type, maker.image_model))
-    call = selected(exchange, values, ticket, label, _room(exchange), maker.image_model)
+    asked = await read(exchange, ticket, reader(maker.image_model))
+    room = Room("images", exchange.state.config().max_concurrent_images)
+    call = selected(exchange, values, ticket, label, room, maker.image_model)
     return await relay(exchange, maker.make_images(call, asked))
-
-
-def _edit_reader(exchange: Exchange, content_type: str, model: str) -> BodyReader[ImageRequest]:
-    if content_type == JSON:
-        return edit_json(model)
-    return edit_form(boundary_of(exchange.request.headers["Content-Type"]), model)
 
 
 def _maker(exchange: Exchange) -> tuple[str, Images]:
@@ -51,7 +57,3 @@ def _maker(exchange: Exchange) -> tuple[str, Images]:
         if isinstance(provider, Images):
             return label, provider
     raise unavailable("images")
-
-
-def _room(exchange: Exchange) -> Room:
-    return Room("images", exchange.state.config().max_concurrent_images)

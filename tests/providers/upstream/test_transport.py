@@ -17,14 +17,13 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 import proxy
-from proxy.core.media.pieces import Pieces
+from proxy.core.media.pieces import BLOCK, Pieces
 from proxy.errors import UpstreamError, headers
 from proxy.observe.lifecycle import NullLog
 from proxy.providers.upstream import transport as module
 from proxy.providers.upstream.client import read_error
 from proxy.providers.upstream.failures import client_error, upstream_error
 from proxy.providers.upstream.transport import (
-    SENT_AT_ONCE,
     HttpTransport,
     UpstreamProfile,
     UpstreamRequest,
@@ -120,7 +119,7 @@ async def test_how_much_a_profile_forgives(pieces: list[bytes], strict: str, len
 
 
 async def test_a_body_in_pieces_may_take_longer_than_the_head_of_its_answer() -> None:
-    pieces = [letter * SENT_AT_ONCE for letter in (b"a", b"b", b"c", b"d")]
+    pieces = [letter * BLOCK for letter in (b"a", b"b", b"c", b"d")]
     body = Pieces(pieces)
     async with asyncio.timeout(0.1) as timer:
         sent = _sent(body, timer, 0.1)

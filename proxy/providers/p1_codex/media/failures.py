@@ -1,7 +1,6 @@
 """Failures of the image service and of the transcription service as errors for the caller.
 
-Their codes are few: `upstream_error` for a refusal and for a service that is out of reach, `invalid_upstream_response`
-for an answer that is none.
+Their codes are few: one for a refusal and for a service that is out of reach, one for an answer that is none.
 """
 
 from __future__ import annotations
@@ -13,12 +12,9 @@ from typing import Any
 
 from proxy.core.error_bodies import error_of_value, masked
 from proxy.core.sse import load_json
-from proxy.errors import UpstreamError
+from proxy.errors import MEDIA_BAD_ANSWER, MEDIA_UPSTREAM, UpstreamError
 from proxy.providers.p1_codex.failures import PROFILE, SIGN_IN_HINT
 from proxy.providers.upstream.transport import OpenAnswer
-
-REFUSED = "upstream_error"
-UNREADABLE = "invalid_upstream_response"
 
 #: How long the words of a refusal are waited for.
 WORDS_S = 5.0
@@ -35,13 +31,15 @@ _SHORT_WORD = re.compile(r"[A-Za-z][\w.-]{0,63}", re.ASCII)
 def unreadable(service: str, what: str, upstream_id: str | None) -> UpstreamError:
     """An answer that cannot be passed on."""
     words = f"the {service} service gave no valid answer: {what}"
-    return PROFILE.error(words, kind="bad_answer", code=UNREADABLE, upstream_id=upstream_id)
+    return PROFILE.error(words, kind="bad_answer", code=MEDIA_BAD_ANSWER, upstream_id=upstream_id)
 
 
 def unreachable(service: str, error: UpstreamError) -> UpstreamError:
     """A request that got no answer. An outgoing proxy that refuses and a bad certificate keep their kind."""
     words = error.message.removeprefix(f"{PROFILE.label}: ")
-    return error.replaced(message=f"{PROFILE.label}: the {service} service is unavailable: {words}", code=REFUSED)
+    return error.replaced(
+        message=f"{PROFILE.label}: the {service} service is unavailable: {words}", code=MEDIA_UPSTREAM
+    )
 
 
 async def refusal(service: str, answer: OpenAnswer, passed: Mapping[str, str]) -> UpstreamError:
@@ -62,7 +60,7 @@ async def refusal(service: str, answer: OpenAnswer, passed: Mapping[str, str]) -
         message,
         kind=_KINDS.get(status, "invalid_request" if status < 500 else "transient"),
         status=status,
-        code=code if isinstance(code, str) and _SHORT_WORD.fullmatch(code) else REFUSED,
+        code=code if isinstance(code, str) and _SHORT_WORD.fullmatch(code) else MEDIA_UPSTREAM,
         upstream_id=upstream_id,
         passed=passed,
     )
