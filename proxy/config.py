@@ -175,6 +175,14 @@ class Config:
         "Model for Claude Code's safety classifier; default gpt-5.6-luna when the request would go to p1.",
         free_text=True,
     )
+    auto_mode: str | None = row(
+        "autoMode",
+        "PROXY_AUTO_MODE",
+        None,
+        word_of("judge", "client", "off"),
+        "Who checks the tool calls of Claude Code's auto mode: judge, a model that the proxy asks; client, the client"
+        " itself; off, nobody. Default: judge where the reviewer model's provider is signed in, else client.",
+    )
     compact_effort: str = row(
         None,
         "PROXY_COMPACT_EFFORT",
@@ -202,6 +210,14 @@ class Config:
         False,
         switch,
         "Serve /v1/chat/completions and /v1/responses, for every provider.",
+    )
+    openai_mode: str = row(
+        "openai.mode",
+        "PROXY_OPENAI_MODE",
+        "strict",
+        word_of("strict", "lenient"),
+        "What becomes of fields of the OpenAI-style routes that cannot be honoured: strict refuses them, lenient"
+        " leaves them out and names them in the header x-model-proxy-ignored.",
     )
     image_routes: bool = row(
         "p1.imagesApi",

@@ -24,7 +24,7 @@ Values = dict[Setting, Any]
 def settings_of(providers: Iterable[Entry]) -> tuple[Setting, ...]:
     """The table of settings: the general rows, then those of each provider."""
     providers = tuple(providers)
-    services = {entry.label: entry.catalog.service for entry in providers if entry.catalog.aliases}
+    services = {entry.label: entry.catalog.service for entry in providers if entry.catalog.main}
     by_providers: dict[Parse, Parse] = {
         provider: label_of(services),
         model: model_of([entry.catalog for entry in providers]),

@@ -292,7 +292,11 @@ async def until(condition: Callable[[], Any], timeout_s: float = 2.0) -> None:
 class Fake:
     """A provider whose answers a test writes: `stream` is an async generator function of the call."""
 
-    ingress = IngressRules()
+    def ingress(self, model: str) -> IngressRules:
+        return IngressRules()
+
+    def hosted_tools(self, model: str) -> frozenset[str]:
+        return frozenset()
 
     def __init__(
         self, label: str = "p2", stream: Callable[[Call], AsyncGenerator[list[Any], None]] | None = None

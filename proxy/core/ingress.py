@@ -69,12 +69,15 @@ class IngressRules:
                     is missing its declaration is left out, any other is refused
     image_urls      whether pictures may be named by an http(s) URL
     tools           the only tools that can be bridged; None for any
+    honours         fields of these bodies beyond the common ones that the upstream honours, by their chat names:
+                    `response_format`, `temperature`, … Lenient mode hands them on in the hub request
     """
 
     efforts: tuple[str, ...] = EFFORTS
     hosted: Mapping[str, HostedTool] = field(default_factory=dict)
     image_urls: bool = True
     tools: BridgedTools | None = None
+    honours: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,10 @@ class Ingress:
     echo           Responses: members of the response object that repeat the request, ready to be sent: `tools`,
                    `tool_choice`, `parallel_tool_calls`, `instructions`, `max_output_tokens`, `reasoning`
     namespaces     flat tool name -> (namespace, name) for tools that stood in a namespace
+    customs        flat names of tools that take a text instead of JSON: the hub knows them as functions of one member
+                   `input`, and their calls are told as `custom_tool_call`
+    ignored        members of the body that were left out although they ask for something, by path: the caller is told
+                   in a header
     """
 
     request: dict[str, Any]
@@ -95,3 +102,5 @@ class Ingress:
     include_usage: bool = False
     echo: Mapping[str, Any] = field(default_factory=dict)
     namespaces: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    customs: frozenset[str] = frozenset()
+    ignored: tuple[str, ...] = ()

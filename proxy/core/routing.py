@@ -54,8 +54,8 @@ class Catalog:
     families  the same for names that are in no list: new models of the service
     prefixed  names with one of the prefixes that are listed behind the models; there may be hundreds
     blanks    whether blanks around a name mean nothing
-    aliases   whether it can stand behind the aliases
-    reviewer  a small and quick model for auto reviews that would go to this provider
+    main      its model behind the aliases
+    small     its model behind the alias of small and quick work, which reviews the safety of actions, too
     """
 
     label: str
@@ -65,8 +65,8 @@ class Catalog:
     families: tuple[str, ...] = ()
     prefixed: tuple[str, ...] = ()
     blanks: bool = False
-    aliases: bool = False
-    reviewer: str | None = None
+    main: str = ""
+    small: str = ""
 
     def called(self, model: str) -> str:
         """A normalised name as this catalogue compares it; the hint may have stood before a blank."""

@@ -7,6 +7,7 @@ layer asks whether there is a receiver.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -84,6 +85,22 @@ class UsageUpdated:
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """The tool calls of an answer were judged before the client may run them.
+
+    model     who judged, "" when the rules alone did
+    outcomes  outcome -> number of calls
+    input_tokens, output_tokens  what the judge cost
+    """
+
+    model: str
+    outcomes: Mapping[str, int]
+    input_tokens: int
+    output_tokens: int
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Completed:
     """The whole body was sent."""
 
@@ -116,6 +133,7 @@ Event = (
     | GenerationStarted
     | Progress
     | UsageUpdated
+    | Judged
     | Completed
     | Failed
     | Abandoned

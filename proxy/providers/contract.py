@@ -96,9 +96,14 @@ class Provider(Protocol):
     @property
     def label(self) -> str: ...
 
-    @property
-    def ingress(self) -> IngressRules:
-        """In what the provider differs on the OpenAI-style routes, as far as it has no ways of its own there."""
+    def ingress(self, model: str) -> IngressRules:
+        """In what the provider differs on the OpenAI-style routes, as far as it has no ways of its own there; models of
+        one provider may differ too. `model` is the name asked for."""
+        ...
+
+    def hosted_tools(self, model: str) -> frozenset[str]:
+        """The tools of the Messages API that run upstream and that this model has: kinds without their date, such as
+        `web_search`. `model` is the name asked for."""
         ...
 
     def catalog(self) -> Catalog:

@@ -73,7 +73,7 @@ def create_app(
         current,
         *observers,
         known=tuple(entry.catalog for entry in entries),
-        sessions=Sessions(clock, frozenset(entry.label for entry in entries if entry.catalog.aliases)),
+        sessions=Sessions(clock, frozenset(entry.label for entry in entries if entry.catalog.main)),
         admission=Admission(current),
         clock=clock,
         timers=tuning.of(StreamTimers),

@@ -4,12 +4,13 @@ fails."""
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 from aiohttp import web
 
-from proxy.core.invalid import InvalidRequest, TooLarge
+from proxy.core.invalid import InvalidRequest, TooLarge, cut
 from proxy.core.reducer import BadAnswer
 from proxy.core.sse import encode_json
 from proxy.errors import ProxyError, RequestError, headers
@@ -17,6 +18,11 @@ from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
 from proxy.observe.lifecycle import Abandoned, Completed, Event, Failed, Started
 from proxy.server.families import Family
 from proxy.server.state import REQUEST_ID, ROUTE, STATE, AppState
+
+#: Names what a request asked for and did not get, by the paths of its members.
+IGNORED_HEADER = "x-model-proxy-ignored"
+#: The longest value of that header: a body may have any number of members.
+MAX_IGNORED = 1000
 
 STOPPED = "Request ended before completion: the proxy was stopped"
 LEFT = "Request ended before completion: the client left"
@@ -38,13 +44,24 @@ class Exchange:
         #: The body, unpacked; kept only until the capture of the request begins, if there is one.
         self.received = b""
         self.capture: RequestCapture = NULL_CAPTURE
+        #: What the request asked for and will not get, by path.
+        self.ignored: tuple[str, ...] = ()
         self._started = time.monotonic()
         self._outcome: tuple[str, int | None, str | None] | None = None
 
     @property
-    def id_headers(self) -> dict[str, str]:
-        """The request's id under the names that the SDKs look for."""
-        return id_headers(self.id)
+    def head(self) -> dict[str, str]:
+        """What every answer carries: the request's id under the names that the SDKs look for, and what was ignored."""
+        if not self.ignored:
+            return id_headers(self.id)
+        return id_headers(self.id) | {IGNORED_HEADER: cut(", ".join(self.ignored), MAX_IGNORED)}
+
+    def ignore(self, paths: Iterable[str]) -> None:
+        """Notes what is left out of the request although it asks for something. To be called before the answer begins;
+        the log is told, too."""
+        self.ignored = tuple(quote(cut(path), safe="[]_.: ") for path in paths)
+        if self.ignored:
+            self.log("info", "ignored", ignored=", ".join(self.ignored))
 
     @property
     def left(self) -> bool:

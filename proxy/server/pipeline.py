@@ -103,7 +103,7 @@ def first_value(values: HeaderValues, names: Sequence[str]) -> str | None:
 
 async def send_json(exchange: Exchange, body: Mapping[str, Any]) -> web.Response:
     """Sends a whole body here and not after the handler, so that it is completed when it is sent."""
-    response = json_response(body, headers=exchange.id_headers)
+    response = json_response(body, headers=exchange.head)
     exchange.response = response
     exchange.replied(response)
     async with reading_client(exchange):

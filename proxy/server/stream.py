@@ -109,7 +109,7 @@ class EventWriter:
             self._writing_since = self._now()
             response = self._exchange.response
             if response is None:
-                response = self._exchange.response = web.StreamResponse(headers=HEADERS | self._exchange.id_headers)
+                response = self._exchange.response = web.StreamResponse(headers=HEADERS | self._exchange.head)
                 await response.prepare(self._exchange.request)
                 self._exchange.log("info", "response_started", status=200)
             await response.write(data)

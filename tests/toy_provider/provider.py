@@ -69,7 +69,6 @@ class ToyAdapter:
 
 class ToyProvider:
     label = LABEL
-    ingress = IngressRules()
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -77,6 +76,12 @@ class ToyProvider:
         http = services.client_for(base_url)
         self._credentials = toy_credentials(services.config_dir, http, base_url, services.clock)
         self._transport = HttpTransport(PROFILE, http, services.log, services.clock)
+
+    def ingress(self, model: str) -> IngressRules:
+        return IngressRules()
+
+    def hosted_tools(self, model: str) -> frozenset[str]:
+        return frozenset()
 
     def catalog(self) -> Catalog:
         return CATALOG

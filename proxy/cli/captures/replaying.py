@@ -125,7 +125,7 @@ def _config(capture: CaptureFolder, sandbox: Sandbox, context: Context) -> Confi
     for setting in settings:
         if setting.secret or setting.parse is url:
             config = _with(config, setting, _simulated(setting, simulated, sandbox))
-    aliases = {entry.label for entry in context.providers if entry.catalog.aliases}
+    aliases = {entry.label for entry in context.providers if entry.catalog.main}
     changes = {"alias_provider": capture.provider} if capture.provider in aliases else {}
     return config.changed(Config, bind_address="127.0.0.1", openai_routes=True, captures=False, **changes)
 

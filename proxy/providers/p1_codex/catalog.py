@@ -75,6 +75,6 @@ CATALOG = Catalog(
     LABEL,
     "codex",
     tuple(name for model in MODELS for name in (model, model + FAST)),
-    aliases=True,
-    reviewer="gpt-5.6-luna",
+    main="gpt-5.6-sol",
+    small="gpt-5.6-luna",
 )

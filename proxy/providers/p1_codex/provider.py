@@ -53,7 +53,6 @@ class CodexProvider:
     """The ChatGPT subscription."""
 
     label = LABEL
-    ingress = IngressRules()
     image_model = IMAGE_MODEL
 
     def __init__(self, services: Services) -> None:
@@ -82,6 +81,12 @@ class CodexProvider:
         self._offsets = OffsetStore()
         self._native = NativeRoute(services, self._credentials, self._workspaces, self._transport)
         self._media = MediaCalls(services, self._credentials, self._workspaces, self._transport)
+
+    def ingress(self, model: str) -> IngressRules:
+        return IngressRules()
+
+    def hosted_tools(self, model: str) -> frozenset[str]:
+        return frozenset({"web_search"})
 
     def catalog(self) -> Catalog:
         return CATALOG

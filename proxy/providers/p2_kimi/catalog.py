@@ -70,7 +70,7 @@ MODELS: dict[str, KimiModel] = {
     "kimi-k3": K3,
 }
 
-CATALOG = Catalog(LABEL, "kimi", tuple(MODELS), aliases=True)
+CATALOG = Catalog(LABEL, "kimi", tuple(MODELS), main="kimi-for-coding", small="kimi-for-coding")
 
 
 def model_for(name: str | None) -> KimiModel:

@@ -96,7 +96,6 @@ class KimiProvider:
     """The Kimi Code subscription."""
 
     label = LABEL
-    ingress = IngressRules()
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -113,6 +112,12 @@ class KimiProvider:
         )
         http, timers = services.client_for(kimi.base_url), services.tuning.of(HttpTimers)
         self._transport = HttpTransport(PROFILE, http, services.log, services.clock, timers=timers)
+
+    def ingress(self, model: str) -> IngressRules:
+        return IngressRules()
+
+    def hosted_tools(self, model: str) -> frozenset[str]:
+        return frozenset()
 
     def catalog(self) -> Catalog:
         return CATALOG

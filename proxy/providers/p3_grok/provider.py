@@ -8,6 +8,7 @@ from typing import Any
 
 from proxy.auth.refresh import Credentials
 from proxy.core.convert.responses.searches import tells_of_search
+from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
 from proxy.core.routing import Catalog
 from proxy.errors import UpstreamError
@@ -111,7 +112,6 @@ class GrokProvider:
     """The Grok subscription."""
 
     label = LABEL
-    ingress = INGRESS
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -126,6 +126,12 @@ class GrokProvider:
         )
         http, timers = services.client_for(grok.base_url), services.tuning.of(HttpTimers)
         self._transport = HttpTransport(PROFILE, http, services.log, services.clock, timers=timers)
+
+    def ingress(self, model: str) -> IngressRules:
+        return INGRESS
+
+    def hosted_tools(self, model: str) -> frozenset[str]:
+        return frozenset({"web_search"})
 
     def catalog(self) -> Catalog:
         return CATALOG

@@ -123,7 +123,6 @@ class OpenCodeProvider:
     """The OpenCode Go subscription."""
 
     label = LABEL
-    ingress = IngressRules()
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -136,6 +135,12 @@ class OpenCodeProvider:
             wire: HttpTransport(profile, http, services.log, services.clock, timers=timers).stream
             for wire, profile in PROFILES.items()
         }
+
+    def ingress(self, model: str) -> IngressRules:
+        return IngressRules()
+
+    def hosted_tools(self, model: str) -> frozenset[str]:
+        return frozenset()
 
     def catalog(self) -> Catalog:
         return CATALOG

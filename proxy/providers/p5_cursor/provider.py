@@ -10,6 +10,7 @@ from typing import Any
 
 from proxy.core.effort import effort_asked
 from proxy.core.identity import Owner
+from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
 from proxy.core.routing import Catalog
 from proxy.providers.contract import Call, Services, Target
@@ -31,7 +32,6 @@ class CursorProvider:
     """The Cursor subscription."""
 
     label = LABEL
-    ingress = INGRESS
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -55,6 +55,12 @@ class CursorProvider:
     def open_runs(self) -> OpenRuns:
         """Runs that answer, or wait for a tool of their client."""
         return self._state.runs
+
+    def ingress(self, model: str) -> IngressRules:
+        return INGRESS
+
+    def hosted_tools(self, model: str) -> frozenset[str]:
+        return frozenset()
 
     def catalog(self) -> Catalog:
         return self._state.models.catalog()

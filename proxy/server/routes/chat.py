@@ -22,5 +22,7 @@ async def _chat(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicke
     if isinstance(asked.provider, OwnChat):
         ingress = asked.provider.chat_request(asked.body, asked.choice.model)
     else:
-        ingress = chat_request_to_messages(asked.body, asked.provider.ingress, session=asked.session)
+        ingress = chat_request_to_messages(
+            asked.body, asked.provider.ingress(asked.choice.model), session=asked.session
+        )
     return await answer_converted(exchange, asked, ingress)

@@ -51,6 +51,7 @@ async def read_routed(exchange: Exchange, values: HeaderValues, ticket: Admissio
 
 async def answer_converted(exchange: Exchange, asked: RoutedBody, ingress: Ingress) -> web.StreamResponse:
     """The answer to a body that was converted."""
+    exchange.ignore(ingress.ignored)
     target = asked.provider.resolve(asked.choice.model, ingress.request, auto_review=False)
     await find_project(exchange, ingress.request)
     return await answer(exchange, asked.provider, call_for(exchange, asked, ingress.request, target), ingress)

@@ -121,7 +121,7 @@ def _text(answer: MediaAnswer) -> _Shown:
 
 
 async def _send(exchange: Exchange, answer: MediaAnswer, shown: _Shown) -> web.StreamResponse:
-    headers = CIMultiDict({**exchange.id_headers, **exchange.family.headers, "X-Content-Type-Options": "nosniff"})
+    headers = CIMultiDict({**exchange.head, **exchange.family.headers, "X-Content-Type-Options": "nosniff"})
     headers.update(answer.headers)
     headers["Content-Type"] = shown.content_type
     exchange.response = response = web.StreamResponse(headers=headers)

@@ -118,4 +118,6 @@ def _review_model(exchange: Exchange, config: Config, body: Mapping[str, Any], f
     if config.auto_review_model:
         return normalise_model(config.auto_review_model)
     known = exchange.state.known
-    return next((catalog.reviewer for catalog in known if found is not None and catalog.label == found.label), None)
+    return next(
+        (catalog.small or None for catalog in known if found is not None and catalog.label == found.label), None
+    )

@@ -31,7 +31,9 @@ async def _responses(exchange: Exchange, values: HeaderValues, ticket: Admission
     asked = await read_routed(exchange, values, ticket)
     if isinstance(asked.provider, NativeResponses):
         return await _native(exchange, asked, asked.provider)
-    ingress = responses_request_to_messages(asked.body, asked.provider.ingress, session=asked.session)
+    ingress = responses_request_to_messages(
+        asked.body, asked.provider.ingress(asked.choice.model), session=asked.session
+    )
     return await answer_converted(exchange, asked, ingress)
 
 
@@ -41,7 +43,7 @@ async def _responses(exchange: Exchange, values: HeaderValues, ticket: Admission
 async def _native(exchange: Exchange, asked: RoutedBody, provider: NativeResponses) -> web.StreamResponse:
     call = call_for(exchange, asked, asked.body, provider.native_target(asked.choice.model, asked.body))
     async with watched(exchange), provider.native(call) as answer:
-        response = web.StreamResponse(status=answer.status, headers={**exchange.id_headers, **answer.headers})
+        response = web.StreamResponse(status=answer.status, headers={**exchange.head, **answer.headers})
         exchange.response = response  # from here on nothing is made up: a body that breaks has no end
         await response.prepare(exchange.request)
         exchange.log("info", "response_started", status=answer.status)
