@@ -93,6 +93,7 @@ class Ingress:
     namespaces     flat tool name -> (namespace, name) for tools that stood in a namespace
     customs        flat names of tools that take a text instead of JSON: the hub knows them as functions of one member
                    `input`, and their calls are told as `custom_tool_call`
+    encrypted_reasoning  Responses: whether the caller wants to carry the encrypted reasoning of the upstream
     ignored        members of the body that were left out although they ask for something, by path: the caller is told
                    in a header
     """
@@ -103,4 +104,5 @@ class Ingress:
     echo: Mapping[str, Any] = field(default_factory=dict)
     namespaces: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     customs: frozenset[str] = frozenset()
+    encrypted_reasoning: bool = False
     ignored: tuple[str, ...] = ()
