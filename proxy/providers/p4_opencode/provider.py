@@ -140,7 +140,7 @@ class OpenCodeProvider:
         return IngressRules()
 
     def hosted_tools(self, model: str) -> frozenset[str]:
-        return frozenset()
+        return frozenset({"web_search"} if self._row(model).wire == "responses" else ())
 
     def catalog(self) -> Catalog:
         return CATALOG
