@@ -141,7 +141,7 @@ class OpenCodeProvider:
         return ingress_of(model_for(model))
 
     def hosted_tools(self, model: str) -> frozenset[str]:
-        return frozenset()
+        return frozenset({"web_search"} if self._row(model).wire == "responses" else ())
 
     def catalog(self) -> Catalog:
         return CATALOG
