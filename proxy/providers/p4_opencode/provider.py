@@ -146,6 +146,9 @@ class OpenCodeProvider:
     def catalog(self) -> Catalog:
         return CATALOG
 
+    def signed_in(self) -> bool:
+        return bool(self._services.config().section(OpenCodeSettings).api_key)
+
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         row = self._row(model)
         return Target(row.id, effort=p4_request.effort_of(row, request))
