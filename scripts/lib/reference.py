@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from e2e import matrix
 from proxy.errors import KINDS, MEDIA_BAD_ANSWER, MEDIA_CODES, MEDIA_UPSTREAM
 from proxy.loading import SETTINGS
 from proxy.providers.registry import PROVIDERS
@@ -167,6 +168,10 @@ def cli_page() -> str:
     return _with_table("docs/reference/cli.md", [*head, *rows])
 
 
+def clients_page() -> str:
+    return _with_table("docs/clients/README.md", matrix.table())
+
+
 def _with_table(page: str, lines: list[str]) -> str:
     before, _, rest = (ROOT / page).read_text().partition(_BEGIN)
     after = rest.partition(_END)[2]
@@ -176,6 +181,7 @@ def _with_table(page: str, lines: list[str]) -> str:
 #: page -> its text
 PAGES = {
     "README.md": readme,
+    "docs/clients/README.md": clients_page,
     "docs/reference/cli.md": cli_page,
     "docs/reference/errors.md": errors_page,
     "docs/reference/settings.md": settings_page,
