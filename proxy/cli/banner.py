@@ -52,5 +52,5 @@ def _claude_code(url: str, config: Config) -> list[str]:
         f"  export ANTHROPIC_AUTH_TOKEN={token}",
         "  export ANTHROPIC_MODEL=gpt-5.6-sol",
         "  export CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK=1   # no tool runs twice after a broken stream",
-        "  export CLAUDE_CODE_AUTO_COMPACT_WINDOW=272000        # compact before the model's window is full",
+        "  export CLAUDE_CODE_MAX_CONTEXT_TOKENS=272000         # the model's window, which the client does not know",
     ]
