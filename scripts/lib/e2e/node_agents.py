@@ -6,7 +6,7 @@ import json
 import os
 import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -157,10 +157,10 @@ async def install_continue(version: str, cache: Path) -> Path:
     return await npm_install("@continuedev/cli", version, cache, "@continuedev/cli/dist/cn.js")
 
 
-def _rounds_over(wire: str, settings: Mapping[str, str]) -> Scenario[Agent]:
+def _rounds_over(wire: str) -> Scenario[Agent]:
     async def rounds(agent: Agent, folder: Path) -> None:
         """A tool is called, and its result comes back to the model, with each model."""
-        async with watched_proxy(folder, [], settings) as (url, _sandbox):
+        async with watched_proxy(folder, [], _LENIENT) as (url, _sandbox):
             for model in MODELS:
                 done = await agent.run(url, wire, model, agent.tool)
                 expect(done.status == 0 and 'returned: "' in done.stdout, f"{model} has its result", done)
@@ -169,10 +169,10 @@ def _rounds_over(wire: str, settings: Mapping[str, str]) -> Scenario[Agent]:
     return named(rounds, f"tool rounds over {wire}")
 
 
-def _page(settings: Mapping[str, str]) -> Scenario[Agent]:
+def _page() -> Scenario[Agent]:
     async def page(agent: Agent, folder: Path) -> None:
         """The page's commands, with its configuration."""
-        async with watched_proxy(folder, [], settings) as (url, _sandbox):
+        async with watched_proxy(folder, [], _LENIENT) as (url, _sandbox):
             agent.configure(url)
             tools = {agent.name: " ".join(await agent.started())}
             variables = {name: value for name, value in (await agent.environment()).items() if name not in _OWN}
@@ -186,9 +186,9 @@ def _page(settings: Mapping[str, str]) -> Scenario[Agent]:
     return named(page, "page")
 
 
-def scenarios(agent: type[Agent]) -> Scenarios[Agent]:
+def _scenarios(agent: type[Agent]) -> Scenarios[Agent]:
     """What each of them must be able to do."""
-    found: Scenarios[Agent] = Scenarios()
-    found.extend(_rounds_over(wire, _LENIENT) for wire in agent.wires)
-    found.add(_page(_LENIENT))
-    return found
+    return Scenarios([*(_rounds_over(wire) for wire in agent.wires), _page()])
+
+
+OPENCODE, QWEN_CODE, CONTINUE = map(_scenarios, (Opencode, QwenCode, Continue))

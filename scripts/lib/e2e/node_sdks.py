@@ -20,12 +20,14 @@ _LENIENT = {"PROXY_OPENAI_MODE": "lenient"}
 class NodeSdk:
     """An SDK and its page.
 
+    name      under which it is driven
     package   of npm
     beside    other packages that the page's programs need
     words     that they print, in the sandbox -> how often
     settings  of the proxy that the page asks for
     """
 
+    name: str
     package: str
     version: str
     page: str
@@ -58,6 +60,7 @@ class NodeSdk:
 
 
 ANTHROPIC = NodeSdk(
+    "anthropic-node",
     "@anthropic-ai/sdk",
     "1.12.0",
     "anthropic-sdk.md",
@@ -65,8 +68,9 @@ ANTHROPIC = NodeSdk(
     {'You asked: "hello"': 3, '"It rains in Paris."': 6},
     {},
 )
-OPENAI = NodeSdk("openai", "7.57.0", "openai-sdk.md", (_ZOD,), {'"It rains in Paris."': 9}, _LENIENT)
+OPENAI = NodeSdk("openai-node", "openai", "7.57.0", "openai-sdk.md", (_ZOD,), {'"It rains in Paris."': 9}, _LENIENT)
 AI_SDK = NodeSdk(
+    "ai-sdk",
     "ai",
     "7.0.173",
     "ai-sdk.md",
@@ -75,6 +79,7 @@ AI_SDK = NodeSdk(
     _LENIENT,
 )
 AGENT_SDK = NodeSdk(
+    "claude-agent-sdk-node",
     "@anthropic-ai/claude-agent-sdk",
     "0.3.330",
     "claude-agent-sdk.md",
@@ -82,3 +87,6 @@ AGENT_SDK = NodeSdk(
     {'"It rains in Paris."': 3},
     {},
 )
+
+#: Those that `--all` drives only.
+MORE = (ANTHROPIC, OPENAI, AGENT_SDK)
