@@ -71,9 +71,26 @@ def _limit(request: Mapping[str, Any]) -> int | None:
     return limit if isinstance(limit, int) and limit > 0 and not is_auto_review(request) else None
 
 
+#: Sampling that chat models take.
+SAMPLING = ("temperature", "top_p")
+
+
+def takes_sampling(row: OpenCodeModel) -> bool:
+    """Whether a model leaves the sampling to the caller: those of one vendor have a single temperature each."""
+    return not row.id.lower().startswith("kimi-")
+
+
+def _sampling(call: Call, row: OpenCodeModel) -> dict[str, Any]:
+    """Only callers of the OpenAI-style routes are known to mean it: Claude Code sends a temperature with small requests
+    whatever the model is."""
+    request = call.request if call.converted and takes_sampling(row) else {}
+    return {name: request[name] for name in SAMPLING if request.get(name) is not None}
+
+
 def chat_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
     """The body for a chat model. Raises InvalidRequest."""
     extra = {"reasoning_effort": call.target.effort} if call.target.effort else {}
+    extra |= _sampling(call, row)
     options = ChatOptions(row.id, dialect_of(row), _limit(call.request) or DEFAULT_MAX_TOKENS, extra)
     return messages_to_chat(call.request, options)
 
