@@ -29,7 +29,7 @@ from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import dump_json
 from proxy.core.token_usage import count, thinking_tokens, usage_of, with_thinking
-from proxy.core.tools.calls import are_readable, client_tools, function_of, is_web_search, short_name
+from proxy.core.tools.calls import are_readable, function_of, offered_tools, short_name
 from proxy.core.tools.read_tool import MAX_ARGUMENTS
 from proxy.core.tools.schema import format_in_words
 
@@ -91,12 +91,12 @@ def _system(system: Any, instructions: list[Block]) -> Any:
 
 
 def _tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The tools that the client runs, each with what is generally available. Raises InvalidRequest."""
-    tools, given = client_tools(request), request.get("tools")
+    """The tools, each with what is generally available."""
+    tools, given = [tool for tool in offered_tools(request) if tool["name"]], request.get("tools")
     kept: list[dict[str, Any]] = []
     for one in given if isinstance(given, list) else ():
         known = one if isinstance(one, Mapping) else {}
-        if len(kept) < len(tools) and known.get("name") == tools[len(kept)]["name"] and not is_web_search(known):
+        if len(kept) < len(tools) and known.get("name") == tools[len(kept)]["name"]:
             kept.append(_tool(tools[len(kept)]))
         else:
             kept = marked_on(kept, known)
