@@ -73,6 +73,12 @@ def format_in_words(request: Mapping[str, Any]) -> str:
     return "Answer with a JSON object and nothing else."
 
 
+def answer_schema(request: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The schema that the answer is to fit, if there is one."""
+    schema = (json_format(request) or {}).get("schema")
+    return schema if isinstance(schema, dict) else None
+
+
 def json_format(request: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The form of answer asked for, when not any will do."""
     wanted = output_format(request)
@@ -192,6 +198,19 @@ def has_optional(schema: Schema, depth: int = 0) -> bool:
     if not found and isinstance(properties, dict):
         found = any(name not in _required(schema) and not accepts_null(child) for name, child in properties.items())
     return found
+
+
+def strict_as_asked(schema: Schema) -> Schema | None:
+    """The strict form of a schema whose author wants it so; None where strict mode would change what it says: it
+    refuses something, or makes the model fill what is optional.
+
+    >>> strict_as_asked({"type": "object", "properties": {"a": {"type": "string"}}}) is None
+    True
+    """
+    try:
+        return None if has_optional(schema) else strict_schema(schema)
+    except NotStrict:
+        return None
 
 
 def without_nulls(value: Any, schema: Schema, root: Schema = None) -> Any:

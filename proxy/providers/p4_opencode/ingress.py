@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proxy.core.ingress import IngressRules
 from proxy.providers.p4_opencode.catalog import OpenCodeModel, Wire
-from proxy.providers.p4_opencode.request import SAMPLING, takes_sampling
+from proxy.providers.p4_opencode.request import MINIMAX, SAMPLING, takes_sampling
 
 _FORMATS = frozenset({"json_schema", "json_object"})
 _ALWAYS = frozenset({"response_format"})
@@ -17,7 +17,7 @@ _RULES: dict[Wire, IngressRules] = {
 }
 #: Models that differ from the others of their wire.
 _MODELS = {
-    "minimax-m3": IngressRules(honours=_RULES["messages"].honours, formats=_FORMATS, always=_ALWAYS),
+    MINIMAX: IngressRules(honours=_RULES["messages"].honours, formats=frozenset({"json_schema"}), always=_ALWAYS),
 }
 
 

@@ -19,6 +19,8 @@ from proxy.providers.p4_opencode.catalog import LABEL, OpenCodeModel
 from proxy.version import __version__
 
 DEFAULT_MAX_TOKENS = 32_000
+#: The one model of the Messages wire that can be held to a schema.
+MINIMAX = "minimax-m3"
 USER_AGENT = f"model-proxy/{__version__}"
 _OMITTED = "[unsupported tool result block omitted: {}]"
 
@@ -99,11 +101,14 @@ def native_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
     """The body for a model that speaks Messages."""
     limit = _limit(call.request) or DEFAULT_MAX_TOKENS
     effort = call.target.effort
-    body = messages_to_messages(call.request, model=row.id, max_tokens=limit, effort=effort, images=row.sees)
+    sees, schemas = row.sees, row.id == MINIMAX
+    body = messages_to_messages(
+        call.request, model=row.id, max_tokens=limit, effort=effort, images=sees, schemas=schemas
+    )
     body.pop("metadata", None)  # names the client's user
     if is_auto_review(call.request):
         body["thinking"] = {"type": "disabled"}
-    elif row.id == "minimax-m3":  # thinks only when it is told to
+    elif row.id == MINIMAX:  # thinks only when it is told to
         body.setdefault("thinking", {"type": "adaptive"})
     return body
 
@@ -111,7 +116,7 @@ def native_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
 def responses_body(call: Call, row: OpenCodeModel, offsets: ReadOffsets) -> dict[str, Any]:
     """The body for a model that speaks Responses. Raises InvalidRequest."""
     effort, key = call.target.effort, call.cache_key
-    options = ResponsesOptions(model=row.id, effort=effort, cache_key=key, label=LABEL, offsets=offsets)
+    options = ResponsesOptions(row.id, effort=effort, cache_key=key, label=LABEL, offsets=offsets, strict=True)
     body = messages_to_responses(call.request, options)
     limit = _limit(call.request)
     return body | ({"max_output_tokens": limit} if limit else {})
