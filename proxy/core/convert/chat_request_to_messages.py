@@ -91,6 +91,9 @@ def _include_usage(options: Any, mode: Mode, *, stream: bool) -> bool:
     if options is None:
         return False
     if not stream:
+        if mode.lenient:
+            mode.note("stream_options")
+            return False
         raise invalid("stream_options", "has a meaning only when `stream` is true")
     if not isinstance(options, dict):
         raise invalid("stream_options", "must be an object")

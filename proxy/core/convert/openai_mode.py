@@ -47,6 +47,14 @@ def unsupported(param: str, value: Any = None, advice: str = "") -> InvalidReque
     return InvalidRequest(": ".join(filter(None, (f"`{param}` {rule}", advice))), param=param, code=UNSUPPORTED)
 
 
+def unknown_reference(path: str, item_id: Any) -> InvalidRequest:
+    """The error for an `item_reference` to what is not in the same input."""
+    advice = f"nothing is kept here, and no earlier item is {shown(item_id)}"
+    return unsupported(
+        path, "item_reference", f"{advice}; send the items themselves, as clients do with `store: false`"
+    )
+
+
 def by_mode(strict: Callable[[], Ingress], lenient: Callable[[], Ingress], *, leniently: bool) -> Ingress:
     """A body as the mode reads it. A refusal of strict mode says where lenient mode would go on. Raises
     InvalidRequest."""
@@ -140,7 +148,7 @@ _LABEL = Wish(is_text, "must be a string", idle=_is_empty)
 #: name -> what lenient mode does with it. Any other stranger is left out and noted.
 _WISHES: Mapping[str, Wish] = {
     "temperature": Wish(_from_0_to(2), "must be a number from 0 to 2", at="temperature"),
-    "top_p": Wish(_from_0_to(1), "must be a number from 0 to 1", at="top_p"),
+    "top_p": Wish(_from_0_to(1), "must be a number from 0 to 1", lambda value: value == 1, at="top_p"),
     "top_k": Wish(_is_whole, "must be a whole number", at="top_k"),
     "stop": Wish(_are_texts, "must be a string or a list of strings", _is_empty, "stop_sequences", _stops),
     "frequency_penalty": _PENALTY,

@@ -53,6 +53,7 @@ TOLD: list[tuple[str, Any]] = [
 #: What asks for nothing.
 IDLE: list[tuple[str, Any]] = [
     ("stop", []),
+    ("top_p", 1),
     ("presence_penalty", 0),
     ("frequency_penalty", 0.0),
     ("logit_bias", {}),
