@@ -190,6 +190,18 @@ async def test_a_text_that_breaks_off_is_never_told_as_whole(live: Live, model: 
     assert "error" in chunks[-1] and all(not chunk["choices"][0]["finish_reason"] for chunk in chunks[:-1])
 
 
+@pytest.mark.parametrize("model", [LUNA, P2, MINIMAX])
+async def test_a_thought_that_is_begun_anew_leaves_its_first_half_open(client: Client, live: Live, model: str) -> None:
+    """The stream goes on with another thought, and the item has to be ended before that."""
+    sandbox = live.sandbox.p2 if model == P2 else live.sandbox.p4
+    sandbox.script.extend([{"fault": "cut_thinking"}])
+    async with client.responses.stream(model=model, input="hello", reasoning={"effort": "high"}) as stream:
+        response = await stream.get_final_response()
+    validate(response)
+    told = [(item.type, item.status) for item in response.output]  # type: ignore[union-attr]
+    assert told == [("reasoning", "incomplete"), ("reasoning", "completed"), ("message", "completed")]
+
+
 async def test_a_block_of_a_later_version_is_hidden(live: Live) -> None:
     block = {"type": "content_block_start", "index": 1, "content_block": {"type": "of_tomorrow", "x": 1}}
     delta = {"type": "content_block_delta", "index": 1, "delta": {"type": "delta_of_tomorrow", "x": 1}}
