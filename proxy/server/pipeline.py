@@ -66,7 +66,8 @@ def _failed(exchange: Exchange, error: Exception) -> web.StreamResponse:
     known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
     exchange.failed(known, in_band=response is not None)
     if response is None:
-        answered = error_response(known, exchange.id, exchange.family)
+        told = exchange.family.final_word(known, exchange.request.headers.get("User-Agent", ""))
+        answered = error_response(told, exchange.id, exchange.family)
         exchange.replied(answered)
         return answered
     exchange.break_off()
