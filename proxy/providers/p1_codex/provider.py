@@ -35,7 +35,7 @@ from proxy.providers.p1_codex.account.signin import p1_credentials
 from proxy.providers.p1_codex.account.workspace import Workspaces
 from proxy.providers.p1_codex.adapter import CodexResources
 from proxy.providers.p1_codex.catalog import CATALOG, IMAGE_MODEL, LABEL, MODELS
-from proxy.providers.p1_codex.chat import chat_request
+from proxy.providers.p1_codex.chat import RULES, chat_request
 from proxy.providers.p1_codex.compaction.flow import CompactionFlow
 from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.media.calls import MediaCalls
@@ -83,13 +83,16 @@ class CodexProvider:
         self._media = MediaCalls(services, self._credentials, self._workspaces, self._transport)
 
     def ingress(self, model: str) -> IngressRules:
-        return IngressRules()
+        return RULES
 
     def hosted_tools(self, model: str) -> frozenset[str]:
         return frozenset({"web_search"})
 
     def catalog(self) -> Catalog:
         return CATALOG
+
+    def signed_in(self) -> bool:
+        return self._credentials.present
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         return p1_request.resolve(model, request, self._services.config(), auto_review=auto_review)

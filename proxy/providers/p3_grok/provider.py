@@ -137,6 +137,9 @@ class GrokProvider:
     def catalog(self) -> Catalog:
         return CATALOG
 
+    def signed_in(self) -> bool:
+        return self._credentials.present
+
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         target = target_of(model, request)
         if target.model not in MODELS:

@@ -65,6 +65,9 @@ class CursorProvider:
     def catalog(self) -> Catalog:
         return self._state.models.catalog()
 
+    def signed_in(self) -> bool:
+        return self._credentials.present
+
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         selection = select(model, request, self._state.models.ids())
         return Target(selection.model_id, effort=effort_asked(request, none=True))

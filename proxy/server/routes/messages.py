@@ -9,6 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from proxy.config import Config
+from proxy.core.auto_mode.policy import FIELD as SAFEGUARDS
 from proxy.core.compaction import is_compaction
 from proxy.core.effort import unknown_effort
 from proxy.core.identity import owner_of, session_of
@@ -20,6 +21,7 @@ from proxy.errors import RequestError
 from proxy.observe.lifecycle import CompactionStarted
 from proxy.providers.contract import Call, Provider, Remembering, Target
 from proxy.server.admission import AdmissionTicket
+from proxy.server.auto_mode import judged_by
 from proxy.server.exchange import Exchange
 from proxy.server.pipeline import (
     HeaderValues,
@@ -52,7 +54,7 @@ async def post_count_tokens(request: web.Request) -> web.StreamResponse:
 async def _answer(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> web.StreamResponse:
     call, provider = await _prepare(exchange, values, ticket)
     ingress = Ingress(dict(call.request), stream=bool(call.request.get("stream")))
-    return await answer(exchange, provider, call, ingress)
+    return await answer(exchange, provider, call, ingress, through=judged_by(exchange, call, provider))
 
 
 async def _count(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> web.StreamResponse:
@@ -66,6 +68,7 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
     config = state.config()
     body = await read_json(exchange, config, ticket)
     check_request(body)
+    exchange.safeguards = body.pop(SAFEGUARDS, None)  # for the judge of auto mode alone: no upstream gets them
     session = session_of(values, body)
     await find_project(exchange, body)
     if body.get("model") is None:
