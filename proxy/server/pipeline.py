@@ -185,8 +185,13 @@ def choose(
     return Choice(model, found, named, other is not None)
 
 
+#: A word for programs; with any, Claude Code asks less often again.
+_UNKNOWN_MODEL = {"error_code": "model_not_found"}
+
+
 def unknown_model(exchange: Exchange, config: Config, what: str) -> RequestError:
-    return RequestError(f"{what} {catalog_text(exchange.state.served, config.alias_provider)}", param="model")
+    known = catalog_text(exchange.state.served, config.alias_provider)
+    return RequestError(f"{what} {known}", param="model", details=_UNKNOWN_MODEL)
 
 
 def provider_of(exchange: Exchange, choice: Choice, ticket: AdmissionTicket) -> Provider:

@@ -103,6 +103,7 @@ async def test_claude_code_is_told_by_a_word_of_its_own_that_probing_is_no_use(
     assert (answer.status, answer.error["type"]) == (400, word)
     unknown = await live.post(ask(model="no-such-model"), headers={"user-agent": agent})
     assert (unknown.status, unknown.error["type"]) == (400, "invalid_request_error")
+    assert unknown.error["details"] == {"error_code": "model_not_found"}
 
 
 HINTS: dict[str, Any] = {
