@@ -47,6 +47,7 @@ class AppState:
     known     every catalogue, also of providers that are not served
     packed    whether the runner leaves bodies packed
     routes    what the application was given to serve, decided once, at the start
+    off       the routes that a setting would turn on
     """
 
     config: Callable[[], Config]
@@ -60,6 +61,7 @@ class AppState:
     timers: StreamTimers
     packed: bool = False
     routes: dict[web.AbstractRoute, ClientRoute] = field(default_factory=dict)
+    off: list[ClientRoute] = field(default_factory=list)
     running: Running = field(default_factory=Running)
     providers: dict[str, Provider] = field(default_factory=dict)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from proxy.settings import header, row, url
+from proxy.settings import Rows, header, row, url
 
 
 @dataclass(frozen=True)
-class KimiSettings:
+class KimiSettings(Rows):
     """Read from the settings as they are now: `config.section(KimiSettings)`."""
 
     base_url: str = row("p2.baseUrl", "PROXY_P2_BASE_URL", "https://api.kimi.com/coding/v1", url, "The API of p2.")

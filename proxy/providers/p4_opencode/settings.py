@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from proxy.core.secret import Secret
-from proxy.settings import row, secret, url
+from proxy.settings import Rows, row, secret, url
 
 
 @dataclass(frozen=True)
-class OpenCodeSettings:
+class OpenCodeSettings(Rows):
     """Read from the settings as they are now: `config.section(OpenCodeSettings)`."""
 
     api_key: Secret | None = row(

@@ -60,7 +60,7 @@ class CursorProvider:
         return INGRESS
 
     def hosted_tools(self, model: str) -> frozenset[str]:
-        return frozenset()
+        return frozenset({"web_search", "web_fetch"})  # the model has both, whether a request asks for them or not
 
     def catalog(self) -> Catalog:
         return self._state.models.catalog()

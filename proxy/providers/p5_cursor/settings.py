@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.core.secret import Secret
-from proxy.settings import UnfitValue, row, secret, text, url
+from proxy.settings import Rows, UnfitValue, row, secret, text, url
 
 _BUILD = re.compile(r"(?:cli-)?([0-9][0-9A-Za-z.+-]{2,60})", re.ASCII)
 
@@ -21,7 +21,7 @@ def build(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class CursorSettings:
+class CursorSettings(Rows):
     """Read from the settings as they are now: `config.section(CursorSettings)`."""
 
     base_url: str = row("p5.baseUrl", "PROXY_P5_BASE_URL", "https://api2.cursor.sh", url, "The API of p5.")

@@ -16,6 +16,7 @@ from proxy.core.identity import owner_of, session_of
 from proxy.core.ingress import Ingress
 from proxy.core.messages import check_request
 from proxy.core.routing import Route, is_auto_review, normalise_model
+from proxy.core.tools.hosted import needed, refusal, without_missing
 from proxy.errors import RequestError
 from proxy.observe.lifecycle import CompactionStarted
 from proxy.providers.contract import Call, Provider, Remembering, Target
@@ -78,13 +79,14 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
         raise RequestError("messages: at least one message is required", param="messages")
     provider = provider_of(exchange, choice, ticket)
     target = provider.resolve(choice.model, body, auto_review=choice.auto_review)
-    selected(exchange, choice, target, session)
+    request = _without_missing(exchange, body, provider, choice.model)
+    selected(exchange, choice, target, session, converted=None if request is body else request)
     _note_effort(exchange, body, target)
     if exchange.endpoint != COUNT and is_compaction(body):
         exchange.record(CompactionStarted())
     stateless = choice.auto_review or exchange.endpoint == COUNT
     call = Call(
-        request=body,
+        request=request,
         model=choice.model,
         target=target,
         request_id=exchange.id,
@@ -96,6 +98,17 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
     )
     _tell_others(state, call, provider)
     return call, provider
+
+
+def _without_missing(exchange: Exchange, body: Mapping[str, Any], provider: Provider, model: str) -> Mapping[str, Any]:
+    """The request without what only a service can run that is not this one; the caller is told. Raises RequestError
+    when it makes no sense without; a count is an estimate of whatever is left."""
+    kept, missing = without_missing(body, provider.hosted_tools(model))
+    vital = needed(kept, missing)
+    if vital is not None and exchange.endpoint != COUNT:
+        raise RequestError(refusal(vital, provider.label), provider=provider.label, param=vital.path)
+    exchange.ignore(one.path for one in missing)
+    return kept
 
 
 def _note_effort(exchange: Exchange, body: Mapping[str, Any], target: Target) -> None:
