@@ -40,7 +40,7 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
         lines.append("settings: " + ", ".join(changed))
     lines += [f"outgoing proxy for {kind}: {place}" for kind, place in proxies.addresses.items()]
     lines += [f"warning: {warning}" for warning in file.warnings]
-    lines += ["models:", *(f"  {line}" for line in model_lines(context.providers))]
+    lines += ["models:", *(f"  {line}" for line in model_lines(context.providers, config))]
     return "\n".join([*lines, *_claude_code(url, config)])
 
 

@@ -86,6 +86,20 @@ def _media_error(error: ProxyError, request_id: str) -> dict[str, Any]:
     return told | {"error": body["error"] | told["error"]}
 
 
+def _model_error(error: ProxyError, request_id: str) -> dict[str, Any]:
+    """With the members of both APIs: clients of either ask for models."""
+    told = messages_body(error, request_id)
+    return told | {"error": openai_body(error)["error"] | told["error"]}
+
+
+MODELS = Family(
+    name="models",
+    session_headers=(),
+    key_places=(BEARER, API_KEY),
+    error_status=lambda error: error.status,
+    error_body=_model_error,
+)
+
 MEDIA = Family(
     name="OpenAI images and audio",
     session_headers=_OPENAI_SESSION,

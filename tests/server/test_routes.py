@@ -14,7 +14,7 @@ from harness import Answer, Live, ask, raw_request, with_live
 from openai_live import error_of
 
 from proxy.providers.p5_cursor.catalog import CATALOG as CURSOR
-from proxy.server.families import MEDIA, MESSAGES
+from proxy.server.families import MEDIA, MESSAGES, MODELS
 from proxy.server.routes.table import ROUTES
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -34,9 +34,9 @@ async def test_health_answers_anybody_who_asks(live: Live) -> None:
 #: Settings that switch every route on.
 ALL = {route.needs: True for route in ROUTES if route.needs}
 #: What is wrong with a path or a method is told in the form of the Messages API there.
-IN_OUR_FORM = (MESSAGES, MEDIA)
+IN_OUR_FORM = (MESSAGES, MODELS, MEDIA)
 
-UNKNOWN = ("GET /", "GET /v1/models/", "GET /V1/models", "GET /v1/models/gpt-5.5", "OPTIONS /nope", "GET /nope?key=1")
+UNKNOWN = ("GET /", "GET /v1/models/", "GET /V1/models", "GET /v1/model", "OPTIONS /nope", "GET /nope?key=1")
 DISABLED = ("POST /v1/responses", "POST /v1/chat/completions", "POST /v1/images/generations")
 
 
