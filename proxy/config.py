@@ -11,21 +11,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from proxy.core.compaction import EFFORTS
 from proxy.core.secret import Secret
 from proxy.errors import ProxyError
 from proxy.settings import (
+    Rows,
     address,
-    boolean,
     header,
     hosts,
     integer,
     model,
-    present,
     provider,
     row,
     secret,
     switch,
-    text,
     word_of,
 )
 
@@ -63,7 +62,7 @@ class ConfigError(ProxyError):
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Rows):
     """All settings. Sizes are bytes, times as the names say. Those of a provider are a section, in its folder.
 
     >>> config = Config().changed(SomeSettings, transport="http")   # doctest: +SKIP
@@ -91,7 +90,7 @@ class Config:
         "server.allowRemoteUnauthenticated",
         "PROXY_ALLOW_REMOTE_UNAUTHENTICATED",
         False,
-        boolean,
+        switch,
         "Allow a bind address beyond loopback without a caller key.",
     )
     allowed_hosts: tuple[str, ...] = row(
@@ -171,7 +170,7 @@ class Config:
         "models.claudeNames",
         "PROXY_CLAUDE_NAMES",
         False,
-        boolean,
+        switch,
         "Offer every model under a second name that begins with claude- as well: Claude Code's picker shows no others"
         " of those that it discovers.",
     )
@@ -195,8 +194,8 @@ class Config:
         None,
         "PROXY_COMPACT_EFFORT",
         "low",
-        text,
-        "Highest reasoning effort of a compaction request: none, low, medium, high, xhigh, max, or off for no cap.",
+        word_of(*EFFORTS, "off"),
+        "Highest reasoning effort of a compaction request; off for no cap.",
     )
     search_constraints: str = row(
         None,
@@ -206,8 +205,8 @@ class Config:
         "Conditions of a search that the upstream has no place for: said in the prompt, only logged, or refused.",
     )
     # log
-    log_stderr: bool = row("log.stderr", "PROXY_LOG_STDERR", False, present, "Mirror all log records to stderr.")
-    log_verbose: bool = row("log.verbose", "PROXY_LOG_VERBOSE", False, present, "Do not cut long values in the log.")
+    log_stderr: bool = row("log.stderr", "PROXY_LOG_STDERR", False, switch, "Mirror all log records to stderr.")
+    log_verbose: bool = row("log.verbose", "PROXY_LOG_VERBOSE", False, switch, "Do not cut long values in the log.")
     user_agent: str | None = row(
         None, "PROXY_USER_AGENT", None, header, "User agent towards p1 and p2 when they have none of their own."
     )
@@ -218,6 +217,7 @@ class Config:
         False,
         switch,
         "Serve /v1/chat/completions and /v1/responses, for every provider.",
+        fixed=True,
     )
     openai_mode: str = row(
         "openai.mode",

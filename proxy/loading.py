@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,9 +18,14 @@ from proxy.config import Config, ConfigError
 from proxy.core.invalid import cut
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
-from proxy.settings import Parse, Setting, UnfitValue, check_model, label_of, model, present, provider, rows_of
+from proxy.settings import Parse, Setting, UnfitValue, check_model, label_of, model, provider, rows_of, switch
 
 Values = dict[Setting, Any]
+
+#: How our variables begin, those that are no settings, and what those of a provider look like behind the beginning.
+_OURS, _ELSEWHERE, _OF_A_PROVIDER = "PROXY_", frozenset({"PROXY_CONFIG_DIR"}), re.compile(r"P[0-9]_")
+#: How much alike two names are, of 1, when one is taken for the other misspelt.
+_NEARLY = 0.75
 
 
 def settings_of(providers: Iterable[Entry]) -> tuple[Setting, ...]:
@@ -59,7 +65,7 @@ def load(
 
     Variables win over the file, the file over defaults. Raises ConfigError, with the place and what is expected there,
     for every value that cannot be right, also for one of the file that a variable replaces: a proxy that starts without
-    some of its settings may be one without its key. Unknown keys are warnings.
+    some of its settings may be one without its key. Unknown keys are warnings, and so are variables that resemble ours.
 
     place  how errors call the file
     """
@@ -73,7 +79,10 @@ def load(
     for setting, value in values.items():
         if setting.check is not None:
             _fit(partial(setting.check, value, config), places[setting])
-    return config, unknown_keys(file or {}, settings, place)
+    return config, [
+        *unknown_keys(file or {}, settings, place),
+        *unknown_variables(environment, settings),
+    ]
 
 
 def kept(fresh: Config, running: Config, settings: Iterable[Setting] = SETTINGS) -> Config:
@@ -110,8 +119,8 @@ def _variable(setting: Setting, environment: Mapping[str, str]) -> str | None:
 
 
 def _is_set(setting: Setting, environment: Mapping[str, str], name: str) -> bool:
-    """Empty counts as not set, except for switches of which the presence is the value."""
-    return name in environment and (setting.parse is present or environment[name].strip() != "")
+    """Empty counts as not set, but turns a switch off."""
+    return name in environment and (setting.parse is switch or environment[name].strip() != "")
 
 
 def _from_file(file: Mapping[str, Any], settings: Iterable[Setting], place: str) -> dict[Setting, Any]:
@@ -157,11 +166,29 @@ def unknown_keys(file: Mapping[str, Any], settings: Iterable[Setting], place: st
             found += [f"{group}.{name}" for name in members]
         elif members is not None:
             raise ConfigError(f'{place}: {group}: expected an object such as {{"{group}": {{…}}}}')
-    return [f"{place}: unknown key {cut(key)}{_like(key, known)}" for key in found if key not in known]
+    return [
+        f"{place}: unknown key {cut(key)}{_meant(difflib.get_close_matches(cut(key), known, 1))}"
+        for key in found
+        if key not in known
+    ]
 
 
-def _like(key: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(cut(key), known, 1)
+def unknown_variables(environment: Mapping[str, str], settings: Iterable[Setting]) -> list[str]:
+    """A warning for each variable that no setting has and that looks as if it were meant for one: the name of a
+    provider's, or one that is nearly a name of ours. Other programs have names that begin like ours."""
+    known = {name.removeprefix(_OURS): name for setting in settings for name in setting.variables}
+    warnings = []
+    for name in sorted(name for name in environment if name.startswith(_OURS) and name not in _ELSEWHERE):
+        rest = cut(name.removeprefix(_OURS))
+        own = _OF_A_PROVIDER.match(rest)
+        beside = [one for one in known if own and one.startswith(own[0])]
+        near = difflib.get_close_matches(rest, beside or known, 1, _NEARLY)
+        if rest not in known and (near or own):
+            warnings.append(f"unknown variable {_OURS}{rest}{_meant([known[one] for one in near])}")
+    return warnings
+
+
+def _meant(near: Sequence[str]) -> str:
     return f"; did you mean {near[0]}?" if near else " is ignored"
 
 

@@ -73,29 +73,35 @@ def rows_of(section: type[Any]) -> tuple[Setting, ...]:
     )
 
 
+@dataclass(frozen=True)
+class Rows:
+    """A section of settings. A program that makes one is held to what the file is held to: what cannot be right raises
+    UnfitValue (a ValueError), and a key may be a plain text.
+    """
+
+    def __post_init__(self) -> None:
+        for setting in rows_of(type(self)):
+            value = getattr(self, setting.field)
+            if value != setting.default:
+                try:
+                    object.__setattr__(self, setting.field, setting.parse(value))
+                except UnfitValue as error:
+                    raise UnfitValue(f"{setting.field}: {error}") from None
+
+
 # -- parsers: the docstring is the type in words
 
-_TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
-
-
-def boolean(value: Any) -> bool:
-    """true or false."""
-    if isinstance(value, bool):
-        return value
-    word = value.strip().lower() if isinstance(value, str) else ""
-    if word in _TRUE or word in _FALSE:
-        return word in _TRUE
-    raise UnfitValue("expected true or false")
-
-
-def present(value: Any) -> bool:
-    """true or false; as a variable, set means true whatever the value."""
-    return value if isinstance(value, bool) else True
+_ON, _OFF = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off", ""})
 
 
 def switch(value: Any) -> bool:
-    """true or false; as a variable, 1, true and yes turn it on and anything else off."""
-    return value if isinstance(value, bool) else str(value).strip().lower() in ("1", "true", "yes")
+    """true or false."""
+    if isinstance(value, bool):
+        return value
+    word = value.strip().lower() if isinstance(value, str) else None
+    if word in _ON or word in _OFF:
+        return word in _ON
+    raise UnfitValue("expected true or false (on, yes, 1; off, no, 0)")
 
 
 def text(value: Any) -> str:
@@ -115,7 +121,7 @@ def header(value: Any) -> str:
 
 def secret(value: Any) -> Secret:
     """secret text."""
-    found = header(value)
+    found = header(value.reveal() if isinstance(value, Secret) else value)
     if not found:
         raise UnfitValue("expected a secret that is not empty")
     return Secret(found)
@@ -255,7 +261,7 @@ def url(value: Any) -> str:
 def hosts(value: Any) -> tuple[str, ...]:
     """comma-separated host names."""
     members = value.split(",") if isinstance(value, str) else value
-    if not isinstance(members, list) or not all(isinstance(member, str) for member in members):
+    if not isinstance(members, list | tuple) or not all(isinstance(member, str) for member in members):
         raise UnfitValue("expected a list of host names")
     return tuple(host_name(member) for member in members if member.strip())
 

@@ -65,6 +65,8 @@ def test_a_section_is_given_by_its_class_and_a_changed_one_leaves_the_others() -
 #: As they stand in a refused Host header, and as they are compared.
 HOSTS = ("a.example", "192.0.2.7", "fd00::1", "fd00::2", "*")
 
+SWITCHES = [setting.variables[0] for setting in SETTINGS if isinstance(setting.default, bool)]
+
 #: variable, its value, what the file says, what counts
 VALUES: list[tuple[str, str | None, Any, Any]] = [
     *(("PROXY_PORT", None, 19000, 19000), ("PORT", "19001", 19000, 19001), ("PORT", "", None, 18765)),
@@ -78,11 +80,10 @@ VALUES: list[tuple[str, str | None, Any, Any]] = [
     *(("PROXY_AUTO_REVIEW_MODEL", word, None, word) for word in ("k3", "opus", "glm-5.2", "gpt-5.5[1m]")),
     *(("PROXY_P1_MODEL", "opus[1m]", None, "opus"), ("PROXY_P1_EFFORT", "HIGH", None, "high")),
     *(("PROXY_P1_MODEL", "", "gpt-5.4", "gpt-5.4"), ("PROXY_API_KEY", " ", None, None)),
-    *(("PROXY_LOG_STDERR", value, None, True) for value in ("", "0", "false", "1")),
-    *(("PROXY_LOG_VERBOSE", value, None, True) for value in ("", "0", "false", "1")),
     *(("PROXY_LOG_STDERR", None, value, value) for value in (True, False)),
-    *(("PROXY_P1_PDF_INPUT", word, False, True) for word in ("1", "TRUE", " yes ", "on")),
-    *(("PROXY_P1_PDF_INPUT", word, True, False) for word in ("0", "off")),
+    *((name, word, None, True) for name in SWITCHES for word in ("1", "TRUE", " yes ", "On")),
+    *((name, word, None, False) for name in SWITCHES for word in ("0", "OFF", "no ", "False", "", " ")),
+    *(("PROXY_P1_PDF_INPUT", word, True, False) for word in ("0", "off", "")),
     *(("PROXY_P1_SERVER_COMPACTION", "YES", stored, True) for stored in (True, False, None)),
     *(("PROXY_P1_SERVER_COMPACTION", "0", stored, False) for stored in (True, False, None)),
     *(("PROXY_BIND_ADDRESS", "::1", None, "::1"), ("PROXY_BIND_ADDRESS", "[::]", None, "::")),
@@ -110,7 +111,9 @@ def test_a_variable_wins_over_the_file_and_the_file_over_the_default(
 WRONG_VARIABLES = [
     *(("PORT", value, "whole number from 0 to 65535") for value in ("abc", "-1", "65536", "1.5", "٣", "²", "9" * 30)),
     *(("PROXY_ALIAS_PROVIDER", word, "p1 or p2") for word in ("p9", "P2", "x")),
-    *(("PROXY_P1_SERVER_COMPACTION", word, "true or false") for word in ("maybe", "2")),
+    *((name, word, "true or false \\(on, yes, 1; off, no, 0\\)") for name in SWITCHES for word in ("maybe", "2", "ja")),
+    ("PROXY_COMPACT_EFFORT", "lo", "none, low, medium, high, xhigh, max or off"),
+    ("PROXY_P1_REASONING_SUMMARY", "of", "auto, concise, detailed, off or none"),
     ("PROXY_P1_TRANSPORT", "carrier pigeon", "auto, websocket or http"),
     *(
         ("PROXY_P1_MODELS", word, "p1 has no model .* that gpt-7 could be like")
@@ -151,6 +154,41 @@ def test_unknown_keys_are_warnings_with_the_nearest_name() -> None:
     ]
     assert warnings[-1] == "/c.json: unknown key p1.modle; did you mean p1.model?"
     assert len(warnings) == 5 and all(len(warning) < 300 for warning in warnings)
+
+
+#: a variable that no setting has, the name that was meant; None where it is nobody's mistake
+STRANGE = [
+    ("PROXY_P1_RESPONSE_API", "; did you mean PROXY_P1_RESPONSES_API?"),
+    ("PROXY_RESPONSES_API", "; did you mean PROXY_P1_RESPONSES_API?"),
+    ("PROXY_APIKEY", "; did you mean PROXY_API_KEY?"),
+    ("PROXY_ALLOWED_HOST", "; did you mean PROXY_ALLOWED_HOSTS?"),
+    ("PROXY_P4_KEY", "; did you mean PROXY_P4_API_KEY?"),
+    ("PROXY_P7_ZZZ", " is ignored"),
+    ("PROXY_P1_RESPONSES_APIS", "; did you mean PROXY_P1_RESPONSES_API?"),
+    *(
+        (name, None)
+        for name in ("PROXY_FOO", "PROXY_HOST", "PROXY_USER", "PROXY_PASS", "PROXY_URL", "PROXY_CONFIG_DIR")
+    ),
+    *((name, None) for name in ("HTTP_PROXY", "NO_PROXY", "P1_MODEL", "PROXY_", "PROXY", "proxy_port")),
+]
+
+
+@pytest.mark.parametrize(("name", "told"), STRANGE)
+def test_a_variable_that_is_nearly_one_of_ours_is_a_warning(name: str, told: str | None) -> None:
+    config, warnings = load({name: "1"})
+    assert config == Config()
+    assert warnings == ([] if told is None else [f"unknown variable {name}{told}"])
+
+
+def test_a_program_that_makes_a_config_is_held_to_what_the_file_is_held_to() -> None:
+    config = Config(api_key="k3y", allowed_hosts=["A.example"], port="80")  # type: ignore[arg-type]
+    assert config == Config(api_key=Secret("k3y"), allowed_hosts=("a.example",), port=80)
+    assert "k3y" not in repr(config)
+    for wrong in ({"api_key": " "}, {"api_key": 7}, {"port": 70000}, {"bind_address": "localhost"}, {"captures": "ja"}):
+        with pytest.raises(ValueError, match=f"^{next(iter(wrong))}: "):
+            Config(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^transport: expected auto, "):
+        CodexSettings(transport="pigeon")
 
 
 #: a key, a value that cannot be right, what is expected

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts" / "lib"))
 
 import reference  # noqa: E402
+from e2e import matrix  # noqa: E402
 
 
 @pytest.mark.parametrize("name", reference.PAGES)
@@ -33,6 +34,11 @@ def test_the_manual_has_the_routes_that_are_served() -> None:
         served = {(route.method, route.resource.canonical) for route in app.router.routes() if route.resource}
         rows = [route for route in ROUTES if route.needs in on | {""}]
         assert served == {(method, route.path.replace(":.+", "")) for route in rows for method in route.methods}
+
+
+def test_every_client_page_is_in_the_table_of_clients() -> None:
+    pages = {page.name for page in (ROOT / "docs" / "clients").glob("*.md")} - {"README.md"}
+    assert {row.page for row in matrix.ROWS} - {""} == pages
 
 
 def test_every_command_is_in_the_manual() -> None:

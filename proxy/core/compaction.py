@@ -40,7 +40,7 @@ def is_instruction(text: str) -> bool:
 def capped_effort(effort: str | None, cap: str) -> str | None:
     """The effort of a compaction request under a cap: lowered, never raised; without one of its own it takes the cap.
 
-    `cap`: an effort, "off" for none; an unknown word counts as low.
+    `cap`: an effort, "off" for none.
 
     >>> capped_effort("xhigh", "low"), capped_effort("low", "high"), capped_effort(None, "low")
     ('low', 'low', 'low')
@@ -49,7 +49,6 @@ def capped_effort(effort: str | None, cap: str) -> str | None:
     """
     if cap == "off":
         return effort
-    cap = cap if cap in EFFORTS else "low"
     if effort is None:
         return cap
     return min(effort, cap, key=EFFORTS.index)

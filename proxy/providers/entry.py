@@ -28,6 +28,7 @@ class Entry:
     account   makes its account, for the command line
     sign_in   how a user signs in, in words
     adding    the catalogue with ids that the settings add; the section then has them as `models`
+    key       the variable of the key that stands in for a sign-in, "" where there is one
     examples  a model for each wire that the provider is reached over: {"chat": "kimi-for-coding"}
     """
 
@@ -39,6 +40,7 @@ class Entry:
     account: Callable[[AccountContext], Account] | None = None
     sign_in: str = ""
     adding: Callable[[Added], Catalog] | None = None
+    key: str = ""
     examples: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -133,7 +133,9 @@ async def _close(provider: Provider, errors: list[Exception], log: Log) -> None:
 
 def _add_routes(app: web.Application, config: Config) -> None:
     for row in ROUTES:
-        if not row.needs or getattr(config, row.needs):
+        if row.needs and not getattr(config, row.needs):
+            app[STATE].off.append(row)
+        else:
             for method in row.methods:
                 route = app.router.add_route(method, row.path, row.handler, expect_handler=answer_expectation_later)
                 app[STATE].routes[route] = row

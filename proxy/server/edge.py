@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from urllib.parse import quote
 
 from aiohttp import web
 
+from proxy.config import Config
 from proxy.errors import ProxyError
 from proxy.server import guard
 from proxy.server.exchange import as_proxy_error, error_response, id_headers, is_loss, unforeseen
 from proxy.server.families import MEDIA, MESSAGES, ClientRoute, Family
 from proxy.server.state import REQUEST_ID, ROUTE, STATE, AppState
+from proxy.settings import rows_of
 
 #: What is answered to a client that left, for the records of others: raised, its loss would count as a failure of ours.
 _LEFT = 499
+
+#: What the base URL of one API's clients ends with, and that of the other's does not.
+_VERSION = "/v1"
+
+#: field of `Config` -> its row: what turns a route on
+_SWITCHES = {setting.field: setting for setting in rows_of(Config)}
 
 
 @web.middleware
@@ -55,18 +63,42 @@ def _leave_no_body(request: web.Request, response: web.StreamResponse) -> None:
 
 
 def _family_of(state: AppState, request: web.Request, route: ClientRoute | None) -> Family:
-    """What is no route but ends like one was most likely meant for it, by a client whose base URL is wrong; and what
-    stands beside those of images and audio, for that API: it has more than is served here."""
+    """What is no route but was most likely meant for one is answered in the form of that API; what stands beside the
+    routes of images and audio, or would be one if a setting were on, in a form that clients of either API read."""
     if route is not None:
         return route.family
-    path, known = request.path, state.routes.values()
-    meant = (one.family for one in known if path.endswith(one.path))
-    beside = (MEDIA for one in known if one.family is MEDIA and _folder(path) == _folder(one.path))
-    return next(itertools.chain(meant, beside), MESSAGES)
+    meant = _meant(state, request.path)
+    if meant is not None:
+        return MEDIA if meant in state.off else meant.family
+    beside = any(_folder(request.path) == _folder(one.path) for one in _all(state) if one.family is MEDIA)
+    return MEDIA if beside else MESSAGES
+
+
+def _all(state: AppState) -> Iterator[ClientRoute]:
+    return itertools.chain(state.routes.values(), state.off)
+
+
+def _meant(state: AppState, path: str) -> ClientRoute | None:
+    """The route that a path ends like, with its version or without: that of a client whose base URL is wrong."""
+    whole = (one for one in _all(state) if path.endswith(one.path))
+    bare = (one for one in _all(state) if path.endswith(one.path.removeprefix(_VERSION)))
+    return next(itertools.chain(whole, bare), None)
 
 
 def _folder(path: str) -> str:
     return path.rpartition("/")[0]
+
+
+def _hint(state: AppState, path: str) -> str:
+    """What to do about a path that is unknown, where that can be told."""
+    meant = _meant(state, path)
+    if meant is None:
+        return ""
+    if meant not in state.off:
+        return f"; did you mean {meant.path}? Look at the base URL of your client"
+    setting = _SWITCHES[meant.needs]
+    variable = setting.variables[0]
+    return f"; {meant.path} is off: {variable}=1, or {setting.key} in config.json, turns it on at the next start"
 
 
 def _routing_error(request: web.Request, error: web.HTTPException, family: Family) -> web.StreamResponse:
@@ -78,6 +110,7 @@ def _routing_error(request: web.Request, error: web.HTTPException, family: Famil
         response.headers["Allow"] = allowed
         return response
     if error.status == 404:
-        return error_response(ProxyError(f"No route for {where}", kind="no_route"), request_id, family)
+        message = f"No route for {where}{_hint(request.app[STATE], request.path)}"
+        return error_response(ProxyError(message, kind="no_route"), request_id, family)
     known = ProxyError(f"{where}: {error.reason}", kind="invalid_request", status=error.status)
     return error_response(known, request_id, family)

@@ -28,12 +28,16 @@ class StreamTimers:
     no_pings   silence after which something else than a ping is sent: older clients do not count pings as activity and
                hang up after 300 s
     stall      a reader that takes nothing for this long is gone, whatever its connection says
+    judge      how long the reviewer of auto mode may take for the calls of an answer
+    judge_quiet  how long nothing more of an answer has come when the reviewer is asked before its end
     """
 
     tick: float = 0.5
     keepalive: float = 15.0
     no_pings: float = 120.0
     stall: float = 300.0
+    judge: float = 30.0
+    judge_quiet: float = 0.25
 
 
 class Catalogs:
@@ -58,6 +62,7 @@ class AppState:
     catalogs  every catalogue, also of providers that are not served
     packed    whether the runner leaves bodies packed
     routes    what the application was given to serve, decided once, at the start
+    off       the routes that a setting would turn on
     """
 
     config: Callable[[], Config]
@@ -71,6 +76,7 @@ class AppState:
     timers: StreamTimers
     packed: bool = False
     routes: dict[web.AbstractRoute, ClientRoute] = field(default_factory=dict)
+    off: list[ClientRoute] = field(default_factory=list)
     running: Running = field(default_factory=Running)
     providers: dict[str, Provider] = field(default_factory=dict)
 

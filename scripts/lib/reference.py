@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from e2e import matrix
 from proxy.errors import KINDS, MEDIA_BAD_ANSWER, MEDIA_CODES, MEDIA_UPSTREAM
 from proxy.loading import SETTINGS
 from proxy.providers.registry import PROVIDERS
@@ -51,9 +52,15 @@ def settings_page() -> str:
         "",
         "Variables win over `config.json`, which wins over the defaults; `serve --port` wins over all. The file is one JSON object; keys",
         'are written nested (`{"p1": {"effort": "high"}}`) or dotted (`{"p1.effort": "high"}`). A value that cannot be right, in the',
-        "file or in a variable, and a file that cannot be read stop the start with the place and what is expected there; unknown keys are",
-        "warnings. Empty variables count as not set. The file is read again when it changes; a change that is not usable leaves the last good",
-        "settings, and address, port, alias provider, key and issuer stay as they were at the start.",
+        "file or in a variable, and a file that cannot be read stop the start with the place and what is expected there. Unknown keys are",
+        "warnings that name the nearest known one, and so are variables that are nearly one of ours (`PROXY_P1_RESPONSE_API`); variables of other",
+        "programs are not looked at.",
+        "",
+        "A switch (*true or false*) is `true` or `false` in the file. As a variable it is `1`, `true`, `yes` or `on`, in any case, or `0`, `false`, `no`,",
+        "`off` or empty; any other word stops the start. Every other variable counts as not set when it is empty.",
+        "",
+        "The file is read again when it changes; a change that is not usable is told once and leaves the last good settings. Address, port, alias provider,",
+        "key, issuer, captures and which routes there are stay as they were at the start.",
         "",
         "| key | variable | type | default | what |",
         "|---|---|---|---|---|",
@@ -161,6 +168,10 @@ def cli_page() -> str:
     return _with_table("docs/reference/cli.md", [*head, *rows])
 
 
+def clients_page() -> str:
+    return _with_table("docs/clients/README.md", matrix.table())
+
+
 def _with_table(page: str, lines: list[str]) -> str:
     before, _, rest = (ROOT / page).read_text().partition(_BEGIN)
     after = rest.partition(_END)[2]
@@ -170,6 +181,7 @@ def _with_table(page: str, lines: list[str]) -> str:
 #: page -> its text
 PAGES = {
     "README.md": readme,
+    "docs/clients/README.md": clients_page,
     "docs/reference/cli.md": cli_page,
     "docs/reference/errors.md": errors_page,
     "docs/reference/settings.md": settings_page,

@@ -45,16 +45,27 @@ async def test_routes_match_exactly_and_disabled_ones_do_not_exist(live: Live, l
     method, path = line.split()
     answer = await live.request(method, path, data=b"{" if method == "POST" else None, headers=JSON)
     assert answer.status == 404
-    assert answer.error == {"type": "not_found", "message": f"No route for {line.partition('?')[0]}"}
+    assert answer.error["type"] == "not_found"
+    told, _, hint = answer.error["message"].partition(";")
+    assert told == f"No route for {line.partition('?')[0]}" and (" is off: PROXY_P1_" in hint) is (line in DISABLED)
     assert (await live.request("HEAD", "/")).status == 404
 
 
 @with_live(**ALL)
 async def test_a_wrong_base_url_is_told_in_the_form_of_the_route_that_was_meant(live: Live) -> None:
     for route in ROUTES:
-        answer = await live.post(b"{", f"/v1{route.path}")
-        assert answer.status == 404
-        assert ("request_id" in answer.json) is (route.family in IN_OUR_FORM)
+        for path in {f"/v1{route.path}", route.path.removeprefix("/v1")} - {route.path}:
+            answer = await live.request("POST", path, data=b"{", headers=JSON)
+            assert answer.status == 404
+            assert ("request_id" in answer.json) is (route.family in IN_OUR_FORM)
+            assert answer.json["error"]["message"].startswith(f"No route for POST {path}; did you mean {route.path}? ")
+
+
+@with_live()
+@pytest.mark.parametrize("path", ["/responses", "/v1/v1/responses"])
+async def test_a_wrong_base_url_of_a_route_that_is_off_is_told_what_turns_it_on(live: Live, path: str) -> None:
+    message = (await live.post(b"{", path)).error["message"]
+    assert message.startswith(f"No route for POST {path}; /v1/responses is off: PROXY_P1_RESPONSES_API=1, ")
 
 
 async def test_a_path_that_no_message_should_repeat_is_quoted_and_cut(live: Live) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from proxy.core.compaction import EFFORTS
 from proxy.core.routing import Added, normalise_model
 from proxy.providers.p1_codex.catalog import MODELS, TIERS
-from proxy.settings import added_models, boolean, header, integer, row, text, url, word_of
+from proxy.settings import Rows, added_models, header, integer, row, switch, url, word_of
 
 
 def model_name(value: Any) -> str:
@@ -17,7 +17,7 @@ def model_name(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class CodexSettings:
+class CodexSettings(Rows):
     """Read from the settings as they are now: `config.section(CodexSettings)`."""
 
     base_url: str = row(
@@ -46,7 +46,7 @@ class CodexSettings:
         "p1.workspaceRouting",
         "PROXY_P1_WORKSPACE_ROUTING",
         True,
-        boolean,
+        switch,
         "Ask p1 where the account's workspace is served, and send requests there.",
     )
     model: str | None = row(
@@ -73,28 +73,28 @@ class CodexSettings:
         "p1.reasoningSummary",
         "PROXY_P1_REASONING_SUMMARY",
         None,
-        text,
-        "off or none: ask for no summary of the reasoning.",
+        word_of("auto", "concise", "detailed", "off", "none"),
+        "off or none: ask for no summary of the reasoning; with any other word p1 chooses its length.",
     )
     reasoning_signatures: bool = row(
         "p1.reasoningSignatures",
         "PROXY_P1_REASONING_SIGNATURES",
         True,
-        boolean,
+        switch,
         "Carry encrypted reasoning from turn to turn in thinking signatures.",
     )
     full_lane: bool = row(
         "p1.fullLane",
         "PROXY_P1_FULL_LANE",
         False,
-        boolean,
+        switch,
         "Send sol and terra models in the full form, which allows parallel tool calls.",
     )
     pdf_input: bool = row(
         "p1.pdfInput",
         "PROXY_P1_PDF_INPUT",
         False,
-        boolean,
+        switch,
         "Send PDF documents to p1 as files instead of a note that one was left out.",
     )
     originator: str | None = row("p1.originator", "PROXY_P1_ORIGINATOR", None, header, "originator header of p1.")
@@ -123,7 +123,7 @@ class CodexSettings:
         "p1.previousResponseId",
         "PROXY_P1_PREVIOUS_RESPONSE_ID",
         False,
-        boolean,
+        switch,
         "Keep the WebSocket of a conversation open and send only what is new in each turn.",
     )
     ws_connect_spacing_ms: int = row(
@@ -137,6 +137,6 @@ class CodexSettings:
         "p1.serverCompaction",
         "PROXY_P1_SERVER_COMPACTION",
         False,
-        boolean,
+        switch,
         "Let p1 compact a conversation in its own way as well when the client asks for a summary.",
     )

@@ -123,6 +123,9 @@ class KimiProvider:
     def catalog(self) -> Catalog:
         return catalog_of(self._added)
 
+    def signed_in(self) -> bool:
+        return self._credentials.present
+
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         return target_of(model, request, self._added)
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from proxy.core.routing import Added
 from proxy.providers.p2_kimi.catalog import MODELS
-from proxy.settings import added_models, header, row, url
+from proxy.settings import Rows, added_models, header, row, url
 
 
 @dataclass(frozen=True)
-class KimiSettings:
+class KimiSettings(Rows):
     """Read from the settings as they are now: `config.section(KimiSettings)`."""
 
     base_url: str = row("p2.baseUrl", "PROXY_P2_BASE_URL", "https://api.kimi.com/coding/v1", url, "The API of p2.")

@@ -8,7 +8,7 @@ from typing import Any
 
 from proxy.core.routing import Added
 from proxy.providers.p3_grok.catalog import MODELS
-from proxy.settings import UnfitValue, added_models, boolean, row, text, url, word_of
+from proxy.settings import Rows, UnfitValue, added_models, row, switch, text, url, word_of
 
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:[-+][0-9A-Za-z.+-]+)?")
 
@@ -27,7 +27,7 @@ def version(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class GrokSettings:
+class GrokSettings(Rows):
     """Read from the settings as they are now: `config.section(GrokSettings)`."""
 
     base_url: str = row("p3.baseUrl", "PROXY_P3_BASE_URL", "https://cli-chat-proxy.grok.com/v1", url, "The API of p3.")
@@ -54,7 +54,7 @@ class GrokSettings:
         "Images for p3: left out with a note, sent behind the tool results, sent inside them, or refused.",
     )
     hosted_search: bool = row(
-        None, "PROXY_P3_HOSTED_SEARCH", False, boolean, "Replace the search tools of clients by p3's own search."
+        None, "PROXY_P3_HOSTED_SEARCH", False, switch, "Replace the search tools of clients by p3's own search."
     )
     search_blocks: str = row(
         None,
@@ -67,6 +67,6 @@ class GrokSettings:
         None,
         "PROXY_P3_ENCRYPTED_REASONING",
         False,
-        boolean,
+        switch,
         "Let clients carry p3's encrypted reasoning from turn to turn.",
     )

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from proxy.core.routing import Added
 from proxy.core.secret import Secret
 from proxy.providers.p4_opencode.catalog import MODELS, bare
-from proxy.settings import added_models, row, secret, url
+from proxy.settings import Rows, added_models, row, secret, url
 
 
 @dataclass(frozen=True)
-class OpenCodeSettings:
+class OpenCodeSettings(Rows):
     """Read from the settings as they are now: `config.section(OpenCodeSettings)`."""
 
     api_key: Secret | None = row(

@@ -10,7 +10,7 @@ from proxy.core.routing import Added
 from proxy.core.secret import Secret
 from proxy.providers.p5_cursor.catalog import service_id
 from proxy.providers.p5_cursor.snapshot import BASES
-from proxy.settings import UnfitValue, added_models, row, secret, text, url
+from proxy.settings import Rows, UnfitValue, added_models, row, secret, text, url
 
 _BUILD = re.compile(r"(?:cli-)?([0-9][0-9A-Za-z.+-]{2,60})", re.ASCII)
 
@@ -24,7 +24,7 @@ def build(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class CursorSettings:
+class CursorSettings(Rows):
     """Read from the settings as they are now: `config.section(CursorSettings)`."""
 
     base_url: str = row("p5.baseUrl", "PROXY_P5_BASE_URL", "https://api2.cursor.sh", url, "The API of p5.")

@@ -1,0 +1,106 @@
+"""All clients that are driven here, and what each must be able to do."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from e2e import (
+    auto_mode_scenarios,
+    captures_scenarios,
+    claude_code,
+    claude_code_scenarios,
+    claude_code_tool_scenarios,
+    codex,
+    codex_alone,
+    codex_scenarios,
+    curl_scenarios,
+    cursor_python_scenarios,
+    cursor_scenarios,
+    grok_cli,
+    grok_scenarios,
+    kimi_code,
+    media_scenarios,
+    node_agents,
+    node_sdks,
+    opencode,
+    sdk_scenarios,
+    token_limit_scenarios,
+)
+from e2e.expecting import Scenario
+from e2e.npm import OnNode
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client, the versions that are tried, and what each must be able to do.
+
+    transport  of p1; None for the default
+    """
+
+    name: str
+    versions: Sequence[str]
+    install: Callable[[str, Path], Awaitable[Path]]  # of a version, into the cache; the program
+    drive: Callable[[Path, str, Path], Any]  # program, version, folder
+    scenarios: Sequence[Scenario[Any]]
+    transport: str | None = None
+
+
+def _node_sdk(sdk: node_sdks.NodeSdk) -> Client:
+    return Client(sdk.name, (sdk.version,), sdk.install, OnNode, sdk.scenarios)
+
+
+_CLAUDE = (claude_code.install, claude_code.ClaudeCode)
+_NEWEST = claude_code.VERSIONS[:1]
+
+CLIENTS = (
+    Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, sdk_scenarios.SCENARIOS),
+    Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, media_scenarios.PYTHON),
+    Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, captures_scenarios.PYTHON),
+    Client("curl", curl_scenarios.VERSIONS, curl_scenarios.install, curl_scenarios.Curl, curl_scenarios.SCENARIOS),
+    Client("codex", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.SCENARIOS),
+    Client("claude-code", claude_code.VERSIONS, *_CLAUDE, claude_code_scenarios.SCENARIOS),
+    Client("claude-code tools", _NEWEST, *_CLAUDE, claude_code_tool_scenarios.SCENARIOS),
+    Client("claude-code captures", _NEWEST, *_CLAUDE, captures_scenarios.CLAUDE_CODE),
+    Client("claude-code", claude_code.VERSIONS, *_CLAUDE, token_limit_scenarios.SCENARIOS),
+    Client("claude-code", claude_code.VERSIONS, *_CLAUDE, auto_mode_scenarios.SCENARIOS),
+    Client("sdk on p3", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, grok_scenarios.PYTHON),
+    Client("claude-code on p3", _NEWEST, *_CLAUDE, grok_scenarios.CLAUDE_CODE),
+    Client("codex on p3", codex.VERSIONS, codex.install, codex.Codex, grok_scenarios.CODEX),
+    Client(
+        "sdk on p5", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, cursor_python_scenarios.PYTHON
+    ),
+    Client("claude-code on p5", claude_code.VERSIONS, *_CLAUDE, cursor_scenarios.CLAUDE_CODE),
+    Client("claude-code on p5", _NEWEST, *_CLAUDE, cursor_scenarios.NEWEST),
+    Client("claude-code websocket", _NEWEST, *_CLAUDE, claude_code_scenarios.P1_SCENARIOS, "websocket"),
+    Client("codex websocket", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.P1_SCENARIOS, "websocket"),
+    _node_sdk(node_sdks.AI_SDK),
+    Client("codex alone", codex.VERSIONS, codex.install, codex_alone.CodexAlone, codex_alone.SCENARIOS),
+)
+
+#: What takes minutes or much room: agents of other makers (a gigabyte to install), and the vendors' own clients at the
+#: simulators alone, as far as nothing else needs them (seven hundred megabytes).
+MORE = (
+    Client("claude-code on p5", _NEWEST, *_CLAUDE, cursor_scenarios.SLOW),
+    Client("kimi-code alone", kimi_code.VERSIONS, kimi_code.install, kimi_code.KimiCode, kimi_code.SCENARIOS),
+    Client("grok alone", grok_cli.VERSIONS, grok_cli.install, grok_cli.Grok, grok_cli.SCENARIOS),
+    Client("opencode", opencode.VERSIONS, opencode.install, node_agents.Opencode, node_agents.OPENCODE),
+    Client(
+        "qwen-code",
+        node_agents.QWEN_VERSIONS,
+        node_agents.install_qwen,
+        node_agents.QwenCode,
+        node_agents.QWEN_CODE,
+    ),
+    Client(
+        "continue",
+        node_agents.CONTINUE_VERSIONS,
+        node_agents.install_continue,
+        node_agents.Continue,
+        node_agents.CONTINUE,
+    ),
+    *(_node_sdk(sdk) for sdk in node_sdks.MORE),
+    Client("opencode alone", opencode.VERSIONS, opencode.install, opencode.Opencode, opencode.SCENARIOS),
+)

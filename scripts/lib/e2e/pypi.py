@@ -1,0 +1,29 @@
+"""Clients from PyPI, each version installed once into a cache, in an environment of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+
+async def install(name: str, packages: Sequence[str], cache: Path) -> Path:
+    """The interpreter of an environment that holds the packages; its programs lie beside it.
+
+    packages  as pip takes them, with versions. `name` of the environment says which these are: it is not made again.
+
+    Raises RuntimeError: they could not be installed.
+    """
+    folder = cache / name
+    interpreter, ready = folder / "bin" / "python", folder / ".ready"
+    if ready.exists():
+        return interpreter
+    cache.mkdir(parents=True, exist_ok=True)
+    pip = (str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    for command in ((sys.executable, "-m", "venv", "--clear", str(folder)), (*pip, *packages)):
+        process = await asyncio.create_subprocess_exec(*command)
+        if await process.wait() != 0:
+            raise RuntimeError(f"{' '.join(packages)} could not be installed")
+    ready.touch()
+    return interpreter
