@@ -136,8 +136,9 @@ def _add_routes(app: web.Application, config: Config) -> None:
         if row.needs and not getattr(config, row.needs):
             app[STATE].off.append(row)
         else:
+            path = row.path.replace("{id}", "{id:.+}")
             for method in row.methods:
-                route = app.router.add_route(method, row.path, row.handler, expect_handler=answer_expectation_later)
+                route = app.router.add_route(method, path, row.handler, expect_handler=answer_expectation_later)
                 app[STATE].routes[route] = row
 
 

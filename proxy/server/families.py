@@ -116,6 +116,7 @@ MEDIA = Family(
 class ClientRoute:
     """A row of the table of routes.
 
+    path           with `{id}` where anything may stand, slashes too
     endpoint       the name of a model request in the log and for whoever watches; "" for what is no model request
     needs          a setting of `Config` without which the route does not exist; "" for none
     guarded        false for what anybody may ask

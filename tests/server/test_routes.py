@@ -8,6 +8,7 @@ import json
 import re
 import zlib
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from harness import Answer, Live, ask, raw_request, with_live
@@ -58,7 +59,9 @@ async def test_a_wrong_base_url_is_told_in_the_form_of_the_route_that_was_meant(
             answer = await live.request("POST", path, data=b"{", headers=JSON)
             assert answer.status == 404
             assert ("request_id" in answer.json) is (route.family in IN_OUR_FORM)
-            assert answer.json["error"]["message"].startswith(f"No route for POST {path}; did you mean {route.path}? ")
+            assert answer.json["error"]["message"].startswith(
+                f"No route for POST {quote(path)}; did you mean {route.path}? "
+            )
 
 
 @with_live()

@@ -18,7 +18,7 @@ _OPENAI, _IMAGES, _AUDIO = "openai_routes", "image_routes", "transcription_route
 ROUTES: tuple[ClientRoute, ...] = (
     ClientRoute(_READ, "/healthz", MESSAGES, get_health, guarded=False),
     ClientRoute(_READ, "/v1/models", MODELS, get_models),
-    ClientRoute(_READ, "/v1/models/{id:.+}", MODELS, get_model),
+    ClientRoute(_READ, "/v1/models/{id}", MODELS, get_model),
     ClientRoute(_READ, "/api/hello", MESSAGES, get_hello, guarded=False),
     *(ClientRoute(_POST, f"/v1/{kind}", MESSAGES, post_telemetry) for kind in ("metrics", "logs", "traces")),
     ClientRoute(_POST, "/v1/messages", MESSAGES, post_messages, "messages"),
