@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -61,15 +61,29 @@ def load(
 
     place  how errors call the file
     """
-    values = _from_file(file or {}, settings, place)
-    for setting in settings:
-        variable = _variable(setting, environment)
-        if variable is not None:
-            values[setting] = _parsed(setting, environment[variable], variable)
+    values = _from_file(file or {}, settings, place) | _from_variables(environment, settings)
     return _with(Config(), values), [
         *unknown_keys(file or {}, settings, place),
         *unknown_variables(environment, settings),
     ]
+
+
+def problems(
+    environment: Mapping[str, str], file: Mapping[str, Any], settings: Iterable[Setting] = SETTINGS, *, place: str
+) -> list[str]:
+    """All for which `load` would raise, not only the first."""
+    found: list[str] = []
+    for setting in settings:
+        found += _failure(_from_file, file, [setting], place) + _failure(_from_variables, environment, [setting])
+    return found + _failure(unknown_keys, file, settings, place)
+
+
+def _failure(read: Callable[..., Any], *arguments: Any) -> list[str]:
+    try:
+        read(*arguments)
+    except ConfigError as error:
+        return [error.message]
+    return []
 
 
 def kept(fresh: Config, running: Config, settings: Iterable[Setting] = SETTINGS) -> Config:
@@ -104,6 +118,11 @@ def _variable(setting: Setting, environment: Mapping[str, str]) -> str | None:
 def _is_set(setting: Setting, environment: Mapping[str, str], name: str) -> bool:
     """Empty counts as not set, but turns a switch off."""
     return name in environment and (setting.parse is switch or environment[name].strip() != "")
+
+
+def _from_variables(environment: Mapping[str, str], settings: Iterable[Setting]) -> Values:
+    found = ((setting, _variable(setting, environment)) for setting in settings)
+    return {setting: _parsed(setting, environment[name], name) for setting, name in found if name is not None}
 
 
 def _from_file(file: Mapping[str, Any], settings: Iterable[Setting], place: str) -> dict[Setting, Any]:

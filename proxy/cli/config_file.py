@@ -7,12 +7,39 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from proxy.cli.command import Context
-from proxy.cli.paths import config_root
+from proxy.cli.paths import FOLDER_VARIABLE, config_root
 from proxy.config import Config, ConfigError
 from proxy.loading import kept, load, overrides, read_file, settings_of, source_of
+from proxy.settings import is_loopback
 
 #: The file is looked at again after this long.
 RELOAD_S = 1.0
+
+
+#: The name of the file in the folder of the settings.
+FILE_NAME = "config.json"
+
+
+def check_folder(context: Context) -> None:
+    """Raises ConfigError for a folder that was named and is not there: nobody meant to start without its settings."""
+    root = config_root(context.environment)
+    if context.environment.get(FOLDER_VARIABLE) and not root.is_dir():
+        raise ConfigError(
+            f"{FOLDER_VARIABLE}: {root} is no folder; expected one that exists, as `{context.program} config init`"
+            " would make it"
+        )
+
+
+def check_exposure(config: Config) -> None:
+    """Raises ConfigError for a listener that nobody meant to open."""
+    if is_loopback(config.bind_address) or config.api_key or config.allow_remote_unauthenticated:
+        return
+    raise ConfigError(
+        f"refusing to listen on {config.bind_address}: everybody who reaches it could use your accounts. Set"
+        " PROXY_API_KEY so that callers need a key, or acknowledge an open listener with"
+        " --allow-remote-unauthenticated, PROXY_ALLOW_REMOTE_UNAUTHENTICATED=1 or"
+        " server.allowRemoteUnauthenticated in config.json"
+    )
 
 
 class ConfigFile:
@@ -20,15 +47,19 @@ class ConfigFile:
     does everything when the change is not usable. Raises ConfigError when made with a file or variables that are not.
 
     warn  is told what is wrong with a file that changed
+    new   a folder that was named may be missing: it is made, or is looked into for something that may be missing, too
     """
 
-    def __init__(self, context: Context, *, reload_s: float = RELOAD_S) -> None:
+    def __init__(self, context: Context, *, reload_s: float = RELOAD_S, new: bool = False) -> None:
         self.warn: Callable[[str], None] = lambda _warning: None
+        if not new:
+            check_folder(context)
         self.root = config_root(context.environment)
-        self.path = self.root / "config.json"
+        self.path = self.root / FILE_NAME
         self._environment = context.environment
         self._settings = settings_of(context.providers)
         self._reload_s = reload_s
+        self._flags: dict[str, Any] = {}
         self._stamp = self._stat()
         self._content, self.config, self.warnings = self._read()
         self._looked = time.monotonic()
@@ -44,7 +75,8 @@ class ConfigFile:
         return self.config
 
     def override(self, **changes: object) -> None:
-        """Settings from command-line flags."""
+        """Settings from command-line flags, which win over all, also when the file changes."""
+        self._flags |= changes
         self.config = self.config.changed(Config, **changes)
 
     def source(self, key: str) -> str | None:
@@ -66,9 +98,10 @@ class ConfigFile:
             self.warn(f"the settings stay as they were: {error.message}")
             return
         for warning in warnings:
-            self.warn(warning)
-        self._content = content
-        self.config = kept(fresh, self.config, self._settings)
+            if warning not in self.warnings:
+                self.warn(warning)
+        self._content, self.warnings = content, warnings
+        self.config = kept(fresh, self.config, self._settings).changed(Config, **self._flags)
 
     def _stat(self) -> tuple[int, int] | None:
         try:

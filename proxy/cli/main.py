@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 
 from proxy.cli.auth import AUTH
 from proxy.cli.captures.command import CAPTURES
 from proxy.cli.command import APP, Command, Context
+from proxy.cli.config_command import CONFIG
 from proxy.cli.models import MODELS
 from proxy.cli.sandbox import SANDBOX
 from proxy.cli.serve import SERVE
+from proxy.cli.typed import typed
 from proxy.cli.usage import USAGE
 from proxy.cli.version import VERSION
 from proxy.errors import ProxyError
 from proxy.version import __version__
 
-COMMANDS = (SERVE, AUTH, USAGE, MODELS, CAPTURES, SANDBOX, VERSION)
+COMMANDS = (SERVE, AUTH, USAGE, MODELS, CONFIG, CAPTURES, SANDBOX, VERSION)
 DEFAULT = SERVE.name
 #: Options that stand without a command; any others are those of the default one.
 _OWN_OPTIONS = ("-h", "--help", "-v", "--version")
@@ -28,7 +31,7 @@ def main(
     argv: Sequence[str] | None = None, context: Context | None = None, commands: Sequence[Command] = COMMANDS
 ) -> int:
     """Runs one command; returns the exit status."""
-    context = context or Context()
+    context = context or Context(program=typed(os.environ, sys.argv, sys.orig_argv))
     arguments = _parse(list(sys.argv[1:] if argv is None else argv), context, commands)
     command: Command = arguments.command
     try:
