@@ -65,19 +65,28 @@ class IngressRules:
     """In what a provider differs as far as the OpenAI-style routes are concerned.
 
     efforts         accepted reasoning efforts
+    effort          the one of a request that names none, None to leave it to the provider
+    unsent          the one that is asked for by sending none, "" where there is none such
     hosted          type word -> tool that runs upstream. `web_search` stands for its previews and dates too; where it
                     is missing its declaration is left out, any other is refused
     image_urls      whether pictures may be named by an http(s) URL
     tools           the only tools that can be bridged; None for any
-    honours         fields of these bodies beyond the common ones that the upstream honours, by their chat names:
-                    `response_format`, `temperature`, … Lenient mode hands them on in the hub request
+    honours         fields of these bodies that the upstream honours, by their chat names: `max_tokens`,
+                    `response_format`, `temperature`, `verbosity`, … The hub request carries them; lenient mode tells of
+                    any other
+    formats         the forms of an answer that the upstream can be held to: `json_schema`, `json_object`
+    always          fields that strict mode takes as well
     """
 
     efforts: tuple[str, ...] = EFFORTS
+    effort: str | None = None
+    unsent: str = ""
     hosted: Mapping[str, HostedTool] = field(default_factory=dict)
     image_urls: bool = True
     tools: BridgedTools | None = None
-    honours: frozenset[str] = frozenset()
+    honours: frozenset[str] = frozenset({"max_tokens"})
+    formats: frozenset[str] = frozenset()
+    always: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +94,9 @@ class Ingress:
     """One parsed request of an OpenAI-style route.
 
     request        the hub request: a Messages dict with `model`, `max_tokens`, `stream`, `system`, `messages`, `tools`,
-                   `tool_choice`, `output_config`; each of them but `model`, `stream` and `messages` only when asked for
+                   `tool_choice`, `output_config`; each but `model`, `stream` and `messages` only when asked for.
+                   What the rules say is honoured comes as `temperature`, `top_p`, `top_k`, `stop_sequences`, `speed`,
+                   `output_config.format`, `output_config.verbosity`, and `strict: true` of a tool
     stream         whether the client wants a stream
     include_usage  chat: a usage chunk before the end of the stream
     echo           Responses: members of the response object that repeat the request, ready to be sent: `tools`,
@@ -93,6 +104,7 @@ class Ingress:
     namespaces     flat tool name -> (namespace, name) for tools that stood in a namespace
     customs        flat names of tools that take a text instead of JSON: the hub knows them as functions of one member
                    `input`, and their calls are told as `custom_tool_call`
+    encrypted_reasoning  Responses: whether the caller wants to carry the encrypted reasoning of the upstream
     ignored        members of the body that were left out although they ask for something, by path: the caller is told
                    in a header
     """
@@ -103,4 +115,5 @@ class Ingress:
     echo: Mapping[str, Any] = field(default_factory=dict)
     namespaces: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     customs: frozenset[str] = frozenset()
+    encrypted_reasoning: bool = False
     ignored: tuple[str, ...] = ()

@@ -110,6 +110,10 @@ class Provider(Protocol):
         """The one of the entry, or one that lists more of what its prefixes lead to. At once."""
         ...
 
+    def signed_in(self) -> bool:
+        """Whether there is a credential to try, without asking anybody: in memory, or by the date of a file."""
+        ...
+
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         """Aliases, suffixes, forced settings. Raises RequestError when the result is not served."""
         ...
@@ -173,6 +177,10 @@ class NativeAnswer:
 @runtime_checkable
 class NativeResponses(Protocol):
     """A provider that speaks the Responses API itself: bodies pass through."""
+
+    def lenient_body(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """A body without what the upstream would refuse, and the paths of what that was. Raises InvalidRequest."""
+        ...
 
     def native_target(self, model: str, body: Mapping[str, Any]) -> Target:
         """What a requested name comes to on the native route, where no settings are forced. Raises RequestError."""

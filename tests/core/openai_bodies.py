@@ -19,16 +19,22 @@ from proxy.core.convert.responses_request_to_messages import responses_request_t
 from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import check_request, decode_body
+from proxy.providers.p1_codex.chat import RULES as CODEX
 from proxy.providers.p3_grok.ingress import INGRESS as GROK
+from proxy.providers.p4_opencode.catalog import MODELS as OPENCODE
+from proxy.providers.p4_opencode.ingress import ingress_of
 from proxy.providers.p5_cursor.ingress import INGRESS as CURSOR
 
 Json = dict[str, Any]
 
-#: What the providers' differences amount to: the ordinary case, one that searches, one that bridges three tools.
+#: What the providers' differences amount to: the ordinary case, those that search, one that bridges three tools, and
+#: models of the one that serves them on several wires.
 RULES = {
+    "p1": CODEX,
     "p2": IngressRules(),
     "p3": GROK,
     "p5": CURSOR,
+    **{name: ingress_of(OPENCODE[name]) for name in ("gpt-5.6-luna", "minimax-m3", "qwen3.8-flash", "glm-5.2")},
 }
 PARSERS: dict[str, Callable[..., Ingress]] = {
     "chat": chat_request_to_messages,
@@ -42,18 +48,20 @@ MINIMAL: dict[str, Json] = {
 }
 
 
-def parse(surface: str, rules: str = "p2", session: str | None = None, **members: Any) -> Ingress:
+def parse(
+    surface: str, rules: str = "p2", session: str | None = None, *, lenient: bool = False, **members: Any
+) -> Ingress:
     """The smallest body of a route with these members, as it comes from the network."""
     body = decode_body(json.dumps({**MINIMAL[surface], **members}).encode())
-    return PARSERS[surface](body, RULES[rules], session=session)
+    return PARSERS[surface](body, RULES[rules], session=session, lenient=lenient)
 
 
 def refusal(
-    surface: str, rules: str = "p2", session: str | None = None, **members: Any
+    surface: str, rules: str = "p2", session: str | None = None, *, lenient: bool = False, **members: Any
 ) -> tuple[str | None, str | None]:
     """The param and the code that such a body is refused with."""
     with pytest.raises(InvalidRequest) as caught:
-        parse(surface, rules, session, **members)
+        parse(surface, rules, session, lenient=lenient, **members)
     assert (caught.value.param or "") in caught.value.message
     return caught.value.param, caught.value.code
 

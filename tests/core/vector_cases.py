@@ -16,7 +16,8 @@ chat_to_messages/<case>.*                    as responses_to_messages; the .json
 messages_to_grok/<case>.json                 {"about", "request", "settings", "constraints", "session"}
 messages_to_grok/<case>.expected.json        {"body", "notes", "tokens"} or {"error"}
 
-chat_request_to_messages/<case>.json         {"about", "body", "rules", "session"}: a name of RULES, else p2
+chat_request_to_messages/<case>.json         {"about", "body", "rules", "session", "lenient"}: a name of RULES,
+                                             else p2
 chat_request_to_messages/<case>.expected.json  the members of the Ingress that say something, or {"error"}
 responses_request_to_messages/<case>.*       the same
 """
@@ -181,10 +182,14 @@ def ingress_result(vector: Mapping[str, Any], surface: str) -> dict[str, Any]:
     """What a parser makes of a client's body."""
     body = decode_body(json.dumps(vector["body"]).encode())
     try:
-        ingress = PARSERS[surface](body, RULES[vector.get("rules", "p2")], session=vector.get("session"))
+        ingress = PARSERS[surface](body, RULES[vector.get("rules", "p2")], **_reading(vector))
     except InvalidRequest as error:
         return {"error": {"message": error.message, "param": error.param, "code": error.code}}
-    return json.loads(json.dumps({name: value for name, value in asdict(ingress).items() if value}))
+    return json.loads(json.dumps({name: value for name, value in asdict(ingress).items() if value}, default=sorted))
+
+
+def _reading(vector: Mapping[str, Any]) -> dict[str, Any]:
+    return {"session": vector.get("session"), "lenient": vector.get("lenient", False)}
 
 
 def chat_bodies(vector: Mapping[str, Any]) -> None:
@@ -194,7 +199,7 @@ def chat_bodies(vector: Mapping[str, Any]) -> None:
 
 
 def parsed(vector: Mapping[str, Any], surface: str) -> Any:
-    return PARSERS[surface](vector["body"], RULES[vector.get("rules", "p2")], session=vector.get("session"))
+    return PARSERS[surface](vector["body"], RULES[vector.get("rules", "p2")], **_reading(vector))
 
 
 @dataclass(frozen=True)
@@ -330,6 +335,7 @@ def policy_of(context: Mapping[str, Any]) -> AnswerPolicy:
         signatures=context.get("signatures", "p1" if is_p1 else "") or "",
         rules=ANSWER_RULES[rules],
         restore=partial(restore_text, schema=schema) if has_optional(schema) else None,
+        converted=context.get("converted", rules == "p3-converted"),
     )
 
 

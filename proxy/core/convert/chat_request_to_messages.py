@@ -1,36 +1,36 @@
 """The body of `POST /v1/chat/completions` to a Messages request.
 
-What is accepted, what is refused by name, and in which order: see `openai_fields`. `model` was checked by the server.
+What is accepted, what is refused by name, and in which order: see `openai_mode`. `model` was checked by the server.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from proxy.core.convert.openai_fields import (
-    CACHE_HINTS,
     TEXTS,
     Block,
     Conversation,
     Members,
     PartRules,
-    call_input,
-    check_fields,
-    check_keys,
-    effort_of,
+    check_length,
+    cut_input,
     hub_request,
-    invalid,
+    joined,
     needed_text,
-    not_one_of,
     objects_of,
     optional_flag,
     text_block,
     token_limit,
-    unsupported,
 )
-from proxy.core.convert.openai_tools import check_rules, read_choice, read_tools
+from proxy.core.convert.openai_formats import chat_format
+from proxy.core.convert.openai_mode import CACHE_HINTS, Mode, invalid, not_one_of, unsupported
+from proxy.core.convert.openai_tool_choice import check_rules, read_choice
+from proxy.core.convert.openai_tools import read_tools
 from proxy.core.ingress import Ingress, IngressRules
+from proxy.core.sse import dump_json
 
 _FIELDS = frozenset(
     {
@@ -50,7 +50,7 @@ _FIELDS = frozenset(
 _STREAM_OPTIONS = frozenset({"include_usage", "include_obfuscation"})
 _MESSAGE_KEYS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content"})
 #: What our own answers have beside their content, and what the SDK's message objects add: clients send all of it back.
-ANSWER_KEYS = frozenset({"reasoning_content", "annotations", "parsed"})
+ANSWER_KEYS = frozenset({"reasoning_content", "annotations", "parsed", "refusal"})
 _ASSISTANT_KEYS = _MESSAGE_KEYS | ANSWER_KEYS
 #: The SDK's stream helper adds `index` and `parsed_arguments` to the calls that clients send back.
 _CALL_KEYS = frozenset({"id", "type", "function", "index"})
@@ -58,45 +58,53 @@ _CALL_FUNCTION_KEYS = frozenset({"name", "arguments", "parsed_arguments"})
 
 _SYSTEM_PARTS = PartRules(TEXTS, empty=False)
 _USER_PARTS = PartRules(frozenset({"text"}), image="image_url", empty=False)
-_ASSISTANT_PARTS = PartRules(TEXTS)
+_ASSISTANT_PARTS = PartRules(TEXTS, refusals=True)
 _RESULT_PARTS = PartRules(TEXTS, image="image_url")
 
 
-def chat_request_to_messages(body: Members, rules: IngressRules, *, session: str | None = None) -> Ingress:
+def chat_request_to_messages(
+    body: Members, rules: IngressRules, *, session: str | None = None, lenient: bool = False
+) -> Ingress:
     """The Messages request and what the reply needs to know. `session`: the caller's session id, if any.
 
     The body stays as it was; tool schemas and picture data are shared with it. Raises InvalidRequest.
     """
-    check_fields(body, _FIELDS, CACHE_HINTS)
+    mode = Mode(rules, lenient=lenient)
+    mode.check_fields(body, _FIELDS, CACHE_HINTS, {"response_format": partial(chat_format, mode)})
     stream = optional_flag(body.get("stream"), "stream") is True
-    include_usage = _include_usage(body.get("stream_options"), stream=stream)
-    conversation = _conversation(body.get("messages"))
+    include_usage = _include_usage(body.get("stream_options"), mode, stream=stream)
+    conversation = _conversation(body.get("messages"), mode)
     messages = conversation.messages("messages")
     _check_n(body.get("n"))
     parallel = optional_flag(body.get("parallel_tool_calls"), "parallel_tool_calls")
-    if body.get("max_tokens") is not None and body.get("max_completion_tokens") is not None:
-        raise invalid("max_completion_tokens", "cannot stand beside `max_tokens`")
-    limit = token_limit(body, "max_tokens") or token_limit(body, "max_completion_tokens")
-    tools = read_tools(body.get("tools"), rules, wrapped=True)
-    choice = read_choice(body.get("tool_choice"), parallel, tools, rules, wrapped=True)
-    effort = effort_of(body.get("reasoning_effort"), "reasoning_effort", rules)
+    limit = _limit(body, mode)
+    tools = read_tools([("tools", body.get("tools"))], mode, wrapped=True)
+    choice = read_choice(body.get("tool_choice"), parallel, tools, mode, wrapped=True)
+    effort = mode.effort(body.get("reasoning_effort"), "reasoning_effort")
     check_rules(rules, conversation, tools, stream=stream, session=session)
     asked = {"max_tokens": limit, "tools": tools.tools, "tool_choice": choice, "effort": effort}
-    request = hub_request(body["model"], conversation.system, messages, asked)
-    return Ingress(request, stream=stream, include_usage=include_usage)
+    request = hub_request(body["model"], conversation, messages, asked)
+    return Ingress(request, stream=stream, include_usage=include_usage, ignored=tuple(mode.ignored))
 
 
-def _include_usage(options: Any, *, stream: bool) -> bool:
+def _include_usage(options: Any, mode: Mode, *, stream: bool) -> bool:
     if options is None:
         return False
     if not stream:
         raise invalid("stream_options", "has a meaning only when `stream` is true")
     if not isinstance(options, dict):
         raise invalid("stream_options", "must be an object")
-    check_keys(options, _STREAM_OPTIONS, "stream_options")
+    mode.check_keys(options, _STREAM_OPTIONS, "stream_options")
     if optional_flag(options.get("include_obfuscation"), "stream_options.include_obfuscation"):
-        raise unsupported("stream_options.include_obfuscation", True)
+        mode.leave_out("stream_options.include_obfuscation", True)
     return optional_flag(options.get("include_usage"), "stream_options.include_usage") is True
+
+
+def _limit(body: Members, mode: Mode) -> int | None:
+    if body.get("max_tokens") is not None and body.get("max_completion_tokens") is not None:
+        raise invalid("max_completion_tokens", "cannot stand beside `max_tokens`")
+    name = "max_tokens" if body.get("max_tokens") is not None else "max_completion_tokens"
+    return mode.limit(name, token_limit(body, name))
 
 
 def _check_n(value: Any) -> None:
@@ -111,11 +119,11 @@ def _check_n(value: Any) -> None:
 # -- messages
 
 
-def _conversation(messages: Any) -> Conversation:
-    conversation = Conversation()
+def _conversation(messages: Any, mode: Mode) -> Conversation:
+    conversation = Conversation(mode)
     for path, message in objects_of(messages, "messages"):
         role = message.get("role")
-        check_keys(message, _ASSISTANT_KEYS if role == "assistant" else _MESSAGE_KEYS, path)
+        mode.check_keys(message, _ASSISTANT_KEYS if role == "assistant" else _MESSAGE_KEYS, path)
         reader = _ROLES.get(role) if isinstance(role, str) else None
         if reader is None:
             raise not_one_of(f"{path}.role", sorted(_ROLES), role)
@@ -126,7 +134,7 @@ def _conversation(messages: Any) -> Conversation:
 def _system(conversation: Conversation, message: Members, path: str) -> None:
     content = _something(message, f"{path}.content")
     if not isinstance(content, str):
-        content = _joined(conversation.parts(content, f"{path}.content", _SYSTEM_PARTS))
+        content = _texts(conversation.parts(content, f"{path}.content", _SYSTEM_PARTS))
     conversation.instruct(content)
 
 
@@ -146,7 +154,8 @@ def _something(message: Members, path: str) -> str | list[Any]:
 
 
 def _assistant(conversation: Conversation, message: Members, path: str) -> None:
-    thinking, content = message.get("reasoning_content"), message.get("content")
+    """An earlier answer. One with nothing in it says nothing."""
+    thinking, content, refusal = message.get("reasoning_content"), message.get("content"), message.get("refusal")
     blocks: list[Block] = []
     if thinking is not None and not isinstance(thinking, str):
         raise invalid(f"{path}.reasoning_content", "must be a string")
@@ -158,10 +167,12 @@ def _assistant(conversation: Conversation, message: Members, path: str) -> None:
         blocks += [text_block(content)] if content else []
     elif content is not None:
         raise invalid(f"{path}.content", "must be a string or a list of parts")
-    calls = message.get("tool_calls")
-    if not blocks and not calls:
-        raise invalid(f"{path}.content", "must not be empty in a message without tool calls")
+    if refusal is not None and not isinstance(refusal, str):
+        raise invalid(f"{path}.refusal", "must be a string")
+    if refusal:
+        blocks.append(text_block(refusal))
     conversation.assistant(blocks)
+    calls = message.get("tool_calls")
     for call_path, call in () if calls is None else objects_of(calls, f"{path}.tool_calls"):
         _call(conversation, call, call_path)
 
@@ -169,13 +180,14 @@ def _assistant(conversation: Conversation, message: Members, path: str) -> None:
 def _call(conversation: Conversation, call: Members, path: str) -> None:
     if call.get("type") != "function":
         raise unsupported(f"{path}.type", call.get("type"))
-    check_keys(call, _CALL_KEYS, path)
+    mode = conversation.mode
+    mode.check_keys(call, _CALL_KEYS, path)
     call_id, function = needed_text(call, "id", path), call.get("function")
     if not isinstance(function, dict):
         raise invalid(f"{path}.function", "must be an object")
-    check_keys(function, _CALL_FUNCTION_KEYS, f"{path}.function")
+    mode.check_keys(function, _CALL_FUNCTION_KEYS, f"{path}.function")
     name = needed_text(function, "name", f"{path}.function")
-    value = call_input(function.get("arguments"), f"{path}.function.arguments")
+    value = cut_input(function.get("arguments"), f"{path}.function.arguments")
     conversation.call(call_id, name, value, f"{path}.id")
 
 
@@ -183,15 +195,23 @@ def _tool(conversation: Conversation, message: Members, path: str) -> None:
     """A result. An empty one is normal: many commands print nothing."""
     content = message.get("content")
     if isinstance(content, list):
-        blocks = conversation.parts(content, f"{path}.content", _RESULT_PARTS)
-        content = blocks if any(block["type"] != "text" for block in blocks) else _joined(blocks)
+        content = _result(conversation, content, f"{path}.content")
     elif content is not None and not isinstance(content, str):
         raise invalid(f"{path}.content", "must be a string or a list of parts")
     conversation.result(message.get("tool_call_id"), content or "", f"{path}.tool_call_id")
 
 
-def _joined(blocks: list[Block]) -> str:
-    return "".join(block["text"] for block in blocks)
+def _result(conversation: Conversation, content: list[Any], path: str) -> str | list[Block]:
+    """Parts, or a result that is a list itself: then its JSON."""
+    check_length(content, path)
+    if not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in content):
+        return dump_json(content)
+    blocks = conversation.parts(content, path, _RESULT_PARTS)
+    return blocks if any(block["type"] != "text" for block in blocks) else _texts(blocks)
+
+
+def _texts(blocks: list[Block]) -> str:
+    return joined(block["text"] for block in blocks)
 
 
 _ROLES: dict[str, Callable[[Conversation, Members, str], None]] = {

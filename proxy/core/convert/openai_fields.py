@@ -1,28 +1,26 @@
 """What the parsers of both OpenAI-style bodies share: members of the body, content parts, pictures, and the
-conversation that becomes Messages.
-
-A field that would change the answer and cannot be honoured is refused by name, never dropped: a caller who asks for
-`temperature` must not get an answer without it. What only hints (cache keys, telemetry) is accepted and left out.
-A member that is null counts as absent everywhere.
+conversation that becomes Messages. What becomes of members that cannot be honoured: see `openai_mode`.
 
 Every error is an InvalidRequest with the full path of the member in `param`, e.g. `messages[2].content[0].text`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from proxy.core.content import IMAGE_TYPES
-from proxy.core.ingress import IngressRules
-from proxy.core.invalid import InvalidRequest, cut, shown
+from proxy.core.convert.openai_mode import Mode, invalid, unsupported
+from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.messages import MAX_MESSAGES, MAX_U32, decode_body
 
 Block = dict[str, Any]
 Members = Mapping[str, Any]
 
-UNSUPPORTED = "unsupported_parameter"
 #: The entries of one list of a body. Several items become one message, so there may be more of them than messages; and
 #: reading them holds the event loop, so that it must be known before how many there are.
 MAX_ENTRIES = 16 * MAX_MESSAGES
@@ -32,60 +30,7 @@ MAX_ARGUMENTS = 1024 * 1024
 MAX_IMAGE = 12 * 1024 * 1024 * 4 // 3 + 4
 
 
-# -- refusals
-
-
-def invalid(param: str, rule: str) -> InvalidRequest:
-    """The error for a member of the wrong type or value; `rule` goes on after its name: "must be a string"."""
-    return InvalidRequest(f"`{param}` {rule}", param=param)
-
-
-def not_one_of(param: str, known: Iterable[str], value: Any) -> InvalidRequest:
-    """The error for a value that is none of the known ones."""
-    return invalid(param, f"must be one of {', '.join(known)}, not {shown(value)}")
-
-
-def unsupported(param: str, value: Any = None) -> InvalidRequest:
-    """The error for a member that nothing upstream could honour, or for a value of it: then the value is named."""
-    param = cut(param)
-    rule = "is not supported" if value is None else f"is not supported with the value {shown(value)}"
-    return InvalidRequest(f"`{param}` {rule}", param=param, code=UNSUPPORTED)
-
-
-def check_fields(body: Members, known: frozenset[str], hints: Mapping[str, Callable[[Any], bool]]) -> None:
-    """Refuses the alphabetically first top-level member that is neither known nor a hint whose value is harmless."""
-    for name in sorted(body.keys() - known):
-        value = body[name]
-        if value is not None and not (name in hints and hints[name](value)):
-            raise unsupported(name, value if name in hints and name not in PRIVATE else None)
-
-
-def check_keys(value: Members, known: frozenset[str], path: str) -> None:
-    """The same for a nested object."""
-    strangers = [key for key in value.keys() - known if value[key] is not None]
-    if strangers:
-        raise unsupported(f"{path}.{min(strangers)}")
-
-
 # -- single members
-
-
-def is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def anything(_value: Any) -> bool:
-    return True
-
-
-#: Hints that say who the caller is: no error repeats them.
-PRIVATE = frozenset({"client_metadata"})
-#: Where a prompt is cached changes its price, never its answer.
-CACHE_HINTS: Mapping[str, Callable[[Any], bool]] = {
-    "prompt_cache_key": is_text,
-    "prompt_cache_options": anything,
-    "prompt_cache_retention": anything,
-}
 
 
 def optional_flag(value: Any, path: str) -> bool | None:
@@ -106,10 +51,11 @@ def token_limit(body: Members, name: str) -> int | None:
     return value
 
 
-def effort_of(value: Any, path: str, rules: IngressRules) -> str | None:
-    if value is not None and not (isinstance(value, str) and value in rules.efforts):
-        raise not_one_of(path, rules.efforts, value)
-    return value
+def is_no_stream_option(value: Any) -> bool:
+    """Whether the `stream_options` of a Responses body ask for nothing."""
+    return isinstance(value, dict) and not any(
+        member not in (None, False) or name != "include_obfuscation" for name, member in value.items()
+    )
 
 
 def needed_text(members: Members, name: str, path: str) -> str:
@@ -151,6 +97,27 @@ def call_input(arguments: Any, path: str) -> Block:
         raise invalid(path, f"must hold a JSON object. {error.message}") from None
 
 
+def cut_input(arguments: Any, path: str) -> Block:
+    """The same for an earlier call. One that the token limit cut has an object that does not end: it never ran, and
+    without its arguments the conversation can go on."""
+    try:
+        return call_input(arguments, path)
+    except InvalidRequest:
+        if isinstance(arguments, str) and len(arguments) <= MAX_ARGUMENTS and _is_broken(arguments):
+            return {}
+        raise
+
+
+def _is_broken(arguments: str) -> bool:
+    try:
+        json.loads(arguments)
+    except ValueError:
+        return arguments.lstrip().startswith("{")
+    except RecursionError:
+        pass
+    return False
+
+
 # -- content parts
 
 
@@ -161,11 +128,13 @@ class PartRules:
     texts  types of parts that are text
     image  type of parts that are pictures, None where none may stand
     empty  whether a text without content is left out; otherwise it is refused
+    refusals  whether the model's own words against a request may stand among them
     """
 
     texts: frozenset[str]
     image: str | None = None
     empty: bool = True
+    refusals: bool = False
 
 
 #: Both families' words for a text: clients mix them.
@@ -174,6 +143,29 @@ TEXTS = frozenset({"text", "input_text", "output_text"})
 
 def text_block(text: str) -> Block:
     return {"type": "text", "text": text}
+
+
+def joined(texts: Iterable[str]) -> str:
+    """Neighbouring texts as one, none running into the next.
+
+    >>> joined(["Be brief.", "Be kind.\\n", "Rest."])
+    'Be brief.\\n\\nBe kind.\\nRest.'
+    """
+    pieces: list[str] = []
+    for text in filter(None, texts):
+        if pieces and not (pieces[-1][-1].isspace() or text[0].isspace()):
+            pieces.append("\n\n")
+        pieces.append(text)
+    return "".join(pieces)
+
+
+def merged(blocks: Iterable[Block]) -> list[Block]:
+    """The blocks, neighbouring texts as one: what becomes of them upstream may have nothing in between."""
+    result: list[Block] = []
+    for kind, group in itertools.groupby(blocks, key=itemgetter("type")):
+        neighbours = list(group)
+        result += neighbours if kind != "text" else [text_block(joined(block["text"] for block in neighbours))]
+    return result
 
 
 def part_text(part: Members, path: str, rules: PartRules) -> str:
@@ -235,7 +227,8 @@ class Conversation:
     - System texts are gathered apart, wherever they stood.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, mode: Mode) -> None:
+        self.mode = mode
         self.system: list[Block] = []
         self.linked_image: str | None = None  # path of the first picture that is named by an address
         self._turns: list[_MessageWithResults] = []
@@ -252,7 +245,9 @@ class Conversation:
 
     def assistant(self, blocks: list[Block]) -> None:
         if blocks:
-            self._content().extend(blocks)
+            content = self._content()
+            first = content.pop() if content and content[-1]["type"] == "text" else None
+            content.extend(merged([first, *blocks] if first else blocks))
 
     def call(self, call_id: str, name: str, value: Block, id_path: str) -> Block:
         """A tool call of the assistant; returns its block."""
@@ -280,18 +275,20 @@ class Conversation:
 
     def parts(self, content: list[Any], path: str, rules: PartRules) -> list[Block]:
         """The blocks of a list of content parts."""
-        blocks = []
+        blocks: list[Block] = []
         for at, part in objects_of(content, path):
             kind = part.get("type")
             if isinstance(kind, str) and kind in rules.texts:
                 text = part_text(part, at, rules)
                 if text:
                     blocks.append(text_block(text))
+            elif kind == "refusal" and rules.refusals:
+                blocks.append(text_block(needed_text(part, "refusal", at)))
             elif isinstance(kind, str) and kind == rules.image:
                 blocks.append(self.image(part, at))
             else:
                 raise unsupported(f"{at}.type", kind)
-        return blocks
+        return merged(blocks)
 
     def image(self, part: Members, path: str) -> Block:
         """The block of a picture part."""
@@ -318,18 +315,19 @@ class Conversation:
 # -- the result
 
 
-def hub_request(model: str, system: list[Block], messages: list[Block], asked: Members) -> Block:
+def hub_request(model: str, conversation: Conversation, messages: list[Block], asked: Members) -> Block:
     """The Messages request; what was not asked for is absent. Always streamed: a JSON answer is the folded stream.
 
     asked  `max_tokens`, `tools`, `tool_choice`, `effort`; None or empty when not asked for
     """
+    mode, effort = conversation.mode, asked["effort"]
     request: Block = {"model": model, "stream": True, "messages": messages}
-    effort = asked["effort"]
     optional = {
-        "system": system,
+        "system": conversation.system,
         "max_tokens": asked["max_tokens"],
         "tools": asked["tools"],
         "tool_choice": asked["tool_choice"],
-        "output_config": {"effort": effort} if effort else None,
+        "output_config": ({"effort": effort} if effort and effort != mode.rules.unsent else {}) | mode.config,
+        **mode.wishes,
     }
     return request | {name: value for name, value in optional.items() if value}

@@ -1,31 +1,21 @@
-"""Tools of the OpenAI-style bodies: declarations, the choice among them, and what a provider with few tools allows.
+"""The tools that OpenAI-style bodies declare. The choice among them: see `openai_tool_choice`.
 
 Functions exist on both routes; only the chat form wraps them. Codex CLI groups functions in namespaces, which no other
-upstream knows: they become functions with flat names, and the way back is kept. Hosted tools are mapped where the
-provider has them; web search is left out where it has none. Any other kind of tool is refused.
+upstream knows: they become functions with flat names, and the way back is kept. So do its custom tools, which take a
+text: the functions have one member for it. Hosted tools are mapped where the provider has them. Without one, what
+Codex always offers is left out, and any other kind of tool is refused in strict mode.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proxy.core.convert.openai_fields import (
-    UNSUPPORTED,
-    Block,
-    Conversation,
-    Members,
-    check_keys,
-    invalid,
-    is_text,
-    needed_text,
-    objects_of,
-    optional_flag,
-    unsupported,
-)
-from proxy.core.ingress import BridgedTools, HostedTool, IngressRules
+from proxy.core.convert.openai_fields import Block, Members, needed_text, objects_of, optional_flag
+from proxy.core.convert.openai_mode import Mode, invalid, is_text, unsupported
+from proxy.core.ingress import HostedTool
 from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.tools.calls import MAX_NAME, short_name, unique_id
 
@@ -34,10 +24,18 @@ MAX_TOOLS = 128
 
 #: Hosted search by its first name on these routes; previews and dates of it are the same.
 WEB_SEARCH_TYPE = "web_search"
-_WEB_SEARCH = re.compile(WEB_SEARCH_TYPE + r"(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?")
+#: Any other is known without its date.
+_DATE = re.compile(r"_\d{4}_\d{2}_\d{2}\Z")
+_PREVIEW = "_preview"
+#: What Codex CLI offers and can do without, beside web search: it is left out in strict mode, too.
+_DISPENSABLE = frozenset({"tool_search"})
+#: Words that are no hosted tools, wherever they are found.
+_OWN = frozenset({"function", "custom", "namespace"})
 
 _FUNCTION_KEYS = frozenset({"name", "description", "parameters", "strict"})
-_FLAT_FUNCTION_KEYS = _FUNCTION_KEYS | {"type"}
+#: `defer_loading`: Codex CLI would have them searched for; here they are offered at once.
+_FLAT_FUNCTION_KEYS = _FUNCTION_KEYS | {"type", "defer_loading"}
+_CUSTOM_KEYS = frozenset({"type", "name", "description", "format", "defer_loading"})
 _WRAPPER_KEYS = frozenset({"type", "function"})
 _NAMESPACE_KEYS = frozenset({"type", "name", "description", "tools"})
 #: The Responses API refuses such names. Plain ones stay: there is no way back from another.
@@ -55,6 +53,13 @@ def flat_name(namespace: str, name: str) -> str:
     return short_name(_NOT_IN_NAMES.sub("_", f"{namespace}__{name}"))
 
 
+#: The one member of a function that stands for a custom tool.
+CUSTOM_INPUT = "input"
+
+#: A list of tools with the path that it has in the body.
+Declared = tuple[str, Any]
+
+
 @dataclass(slots=True)
 class ToolSet:
     """The tools of a request.
@@ -64,6 +69,8 @@ class ToolSet:
     functions   names that a tool choice may give
     hosted      type word of a hosted tool, see `hosted_type` -> its name
     namespaces  flat name -> (namespace, name)
+    customs     flat names of tools that take a text
+    left_out    type words of hosted tools that the provider has not
     """
 
     tools: list[Block] = field(default_factory=list)
@@ -71,6 +78,8 @@ class ToolSet:
     functions: set[str] = field(default_factory=set)
     hosted: dict[str, str] = field(default_factory=dict)
     namespaces: dict[str, tuple[str, str]] = field(default_factory=dict)
+    customs: set[str] = field(default_factory=set)
+    left_out: set[str] = field(default_factory=set)
 
     def add(self, tool: Block, path: str) -> None:
         self.tools.append(tool)
@@ -83,27 +92,21 @@ def _too_many() -> InvalidRequest:
     return invalid("tools", f"has too many entries; the limit is {MAX_TOOLS}")
 
 
-def read_tools(value: Any, rules: IngressRules, *, wrapped: bool) -> ToolSet:
-    """The tools of a body. `wrapped` says that functions have the chat form, which knows no namespaces."""
-    found = ToolSet()
-    if value is None:
-        return found
-    if isinstance(value, list) and len(value) > MAX_TOOLS:
-        raise _too_many()
-    grouped: dict[tuple[str, str], Block] = {}
-    for path, entry in objects_of(value, "tools"):
-        kind = entry.get("type")
-        if kind == "function":
-            _add_function(found, entry, path, wrapped=wrapped)
-        elif kind == "namespace" and not wrapped:
-            _add_namespace(found, grouped, entry, path)
-        elif (word := hosted_type(kind)) in rules.hosted:
-            _add_hosted(found, word, rules.hosted[word], entry, path)
-        elif word != WEB_SEARCH_TYPE:
-            raise unsupported(f"{path}.type", kind)
-    _drop_covered(found)
-    _name_grouped(found, grouped)
-    return found
+def read_tools(declared: Iterable[Declared], mode: Mode, *, wrapped: bool) -> ToolSet:
+    """The tools of a body. `wrapped` says that functions have the chat form, which knows no namespaces.
+
+    declared  `tools`, and behind it the lists inside the input, which may repeat tools
+    """
+    reader = _ToolReader(mode, wrapped=wrapped)
+    for path, value in declared:
+        if value is None:
+            continue
+        if isinstance(value, list) and len(value) > MAX_TOOLS:
+            raise _too_many()
+        for at, entry in objects_of(value, path):
+            reader.read(entry, at)
+        reader.repeated = True
+    return reader.result()
 
 
 def hosted_type(kind: Any) -> str:
@@ -114,60 +117,173 @@ def hosted_type(kind: Any) -> str:
     """
     if not isinstance(kind, str):
         return ""
-    return WEB_SEARCH_TYPE if _WEB_SEARCH.fullmatch(kind) else kind
+    word = _DATE.sub("", kind)
+    return WEB_SEARCH_TYPE if word == WEB_SEARCH_TYPE + _PREVIEW else word
 
 
-def _add_function(found: ToolSet, entry: Members, path: str, *, wrapped: bool) -> None:
-    if not wrapped:
-        tool = _function(entry, path, _FLAT_FUNCTION_KEYS)
-    else:
-        check_keys(entry, _WRAPPER_KEYS, path)
+class _ToolReader:
+    """Collects the tools of one body.
+
+    repeated  whether what was declared before may be declared again, as lists of tools inside the input do
+    """
+
+    def __init__(self, mode: Mode, *, wrapped: bool) -> None:
+        self._mode = mode
+        self._wrapped = wrapped
+        self._found = ToolSet()
+        self._grouped: dict[tuple[str, str], Block] = {}  # by namespace and name
+        self._texts: list[Block] = []  # those that stand for custom tools
+        self.repeated = False
+
+    def read(self, entry: Members, path: str) -> None:
+        kind, rules = entry.get("type"), self._mode.rules
+        if isinstance(kind, str) and kind in (_CHAT_KINDS if self._wrapped else _KINDS):
+            _KINDS[kind](self, entry, path)
+        elif (word := hosted_type(kind)) in rules.hosted:
+            self._hosted(word, rules.hosted[word], entry, path)
+        elif not word or word in _OWN:
+            raise unsupported(f"{path}.type", kind)
+        elif word == WEB_SEARCH_TYPE or (word in _DISPENSABLE and not self._wrapped):
+            self._mode.ignored.append(f"{path}.type")
+            self._found.left_out.add(word)
+        else:
+            self._mode.leave_out(f"{path}.type", kind)
+            self._found.left_out.add(word)
+
+    def result(self) -> ToolSet:
+        _drop_covered(self._found)
+        _name_grouped(self._found, self._grouped)
+        self._found.customs = {tool["name"] for tool in self._texts}
+        return self._found
+
+    def _function(self, entry: Members, path: str) -> None:
+        if not self._wrapped:
+            self._add(self._function_tool(entry, path, _FLAT_FUNCTION_KEYS), path)
+            return
+        self._mode.check_keys(entry, _WRAPPER_KEYS, path)
         path += ".function"
         if not isinstance(entry.get("function"), dict):
             raise invalid(path, "must be an object")
-        tool = _function(entry["function"], path, _FUNCTION_KEYS)
-    path += ".name"
-    if tool["name"] in found.functions:
-        raise invalid(path, f"is a duplicate: there is another tool {shown(tool['name'])}")
-    found.functions.add(tool["name"])
-    found.add(tool, path)
+        self._add(self._function_tool(entry["function"], path, _FUNCTION_KEYS), path)
+
+    def _custom(self, entry: Members, path: str) -> None:
+        self._add(self._custom_tool(entry, path), path)
+
+    def _add(self, tool: Block, path: str) -> None:
+        path += ".name"
+        if tool["name"] in self._found.functions:
+            if self.repeated:
+                return
+            raise invalid(path, f"is a duplicate: there is another tool {shown(tool['name'])}")
+        self._found.functions.add(tool["name"])
+        self._found.add(tool, path)
+
+    def _namespace(self, entry: Members, path: str) -> None:
+        """The tools of a namespace, under their own names for now. What is said about the namespace stands before the
+        description of its first tool."""
+        self._mode.check_keys(entry, _NAMESPACE_KEYS, path)
+        namespace, about = needed_text(entry, "name", path), _description(entry, path)
+        for at, inner in objects_of(entry.get("tools"), f"{path}.tools"):
+            kind = inner.get("type")
+            if kind not in ("function", "custom"):
+                raise unsupported(f"{at}.type", kind)
+            function = kind == "function"
+            tool = self._function_tool(inner, at, _FLAT_FUNCTION_KEYS) if function else self._custom_tool(inner, at)
+            key = namespace, tool["name"]
+            if key in self._grouped:
+                if self.repeated:
+                    continue
+                raise invalid(f"{at}.name", f"is a duplicate: the namespace has another tool {shown(key[1])}")
+            if about:
+                tool["description"] = "\n\n".join(filter(None, (about, tool.get("description"))))
+                about = None
+            self._grouped[key] = tool
+            self._found.add(tool, f"{at}.name")
+
+    def _function_tool(self, function: Members, path: str, keys: frozenset[str]) -> Block:
+        """The hub's form of a function. `strict` is handed on where the upstream can promise it."""
+        self._mode.check_keys(function, keys, path)
+        tool: Block = {"name": needed_text(function, "name", path)}
+        parameters, description = function.get("parameters"), _description(function, path)
+        if parameters is not None and not isinstance(parameters, dict):
+            raise invalid(f"{path}.parameters", "must be an object")
+        tool["input_schema"] = {"type": "object"} if parameters is None else parameters
+        if description is not None:
+            tool["description"] = description
+        if optional_flag(function.get("strict"), f"{path}.strict"):
+            if "strict" in self._mode.rules.honours:
+                tool["strict"] = True
+            else:
+                self._mode.note(f"{path}.strict")
+        return tool
+
+    def _custom_tool(self, entry: Members, path: str) -> Block:
+        """A custom tool as a function. What its grammar is, the model can only be told."""
+        self._mode.check_keys(entry, _CUSTOM_KEYS, path)
+        tool: Block = {"name": needed_text(entry, "name", path)}
+        about = {"type": "string", "description": f"The whole input of the tool, as plain text.{_grammar(entry, path)}"}
+        schema = {"type": "object", "properties": {CUSTOM_INPUT: about}, "required": [CUSTOM_INPUT]}
+        tool["input_schema"] = {**schema, "additionalProperties": False}
+        description = _description(entry, path)
+        if description is not None:
+            tool["description"] = description
+        self._texts.append(tool)
+        return tool
+
+    def _hosted(self, word: str, hosted: HostedTool, entry: Members, path: str) -> None:
+        tool: Block = {**hosted.tool, **self._options(hosted, entry, path)}
+        if word not in self._found.hosted:
+            self._found.hosted[word] = hosted.name
+            self._found.add(tool, f"{path}.type")
+        elif tool not in self._found.tools:
+            raise invalid(path, f"is a duplicate: there is another tool {shown(hosted.name)}")
+
+    def _options(self, hosted: HostedTool, entry: Members, path: str) -> Block:
+        """What narrows a hosted tool, by the hub's names."""
+        filters = entry.get("filters")
+        if filters is not None and not isinstance(filters, dict):
+            raise invalid(f"{path}.filters", "must be an object")
+        members = {name: entry[name] for name in entry.keys() & (hosted.options.keys() | hosted.refused)}
+        members |= {f"filters.{name}": value for name, value in (filters or {}).items()}
+        options: Block = {}
+        for name in sorted(name for name, value in members.items() if value is not None):
+            member = hosted.options.get(name)
+            if member is None or member in options:
+                self._mode.leave_out(f"{path}.{name}")
+                continue
+            _check_option(member, members[name], f"{path}.{name}")
+            options[member] = members[name]
+        if options.get("allowed_domains") and options.get("blocked_domains"):
+            raise invalid(f"{path}.filters", "must not both allow and block domains")
+        return options
 
 
-def _function(function: Members, path: str, keys: frozenset[str]) -> Block:
-    """The hub's form of a function. `strict` is read and left out: no upstream of these routes can promise it."""
-    check_keys(function, keys, path)
-    tool: Block = {"name": needed_text(function, "name", path)}
-    parameters, description = function.get("parameters"), function.get("description")
-    if parameters is not None and not isinstance(parameters, dict):
-        raise invalid(f"{path}.parameters", "must be an object")
-    tool["input_schema"] = {"type": "object"} if parameters is None else parameters
-    if description is not None:
-        if not isinstance(description, str):
-            raise invalid(f"{path}.description", "must be a string")
-        tool["description"] = description
-    optional_flag(function.get("strict"), f"{path}.strict")
-    return tool
+_KINDS: dict[str, Callable[[_ToolReader, Members, str], None]] = {
+    "function": _ToolReader._function,
+    "custom": _ToolReader._custom,
+    "namespace": _ToolReader._namespace,
+}
+_CHAT_KINDS = frozenset({"function"})
 
 
-def _add_namespace(found: ToolSet, grouped: dict[tuple[str, str], Block], entry: Members, path: str) -> None:
-    """The functions of a namespace, under their own names for now. What is said about the namespace stands before the
-    description of its first function."""
-    check_keys(entry, _NAMESPACE_KEYS, path)
-    namespace, about = needed_text(entry, "name", path), entry.get("description")
-    if about is not None and not isinstance(about, str):
+def _description(entry: Members, path: str) -> str | None:
+    description = entry.get("description")
+    if description is not None and not isinstance(description, str):
         raise invalid(f"{path}.description", "must be a string")
-    for inner_path, inner in objects_of(entry.get("tools"), f"{path}.tools"):
-        if inner.get("type") != "function":
-            raise unsupported(f"{inner_path}.type", inner.get("type"))
-        tool = _function(inner, inner_path, _FLAT_FUNCTION_KEYS)
-        key = namespace, tool["name"]
-        if key in grouped:
-            raise invalid(f"{inner_path}.name", f"is a duplicate: the namespace has another function {shown(key[1])}")
-        if about:
-            tool["description"] = "\n\n".join(filter(None, (about, tool.get("description"))))
-            about = None
-        grouped[key] = tool
-        found.add(tool, f"{inner_path}.name")
+    return description
+
+
+def _grammar(entry: Members, path: str) -> str:
+    """What is to be said about the form of a custom tool's input."""
+    form = entry.get("format")
+    if form is not None and not isinstance(form, dict):
+        raise invalid(f"{path}.format", "must be an object")
+    definition = (form or {}).get("definition")
+    if not isinstance(definition, str) or not definition:
+        return ""
+    syntax = form.get("syntax") if form else None
+    called = f"{syntax} grammar" if isinstance(syntax, str) and syntax else "grammar"
+    return f" It must follow this {called}:\n{definition}"
 
 
 def _name_grouped(found: ToolSet, grouped: Mapping[tuple[str, str], Block]) -> None:
@@ -180,34 +296,6 @@ def _name_grouped(found: ToolSet, grouped: Mapping[tuple[str, str], Block]) -> N
         taken.add(name)
         tool["name"] = name
         found.namespaces[name] = key
-
-
-def _add_hosted(found: ToolSet, word: str, hosted: HostedTool, entry: Members, path: str) -> None:
-    tool: Block = {**hosted.tool, **_options(hosted, entry, path)}
-    if word not in found.hosted:
-        found.hosted[word] = hosted.name
-        found.add(tool, f"{path}.type")
-    elif tool not in found.tools:
-        raise invalid(path, f"is a duplicate: there is another tool {shown(hosted.name)}")
-
-
-def _options(hosted: HostedTool, entry: Members, path: str) -> Block:
-    """What narrows a hosted tool, by the hub's names."""
-    filters = entry.get("filters")
-    if filters is not None and not isinstance(filters, dict):
-        raise invalid(f"{path}.filters", "must be an object")
-    members = {name: entry[name] for name in entry.keys() & (hosted.options.keys() | hosted.refused)}
-    members |= {f"filters.{name}": value for name, value in (filters or {}).items()}
-    options: Block = {}
-    for name in sorted(name for name, value in members.items() if value is not None):
-        member = hosted.options.get(name)
-        if member is None or member in options:
-            raise unsupported(f"{path}.{name}")
-        _check_option(member, members[name], f"{path}.{name}")
-        options[member] = members[name]
-    if options.get("allowed_domains") and options.get("blocked_domains"):
-        raise invalid(f"{path}.filters", "must not both allow and block domains")
-    return options
 
 
 def _check_option(member: str, value: Any, path: str) -> None:
@@ -225,82 +313,3 @@ def _drop_covered(found: ToolSet) -> None:
             del found.hosted[word]
             place = next(n for n, tool in enumerate(found.tools) if tool["name"] == name and "input_schema" not in tool)
             del found.tools[place], found.paths[place]
-
-
-# -- the choice
-
-_CHOICES = {"auto": "auto", "none": "none", "required": "any"}
-
-
-def read_choice(
-    value: Any, parallel: bool | None, tools: ToolSet, rules: IngressRules, *, wrapped: bool
-) -> Block | None:
-    """The hub's `tool_choice` of `tool_choice` and `parallel_tool_calls`; None to send neither.
-
-    Without tools both say nothing, and strict upstreams refuse them; Codex CLI sends them all the same.
-    """
-    choice = _choice(value, tools, rules, wrapped=wrapped)
-    if not tools.tools:
-        if choice is not None and choice["type"] == "any":
-            raise invalid("tool_choice", "needs at least one tool")
-        return None
-    if parallel is None:
-        return choice
-    return {**(choice or {"type": "auto"}), "disable_parallel_tool_use": not parallel}
-
-
-def _choice(value: Any, tools: ToolSet, rules: IngressRules, *, wrapped: bool) -> Block | None:
-    if value is None:
-        return None
-    if isinstance(value, str):
-        if value not in _CHOICES:
-            raise unsupported("tool_choice", value)
-        return {"type": _CHOICES[value]}
-    if not isinstance(value, dict):
-        raise invalid("tool_choice", "must be a string or an object")
-    kind = value.get("type")
-    if (word := hosted_type(kind)) in rules.hosted:
-        if word not in tools.hosted:
-            raise invalid("tool_choice", f"must name one of the tools in `tools`, not {shown(kind)}")
-        return {"type": "tool", "name": tools.hosted[word]}
-    if kind != "function":
-        raise unsupported("tool_choice.type", kind)
-    named = value.get("function") if wrapped else value
-    name = named.get("name") if isinstance(named, dict) else None
-    if not isinstance(name, str) or name not in tools.functions:
-        raise invalid("tool_choice", f"must name one of the functions in `tools`, not {shown(name)}")
-    return {"type": "tool", "name": name}
-
-
-# -- providers with few tools
-
-
-def check_rules(
-    rules: IngressRules, conversation: Conversation, tools: ToolSet, *, stream: bool, session: str | None
-) -> None:
-    """Refuses what the provider cannot do, once everything else is known to be right."""
-    if conversation.linked_image is not None and not rules.image_urls:
-        raise _linked(conversation.linked_image)
-    if rules.tools is None or not tools.tools:
-        return
-    product = rules.tools.product
-    if not stream:
-        raise InvalidRequest(f"{product} tools require 'stream' to be true", param="stream")
-    if not session:
-        rule = "send the same `session_id` header with every request of a conversation"
-        raise InvalidRequest(f"{product} tools require a stable session header: {rule}", param="tools")
-    for tool, path in zip(tools.tools, tools.paths, strict=True):
-        if tool["name"] not in rules.tools.names:
-            raise _unbridged(rules.tools, tool["name"], path)
-
-
-def _linked(path: str) -> InvalidRequest:
-    message = f"`{path}` is not supported with an http(s) address: send the picture as a data URL in base64"
-    return InvalidRequest(message, param=path, code=UNSUPPORTED)
-
-
-def _unbridged(bridged: BridgedTools, name: str, path: str) -> InvalidRequest:
-    """Told by the place that the name has in the chat form, on both routes."""
-    place = f"{path.rpartition('.')[0].removesuffix('.function')}.function.name"
-    rule = f"`{place}` must be one of {', '.join(sorted(bridged.names))}"
-    return InvalidRequest(f"{bridged.product} cannot bridge tool {shown(name)}: {rule}", param=place)

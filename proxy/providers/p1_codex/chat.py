@@ -1,14 +1,17 @@
-"""P1's own form of a chat request: conversations of text alone, with a fixed list of fields. Pure."""
+"""P1's own form of a chat request, for strict mode: conversations of text alone, with a fixed list of fields. Lenient
+mode reads chat bodies as for any provider, by the rules here. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from proxy.core.convert.chat_request_to_messages import ANSWER_KEYS
-from proxy.core.convert.openai_fields import invalid, needed_text, objects_of, optional_flag
-from proxy.core.ingress import Ingress
+from proxy.core.convert.openai_fields import needed_text, objects_of, optional_flag
+from proxy.core.convert.openai_formats import FIELD, answer_format
+from proxy.core.convert.openai_mode import invalid
+from proxy.core.ingress import WEB_SEARCH, HostedTool, Ingress, IngressRules
 from proxy.core.invalid import InvalidRequest, cut, shown
 from proxy.core.messages import MAX_MESSAGES
 
@@ -18,6 +21,22 @@ Members = Mapping[str, Any]
 DEFAULT_EFFORT = "medium"
 EFFORTS = ("none", "low", "medium", "high", "xhigh", "max")
 MAX_USER_BYTES = 64
+
+#: The backend searches where it is told to, and knows no place.
+_SEARCH = HostedTool(
+    WEB_SEARCH.tool,
+    {name: member for name, member in WEB_SEARCH.options.items() if member != "user_location"},
+    refused=frozenset({"user_location"}),
+)
+#: Of efforts, `none` is asked for by sending none.
+RULES = IngressRules(
+    efforts=EFFORTS,
+    effort=DEFAULT_EFFORT,
+    unsent="none",
+    hosted={"web_search": _SEARCH},
+    honours=frozenset({"verbosity", "service_tier"}),
+    formats=frozenset({"json_schema", "json_object"}),
+)
 
 _FIELDS = frozenset(
     {
@@ -54,7 +73,7 @@ def chat_request(body: Members, *, lite: bool) -> Ingress:
     effort = _effort(body.get("reasoning_effort"))
     if effort != "none":
         config["effort"] = effort
-    form = _format(body.get("response_format"))
+    form = None if body.get(FIELD) is None else answer_format(body[FIELD], FIELD, wrapped=True)
     if form is not None:
         config["format"] = form
     for name, highest in _SAMPLING.items():
@@ -133,40 +152,6 @@ def _effort(effort: Any) -> str:
     if effort not in EFFORTS:
         raise _unknown_word("reasoning_effort", EFFORTS, effort)
     return effort
-
-
-def _format(value: Any) -> dict[str, Any] | None:
-    """`response_format` as the hub's output format, None for plain text."""
-    if value is None:
-        return None
-    if not isinstance(value, Mapping):
-        raise invalid("response_format", "must be an object")
-    kind = value.get("type")
-    if not isinstance(kind, str):
-        raise invalid("response_format.type", "must be a string")
-    if kind not in _FORMATS:
-        raise _unknown_word("response_format.type", _FORMATS, kind)
-    return _FORMATS[kind](value)
-
-
-def _schema_format(value: Members) -> dict[str, Any]:
-    path = "response_format.json_schema"
-    described = value.get("json_schema")
-    if not isinstance(described, Mapping):
-        raise invalid(path, "must be an object")
-    schema = described.get("schema")
-    if not isinstance(schema, dict):
-        raise invalid(f"{path}.schema", "must be an object")
-    strict = optional_flag(described.get("strict"), f"{path}.strict")
-    # `strict` is always there, null too: the caller decided, and the schema stays as it is
-    return {"type": "json_schema", "name": needed_text(described, "name", path), "schema": schema, "strict": strict}
-
-
-_FORMATS: dict[str, Callable[[Members], dict[str, Any] | None]] = {
-    "text": lambda _value: None,
-    "json_object": lambda _value: {"type": "json_object"},
-    "json_schema": _schema_format,
-}
 
 
 def _sampling(value: Any, name: str, highest: float, *, lite: bool) -> None:

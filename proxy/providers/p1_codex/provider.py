@@ -35,11 +35,12 @@ from proxy.providers.p1_codex.account.signin import p1_credentials
 from proxy.providers.p1_codex.account.workspace import Workspaces
 from proxy.providers.p1_codex.adapter import CodexResources
 from proxy.providers.p1_codex.catalog import CATALOG, IMAGE_MODEL, LABEL, MODELS
-from proxy.providers.p1_codex.chat import chat_request
+from proxy.providers.p1_codex.chat import RULES, chat_request
 from proxy.providers.p1_codex.compaction.flow import CompactionFlow
 from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.media.calls import MediaCalls
 from proxy.providers.p1_codex.native.body import served_target
+from proxy.providers.p1_codex.native.leniency import lenient_body
 from proxy.providers.p1_codex.native.route import NativeRoute
 from proxy.providers.p1_codex.request import Prepared
 from proxy.providers.p1_codex.settings import CodexSettings
@@ -83,7 +84,7 @@ class CodexProvider:
         self._media = MediaCalls(services, self._credentials, self._workspaces, self._transport)
 
     def ingress(self, model: str) -> IngressRules:
-        return IngressRules()
+        return RULES
 
     def hosted_tools(self, model: str) -> frozenset[str]:
         return frozenset({"web_search"})
@@ -91,12 +92,18 @@ class CodexProvider:
     def catalog(self) -> Catalog:
         return CATALOG
 
+    def signed_in(self) -> bool:
+        return self._credentials.present
+
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         return p1_request.resolve(model, request, self._services.config(), auto_review=auto_review)
 
     def chat_request(self, body: Mapping[str, Any], model: str) -> Ingress:
         target = p1_request.final_model(model, self._services.config())[0]
         return chat_request(body, lite=MODELS[target].lite)
+
+    def lenient_body(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+        return lenient_body(body)
 
     def native_target(self, model: str, body: Mapping[str, Any]) -> Target:
         return served_target(p1_request.native_target(model, body), body)

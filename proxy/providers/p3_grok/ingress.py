@@ -11,4 +11,8 @@ X_SEARCH = HostedTool(
     refused=frozenset({"allowed_x_handles", "excluded_x_handles", "from_date", "to_date"}),
 )
 
-INGRESS = IngressRules(efforts=("none", *EFFORTS), hosted={"web_search": WEB_SEARCH, "x_search": X_SEARCH})
+INGRESS = IngressRules(
+    efforts=("none", *EFFORTS),
+    hosted={"web_search": WEB_SEARCH, "x_search": X_SEARCH},
+    formats=frozenset({"json_schema"}),
+)

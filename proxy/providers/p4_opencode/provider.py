@@ -18,6 +18,7 @@ from proxy.errors import RequestError, UpstreamError
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p4_opencode import request as p4_request
 from proxy.providers.p4_opencode.catalog import CATALOG, LABEL, WIRE_PATHS, OpenCodeModel, model_for
+from proxy.providers.p4_opencode.ingress import ingress_of
 from proxy.providers.p4_opencode.settings import OpenCodeSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import AttemptRunner
@@ -137,13 +138,16 @@ class OpenCodeProvider:
         }
 
     def ingress(self, model: str) -> IngressRules:
-        return IngressRules()
+        return ingress_of(model_for(model))
 
     def hosted_tools(self, model: str) -> frozenset[str]:
-        return frozenset()
+        return frozenset({"web_search"} if self._row(model).wire == "responses" else ())
 
     def catalog(self) -> Catalog:
         return CATALOG
+
+    def signed_in(self) -> bool:
+        return bool(self._services.config().section(OpenCodeSettings).api_key)
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         row = self._row(model)

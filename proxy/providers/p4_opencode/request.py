@@ -45,12 +45,13 @@ _LEAST_EFFORTS: tuple[tuple[tuple[str, ...], str], ...] = (
 
 
 def effort_of(row: OpenCodeModel, request: Mapping[str, Any]) -> str | None:
-    """The effort to send: by table over chat, None where the model has none; one to one over the other wires."""
+    """The effort to send: by table over chat, None where the model has none; one to one over the other wires. Over the
+    Messages wire a budget for thinking is sent as it is."""
     table = next((table for parts, table in _EFFORTS if any(part in row.id for part in parts)), {})
     if is_auto_review(request):
         least = next((effort for parts, effort in _LEAST_EFFORTS if any(part in row.id for part in parts)), None)
         return least or table.get("low")
-    asked = effort_asked(request)
+    asked = effort_asked(request, budget=row.wire == "responses")
     return table.get(asked or "") if row.wire == "chat" else asked
 
 
@@ -93,7 +94,7 @@ def native_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
 def responses_body(call: Call, row: OpenCodeModel, offsets: ReadOffsets) -> dict[str, Any]:
     """The body for a model that speaks Responses. Raises InvalidRequest."""
     effort, key = call.target.effort, call.cache_key
-    options = ResponsesOptions(model=row.id, effort=effort, cache_key=key, label=LABEL, offsets=offsets)
+    options = ResponsesOptions(row.id, effort=effort, cache_key=key, label=LABEL, offsets=offsets, strict=True)
     body = messages_to_responses(call.request, options)
     limit = _limit(call.request)
     return body | ({"max_output_tokens": limit} if limit else {})

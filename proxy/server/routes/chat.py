@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from aiohttp import web
 
 from proxy.core.convert.chat_request_to_messages import chat_request_to_messages
+from proxy.core.convert.openai_mode import by_mode
+from proxy.core.ingress import Ingress
 from proxy.providers.contract import OwnChat
 from proxy.server.admission import AdmissionTicket
 from proxy.server.exchange import Exchange
 from proxy.server.pipeline import HeaderValues, run
-from proxy.server.routes.converted import answer_converted, read_routed
+from proxy.server.routes.converted import RoutedBody, answer_converted, read_routed
 
 
 async def post_chat_completions(request: web.Request) -> web.StreamResponse:
@@ -19,10 +23,12 @@ async def post_chat_completions(request: web.Request) -> web.StreamResponse:
 
 async def _chat(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> web.StreamResponse:
     asked = await read_routed(exchange, values, ticket)
-    if isinstance(asked.provider, OwnChat):
-        ingress = asked.provider.chat_request(asked.body, asked.choice.model)
-    else:
-        ingress = chat_request_to_messages(
-            asked.body, asked.provider.ingress(asked.choice.model), session=asked.session
-        )
-    return await answer_converted(exchange, asked, ingress)
+    return await answer_converted(exchange, asked, _ingress(asked))
+
+
+def _ingress(asked: RoutedBody) -> Ingress:
+    """Raises InvalidRequest."""
+    body, provider, model = asked.body, asked.provider, asked.choice.model
+    parse = partial(chat_request_to_messages, body, provider.ingress(model), session=asked.session)
+    strict = partial(provider.chat_request, body, model) if isinstance(provider, OwnChat) else parse
+    return by_mode(strict, partial(parse, lenient=True), leniently=asked.lenient)

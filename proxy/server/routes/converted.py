@@ -29,12 +29,13 @@ from proxy.server.pipeline import (
 
 @dataclass(frozen=True, slots=True)
 class RoutedBody:
-    """A body whose model is known to somebody."""
+    """A body whose model is known to somebody. `lenient`: what cannot be honoured of it is left out."""
 
     body: dict[str, Any]
     session: str | None
     choice: Choice
     provider: Provider
+    lenient: bool
 
 
 async def read_routed(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> RoutedBody:
@@ -46,7 +47,8 @@ async def read_routed(exchange: Exchange, values: HeaderValues, ticket: Admissio
         raise RequestError("`model` must be a non-empty string", param="model")
     session = first_value(values, exchange.family.session_headers)
     choice = choose(exchange, config, model, session)
-    return RoutedBody({**body, "model": choice.model}, session, choice, provider_of(exchange, choice, ticket))
+    provider = provider_of(exchange, choice, ticket)
+    return RoutedBody({**body, "model": choice.model}, session, choice, provider, config.openai_mode == "lenient")
 
 
 async def answer_converted(exchange: Exchange, asked: RoutedBody, ingress: Ingress) -> web.StreamResponse:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 from aiohttp import web
 
+from proxy.core.convert.openai_mode import by_mode
 from proxy.core.convert.responses_request_to_messages import responses_request_to_messages
 from proxy.errors import ProxyError, UpstreamError
 from proxy.observe.lifecycle import GenerationStarted, Progress
@@ -31,9 +35,9 @@ async def _responses(exchange: Exchange, values: HeaderValues, ticket: Admission
     asked = await read_routed(exchange, values, ticket)
     if isinstance(asked.provider, NativeResponses):
         return await _native(exchange, asked, asked.provider)
-    ingress = responses_request_to_messages(
-        asked.body, asked.provider.ingress(asked.choice.model), session=asked.session
-    )
+    rules = asked.provider.ingress(asked.choice.model)
+    parse = partial(responses_request_to_messages, asked.body, rules, session=asked.session)
+    ingress = by_mode(parse, partial(parse, lenient=True), leniently=asked.lenient)
     return await answer_converted(exchange, asked, ingress)
 
 
@@ -41,6 +45,10 @@ async def _responses(exchange: Exchange, values: HeaderValues, ticket: Admission
 
 
 async def _native(exchange: Exchange, asked: RoutedBody, provider: NativeResponses) -> web.StreamResponse:
+    if asked.lenient:
+        body, ignored = provider.lenient_body(asked.body)
+        asked = replace(asked, body=body)
+        exchange.ignore(ignored)
     call = call_for(exchange, asked, asked.body, provider.native_target(asked.choice.model, asked.body))
     async with watched(exchange), provider.native(call) as answer:
         response = web.StreamResponse(status=answer.status, headers={**exchange.head, **answer.headers})

@@ -23,11 +23,14 @@ from e2e import (
     grok_scenarios,
     kimi_code,
     media_scenarios,
+    node_agents,
+    node_sdks,
     opencode,
     sdk_scenarios,
     token_limit_scenarios,
 )
 from e2e.expecting import Scenario
+from e2e.npm import OnNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,10 @@ class Client:
     drive: Callable[[Path, str, Path], Any]  # program, version, folder
     scenarios: Sequence[Scenario[Any]]
     transport: str | None = None
+
+
+def _node_sdk(sdk: node_sdks.NodeSdk) -> Client:
+    return Client(sdk.name, (sdk.version,), sdk.install, OnNode, sdk.scenarios)
 
 
 _CLAUDE = (claude_code.install, claude_code.ClaudeCode)
@@ -69,14 +76,31 @@ CLIENTS = (
     Client("claude-code on p5", _NEWEST, *_CLAUDE, cursor_scenarios.NEWEST),
     Client("claude-code websocket", _NEWEST, *_CLAUDE, claude_code_scenarios.P1_SCENARIOS, "websocket"),
     Client("codex websocket", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.P1_SCENARIOS, "websocket"),
+    _node_sdk(node_sdks.AI_SDK),
     Client("codex alone", codex.VERSIONS, codex.install, codex_alone.CodexAlone, codex_alone.SCENARIOS),
 )
 
-#: The vendors' own clients at the simulators alone, as far as nothing else needs them: seven hundred megabytes to
-#: install.
+#: What takes minutes or much room: agents of other makers (a gigabyte to install), and the vendors' own clients at the
+#: simulators alone, as far as nothing else needs them (seven hundred megabytes).
 MORE = (
     Client("claude-code on p5", _NEWEST, *_CLAUDE, cursor_scenarios.SLOW),
     Client("kimi-code alone", kimi_code.VERSIONS, kimi_code.install, kimi_code.KimiCode, kimi_code.SCENARIOS),
     Client("grok alone", grok_cli.VERSIONS, grok_cli.install, grok_cli.Grok, grok_cli.SCENARIOS),
+    Client("opencode", opencode.VERSIONS, opencode.install, node_agents.Opencode, node_agents.OPENCODE),
+    Client(
+        "qwen-code",
+        node_agents.QWEN_VERSIONS,
+        node_agents.install_qwen,
+        node_agents.QwenCode,
+        node_agents.QWEN_CODE,
+    ),
+    Client(
+        "continue",
+        node_agents.CONTINUE_VERSIONS,
+        node_agents.install_continue,
+        node_agents.Continue,
+        node_agents.CONTINUE,
+    ),
+    *(_node_sdk(sdk) for sdk in node_sdks.MORE),
     Client("opencode alone", opencode.VERSIONS, opencode.install, opencode.Opencode, opencode.SCENARIOS),
 )

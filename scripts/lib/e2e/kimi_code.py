@@ -6,30 +6,22 @@ from pathlib import Path
 
 from e2e.alone import Simulators, simulators
 from e2e.expecting import Scenarios, expect
-from e2e.npm import Installed, platform_name
+from e2e.npm import OnNode, install_node
 from e2e.npm import install as npm_install
 from e2e.process import Finished, run
 
 VERSIONS = ("2.1.0",)
-#: It needs a newer Node.js than many machines have.
-NODE = "22.23.3"
 
 
 async def install(version: str, cache: Path) -> Path:
     """The program, and the Node.js that runs it."""
-    await _install_node(cache)
+    await install_node(cache)
     return await npm_install("@moonshot-ai/kimi-code", version, cache, "@moonshot-ai/kimi-code/dist/main.mjs")
 
 
-async def _install_node(cache: Path) -> Path:
-    package = f"node-{platform_name()}"
-    return await npm_install(package, NODE, cache, f"{package}/bin/node")
-
-
-class KimiCode(Installed):
+class KimiCode(OnNode):
     async def run(self, found: Simulators, *arguments: str) -> Finished:
-        cache = self.program.parents[5]
-        node = await _install_node(cache)  # which is there
+        node = await self.node()
         environment = {
             "PATH": f"{node.parent}:/usr/bin:/bin",
             "HOME": str(self.home),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from e2e import claude_code, codex, grok_cli, kimi_code, opencode
+from e2e import claude_code, codex, grok_cli, kimi_code, node_agents, node_sdks, opencode
 from e2e.clients import CLIENTS, MORE
 
 
@@ -90,7 +90,69 @@ ROWS = (
         "kimi-code", "", "kimi-code", kimi_code.VERSIONS, "p2's own", "at the simulated p2, without the proxy", "works"
     ),
     Row("Grok CLI", "", "grok", grok_cli.VERSIONS, "p3's own", "at the simulated p3, without the proxy", "works"),
-    Row("opencode", "", "opencode", opencode.VERSIONS, "p4's own", "at the simulated p4, without the proxy", "works"),
+    Row(
+        "Anthropic SDK, TypeScript",
+        "anthropic-sdk.md",
+        node_sdks.ANTHROPIC.name,
+        (node_sdks.ANTHROPIC.version,),
+        "Messages",
+        "its page: answers, the tool runner whole and streamed; p1, p2, p4",
+        "works",
+    ),
+    Row(
+        "OpenAI SDK, TypeScript",
+        "openai-sdk.md",
+        node_sdks.OPENAI.name,
+        (node_sdks.OPENAI.version,),
+        "Responses, chat",
+        "its page: the tool runner of chat whole and streamed, a tool round over Responses; p1, p2, p4",
+        "works; chat tools on p1 in lenient mode",
+    ),
+    Row(
+        "Vercel AI SDK",
+        "ai-sdk.md",
+        node_sdks.AI_SDK.name,
+        (node_sdks.AI_SDK.version, *node_sdks.AI_SDK.beside[:3]),
+        "Messages, Responses, chat",
+        "its page: a tool round over each wire, whole and streamed, with limit and effort; p1, p2, p4",
+        "works; OpenAI's wires on p1 in lenient mode",
+    ),
+    Row(
+        "Claude Agent SDK, TypeScript",
+        "claude-agent-sdk.md",
+        node_sdks.AGENT_SDK.name,
+        (node_sdks.AGENT_SDK.version,),
+        "Messages",
+        "its page: a round with a tool of the program; p1, p2, p4",
+        "works",
+    ),
+    Row(
+        "opencode",
+        "opencode.md",
+        "opencode",
+        opencode.VERSIONS,
+        "Messages, Responses, chat",
+        "a tool round over each wire, its page; p1, p2, p4; also at the simulated p4 alone",
+        "works; OpenAI's wires on p1 in lenient mode; not with p5",
+    ),
+    Row(
+        "Qwen Code",
+        "qwen-code.md",
+        "qwen-code",
+        node_agents.QWEN_VERSIONS,
+        "Messages, chat",
+        "a tool round over each wire, its page; p1, p2, p4",
+        "works; chat on p1 in lenient mode; not with p5",
+    ),
+    Row(
+        "Continue",
+        "continue.md",
+        "continue",
+        node_agents.CONTINUE_VERSIONS,
+        "Messages, Responses, chat",
+        "`cn`: a tool round over each wire, its page; p1, p2, p4. Not run: the extensions of editors",
+        "works; OpenAI's wires on p1 in lenient mode",
+    ),
 )
 
 

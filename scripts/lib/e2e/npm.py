@@ -15,8 +15,20 @@ def platform_name() -> str:
     return f"{platform.system().lower()}-{_MACHINES[platform.machine().lower()]}"
 
 
-async def install(package: str, version: str, cache: Path, program: str) -> Path:
+#: Most clients need a newer Node.js than many machines have.
+NODE = "22.23.3"
+
+
+async def install_node(cache: Path) -> Path:
+    """The path of `node`."""
+    package = f"node-{platform_name()}"
+    return await install(package, NODE, cache, f"{package}/bin/node")
+
+
+async def install(package: str, version: str, cache: Path, program: str, *beside: str) -> Path:
     """The path of `program` (a glob below node_modules) of that version. The packages' install scripts are not needed.
+
+    beside  what is installed in the same place, as npm takes it (`zod@4.6.7`)
 
     Raises RuntimeError: npm is missing, or it brought no such program.
     """
@@ -29,7 +41,7 @@ async def install(package: str, version: str, cache: Path, program: str) -> Path
     folder.mkdir(parents=True, exist_ok=True)
     process = await asyncio.create_subprocess_exec(
         *(npm, "install", "--prefix", str(folder), "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"),
-        f"{package}@{version}",
+        *(f"{package}@{version}", *beside),
         stdout=asyncio.subprocess.DEVNULL,
     )
     status, found = await process.wait(), _find(folder, program)
@@ -49,6 +61,18 @@ class Installed:
         self.work = folder / "work"
         for place in (self.home, self.work):
             place.mkdir(parents=True, exist_ok=True)
+
+
+class OnNode(Installed):
+    """A client that the Node.js of the same cache runs."""
+
+    @property
+    def modules(self) -> Path:
+        """The folder `node_modules` that it lies in."""
+        return next(place for place in reversed(self.program.parents) if place.name == "node_modules")
+
+    async def node(self) -> Path:
+        return await install_node(self.modules.parents[1])
 
 
 def _find(folder: Path, program: str) -> Path | None:

@@ -16,6 +16,9 @@ VERSIONS = ("1.18.33",)
 #: One model of each wire, and one that opencode asks over chat completions where others do not.
 MODELS = ("kimi-k2.6", "qwen3.8-max", "deepseek-v4-pro", "minimax-m3", "gpt-5.6-luna")
 
+#: What it asks of the network by itself.
+SWITCHES = {f"OPENCODE_DISABLE_{name}": "1" for name in ("MODELS_FETCH", "AUTOUPDATE", "LSP_DOWNLOAD")}
+
 _KEY = "sk-sandbox-opencode-go"
 
 
@@ -39,14 +42,13 @@ class Opencode(Installed):
 
     def _environment(self) -> dict[str, str]:
         places = {"CONFIG": ".config", "DATA": ".local/share", "STATE": ".local/state", "CACHE": ".cache"}
-        switches = ("MODELS_FETCH", "AUTOUPDATE", "LSP_DOWNLOAD")
         return {
             "PATH": "/usr/bin:/bin",
             "HOME": str(self.home),
             "TERM": "dumb",
             "OPENCODE_API_KEY": _KEY,
             **{f"XDG_{name}_HOME": str(self.home / place) for name, place in places.items()},
-            **{f"OPENCODE_DISABLE_{name}": "1" for name in switches},
+            **SWITCHES,
         }
 
 

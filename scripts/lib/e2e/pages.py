@@ -1,7 +1,7 @@
 """The client pages of the manual, read for what a user would paste: their fenced blocks, run as they stand.
 
-Of a block only the address of the proxy is replaced. `sh` and `python` blocks are run, `toml` is Codex's `config.toml`;
-blocks of other languages are for the eye.
+Of a block only the address of the proxy is replaced. `sh`, `python` and `js` blocks are run; `toml`, `json` and `yaml`
+are the file in which the page's client is configured. Blocks of other languages are for the eye.
 """
 
 from __future__ import annotations
@@ -32,6 +32,18 @@ async def run_python(page: str, url: str, interpreter: Path, folder: Path) -> li
     """Runs each program of the page."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder)}
     return [await run([str(interpreter), "-c", block], folder, environment) for block in blocks(page, "python", url)]
+
+
+async def run_node(page: str, url: str, node: Path, modules: Path, folder: Path) -> list[Finished]:
+    """Runs each JavaScript program of the page, as a module that finds its packages in `modules`."""
+    (folder / "node_modules").symlink_to(modules)
+    environment = {"PATH": f"{node.parent}:{os.environ['PATH']}", "HOME": str(folder)}
+    runs = []
+    for number, block in enumerate(blocks(page, "js", url)):
+        program = folder / f"program-{number}.mjs"
+        program.write_text(block)
+        runs.append(await run([str(node), str(program)], folder, environment))
+    return runs
 
 
 async def run_shell(page: str, url: str, folder: Path, tools: Mapping[str, str], **variables: str) -> list[Finished]:

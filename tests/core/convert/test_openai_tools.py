@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.openai_bodies import SURFACES, function_tool, parse, refusal
-from proxy.core.convert.openai_fields import UNSUPPORTED
+from proxy.core.convert.openai_mode import UNSUPPORTED
 from proxy.core.convert.openai_tools import MAX_TOOLS, flat_name
 from proxy.core.ingress import WEB_SEARCH
 from proxy.core.tools.calls import MAX_NAME
@@ -107,8 +107,8 @@ def test_a_bad_member_of_a_function_is_named(surface: str, name: str) -> None:
 
 
 _HOSTED = """
-    file_search code_interpreter computer computer_use_preview image_generation mcp local_shell shell apply_patch custom
-    tool_search programmatic_tool_calling
+    file_search code_interpreter computer computer_use_preview image_generation mcp local_shell shell apply_patch
+    programmatic_tool_calling
 """
 
 

@@ -1,0 +1,308 @@
+"""What becomes of members of the OpenAI-style bodies that cannot be honoured.
+
+Strict mode refuses them by name: a caller who asks for `temperature` must not get an answer without it. Lenient mode
+hands on what the upstream honours, leaves out the rest and notes its path, so that the caller is told in a header. What
+would change the kind of the answer (`n: 2`, `store: true`, audio) is refused in both.
+
+A member that is null counts as absent everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.core.effort import effort_asked
+from proxy.core.ingress import Ingress, IngressRules
+from proxy.core.invalid import InvalidRequest, cut, shown
+
+Members = Mapping[str, Any]
+Fits = Callable[[Any], bool]
+
+UNSUPPORTED = "unsupported_parameter"
+#: What the message of a refusal adds where lenient mode takes the member.
+LENIENT_TAKES_IT = "; lenient mode takes it: set `openai.mode` in config.json, or PROXY_OPENAI_MODE, to `lenient`"
+
+
+# -- refusals
+
+
+def invalid(param: str, rule: str) -> InvalidRequest:
+    """The error for a member of the wrong type or value; `rule` goes on after its name: "must be a string"."""
+    return InvalidRequest(f"`{param}` {rule}", param=param)
+
+
+def not_one_of(param: str, known: Iterable[str], value: Any) -> InvalidRequest:
+    """The error for a value that is none of the known ones."""
+    return invalid(param, f"must be one of {', '.join(known)}, not {shown(value)}")
+
+
+def unsupported(param: str, value: Any = None, advice: str = "") -> InvalidRequest:
+    """The error for a member that nothing upstream could honour, or for a value of it: then the value is named.
+    `advice`: what to do instead."""
+    param = cut(param)
+    rule = "is not supported" if value is None else f"is not supported with the value {shown(value)}"
+    return InvalidRequest(": ".join(filter(None, (f"`{param}` {rule}", advice))), param=param, code=UNSUPPORTED)
+
+
+def by_mode(strict: Callable[[], Ingress], lenient: Callable[[], Ingress], *, leniently: bool) -> Ingress:
+    """A body as the mode reads it. A refusal of strict mode says where lenient mode would go on. Raises
+    InvalidRequest."""
+    if leniently:
+        return lenient()
+    try:
+        return strict()
+    except InvalidRequest as error:
+        if not _is_taken(lenient, error.param):
+            raise
+        message, details = error.message + LENIENT_TAKES_IT, error.details
+        raise InvalidRequest(message, param=error.param, code=error.code, details=details) from None
+
+
+def _is_taken(lenient: Callable[[], Ingress], param: str | None) -> bool:
+    """Whether lenient mode has nothing against a member that strict mode refused."""
+    try:
+        lenient()
+    except InvalidRequest as error:
+        return error.param != param
+    return True
+
+
+# -- fields
+
+
+def anything(_value: Any) -> bool:
+    return True
+
+
+def nothing(_value: Any) -> bool:
+    return False
+
+
+def is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _from_0_to(highest: float) -> Fits:
+    return lambda value: _is_number(value) and 0 <= value <= highest
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _are_texts(value: Any) -> bool:
+    return is_text(value) or (isinstance(value, list) and all(map(is_text, value)))
+
+
+def _is_empty(value: Any) -> bool:
+    return not value
+
+
+def _one_of(*words: str) -> Fits:
+    return lambda value: is_text(value) and value in words
+
+
+def _stops(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else [text for text in value if text]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A field that strict mode refuses and lenient mode takes.
+
+    fits  whether the value is one that the field can have; `rule` says which it can
+    idle  whether it asks for nothing, and is therefore not noted
+    at    the hub's member for it, where the upstream honours it: `temperature`, `output_config.verbosity`
+    hub   the value for the hub; None: this value is not honoured
+    """
+
+    fits: Fits = anything
+    rule: str = ""
+    idle: Fits = nothing
+    at: str = ""
+    hub: Callable[[Any], Any] = lambda value: value
+
+
+_PENALTY = Wish(_is_number, "must be a number", idle=_is_empty)
+_LABEL = Wish(is_text, "must be a string", idle=_is_empty)
+
+#: name -> what lenient mode does with it. Any other stranger is left out and noted.
+_WISHES: Mapping[str, Wish] = {
+    "temperature": Wish(_from_0_to(2), "must be a number from 0 to 2", at="temperature"),
+    "top_p": Wish(_from_0_to(1), "must be a number from 0 to 1", at="top_p"),
+    "top_k": Wish(_is_whole, "must be a whole number", at="top_k"),
+    "stop": Wish(_are_texts, "must be a string or a list of strings", _is_empty, "stop_sequences", _stops),
+    "frequency_penalty": _PENALTY,
+    "presence_penalty": _PENALTY,
+    "seed": Wish(_is_number, "must be a number"),
+    "logit_bias": Wish(_is_object, "must be an object", idle=_is_empty),
+    "top_logprobs": Wish(_is_whole, "must be a whole number", idle=_is_empty),
+    "max_tool_calls": Wish(_is_whole, "must be a whole number"),
+    "metadata": Wish(_is_object, "must be an object", idle=_is_empty),
+    "user": _LABEL,
+    "safety_identifier": _LABEL,
+    "service_tier": Wish(
+        is_text, "must be a string", _one_of("auto", "default"), "speed", lambda tier: {"priority": "fast"}.get(tier)
+    ),
+    "truncation": Wish(is_text, "must be a string", _one_of("disabled")),
+    "verbosity": Wish(
+        _one_of("low", "medium", "high"), "must be one of low, medium, high", at="output_config.verbosity"
+    ),
+    "include": Wish(
+        lambda value: isinstance(value, list) and "message.output_text.logprobs" not in value,
+        "must be a list without `message.output_text.logprobs`: no upstream gives them",
+        idle=_is_empty,
+    ),
+}
+
+_KEPT_NOWHERE = "nothing is kept here; send the whole conversation with every request"
+_NO_LOGPROBS = "no upstream gives them"
+_TO_TOOLS = "declare the functions in `tools`, and choose among them by `tool_choice`"
+_OTHER_ROUTE = "it belongs to the other of the two routes"
+
+#: name -> the values that ask for nothing, and what to do instead of the others: both modes refuse them, since the
+#: answer would be another than the one the caller can read.
+_NEVER: Mapping[str, tuple[Fits, str]] = {
+    "audio": (nothing, "answers are text"),
+    "modalities": (lambda value: value in ([], ["text"]), "answers are text"),
+    "logprobs": (lambda value: value is False, _NO_LOGPROBS),
+    "store": (lambda value: value is False, _KEPT_NOWHERE),
+    "background": (lambda value: value is False, "answers are given at once"),
+    "previous_response_id": (nothing, _KEPT_NOWHERE),
+    "conversation": (nothing, _KEPT_NOWHERE),
+    "prompt": (nothing, "no prompts are kept here; send the text itself"),
+    "functions": (_is_empty, _TO_TOOLS),
+    "function_call": (_one_of("none", "auto"), _TO_TOOLS),
+    "messages": (nothing, _OTHER_ROUTE),
+    "input": (nothing, _OTHER_ROUTE),
+    "instructions": (nothing, _OTHER_ROUTE),
+}
+
+#: Hints that say who the caller is: no error repeats them.
+_PRIVATE = frozenset({"client_metadata"})
+#: Where a prompt is cached changes its price, never its answer.
+CACHE_HINTS: Mapping[str, Fits] = {
+    "prompt_cache_key": is_text,
+    "prompt_cache_options": anything,
+    "prompt_cache_retention": anything,
+}
+#: Of those, what no upstream is told.
+_UNTOLD = frozenset({"prompt_cache_options", "prompt_cache_retention"})
+
+
+class Mode:
+    """How one body is read.
+
+    ignored  paths of what was left out although it asks for something
+    wishes   members of the hub request that hand on what the upstream honours
+    config   the same of its `output_config`
+    """
+
+    def __init__(self, rules: IngressRules, *, lenient: bool) -> None:
+        self.rules = rules
+        self.lenient = lenient
+        self.ignored: list[str] = []
+        self.wishes: dict[str, Any] = {}
+        self.config: dict[str, Any] = {}
+
+    def check_fields(
+        self,
+        body: Members,
+        known: frozenset[str],
+        hints: Mapping[str, Fits],
+        own: Mapping[str, Callable[[Any], None]] = {},
+    ) -> None:
+        """Looks at the top-level members that are not `known`, in alphabetical order.
+
+        hints  name -> whether its value can be left out without changing the answer
+        own    name -> what reads it in both modes
+        """
+        for name in sorted(body.keys() - known):
+            value = body[name]
+            if value is None:
+                continue
+            if name in own:
+                own[name](value)
+            elif name not in hints or not hints[name](value):
+                self._stranger(name, value, told=name in hints and name not in _PRIVATE)
+            elif name in _UNTOLD:
+                self.note(name)
+
+    def _stranger(self, name: str, value: Any, *, told: bool) -> None:
+        idle, advice = _NEVER.get(name, (anything, ""))
+        if not self.lenient or not idle(value):
+            raise unsupported(name, value if told else None, "" if idle(value) else advice)
+        if name not in _NEVER:
+            self.wish(name, value)
+
+    def wish(self, name: str, value: Any, path: str = "") -> None:
+        """Hands a field on where the upstream honours it, else leaves it out. Raises InvalidRequest."""
+        row, path = _WISHES.get(name, _ANY), path or name
+        if not row.fits(value):
+            raise invalid(cut(path), row.rule)
+        if row.idle(value):
+            return
+        found = row.hub(value) if name in self.rules.honours and row.at else None
+        if found is None:
+            self.note(path)
+            return
+        group, _, member = row.at.rpartition(".")
+        (self.config if group else self.wishes)[member] = found
+
+    def hint(self, name: str, value: Any, path: str) -> None:
+        """The same for a field that strict mode accepts, whatever becomes of it."""
+        if _WISHES[name].fits(value):
+            self.wish(name, value, path)
+        else:
+            self.note(path)
+
+    def note(self, path: str) -> None:
+        """Notes what is left out; strict mode tells only of what it refuses."""
+        if self.lenient:
+            self.ignored.append(path)
+
+    def leave_out(self, path: str, value: Any = None, advice: str = "") -> None:
+        """Leaves out what a member asks for. Raises InvalidRequest in strict mode."""
+        if not self.lenient:
+            raise unsupported(path, value, advice)
+        self.ignored.append(path)
+
+    def check_keys(self, value: Members, known: frozenset[str], path: str) -> None:
+        """The strangers of a nested object."""
+        for key in sorted(key for key in value.keys() - known if value[key] is not None):
+            self.leave_out(f"{path}.{key}")
+
+    def limit(self, name: str, value: int | None) -> int | None:
+        """The token limit `name` of a body, noted where the upstream knows none."""
+        if value is not None and "max_tokens" not in self.rules.honours:
+            self.note(name)
+        return value
+
+    def effort(self, value: Any, path: str) -> str | None:
+        """The effort asked for, else that of the provider. Raises InvalidRequest for a word that is none of its own;
+        lenient mode takes the nearest."""
+        known = self.rules.efforts
+        if value is None:
+            return self.rules.effort
+        if isinstance(value, str) and value in known:
+            return value
+        if not self.lenient or not isinstance(value, str):
+            raise not_one_of(path, known, value)
+        nearest = effort_asked({"output_config": {"effort": value}})
+        if nearest is None:
+            self.ignored.append(path)
+        return nearest or self.rules.effort
+
+
+_ANY = Wish()

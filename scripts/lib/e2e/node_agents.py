@@ -1,0 +1,194 @@
+"""Agents from npm with the proxy between them and the simulators, configured by their pages, without a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from e2e import opencode
+from e2e.expecting import Scenario, Scenarios, expect, named
+from e2e.npm import OnNode, install_node
+from e2e.npm import install as npm_install
+from e2e.pages import blocks, run_shell
+from e2e.process import Finished, run
+from e2e.servers import watched_proxy
+
+#: p1, p2, and the chat and Responses wires of p4.
+MODELS = ("gpt-5.6-sol", "kimi-for-coding", "opencode-go/kimi-k2.6", "opencode-go/gpt-5.6-luna")
+
+_LENIENT = {"PROXY_OPENAI_MODE": "lenient"}
+_COMMAND = "echo from-$((1 + 1))-agent"
+_DONE = "from-2-agent"
+#: Variables that a page's commands get otherwise.
+_OWN = ("PATH", "HOME")
+
+
+class Agent(OnNode):
+    """One that is configured by a file of its page.
+
+    page      of docs/clients
+    language  of the block that is the file
+    place     of the file, below the home
+    name      of the program in the page's commands
+    wires     over which it can be made to ask
+    tool      the prompt that makes the model call its tool for commands
+    shown     what the page's commands print, in the sandbox
+    """
+
+    page: ClassVar[str]
+    language: ClassVar[str]
+    place: ClassVar[str]
+    name: ClassVar[str]
+    wires: ClassVar[Sequence[str]]
+    tool: ClassVar[str]
+    shown: ClassVar[Sequence[str]] = ("hello there",) * 3
+
+    @abstractmethod
+    def configuration(self, page: str, wire: str | None, model: str) -> str:
+        """What the file says for a wire and a model; the page as it stands where the wire is None."""
+
+    @abstractmethod
+    def arguments(self, wire: str, model: str) -> Sequence[str]:
+        """Of a run that asks for nothing; the prompt follows."""
+
+    async def started(self) -> list[str]:
+        """The command that starts it."""
+        return [str(await self.node()), str(self.program)]
+
+    async def environment(self) -> dict[str, str]:
+        return {"PATH": f"{(await self.node()).parent}:{os.environ['PATH']}", "HOME": str(self.home), "TERM": "dumb"}
+
+    def configure(self, url: str, wire: str | None = None, model: str = "") -> None:
+        page = "\n".join(blocks(self.page, self.language, url))
+        place = self.home / self.place
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(self.configuration(page, wire, model))
+
+    async def run(self, url: str, wire: str, model: str, prompt: str) -> Finished:
+        """One turn."""
+        self.configure(url, wire, model)
+        command = [*await self.started(), *self.arguments(wire, model), prompt]
+        return await run(command, self.work, await self.environment())
+
+
+class Opencode(Agent):
+    page, language, name = "opencode.md", "json", "opencode"
+    place = ".config/opencode/opencode.json"
+    wires = ("@ai-sdk/anthropic", "@ai-sdk/openai-compatible", "@ai-sdk/openai")
+    tool = f'use bash: {{"command": "{_COMMAND}", "description": "says hello"}}'
+
+    def configuration(self, page: str, wire: str | None, model: str) -> str:
+        found = json.loads(page)
+        if wire is not None:
+            found["provider"]["model-proxy"]["npm"] = wire
+        return json.dumps({**found, "autoupdate": False, "share": "disabled", "permission": "allow"})
+
+    def arguments(self, wire: str, model: str) -> Sequence[str]:
+        return ("run", "-m", f"model-proxy/{model}")
+
+    async def started(self) -> list[str]:
+        return [str(self.program)]
+
+    async def environment(self) -> dict[str, str]:
+        return {**await super().environment(), **opencode.SWITCHES}
+
+    async def run(self, url: str, wire: str, model: str, prompt: str) -> Finished:
+        """The prompt comes from a file, since as an argument it reaches the model in quotes."""
+        self.configure(url, wire, model)
+        (self.work / "prompt").write_text(prompt)
+        command = " ".join([*await self.started(), *self.arguments(wire, model)])
+        return await run(["sh", "-c", f"exec {command} < prompt"], self.work, await self.environment())
+
+
+class QwenCode(Agent):
+    page, language, place, name = "qwen-code.md", "json", ".qwen/settings.json", "qwen"
+    wires = ("openai", "anthropic")
+    tool = f'use run_shell_command: {{"command": "{_COMMAND}", "is_background": false}}'
+
+    def configuration(self, page: str, wire: str | None, model: str) -> str:
+        quiet = {"general": {"enableAutoUpdate": False}, "privacy": {"usageStatisticsEnabled": False}}
+        # Its terminal is a native module, which shows nothing where npm has run no install scripts.
+        return json.dumps({**json.loads(page), **quiet, "tools": {"shell": {"enableInteractiveShell": False}}})
+
+    def arguments(self, wire: str, model: str) -> Sequence[str]:
+        return ("--auth-type", wire, "-m", model, "--yolo", "-p")
+
+    async def environment(self) -> dict[str, str]:
+        return {**await super().environment(), "MODEL_PROXY_KEY": "unused"}
+
+
+class Continue(Agent):
+    page, language, place, name = "continue.md", "yaml", ".continue/config.yaml", "cn"
+    wires = ("anthropic", "openai")
+    shown = ("hello there", 'returned: "hello')
+    tool = f'use Bash: {{"command": "{_COMMAND}"}}'
+
+    def configuration(self, page: str, wire: str | None, model: str) -> str:
+        if wire is None:
+            return page
+        asked = re.sub(r"^( +model:) gpt-5.6-sol$", rf"\1 {model}", page, flags=re.MULTILINE)
+        return re.sub(r"^( +provider:) \w+$", rf"\1 {wire}", asked, flags=re.MULTILINE)
+
+    def arguments(self, wire: str, model: str) -> Sequence[str]:
+        return ("--config", str(self.home / self.place), "--auto", "-p")
+
+    async def environment(self) -> dict[str, str]:
+        return {**await super().environment(), "CONTINUE_METRICS_ENABLED": "0", "CONTINUE_TELEMETRY_ENABLED": "0"}
+
+
+QWEN_VERSIONS = ("0.24.4",)
+CONTINUE_VERSIONS = ("1.5.47",)
+
+
+async def install_qwen(version: str, cache: Path) -> Path:
+    """The program of a version."""
+    await install_node(cache)
+    return await npm_install("@qwen-code/qwen-code", version, cache, "@qwen-code/qwen-code/cli-entry.js")
+
+
+async def install_continue(version: str, cache: Path) -> Path:
+    """The program of a version."""
+    await install_node(cache)
+    return await npm_install("@continuedev/cli", version, cache, "@continuedev/cli/dist/cn.js")
+
+
+def _rounds_over(wire: str) -> Scenario[Agent]:
+    async def rounds(agent: Agent, folder: Path) -> None:
+        """A tool is called, and its result comes back to the model, with each model."""
+        async with watched_proxy(folder, [], _LENIENT) as (url, _sandbox):
+            for model in MODELS:
+                done = await agent.run(url, wire, model, agent.tool)
+                expect(done.status == 0 and 'returned: "' in done.stdout, f"{model} has its result", done)
+                expect(_DONE in done.stdout.rpartition('returned: "')[2], f"{model} has what the tool said", done)
+
+    return named(rounds, f"tool rounds over {wire}")
+
+
+def _page() -> Scenario[Agent]:
+    async def page(agent: Agent, folder: Path) -> None:
+        """The page's commands, with its configuration."""
+        async with watched_proxy(folder, [], _LENIENT) as (url, _sandbox):
+            agent.configure(url)
+            tools = {agent.name: " ".join(await agent.started())}
+            variables = {name: value for name, value in (await agent.environment()).items() if name not in _OWN}
+            runs = await run_shell(agent.page, url, agent.home, tools, **variables)
+        expect(all(done.status == 0 for done in runs), "they run", runs)
+        printed = "".join(done.stdout for done in runs)
+        expect(
+            all(printed.count(words) >= agent.shown.count(words) for words in agent.shown), "they are answered", runs
+        )
+
+    return named(page, "page")
+
+
+def _scenarios(agent: type[Agent]) -> Scenarios[Agent]:
+    """What each of them must be able to do."""
+    return Scenarios([*(_rounds_over(wire) for wire in agent.wires), _page()])
+
+
+OPENCODE, QWEN_CODE, CONTINUE = map(_scenarios, (Opencode, QwenCode, Continue))
