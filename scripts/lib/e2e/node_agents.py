@@ -23,7 +23,7 @@ MODELS = ("gpt-5.6-sol", "kimi-for-coding", "opencode-go/kimi-k2.6", "opencode-g
 
 _LENIENT = {"PROXY_OPENAI_MODE": "lenient"}
 _COMMAND = "echo from-$((1 + 1))-agent"
-_DONE = "from-2-agent"
+_DONE, _NOTE = "from-2-agent", "note.txt"
 #: Variables that a page's commands get otherwise.
 _OWN = ("PATH", "HOME")
 
@@ -36,7 +36,6 @@ class Agent(OnNode):
     place     of the file, below the home
     name      of the program in the page's commands
     wires     over which it can be made to ask
-    tool      the prompt that makes the model call its tool for commands
     shown     what the page's commands print, in the sandbox
     """
 
@@ -45,7 +44,6 @@ class Agent(OnNode):
     place: ClassVar[str]
     name: ClassVar[str]
     wires: ClassVar[Sequence[str]]
-    tool: ClassVar[str]
     shown: ClassVar[Sequence[str]] = ("hello there",) * 3
 
     @abstractmethod
@@ -55,6 +53,11 @@ class Agent(OnNode):
     @abstractmethod
     def arguments(self, wire: str, model: str) -> Sequence[str]:
         """Of a run that asks for nothing; the prompt follows."""
+
+    @property
+    @abstractmethod
+    def tool(self) -> str:
+        """A prompt that makes the model call a tool, whose result is a word of its own."""
 
     async def started(self) -> list[str]:
         """The command that starts it."""
@@ -80,7 +83,7 @@ class Opencode(Agent):
     page, language, name = "opencode.md", "json", "opencode"
     place = ".config/opencode/opencode.json"
     wires = ("@ai-sdk/anthropic", "@ai-sdk/openai-compatible", "@ai-sdk/openai")
-    tool = f'use bash: {{"command": "{_COMMAND}", "description": "says hello"}}'
+    tool = f'use bash: {{"command": "{_COMMAND}", "description": "says it"}}'
 
     def configuration(self, page: str, wire: str | None, model: str) -> str:
         found = json.loads(page)
@@ -108,12 +111,16 @@ class Opencode(Agent):
 class QwenCode(Agent):
     page, language, place, name = "qwen-code.md", "json", ".qwen/settings.json", "qwen"
     wires = ("openai", "anthropic")
-    tool = f'use run_shell_command: {{"command": "{_COMMAND}", "is_background": false}}'
 
     def configuration(self, page: str, wire: str | None, model: str) -> str:
         quiet = {"general": {"enableAutoUpdate": False}, "privacy": {"usageStatisticsEnabled": False}}
-        # Its terminal is a native module, which shows nothing where npm has run no install scripts.
-        return json.dumps({**json.loads(page), **quiet, "tools": {"shell": {"enableInteractiveShell": False}}})
+        return json.dumps({**json.loads(page), **quiet})
+
+    @property
+    def tool(self) -> str:
+        """Not its tool for commands, which on a busy machine sometimes loses what they said."""
+        (self.work / _NOTE).write_text(_DONE)
+        return f'use read_file: {{"file_path": "{self.work / _NOTE}"}}'
 
     def arguments(self, wire: str, model: str) -> Sequence[str]:
         return ("--auth-type", wire, "-m", model, "--yolo", "-p")
