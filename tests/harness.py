@@ -309,6 +309,9 @@ class Fake:
     def catalog(self) -> Catalog:
         return next(entry.catalog for entry in PROVIDERS if entry.label == self.label)
 
+    def signed_in(self) -> bool:
+        return True
+
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         return Target(model)
 

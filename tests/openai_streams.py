@@ -17,12 +17,23 @@ ITEM_EVENTS = {
         *("content_part.added", "output_text.delta*", "output_text.annotation.added*", "output_text.done"),
         "content_part.done",
     ],
+    "refusal": ["content_part.added", "refusal.delta*", "refusal.done", "content_part.done"],
     "reasoning": [
         *("reasoning_summary_part.added", "reasoning_summary_text.delta*", "reasoning_summary_text.done"),
         "reasoning_summary_part.done",
     ],
     "function_call": ["function_call_arguments.delta*", "function_call_arguments.done"],
+    "custom_tool_call": ["custom_tool_call_input.delta*", "custom_tool_call_input.done"],
     "web_search_call": ["web_search_call.in_progress", "web_search_call.searching", "web_search_call.completed"],
+}
+#: type of a call -> its member with what it is called with
+_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+#: How the event ends that has the whole text of an item -> the member with it.
+_WHOLE = {
+    "_text.done": "text",
+    "refusal.done": "refusal",
+    "_arguments.done": "arguments",
+    "_input.done": "input",
 }
 #: What is the same when an item is added and when it is done.
 _IDENTITY = ("id", "type", "call_id", "name", "namespace", "role")
@@ -74,10 +85,16 @@ class _Item:
         self.text: str | None = None
         self.part: Mapping[str, Any] | None = None
         self._step = 0
+        self._steps = ITEM_EVENTS[self.kind]
+
+    def begin_part(self, part: Mapping[str, Any]) -> None:
+        """The part says what the item holds."""
+        refuse(bool(part.get("text", part.get("refusal"))) or bool(part.get("annotations")), "content in an added part")
+        self._steps = ITEM_EVENTS.get(part["type"], self._steps)
 
     def step(self, name: str) -> None:
-        """Moves on in ITEM_EVENTS; repeated events may come in any order beside each other."""
-        steps = ITEM_EVENTS[self.kind]
+        """Moves on; repeated events may come in any order beside each other."""
+        steps = self._steps
         at = self._step
         while at < len(steps) and steps[at].rstrip("*") != name and steps[at].endswith("*"):
             at += 1
@@ -87,7 +104,9 @@ class _Item:
 
     @property
     def complete(self) -> bool:
-        return self._step == len(ITEM_EVENTS[self.kind])
+        """A thought that is only encrypted has no part."""
+        bare = self._step == 0 and self.kind == "reasoning" and self.part is None
+        return bare or self._step == len(self._steps)
 
 
 class _Responses:
@@ -130,10 +149,11 @@ class _Responses:
         item = event["item"]
         refuse(event["output_index"] != len(self._items), "a wrong output_index")
         refuse(item["id"] in [known.added["id"] for known in self._items], "an id for a second time")
-        call_ids = [known.added.get("call_id") for known in self._items if known.kind == "function_call"]
-        refuse(item["type"] == "function_call" and item["call_id"] in call_ids, "a call_id for a second time")
+        call_ids = [known.added.get("call_id") for known in self._items if known.kind in _CALLS]
+        refuse(item["type"] in _CALLS and item["call_id"] in call_ids, "a call_id for a second time")
         refuse(item["status"] != "in_progress", "an item that is added and not in progress")
-        refuse(bool(item.get("content") or item.get("summary") or item.get("arguments")), "content in an added item")
+        contents = ("content", "summary", *_CALLS.values())
+        refuse(any(map(item.get, contents)), "content in an added item")
         self._items.append(_Item(item))
 
     def _open(self, event: Mapping[str, Any]) -> _Item:
@@ -154,15 +174,15 @@ class _Responses:
         elif name.endswith("annotation.added"):
             refuse(event["annotation_index"] != len(item.annotations), "a wrong annotation_index")
             item.annotations.append(event["annotation"])
-        elif name.endswith(("_text.done", "_arguments.done")):
-            item.text = event["arguments" if name.endswith("_arguments.done") else "text"]
+        elif name.endswith(tuple(_WHOLE)):
+            item.text = event[next(member for end, member in _WHOLE.items() if name.endswith(end))]
             refuse(item.text != "".join(item.texts), "deltas that do not add up")
         elif name.endswith("part.added"):
-            refuse(event["part"]["text"] != "" or bool(event["part"].get("annotations")), "content in an added part")
+            item.begin_part(event["part"])
         elif name.endswith("part.done"):
-            item.part = event["part"]
-            refuse(item.part["text"] != item.text, "a part with another text")
-            refuse(item.part.get("annotations", []) != item.annotations, "a part with other annotations")
+            part = item.part = event["part"]
+            refuse(part.get("text", part.get("refusal")) != item.text, "a part with another text")
+            refuse(part.get("annotations", []) != item.annotations, "a part with other annotations")
 
     def _item_done(self, event: Mapping[str, Any]) -> None:
         item, done = self._open(event), event["item"]
@@ -173,9 +193,11 @@ class _Responses:
         if item.part is not None:
             member = "content" if item.kind == "message" else "summary"
             refuse(done[member] != [item.part], f"another {member} than in the part")
-        if item.kind == "function_call":
-            refuse(done["arguments"] != item.text, "other arguments than before")
-            whole = done["status"] == "completed"
+        if item.kind == "reasoning" and item.part is None:
+            refuse(done["summary"] != [] or not done.get("encrypted_content"), "a thought without anything")
+        if item.kind in _CALLS:
+            refuse(done[_CALLS[item.kind]] != item.text, "other arguments than before")
+            whole = done["status"] == "completed" and item.kind == "function_call"
             refuse(whole and not is_json(done["arguments"]), "arguments that are no JSON")
         self._done[event["output_index"]] = done
 
@@ -206,7 +228,7 @@ class _Chat:
         self.usage: Mapping[str, Any] | None = None
         self._include_usage = include_usage
         self._head: dict[str, Any] | None = None
-        self._texts: dict[str, list[str]] = {"content": [], "reasoning_content": []}
+        self._texts: dict[str, list[str]] = {"content": [], "refusal": [], "reasoning_content": []}
         self._calls: list[dict[str, Any]] = []
         self._annotations: list[Any] = []
 
@@ -263,9 +285,9 @@ class _Chat:
         self._calls[index]["function"]["arguments"] += function["arguments"]
 
     def completion(self) -> dict[str, Any]:
-        content, thoughts = ("".join(self._texts[name]) for name in ("content", "reasoning_content"))
+        content, refusal, thoughts = map("".join, self._texts.values())
         extras = {"reasoning_content": thoughts, "tool_calls": self._calls, "annotations": self._annotations}
-        message: dict[str, Any] = {"role": "assistant", "content": content or None, "refusal": None}
+        message: dict[str, Any] = {"role": "assistant", "content": content or None, "refusal": refusal or None}
         message |= {name: value for name, value in extras.items() if value}
         choice = {"index": 0, "message": message, "finish_reason": self.finish, "logprobs": None}
         folded = {**(self._head or {}), "object": "chat.completion", "choices": [choice]}

@@ -21,6 +21,7 @@ LISTENS = re.compile(rb"listens on (http://\S+)")
 
 def environment(folder: Path, **variables: str) -> dict[str, str]:
     """A small world: nothing of this machine's settings or credentials."""
+    (folder / "config").mkdir(parents=True, exist_ok=True)
     kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LANG") if name in os.environ}
     own = {"HOME": str(folder), "XDG_STATE_HOME": str(folder / "state"), "PROXY_CONFIG_DIR": str(folder / "config")}
     return {**kept, **own, "PYTHONPATH": str(ROOT), **variables}

@@ -102,7 +102,7 @@ def with_delta(delta: dict[str, Any]) -> list[dict[str, Any]]:
         {},
         {"content": ""},
         {"content": "a", "reasoning_content": "b"},
-        {"refusal": "a"},
+        {"of_tomorrow": "a"},
         {"annotations": [{"index": 3, "type": "url_citation", "url_citation": {}}]},
         {"tool_calls": [{"index": 0, "function": {"arguments": "x"}}]},
         {"tool_calls": [{"index": 1, "id": "c2", "function": {"arguments": "x"}}]},

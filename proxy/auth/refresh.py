@@ -156,6 +156,11 @@ class Credentials:
         self._refused: _Refusal | None = None
         self._closed = False
 
+    @property
+    def present(self) -> bool:
+        """Whether there is a credential to try; costs a look at the file's date."""
+        return self._current(self._file.load()) is not None
+
     async def get(self) -> Credential:
         """The stored credential, renewed first when it is about to end. While it lives, a renewal that fails or takes
         long is not waited for."""

@@ -1,9 +1,10 @@
-"""The account that a user names, with what it may use."""
+"""The accounts: of the provider that a user names, or of all, with what they may use."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -13,7 +14,7 @@ from proxy.cli.config_file import ConfigFile
 from proxy.cli.outgoing import proxies_of
 from proxy.config import ConfigError
 from proxy.core.outgoing_proxies import OutboundProxies
-from proxy.providers.entry import account_titles, named
+from proxy.providers.entry import Entry, account_titles, named
 from proxy.settings import is_loopback
 
 if TYPE_CHECKING:
@@ -24,14 +25,59 @@ if TYPE_CHECKING:
 
 def account_of(name: str, context: Context) -> Account:
     """The account of a provider, by label or service name. Raises ConfigError."""
+    entry = named(name, context.providers)
+    account = None if entry is None else _account(entry, context, ConfigFile(context, new=True))
+    if account is None:
+        raise ConfigError(f"unknown provider {name!r}: accounts exist for {account_titles(context.providers)}")
+    return account
+
+
+def accounts_of(context: Context, file: ConfigFile) -> list[tuple[Entry, Account]]:
+    """Every provider that has an account, with it."""
+    made = [(entry, _account(entry, context, file)) for entry in context.providers]
+    return [(entry, account) for entry, account in made if account is not None]
+
+
+def _account(entry: Entry, context: Context, file: ConfigFile) -> Account | None:
     from proxy.providers.contract import AccountContext
 
-    entry = named(name, context.providers)
-    if entry is None or entry.account is None:
-        raise ConfigError(f"unknown provider {name!r}: accounts exist for {account_titles(context.providers)}")
-    file = ConfigFile(context)
-    connect = partial(_connect, context.environment)
-    return entry.account(AccountContext(file.root, file.config, file.source, connect))
+    if entry.account is None:
+        return None
+    return entry.account(AccountContext(file.root, file.config, file.source, partial(_connect, context.environment)))
+
+
+#: There is something, which cannot be used.
+UNUSABLE = "unusable sign-in"
+
+
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """What is known of an account without asking anybody.
+
+    usable  whether requests can be sent with it
+    lines   what `auth status` prints
+    """
+
+    entry: Entry
+    usable: bool
+    lines: tuple[str, ...]
+
+    @property
+    def state(self) -> str:
+        """In a word or two: something that is there and cannot be used is told apart from nothing."""
+        if self.usable:
+            return "signed in"
+        return "not signed in" if len(self.lines) < 2 else UNUSABLE
+
+
+def sign_ins(context: Context, file: ConfigFile) -> list[SignIn]:
+    """The accounts of all providers, as they are stored."""
+    found = []
+    for entry, account in accounts_of(context, file):
+        lines: list[str] = []
+        usable = account.status(say=lines.append)
+        found.append(SignIn(entry, usable, tuple(lines)))
+    return found
 
 
 def _connect(environment: Mapping[str, str], *urls: str) -> AbstractAsyncContextManager[ClientSession]:

@@ -1,21 +1,28 @@
-"""`auth login|status|logout`: the account of a provider."""
+"""`auth login|status|logout`: the account of a provider, or what there is of all."""
 
 from __future__ import annotations
 
 import argparse
 
-from proxy.cli.account import account_of
+from proxy.cli.account import account_of, sign_ins
 from proxy.cli.command import Command, Context, say
+from proxy.cli.config_file import ConfigFile
+from proxy.config import ConfigError
 from proxy.providers.entry import account_titles
 
 
 def _arguments(parser: argparse.ArgumentParser, context: Context) -> None:
     parser.add_argument("action", choices=("login", "status", "logout"))
-    parser.add_argument("label", help=account_titles(context.providers))
+    parser.add_argument("label", nargs="?", help=f"{account_titles(context.providers)}; all for status without one")
     parser.add_argument("--device", action="store_true", help="sign in with a code on another device")
 
 
 async def _run(arguments: argparse.Namespace, context: Context) -> int:
+    if arguments.label is None:
+        if arguments.action == "status":
+            return _all(context)
+        which = account_titles(context.providers)
+        raise ConfigError(f"of which provider? {context.program} auth {arguments.action} LABEL, one of {which}")
     account = account_of(arguments.label, context)
     if arguments.action == "status":
         return 0 if account.status(say=say) else 1
@@ -26,4 +33,14 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-AUTH = Command("auth", "sign in and out: auth login p1", _run, _arguments, failure=2)
+def _all(context: Context) -> int:
+    """Says what is known of each account; 1 when none can be used."""
+    found = sign_ins(context, ConfigFile(context, new=True))
+    for one in found:
+        say(f"{one.entry.title}: {one.state}")
+        for line in one.lines if one.usable else one.lines[1:]:
+            say(f"  {line}")
+    return 0 if any(one.usable for one in found) else 1
+
+
+AUTH = Command("auth", "sign in and out: auth login p1; auth status for all", _run, _arguments, failure=2)

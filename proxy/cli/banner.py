@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from proxy.cli.account import UNUSABLE, SignIn, sign_ins
 from proxy.cli.command import APP, Context
 from proxy.cli.config_file import ConfigFile
-from proxy.cli.models import model_lines
 from proxy.cli.paths import state_root
 from proxy.config import Config
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.observe.capture.layout import TRAFFIC
+from proxy.providers.entry import Entry
+from proxy.settings import is_loopback
 from proxy.version import __version__
 
 #: addresses that mean all of this machine -> one where it is reached
@@ -16,6 +18,14 @@ _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 
 CAPTURES_NOTICE = "captures are on: this folder holds prompts, answers and tool results; treat it as sensitive"
+
+
+OPEN_NOTICE = "the listener is open to everybody who reaches it"
+
+
+def is_open(config: Config) -> bool:
+    """Whether anybody on the network may use the proxy."""
+    return not is_loopback(config.bind_address) and not config.api_key
 
 
 def address(host: str, port: int) -> str:
@@ -27,12 +37,12 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
     url = f"http://{address(_REACHABLE.get(config.bind_address, config.bind_address), port)}"
     lines = [f"{APP} {__version__} listens on {url}"]
     if sandbox:
-        lines.append(
-            "SANDBOX: simulated upstreams, throw-away credentials; no account is used and nothing leaves this machine."
-        )
-    lines.append(f"log: {state_root(context.environment) / 'proxy.log'}")
+        lines += ["SANDBOX: simulated upstreams, throw-away credentials; no account is used and", *_STAYS]
+    lines += _accounts(context, sign_ins(context, file))
+    lines += _switched(config)
     if config.captures:
         lines.append(f"{CAPTURES_NOTICE}: {state_root(context.environment) / TRAFFIC}")
+    lines.append(f"log: {state_root(context.environment) / 'proxy.log'}")
     if file.path.exists():
         lines.append(f"config: {file.path}")
     changed = file.overrides({} if sandbox else context.environment)
@@ -40,8 +50,54 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
         lines.append("settings: " + ", ".join(changed))
     lines += [f"outgoing proxy for {kind}: {place}" for kind, place in proxies.addresses.items()]
     lines += [f"warning: {warning}" for warning in file.warnings]
-    lines += ["models:", *(f"  {line}" for line in model_lines(context.providers))]
-    return "\n".join([*lines, *_claude_code(url, config)])
+    if is_open(config):
+        lines.append(f"warning: {OPEN_NOTICE}")
+    return "\n".join([*lines, "", *_claude_code(url, config), ""])
+
+
+_STAYS = ["nothing leaves this machine."]
+
+
+def _accounts(context: Context, known: list[SignIn]) -> list[str]:
+    """Who is signed in with which models, and what to type where something is missing."""
+    states = {one.entry.label: one.state for one in known}
+    lines = [_account(entry, states.get(entry.label, "")) for entry in context.providers if entry.build is not None]
+    lines.append(f"  all models: {context.program} models --full")
+    if not any(one.usable for one in known):
+        lines.append("nobody is signed in; any one of these is enough:")
+        lines += [_cure(one.entry, context.program) for one in known if one.entry.build is not None]
+    elif any(one.state == UNUSABLE for one in known):
+        lines.append(f"why a sign-in is unusable: {context.program} auth status")
+    return lines
+
+
+def _account(entry: Entry, state: str) -> str:
+    catalog = entry.catalog
+    example = next(iter(entry.examples.values()), "")
+    count = len(catalog.models) + len(catalog.prefixed)
+    return f"  {catalog.label} {catalog.service:<9} {state:<17} {count:>3} models, such as {example}".rstrip()
+
+
+def _cure(entry: Entry, program: str) -> str:
+    """What to type to use a provider: to sign in, or the variable of its key."""
+    if entry.key:
+        return f"  export {entry.key}=…   # {entry.product}"
+    return f"  {program} auth login {entry.label}   # {entry.product}"
+
+
+def _switched(config: Config) -> list[str]:
+    """What is on beyond the Messages API."""
+    rows = (
+        ("Messages", True),
+        (f"chat completions and Responses ({config.openai_mode})", config.openai_routes),
+        ("images", config.image_routes),
+        ("transcripts", config.transcription_route),
+    )
+    lines = [f"on: {', '.join(name for name, on in rows if on)}"]
+    if not config.openai_routes:
+        lines.append("off: chat completions, Responses (PROXY_P1_RESPONSES_API=1 turns them on)")
+    lines.append(f"auto mode: {config.auto_mode or 'judge where its model is signed in, else client'}")
+    return lines
 
 
 def _claude_code(url: str, config: Config) -> list[str]:

@@ -16,10 +16,14 @@ APP = "model-proxy"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a command is run with."""
+    """What a command is run with.
+
+    program  how the user starts this program, for texts that say what to type
+    """
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     providers: tuple[Entry, ...] = PROVIDERS
+    program: str = APP
 
 
 def _none(_parser: argparse.ArgumentParser, _context: Context) -> None:

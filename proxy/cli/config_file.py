@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from proxy.cli.command import Context
-from proxy.cli.paths import config_root
+from proxy.cli.paths import FOLDER_VARIABLE, config_root
 from proxy.config import Config, ConfigError
 from proxy.loading import kept, load, overrides, read_file, settings_of, source_of
 
@@ -20,15 +20,22 @@ class ConfigFile:
     does everything when the change is not usable. Raises ConfigError when made with a file or variables that are not.
 
     warn  is told what is wrong with a file that changed
+    new   a folder that was named may be missing: it is made, or is looked into for something that may be missing, too
     """
 
-    def __init__(self, context: Context, *, reload_s: float = RELOAD_S) -> None:
+    def __init__(self, context: Context, *, reload_s: float = RELOAD_S, new: bool = False) -> None:
         self.warn: Callable[[str], None] = lambda _warning: None
         self.root = config_root(context.environment)
+        if not new and context.environment.get(FOLDER_VARIABLE) and not self.root.is_dir():
+            raise ConfigError(
+                f"{FOLDER_VARIABLE}: {self.root} is no folder; expected one that exists, which"
+                f" `{context.program} config init` or `auth login` would make"
+            )
         self.path = self.root / "config.json"
         self._environment = context.environment
         self._settings = settings_of(context.providers)
         self._reload_s = reload_s
+        self._flags: dict[str, Any] = {}
         self._stamp = self._stat()
         self._content, self.config, self.warnings = self._read()
         self._looked = time.monotonic()
@@ -44,7 +51,8 @@ class ConfigFile:
         return self.config
 
     def override(self, **changes: object) -> None:
-        """Settings from command-line flags."""
+        """Settings from command-line flags, which win over all, also when the file changes."""
+        self._flags |= changes
         self.config = self.config.changed(Config, **changes)
 
     def source(self, key: str) -> str | None:
@@ -66,9 +74,10 @@ class ConfigFile:
             self.warn(f"the settings stay as they were: {error.message}")
             return
         for warning in warnings:
-            self.warn(warning)
-        self._content = content
-        self.config = kept(fresh, self.config, self._settings)
+            if warning not in self.warnings:
+                self.warn(warning)
+        self._content, self.warnings = content, warnings
+        self.config = kept(fresh, self.config, self._settings).changed(Config, **self._flags)
 
     def _stat(self) -> tuple[int, int] | None:
         try:

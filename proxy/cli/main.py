@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ from proxy.cli.command import APP, Command, Context
 from proxy.cli.models import MODELS
 from proxy.cli.sandbox import SANDBOX
 from proxy.cli.serve import SERVE
+from proxy.cli.typed import typed
 from proxy.cli.usage import USAGE
 from proxy.cli.version import VERSION
 from proxy.errors import ProxyError
@@ -28,7 +30,7 @@ def main(
     argv: Sequence[str] | None = None, context: Context | None = None, commands: Sequence[Command] = COMMANDS
 ) -> int:
     """Runs one command; returns the exit status."""
-    context = context or Context()
+    context = context or Context(program=typed(os.environ, sys.argv, sys.orig_argv))
     arguments = _parse(list(sys.argv[1:] if argv is None else argv), context, commands)
     command: Command = arguments.command
     try:

@@ -8,11 +8,14 @@ from pathlib import Path
 
 from proxy.cli.command import APP
 
+#: Names the folder of the settings and credentials.
+FOLDER_VARIABLE = "PROXY_CONFIG_DIR"
+
 
 def config_root(environment: Mapping[str, str], platform: str = sys.platform) -> Path:
     """The folder of `config.json` and the credentials."""
-    if environment.get("PROXY_CONFIG_DIR"):
-        return Path(environment["PROXY_CONFIG_DIR"])
+    if environment.get(FOLDER_VARIABLE):
+        return Path(environment[FOLDER_VARIABLE])
     if platform == "win32":
         return Path(environment.get("APPDATA") or _home(environment) / "AppData" / "Roaming") / APP
     base = environment.get("XDG_CONFIG_HOME") if platform != "darwin" else None

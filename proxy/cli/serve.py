@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import dataclasses
 import logging
+import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
-from proxy.cli.banner import CAPTURES_NOTICE, address, banner
+from proxy.cli.banner import CAPTURES_NOTICE, OPEN_NOTICE, address, banner, is_open
 from proxy.cli.command import Command, Context
 from proxy.cli.config_file import ConfigFile
 from proxy.cli.outgoing import proxies_of
@@ -108,7 +110,21 @@ def _check_exposure(config: Config) -> None:
 def _open_log(config: Config, environment: Mapping[str, str]) -> FileLog:
     from proxy.observe.log.file_log import FileLog
 
-    return FileLog(state_root(environment), stderr=config.log_stderr, verbose=config.log_verbose)
+    terminal = _terminal(config)
+    return FileLog(
+        state_root(environment),
+        stderr=config.log_stderr,
+        plain=terminal is not None,
+        verbose=config.log_verbose,
+        stream=terminal,
+    )
+
+
+def _terminal(config: Config) -> TextIO | None:
+    """Where somebody may read along; nowhere when all of the log is to be seen."""
+    if config.log_stderr:
+        return None
+    return next((stream for stream in (sys.stderr, sys.stdout) if stream is not None and stream.isatty()), None)
 
 
 def _open_captures(config: Config, environment: Mapping[str, str], log: FileLog) -> FolderCaptures | None:
@@ -127,17 +143,18 @@ async def _serve(start: _Start) -> int:
     """Listens until the signal; the exit status."""
     from aiohttp import web
 
+    from proxy.observe.request_lines import RequestLines
     from proxy.server.app import create_app
 
     log, file = start.log, start.file
-    for warning in file.warnings:
-        log.write("warn", "config", warning)
+    terminal = _terminal(file.config) is not None
     file.warn = lambda warning: log.write("warn", "config", warning)
     logging.getLogger().addHandler(_LibraryRecords(log))
     app = create_app(
         file.current,
         config_dir=file.root,
         log=log,
+        recorder=RequestLines(log.tell) if terminal else None,
         captures=start.captures,
         proxies=start.proxies,
         entries=start.context.providers,
@@ -149,7 +166,9 @@ async def _serve(start: _Start) -> int:
         app, access_log=None, handler_cancellation=True, auto_decompress=False, shutdown_timeout=CUT_S
     )
     port = await _listen(runner, file.config)
-    _log_start(start, port)
+    with log.quiet() if terminal else contextlib.nullcontext():  # the banner says all of it
+        _log_start(start, port)
+        await asyncio.to_thread(log.flush)
     print(banner(file, start.context, start.proxies, port, sandbox=start.sandbox), flush=True)
     await start.stop.wait()
     return await _drain(runner, app, log)
@@ -172,15 +191,17 @@ async def _listen(runner: web.AppRunner, config: Config) -> int:
 
 def _log_start(start: _Start, port: int) -> None:
     log, config = start.log, start.file.config
+    for warning in start.file.warnings:
+        log.write("warn", "config", warning)
     listening = {"port": port, "bindAddress": config.bind_address, "logDir": str(start.state_root)}
     log.write("info", "server", "server listening", **listening)
     if start.proxies.addresses:
         log.write("info", "server", "outgoing proxies are used", **start.proxies.addresses)
     if start.captures is not None:
         log.write("warn", "captures", CAPTURES_NOTICE, folder=str(start.state_root / TRAFFIC))
-    if not is_loopback(config.bind_address) and not config.api_key:
+    if is_open(config):
         fields = {"remoteUnauthenticated": True, "bindAddress": config.bind_address, "port": port}
-        log.write("warn", "server", "the listener is open to everybody who reaches it", **fields)
+        log.write("warn", "server", OPEN_NOTICE, **fields)
 
 
 class _LibraryRecords(logging.Handler):

@@ -1,22 +1,57 @@
-"""`usage`: what is left of an allowance."""
+"""`usage`: what is left of an allowance, or of all."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
 
-from proxy.cli.account import account_of
+from proxy.cli.account import account_of, accounts_of
 from proxy.cli.command import Command, Context, say
+from proxy.cli.config_file import ConfigFile
+from proxy.errors import ProxyError
 from proxy.providers.entry import account_titles
+
+if TYPE_CHECKING:
+    from proxy.providers.contract import Account
 
 
 def _arguments(parser: argparse.ArgumentParser, context: Context) -> None:
-    parser.add_argument("label", help=account_titles(context.providers))
+    parser.add_argument("label", nargs="?", help=f"{account_titles(context.providers)}; all without one")
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
 
 async def _run(arguments: argparse.Namespace, context: Context) -> int:
+    if arguments.label is None:
+        return await _all(context, as_json=arguments.json)
     await account_of(arguments.label, context).usage(as_json=arguments.json, say=say)
     return 0
 
 
-USAGE = Command("usage", "show what is left of an allowance: usage p1", _run, _arguments)
+async def _all(context: Context, *, as_json: bool) -> int:
+    """All accounts are asked at one time; 1 when none could tell."""
+    accounts = accounts_of(context, ConfigFile(context, new=True))
+    told = await asyncio.gather(*(_report(account, as_json=as_json) for _, account in accounts))
+    if as_json:
+        say(json.dumps({entry.label: one for (entry, _), (_, one) in zip(accounts, told, strict=True)}))
+    else:
+        for (entry, _), (_, lines) in zip(accounts, told, strict=True):
+            say("\n  ".join([f"{entry.title}:", *lines]))
+    return 0 if any(known for known, _ in told) else 1
+
+
+async def _report(account: Account, *, as_json: bool) -> tuple[bool, Any]:
+    """Whether an account could tell, and what, or why not: lines, or what JSON says."""
+    lines: list[str] = []
+    try:
+        if not account.status(say=lambda _line: None):
+            return False, {"error": "not signed in"} if as_json else ["not signed in"]
+        await account.usage(as_json=as_json, say=lines.append)
+    except (ProxyError, OSError) as error:
+        why = error.message if isinstance(error, ProxyError) else str(error)
+        return False, {"error": why} if as_json else [why]
+    return True, json.loads("\n".join(lines)) if as_json else lines
+
+
+USAGE = Command("usage", "show what is left of an allowance: usage p1; usage for all", _run, _arguments)

@@ -90,6 +90,9 @@ class BlockType:
         return {"type": self.name, **members, **empty}
 
 
+#: A member of the start of a text in which the model refuses, for readers whose API tells it from other texts. Those of
+#: the Messages API see an ordinary text, and the stop reason.
+REFUSAL_MARK = "refusal"
 TEXT = BlockType("text", (TEXT_DELTA, CITATIONS_DELTA), ("text", "citations"), answers=ROUTES)
 #: Other wires carry their own reasoning in the signature, or its text.
 THINKING = BlockType("thinking", (THINKING_DELTA, SIGNATURE_DELTA), ("thinking", "signature"), answers=ROUTES)

@@ -65,7 +65,7 @@ def session_of(headers: Mapping[str, Sequence[str]], request: Mapping[str, Any])
         for value in headers.get(name, ()):
             if value:
                 return value
-    return _session_in_metadata(request.get("metadata"))
+    return session_in_metadata(request.get("metadata"))
 
 
 def fits_header(value: str) -> bool:
@@ -73,7 +73,7 @@ def fits_header(value: str) -> bool:
     return value.isascii() and value.isprintable()
 
 
-def _session_in_metadata(metadata: Any) -> str | None:
+def session_in_metadata(metadata: Any) -> str | None:
     """Claude Code repeats the session there: as JSON text, in older versions as `user_…_session_<id>`."""
     user_id = metadata.get("user_id") if isinstance(metadata, Mapping) else None
     if not isinstance(user_id, str) or len(user_id) > 4 * MAX_ID_BYTES:

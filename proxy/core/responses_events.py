@@ -10,7 +10,16 @@ from typing import Any
 
 from proxy.core.error_bodies import error_object
 from proxy.core.reducer import USUAL_RULES, AnswerRules
-from proxy.core.token_usage import Usage, count, search_usage, told_count, usage_of, x_search_usage
+from proxy.core.token_usage import (
+    Usage,
+    count,
+    detail,
+    search_usage,
+    told_count,
+    usage_of,
+    with_thinking,
+    x_search_usage,
+)
 from proxy.core.upstream_failures import Failure, as_seconds, failure_of
 
 COMPLETE, FAILED = "complete", "failed"
@@ -108,17 +117,19 @@ def responses_usage(usage: Any, *, searches: int = 0) -> Usage:
     )
     if searches:
         result["server_tool_use"] = search_usage(searches)
-    return result
+    return with_thinking(result, _thought(usage))
 
 
-def told_usage(usage: Any, *, web: int, x: int, reasoning: bool) -> Usage:
+def _thought(usage: Mapping[str, Any]) -> int | None:
+    return detail(usage, "output_tokens_details", "reasoning_tokens")
+
+
+def told_usage(usage: Any, *, web: int, x: int) -> Usage:
     """The same with no more than the upstream told: no input where it told none, since the estimate is better than
     nothing. Searches are always counted.
 
     After searches `input_tokens` is the sum over several turns, and may pass the window: then `context_details` has
     what the conversation takes.
-
-    reasoning  whether the reasoning among the output is told as well
     """
     usage = usage if isinstance(usage, Mapping) else {}
     context, details = _mapping(usage, "context_details"), _mapping(usage, "input_tokens_details")
@@ -132,11 +143,8 @@ def told_usage(usage: Any, *, web: int, x: int, reasoning: bool) -> Usage:
         if read is not None:
             result["cache_read_input_tokens"] = read
     result["output_tokens"] = count(usage.get("output_tokens"))
-    thought = told_count(_mapping(usage, "output_tokens_details").get("reasoning_tokens"))
-    if reasoning and thought is not None:
-        result["output_tokens_details"] = {"reasoning_tokens": thought}
     result["server_tool_use"] = x_search_usage(web, x)
-    return result
+    return with_thinking(result, _thought(usage))
 
 
 def _mapping(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 Usage = dict[str, Any]
@@ -35,3 +36,25 @@ def told_count(value: Any) -> int | None:
 def count(value: Any) -> int:
     """The same, 0 for what is no such."""
     return told_count(value) or 0
+
+
+def with_thinking(usage: Usage, thought: int | None) -> Usage:
+    """The usage with the reasoning among the output, where the upstream tells it; it is no more than the output.
+
+    >>> with_thinking({"output_tokens": 9}, 4)
+    {'output_tokens': 9, 'output_tokens_details': {'thinking_tokens': 4}}
+    """
+    if thought is not None:
+        usage["output_tokens_details"] = {"thinking_tokens": min(thought, usage["output_tokens"])}
+    return usage
+
+
+def thinking_tokens(usage: Mapping[str, Any]) -> int | None:
+    """The reasoning among the output of a Messages usage, None where it is not told."""
+    return detail(usage, "output_tokens_details", "thinking_tokens")
+
+
+def detail(usage: Mapping[str, Any], part: str, name: str) -> int | None:
+    """A count in the details of an upstream's usage, None where it is not told."""
+    details = usage.get(part)
+    return told_count(details.get(name)) if isinstance(details, Mapping) else None

@@ -110,6 +110,10 @@ class Provider(Protocol):
         """The one of the entry, or one that lists more of what its prefixes lead to. At once."""
         ...
 
+    def signed_in(self) -> bool:
+        """Whether there is a credential to try, without asking anybody: in memory, or by the date of a file."""
+        ...
+
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         """Aliases, suffixes, forced settings. Raises RequestError when the result is not served."""
         ...

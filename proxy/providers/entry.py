@@ -26,6 +26,7 @@ class Entry:
     settings  the frozen dataclass of its rows, see `proxy.settings`
     account   makes its account, for the command line
     sign_in   how a user signs in, in words
+    key       the variable of the key that stands in for a sign-in, "" where there is one
     examples  a model for each wire that the provider is reached over: {"chat": "kimi-for-coding"}
     """
 
@@ -36,6 +37,7 @@ class Entry:
     settings: type[Any] | None = None
     account: Callable[[AccountContext], Account] | None = None
     sign_in: str = ""
+    key: str = ""
     examples: Mapping[str, str] = field(default_factory=dict)
 
     @property

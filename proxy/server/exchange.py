@@ -44,6 +44,8 @@ class Exchange:
         #: The body, unpacked; kept only until the capture of the request begins, if there is one.
         self.received = b""
         self.capture: RequestCapture = NULL_CAPTURE
+        #: What a client in auto mode says of its user's policy, taken out of the body.
+        self.safeguards: Any = None
         #: What the request asked for and will not get, by path.
         self.ignored: tuple[str, ...] = ()
         self._started = time.monotonic()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +15,7 @@ from aiohttp import web
 from proxy.config import Config
 from proxy.core.ingress import Ingress
 from proxy.core.invalid import cut
-from proxy.core.messages import decode_body
+from proxy.core.messages import Event, decode_body
 from proxy.core.routing import Route, catalog_text, normalise_model, proposal, route
 from proxy.errors import RequestError
 from proxy.observe.capture.contract import CapturedRequest
@@ -32,6 +32,7 @@ from proxy.server.stream import fold_stream, send_stream
 
 #: header name in lower case -> all its values
 HeaderValues = Mapping[str, list[str]]
+Batches = AsyncGenerator[list[Event], None]
 Work = Callable[[Exchange, HeaderValues, AdmissionTicket], Awaitable[web.StreamResponse]]
 
 
@@ -73,8 +74,18 @@ def _failed(exchange: Exchange, error: Exception) -> web.StreamResponse:
     return response
 
 
-async def answer(exchange: Exchange, provider: Provider, call: Call, ingress: Ingress) -> web.StreamResponse:
-    """Asks the provider and sends what it answers, in the format of the client API, streamed or whole."""
+async def answer(
+    exchange: Exchange,
+    provider: Provider,
+    call: Call,
+    ingress: Ingress,
+    *,
+    through: Callable[[Batches], Batches] = lambda batches: batches,
+) -> web.StreamResponse:
+    """Asks the provider and sends what it answers, in the format of the client API, streamed or whole.
+
+    through  what the answer goes through on its way
+    """
     state = exchange.state
     created = int(state.clock())
     context = RenderContext(ingress, uuid.uuid4().hex, call.model, created, state.timers.no_pings)
@@ -82,8 +93,8 @@ async def answer(exchange: Exchange, provider: Provider, call: Call, ingress: In
         raise RuntimeError(f"{exchange.family.name} renders nothing")
     renderer = exchange.family.renderer(context)
     if ingress.stream:
-        return await send_stream(exchange, provider.stream(call), renderer)
-    batches = provider.stream(replace(call, folded=True))
+        return await send_stream(exchange, through(provider.stream(call)), renderer)
+    batches = through(provider.stream(replace(call, folded=True)))
     return await send_json(exchange, await fold_stream(exchange, batches, renderer))
 
 

@@ -27,12 +27,16 @@ class StreamTimers:
     no_pings   silence after which something else than a ping is sent: older clients do not count pings as activity and
                hang up after 300 s
     stall      a reader that takes nothing for this long is gone, whatever its connection says
+    judge      how long the reviewer of auto mode may take for the calls of an answer
+    judge_quiet  how long nothing more of an answer has come when the reviewer is asked before its end
     """
 
     tick: float = 0.5
     keepalive: float = 15.0
     no_pings: float = 120.0
     stall: float = 300.0
+    judge: float = 30.0
+    judge_quiet: float = 0.25
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Answers of the hub, on disk and made up, and what the OpenAI-style replies make of them.
 
-hub_answers/<case>.json                      {"about", "include_usage", "echo", "namespaces", "events"}: an answer
+hub_answers/<case>.json                      {"about", "include_usage", "echo", "namespaces", "customs",
+                                             "encrypted_reasoning", "events"}: an answer
 messages_to_chat_reply/<case>.jsonl          the chunks, one a line; a last line {"outcome"} when there is no good end
 messages_to_chat_reply/<case>.reply.json     the completion, for cases that have an end
 messages_to_responses_reply/<case>.*         the same for the Responses route, where a bad end is an event as well
@@ -117,7 +118,9 @@ _citation = st.fixed_dictionaries(
 )
 _call_id = st.sampled_from(["c1", "c2", "c1__u2", "x" * 70])
 _name = st.sampled_from(["f", "ns__g", "n" * 70])
-_arguments = st.sampled_from([(), ("",), ("{}",), ('{"a":', "1}"), (" ", "{", '"ü":"😀"}')])
+_arguments = st.sampled_from(
+    [(), ("",), ("{}",), ('{"a":', "1}"), (" ", "{", '"ü":"😀"}'), ('{"input', '": "a\\', "n\\ud83d\\", 'ude00"', "}")]
+)
 _blocks = st.one_of(
     st.tuples(st.just("text"), st.lists(_piece | _citation, max_size=4)),
     st.tuples(st.just("thinking"), st.lists(_piece, max_size=3)),
@@ -182,8 +185,8 @@ def reply_cases() -> list[str]:
 def case_of(name: str) -> tuple[list[Event], Ingress]:
     vector = read(ANSWERS / f"{name}.json")
     namespaces = {flat: (space, short) for flat, (space, short) in vector.get("namespaces", {}).items()}
-    members = {member: vector[member] for member in ("include_usage", "echo") if member in vector}
-    return vector["events"], Ingress({}, namespaces=namespaces, **members)
+    members = {name: vector[name] for name in ("include_usage", "echo", "encrypted_reasoning") if name in vector}
+    return vector["events"], Ingress({}, namespaces=namespaces, customs=frozenset(vector.get("customs", ())), **members)
 
 
 def files_of(name: str) -> dict[Path, str]:

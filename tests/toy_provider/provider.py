@@ -86,6 +86,9 @@ class ToyProvider:
     def catalog(self) -> Catalog:
         return CATALOG
 
+    def signed_in(self) -> bool:
+        return True
+
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         return Target(model if model in CATALOG.models else "toy-small")
 

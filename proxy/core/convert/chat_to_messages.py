@@ -14,7 +14,7 @@ from proxy.core.blocks import INPUT_DELTA, SIGNATURE_DELTA, TEXT, TEXT_DELTA, TH
 from proxy.core.convert.chat_calls import ToolCall, ToolCallFragment, ToolCalls, fragments_of
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
-from proxy.core.token_usage import Usage, count, usage_of
+from proxy.core.token_usage import Usage, count, detail, told_count, usage_of, with_thinking
 from proxy.core.tools.calls import ArgumentStream, are_readable
 
 #: upstream word -> stop reason; a word that is not here counts as `stop`
@@ -283,11 +283,13 @@ def _choices(chunk: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def chat_usage(usage: Any) -> Usage:
-    """`usage` of a chat-completions stream. Cached tokens stand in the details, or beside the totals."""
+    """`usage` of a chat-completions stream. Cached tokens stand in the details, or beside the totals, and so does the
+    reasoning."""
     usage = usage if isinstance(usage, Mapping) else {}
     details = usage.get("prompt_tokens_details")
     details = details if isinstance(details, Mapping) else {}
     cached = count(details.get("cached_tokens")) or count(usage.get("cached_tokens"))
-    return usage_of(
-        max(0, count(usage.get("prompt_tokens")) - cached), count(usage.get("completion_tokens")), cache_read=cached
-    )
+    fresh = max(0, count(usage.get("prompt_tokens")) - cached)
+    thought = detail(usage, "completion_tokens_details", "reasoning_tokens")
+    thought = told_count(usage.get("reasoning_tokens")) if thought is None else thought
+    return with_thinking(usage_of(fresh, count(usage.get("completion_tokens")), cache_read=cached), thought)

@@ -27,7 +27,7 @@ from proxy.core.content import (
 )
 from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.sse import dump_json
-from proxy.core.tools.calls import CHOICES, NO_RESULT, client_tools, function_of, short_name
+from proxy.core.tools.calls import CHOICES, NO_RESULT, function_of, offered_tools, short_name
 from proxy.core.tools.open_calls import OpenCalls
 from proxy.core.tools.schema import format_in_words
 from proxy.core.tools.typed_schema import typed_schema
@@ -101,7 +101,7 @@ def _functions(request: Mapping[str, Any], dialect: ChatDialect) -> list[dict[st
     """The tools that can be offered as functions. Raises InvalidRequest."""
     if dialect.strict_input:
         _check_tools(request.get("tools"))
-    return client_tools(request)
+    return [tool for tool in offered_tools(request) if tool["name"]]
 
 
 def _check_tools(tools: Any) -> None:

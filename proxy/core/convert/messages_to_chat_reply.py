@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from proxy.core.convert.openai_replies import AnswerReader, ReplyBlock
+from proxy.core.convert.openai_replies import REFUSAL, AnswerReader, ReplyBlock
 from proxy.core.ingress import Ingress
 from proxy.core.messages import MAX_REPLY_CHARS
 
@@ -26,6 +26,7 @@ class ChatReply(AnswerReader):
         self._calls = 0
         self._annotations: list[dict[str, Any]] = []
         self._text_size = 0  # of the texts before the open block
+        self._newest: dict[str, ReplyBlock] = {}  # the newest text of each form
 
     @property
     def completion(self) -> dict[str, Any]:
@@ -34,24 +35,26 @@ class ChatReply(AnswerReader):
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": self._usage()}
 
     def _message(self) -> dict[str, Any]:
-        content, reasoning = self._joined("text"), self._joined("thinking")
-        message: dict[str, Any] = {"role": "assistant", "content": content or None, "refusal": None}
+        content, refusal, reasoning = map(self._joined, ("text", REFUSAL, "thinking"))
+        message: dict[str, Any] = {"role": "assistant", "content": content or None, "refusal": refusal or None}
         calls = [_call(block) for block in self._blocks if block.kind == "tool_use"]
         extras = {"reasoning_content": reasoning, "tool_calls": calls, "annotations": self._annotations}
         return message | {name: value for name, value in extras.items() if value}
 
-    def _joined(self, kind: str) -> str:
-        return "".join(block.text for block in self._blocks if block.kind == kind)
+    def _joined(self, form: str) -> str:
+        return "".join(block.lead + block.text for block in self._blocks if block.form == form)
 
     def _usage(self) -> dict[str, Any]:
         totals = self._totals()
-        return {
+        usage: dict[str, Any] = {
             "prompt_tokens": totals.input,
             "completion_tokens": totals.output,
             "total_tokens": totals.input + totals.output,
             "prompt_tokens_details": {"cached_tokens": totals.cached},
-            "completion_tokens_details": {"reasoning_tokens": totals.reasoning},
         }
+        if totals.reasoning is not None:
+            usage["completion_tokens_details"] = {"reasoning_tokens": totals.reasoning}
+        return usage
 
     # -- chunks
 
@@ -72,12 +75,26 @@ class ChatReply(AnswerReader):
             self._chunk({"tool_calls": [{**block.where, **_call(block)}]})
 
     def _said(self, block: ReplyBlock, text: str) -> None:
-        member = _MEMBERS.get(block.kind)
+        member = _MEMBERS.get(block.form)
         if member is not None:
-            block.where = _SEEN
+            if not block.where:
+                text = self._begin_text(block, text)
             self._chunk({member: text})
         elif block.kind == "tool_use":
             self._chunk({"tool_calls": [{**block.where, "function": {"arguments": text}}]})
+
+    def _begin_text(self, block: ReplyBlock, text: str) -> str:
+        """The first piece of a text. One that follows another is a paragraph of its own, unless the seam shows that it
+        goes on: services cut a sentence in two where they cite something."""
+        block.where = _SEEN
+        before, self._newest[block.form] = self._newest.get(block.form), block
+        if before is None or before.text[-1:].isspace() or text[0] in _GOES_ON:
+            return text
+        if before.citations and before.index == block.index - 1:
+            return text
+        block.lead = _PARAGRAPH
+        self._text_size += len(_PARAGRAPH) if block.form == "text" else 0
+        return _PARAGRAPH + text
 
     def _cited(self, block: ReplyBlock, citation: dict[str, Any]) -> None:
         """Places count from the beginning of `content`. Without an index in each, a second annotation breaks the SDK's
@@ -91,7 +108,7 @@ class ChatReply(AnswerReader):
         self._annotations.append(annotation)
 
     def _closed(self, block: ReplyBlock) -> None:
-        if block.kind == "text":
+        if block.form == "text":
             self._text_size += len(block.text)
 
     def _found(self, block: ReplyBlock) -> None:
@@ -103,8 +120,11 @@ class ChatReply(AnswerReader):
             self._out.append({**self._head, "choices": [], "usage": self._usage()})
 
 
-#: block type -> the member of a delta that carries its text
-_MEMBERS = {"text": "content", "thinking": "reasoning_content"}
+_PARAGRAPH = "\n\n"
+#: What no text of its own begins with.
+_GOES_ON = frozenset(" \t\r\n,.;:!?)]}")
+#: form -> the member of a delta that carries its text
+_MEMBERS = {"text": "content", REFUSAL: "refusal", "thinking": "reasoning_content"}
 #: Texts have no name of their own on this wire.
 _SEEN = {"index": 0}
 

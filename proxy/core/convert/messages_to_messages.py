@@ -28,8 +28,8 @@ from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.sse import dump_json
-from proxy.core.token_usage import count, usage_of
-from proxy.core.tools.calls import are_readable, client_tools, function_of, is_web_search, short_name
+from proxy.core.token_usage import count, thinking_tokens, usage_of, with_thinking
+from proxy.core.tools.calls import are_readable, function_of, offered_tools, short_name
 from proxy.core.tools.read_tool import MAX_ARGUMENTS
 from proxy.core.tools.schema import format_in_words
 
@@ -91,12 +91,12 @@ def _system(system: Any, instructions: list[Block]) -> Any:
 
 
 def _tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The tools that the client runs, each with what is generally available. Raises InvalidRequest."""
-    tools, given = client_tools(request), request.get("tools")
+    """The tools, each with what is generally available."""
+    tools, given = [tool for tool in offered_tools(request) if tool["name"]], request.get("tools")
     kept: list[dict[str, Any]] = []
     for one in given if isinstance(given, list) else ():
         known = one if isinstance(one, Mapping) else {}
-        if len(kept) < len(tools) and known.get("name") == tools[len(kept)]["name"] and not is_web_search(known):
+        if len(kept) < len(tools) and known.get("name") == tools[len(kept)]["name"]:
             kept.append(_tool(tools[len(kept)]))
         else:
             kept = marked_on(kept, known)
@@ -166,6 +166,7 @@ class MessagesToMessages:
         self._called = False  # whether there is a call
         self._broken = False  # whether there is a call whose arguments are no JSON
         self._counts = usage_of(0, 0)
+        self._thought: int | None = None
         self._stop: tuple[str, str | None] | None = None
         self.produced = False
         self.only_thinking = True
@@ -208,6 +209,8 @@ class MessagesToMessages:
         if isinstance(usage, Mapping):
             for key in self._counts:
                 self._counts[key] = count(usage.get(key)) or self._counts[key]
+            thought = thinking_tokens(usage)
+            self._thought = self._thought if thought is None else thought
 
     def _block_start(self, event: Mapping[str, Any]) -> None:
         index, block = event["index"], event["content_block"]
@@ -325,7 +328,8 @@ class MessagesToMessages:
         reason, sequence = self._stop or ("end_turn", None)
         # a call and its word always go together, since clients go by the word
         words = {"end_turn": "tool_use"} if self._called else {"tool_use": "end_turn"}
-        self._stream.finish(words.get(reason, reason), {**self._counts}, stop_sequence=sequence)
+        usage = with_thinking({**self._counts}, self._thought)
+        self._stream.finish(words.get(reason, reason), usage, stop_sequence=sequence)
 
     _HANDLERS = {  # noqa: RUF012 - a table, never changed
         "message_start": _start,

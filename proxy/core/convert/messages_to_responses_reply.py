@@ -8,18 +8,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from proxy.core.convert.openai_replies import INCOMPLETE_REASONS, AnswerReader, ReplyBlock
+from proxy.core.convert.custom_input import CustomInput
+from proxy.core.convert.openai_replies import INCOMPLETE_REASONS, REFUSAL, AnswerReader, ReplyBlock
+from proxy.core.convert.responses_signatures import is_ours
 from proxy.core.ingress import Ingress
 from proxy.core.messages import MAX_REPLY_CHARS
 from proxy.core.tools.calls import parse_arguments
 
 Item = dict[str, Any]
 
-#: block type -> the item's type, how its id begins, and how its events name the part of it that they belong to
+#: The form of a call of a tool that takes a text.
+CUSTOM = "custom"
+
+#: form -> the item's type, how its id begins, and how its events name the part of it that they belong to
 _ITEMS: dict[str, tuple[str, str, dict[str, int]]] = {
     "text": ("message", "msg", {"content_index": 0}),
+    REFUSAL: ("message", "msg", {"content_index": 0}),
     "thinking": ("reasoning", "rs", {"summary_index": 0}),
     "tool_use": ("function_call", "fc", {}),
+    CUSTOM: ("custom_tool_call", "ctc", {}),
     "server_tool_use": ("web_search_call", "ws", {}),
 }
 #: What the response object says of features that these routes do not have, unless the request is repeated there.
@@ -56,6 +63,9 @@ class ResponsesReply(AnswerReader):
         super().__init__(max_chars)
         self._id = response_id
         self._namespaces = ingress.namespaces
+        self._customs = ingress.customs
+        self._carries_reasoning = ingress.encrypted_reasoning
+        self._input = CustomInput()  # of the open call of a custom tool
         self._head = {"id": f"resp_{response_id}", "object": "response", "created_at": created, "model": model}
         self._echo = {**_FIXED, **ingress.echo}
         self._sequence = 0
@@ -100,51 +110,71 @@ class ResponsesReply(AnswerReader):
 
     def _opened(self, block: ReplyBlock) -> None:
         self._announce()
+        if block.name in self._customs and block.kind == "tool_use":
+            block.form, self._input = CUSTOM, CustomInput()
         if block.kind in ("tool_use", "server_tool_use"):
             self._add(block)
 
     def _add(self, block: ReplyBlock) -> None:
-        """Texts and thoughts are added with their first piece: empty ones are no items."""
-        _, prefix, part = _ITEMS[block.kind]
+        """Texts and thoughts are added with their first piece: empty ones are no items, but for encrypted thoughts."""
+        _, prefix, part = _ITEMS[block.form]
         place = {"item_id": f"{prefix}_{self._id}_{block.index}", "output_index": self._items}
         block.where = {**place, **part}
         self._items += 1
         self._emit(
             "response.output_item.added", output_index=place["output_index"], item=self._item(block, "in_progress")
         )
-        if block.kind == "text":
-            self._emit("response.content_part.added", **block.where, part=_text_part(block))
-        elif block.kind == "thinking":
-            self._emit("response.reasoning_summary_part.added", **block.where, part=_summary_part(block))
-        elif block.kind == "server_tool_use":
+        if block.kind == "server_tool_use":
             self._emit("response.web_search_call.in_progress", **place)
             self._emit("response.web_search_call.searching", **place)
 
+    def _add_part(self, block: ReplyBlock) -> None:
+        self._add(block)
+        if block.form in _PARTS:
+            self._emit(f"response.{_PARTS[block.form]}.added", **block.where, part=_part(block))
+
     def _said(self, block: ReplyBlock, text: str) -> None:
         if not block.where:
-            self._add(block)
-        kind = _DELTAS.get(block.kind)
+            self._add_part(block)
+        kind = _DELTAS.get(block.form)
         if kind is not None:
             event = {"type": kind, "sequence_number": self._sequence, **block.where, "delta": text}
-            if block.kind == "text":
+            if block.form == "text":
                 event["logprobs"] = []
             self._sequence += 1
             self._out.append(event)
+        elif block.form == CUSTOM:
+            self._say_input(block, self._input.feed(text))
+
+    def _say_input(self, block: ReplyBlock, text: str) -> None:
+        if text:
+            self._emit("response.custom_tool_call_input.delta", **block.where, delta=text)
 
     def _cited(self, block: ReplyBlock, citation: dict[str, Any]) -> None:
         if not block.where:
-            self._add(block)
+            self._add_part(block)
         place = {**block.where, "annotation_index": len(block.citations)}
         self._emit("response.output_text.annotation.added", **place, annotation=_annotation(citation))
 
     def _closed(self, block: ReplyBlock) -> None:
         """A call is whole, or known to be cut; whether a text or thought is shows in what follows, and so does what a
         search found."""
+        if block.form == CUSTOM:
+            block.text, rest = self._input.end(block.text, cut=block.cut)
+            self._say_input(block, rest)
+        elif not block.where and self._encrypted(block):
+            self._add(block)
         if not block.where:
             return
         self._closing = block
         if block.kind == "tool_use":
             self._announce()
+
+    def _encrypted(self, block: ReplyBlock) -> dict[str, str]:
+        """What the caller sends back with a thought, so that the upstream finds it again. Other signatures say nothing
+        to anybody."""
+        carried = self._carries_reasoning and is_ours(block.signature)
+        return {"encrypted_content": block.signature} if carried else {}
 
     def _found(self, block: ReplyBlock) -> None:
         if self._closing is block:
@@ -154,16 +184,14 @@ class ResponsesReply(AnswerReader):
         block, self._closing = self._closing, None
         if block is None:
             return
-        if block.kind == "text":
-            self._emit("response.output_text.done", **block.where, text=block.text, logprobs=[])
-            self._emit("response.content_part.done", **block.where, part=_text_part(block))
-        elif block.kind == "thinking":
-            self._emit("response.reasoning_summary_text.done", **block.where, text=block.text)
-            self._emit("response.reasoning_summary_part.done", **block.where, part=_summary_part(block))
-        elif block.kind == "tool_use":
-            self._emit("response.function_call_arguments.done", **block.where, arguments=block.text)
-        else:
+        if block.kind == "server_tool_use":
             self._emit("response.web_search_call.completed", **block.where)
+        elif block.text or block.citations or block.kind == "tool_use":
+            kind, member = _DONE[block.form]
+            extra: Item = {"logprobs": []} if block.form == "text" else {}
+            self._emit(kind, **block.where, **{member: block.text}, **extra)
+        if (block.text or block.citations) and block.form in _PARTS:
+            self._emit(f"response.{_PARTS[block.form]}.done", **block.where, part=_part(block))
         item = self._item(block, "incomplete" if block.cut else "completed")
         self._emit("response.output_item.done", output_index=block.where["output_index"], item=item)
         self._output.append(item)
@@ -192,26 +220,26 @@ class ResponsesReply(AnswerReader):
             "input_tokens": totals.input,
             "input_tokens_details": {"cached_tokens": totals.cached, "cache_write_tokens": totals.written},
             "output_tokens": totals.output,
-            "output_tokens_details": {"reasoning_tokens": totals.reasoning},
+            "output_tokens_details": {"reasoning_tokens": totals.reasoning or 0},  # the SDK needs a number
             "total_tokens": totals.input + totals.output,
         }
 
     def _item(self, block: ReplyBlock, status: str) -> Item:
-        kind = _ITEMS[block.kind][0]
-        return {"id": block.where["item_id"], "type": kind, "status": status, **_CONTENTS[block.kind](self, block)}
+        kind = _ITEMS[block.form][0]
+        return {"id": block.where["item_id"], "type": kind, "status": status, **_CONTENTS[block.form](self, block)}
 
     def _message(self, block: ReplyBlock) -> Item:
-        parts = [_text_part(block)] if block.text or block.citations else []
+        parts = [_part(block)] if block.text or block.citations else []
         return {"role": "assistant", "content": parts}
 
     def _reasoning(self, block: ReplyBlock) -> Item:
-        return {"summary": [_summary_part(block)] if block.text else []}
+        return {"summary": [_part(block)] if block.text else [], **self._encrypted(block)}
 
-    def _function_call(self, block: ReplyBlock) -> Item:
+    def _call(self, block: ReplyBlock) -> Item:
         """Codex runs a tool of a namespace only when the call names both."""
         found = self._namespaces.get(block.name)
         names = {"namespace": found[0], "name": found[1]} if found else {"name": block.name}
-        return {"call_id": block.call_id, **names, "arguments": block.text}
+        return {"call_id": block.call_id, **names, _DONE[block.form][1]: block.text}
 
     def _search(self, block: ReplyBlock) -> Item:
         query = (parse_arguments(block.text) or {}).get("query")
@@ -223,26 +251,39 @@ class ResponsesReply(AnswerReader):
 
 _CONTENTS = {
     "text": ResponsesReply._message,
+    REFUSAL: ResponsesReply._message,
     "thinking": ResponsesReply._reasoning,
-    "tool_use": ResponsesReply._function_call,
+    "tool_use": ResponsesReply._call,
+    CUSTOM: ResponsesReply._call,
     "server_tool_use": ResponsesReply._search,
 }
-#: block type -> the event with a piece of its text
+#: form -> the event with a piece of its text, where the pieces are told as they come
 _DELTAS = {
     "text": "response.output_text.delta",
+    REFUSAL: "response.refusal.delta",
     "thinking": "response.reasoning_summary_text.delta",
     "tool_use": "response.function_call_arguments.delta",
 }
+#: form -> the event with its whole text, and the member that carries it
+_DONE = {
+    "text": ("response.output_text.done", "text"),
+    REFUSAL: ("response.refusal.done", "refusal"),
+    "thinking": ("response.reasoning_summary_text.done", "text"),
+    "tool_use": ("response.function_call_arguments.done", "arguments"),
+    CUSTOM: ("response.custom_tool_call_input.done", "input"),
+}
+#: form -> the events around the only part of its item
+_PARTS = {"text": "content_part", REFUSAL: "content_part", "thinking": "reasoning_summary_part"}
 
 
 def _annotation(citation: dict[str, Any]) -> dict[str, Any]:
     return {"type": "url_citation", **citation}
 
 
-def _text_part(block: ReplyBlock) -> dict[str, Any]:
+def _part(block: ReplyBlock) -> Item:
+    if block.form == REFUSAL:
+        return {"type": "refusal", "refusal": block.text}
+    if block.form == "thinking":
+        return {"type": "summary_text", "text": block.text}
     annotations = [_annotation(citation) for citation in block.citations]
     return {"type": "output_text", "text": block.text, "annotations": annotations, "logprobs": []}
-
-
-def _summary_part(block: ReplyBlock) -> dict[str, Any]:
-    return {"type": "summary_text", "text": block.text}

@@ -16,7 +16,9 @@ from proxy.core.blocks import (
     CITATIONS_DELTA,
     DELTAS,
     INPUT_DELTA,
+    REFUSAL_MARK,
     SERVER_TOOL_USE,
+    SIGNATURE_DELTA,
     TOOL_USE,
     How,
     answer_block,
@@ -24,6 +26,7 @@ from proxy.core.blocks import (
 from proxy.core.messages import MAX_REPLY_CHARS, Event
 from proxy.core.reducer import BadAnswer
 from proxy.core.sse import dump_json
+from proxy.core.token_usage import thinking_tokens
 from proxy.core.tools.calls import are_readable, unique_id
 
 #: What a block or a citation weighs beside its text, in characters, so that empty ones are bounded as well.
@@ -42,6 +45,9 @@ FINISH_REASONS = {
 #: `finish_reason` -> why a response is incomplete; the others are complete
 INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
+#: The form of a text in which the model refuses.
+REFUSAL = "refusal"
+
 #: type of a block that is shown -> delta type -> the member with its text. Blocks of other types are hidden.
 _TEXTS: dict[str, dict[str, str]] = {
     row.name: {delta.name: delta.carries for delta in row.deltas if delta.how in (How.APPEND, How.PARSE)}
@@ -55,15 +61,19 @@ _COUNTERS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_to
 class ReplyBlock:
     """A block of the answer.
 
+    form       what it is told as: its kind, or one that only a wire of OpenAI tells apart (`REFUSAL`)
     texts      delta type -> member, see `_TEXTS`
     pieces     its text so far; joined in `text` when it is closed
     citations  {"url", "title", "start_index", "end_index"}; the places are those in this block
+    signature  of a thought: what the upstream wants back
+    lead       what stands between this text and the one before it, where both are told as one
     where      how the client's wire calls it; empty as long as the client has seen nothing of it
     cut        closed because the token limit ended the answer inside a call
     sources    addresses that a search found
     """
 
     kind: str
+    form: str
     index: int
     texts: Mapping[str, str]
     call_id: str = ""
@@ -71,6 +81,8 @@ class ReplyBlock:
     pieces: list[str] = field(default_factory=list)
     text: str = ""
     citations: list[dict[str, Any]] = field(default_factory=list)
+    signature: str = ""
+    lead: str = ""
     where: dict[str, Any] = field(default_factory=dict)
     cut: bool = False
     sources: list[str] = field(default_factory=list)
@@ -78,13 +90,13 @@ class ReplyBlock:
 
 class Totals(NamedTuple):
     """Token counts in the sense of OpenAI: `input` includes what was read from and written to a cache, `output` the
-    reasoning."""
+    reasoning, which is None where nobody tells it."""
 
     input: int
     cached: int
     written: int
     output: int
-    reasoning: int
+    reasoning: int | None
 
 
 def _ignore(_reader: AnswerReader, _event: Event) -> None:
@@ -112,7 +124,7 @@ class AnswerReader(ABC):
         self._size = 0
         self._call_ids: set[str] = set()
         self._counts = dict.fromkeys(_COUNTERS, 0)
-        self._thought = 0
+        self._thought: int | None = None
 
     # -- what a wire says
 
@@ -196,9 +208,10 @@ class AnswerReader(ABC):
             raise BadAnswer("the provider began a block inside another one, or before its answer")
         if type(index) is not int or index <= self._last_index:
             raise BadAnswer(f"the provider began a block with the index {index!r} after {self._last_index}")
-        if not isinstance(kind, str) or answer_block(kind) is None:
-            raise BadAnswer(f"the provider began a block of an unknown type: {kind!r}")
-        block = ReplyBlock(kind, index, _TEXTS.get(kind, {}))
+        if not isinstance(kind, str):
+            raise BadAnswer(f"the provider began a block of no type: {kind!r}")
+        form = REFUSAL if content.get(REFUSAL_MARK) else kind
+        block = ReplyBlock(kind, form, index, _TEXTS.get(kind, {}))
         self._grow(WEIGHT)
         if kind == TOOL_USE.name:
             call_id, block.name = content.get("id"), content.get("name")
@@ -246,11 +259,16 @@ class AnswerReader(ABC):
             raise BadAnswer(f"the answer passed {self._max_chars} characters")
 
     def _silent_delta(self, block: ReplyBlock, delta: Mapping[str, Any]) -> None:
-        """A delta without text of its own."""
+        """A delta without text of its own. Blocks of an unknown type are hidden, whatever is in them."""
         row, kind = answer_block(block.kind), DELTAS.get(delta["type"])
-        if row is None or kind is None or kind not in row.deltas:
+        if row is None:
+            return
+        if kind is None or kind not in row.deltas:
             raise BadAnswer(f"the provider sent a {delta['type']} in a {block.kind} block")
-        if kind is CITATIONS_DELTA:
+        if kind is SIGNATURE_DELTA:
+            block.signature = str(delta.get(kind.carries) or "")
+            self._grow(len(block.signature))
+        elif kind is CITATIONS_DELTA:
             citation = _citation(delta.get("citation"))
             self._grow(WEIGHT + len(citation["url"]) + len(citation["title"]))
             self._cited(block, citation)
@@ -322,14 +340,13 @@ class AnswerReader(ABC):
             return
         for name in _COUNTERS:
             self._counts[name] = _number(usage.get(name), self._counts[name])
-        # no member of the Messages API: providers tell it when they know that the answer is rendered here
-        details = usage.get("output_tokens_details")
-        if isinstance(details, Mapping):
-            self._thought = _number(details.get("reasoning_tokens"), self._thought)
+        thought = thinking_tokens(usage)
+        self._thought = self._thought if thought is None else thought
 
     def _totals(self) -> Totals:
         plain, cached, written, output = (self._counts[name] for name in _COUNTERS)
-        return Totals(plain + cached + written, cached, written, output, min(self._thought, output))
+        thought = None if self._thought is None else min(self._thought, output)
+        return Totals(plain + cached + written, cached, written, output, thought)
 
 
 def _number(value: Any, default: int) -> int:

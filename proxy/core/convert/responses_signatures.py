@@ -18,9 +18,17 @@ MAX_ENCODED_ID = 5464
 MAX_CONTENT_BYTES = 8 * 1024 * 1024
 
 
+_OURS = "model-proxy:"
+
+
 def prefix_of(label: str) -> str:
     """How the signatures of a provider begin."""
-    return f"model-proxy:{label}:v1:"
+    return f"{_OURS}{label}:v1:"
+
+
+def is_ours(signature: str) -> bool:
+    """Whether a signature carries the encrypted reasoning of some provider."""
+    return signature.startswith(_OURS)
 
 
 def encode_signature(label: str, reasoning_id: str, encrypted: str) -> str | None:

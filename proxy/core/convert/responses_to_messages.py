@@ -322,7 +322,7 @@ class ResponsesToMessages:
     def _usage(self, usage: Any) -> dict[str, Any]:
         web, x = self._searches.counts
         if self._rules.told_usage:
-            return told_usage(usage, web=web, x=x, reasoning=self._rules.converted)
+            return told_usage(usage, web=web, x=x)
         return responses_usage(usage, searches=web + x)
 
     _HANDLERS = {  # noqa: RUF012 - a table, never changed

@@ -147,6 +147,15 @@ _KNOWN: dict[str, Callable[[Mapping[str, Any]], Tool]] = {
 }
 
 
+def _maker(kind: str) -> Callable[[Mapping[str, Any]], Tool] | None:
+    return next((make for beginning, make in _KNOWN.items() if kind.startswith(beginning)), None)
+
+
+def is_known(kind: str) -> bool:
+    """Whether tools of a type are run by the client although they do not say what they take."""
+    return _maker(kind) is not None
+
+
 def described(tool: dict[str, Any]) -> dict[str, Any]:
     """The tool as one that says what it takes, its own words first; the same object when it does so, or is not known.
 
@@ -156,7 +165,7 @@ def described(tool: dict[str, Any]) -> dict[str, Any]:
     kind = tool.get("type")
     if not isinstance(kind, str) or tool.get("input_schema") is not None:
         return tool
-    make = next((make for beginning, make in _KNOWN.items() if kind.startswith(beginning)), None)
+    make = _maker(kind)
     if make is None:
         return tool
     kept = {key: value for key, value in tool.items() if key in ("description", "cache_control")}

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from proxy.core.invalid import InvalidRequest, cut
 from proxy.core.sse import dump_sorted_json, load_json
 from proxy.core.tools.anthropic_tools import described
 from proxy.core.tools.function_schema import function_schema
@@ -22,10 +21,6 @@ NO_RESULT = "[no tool result]"
 
 #: A dummy of Claude Code's tool search that can never be called.
 PLACEHOLDER = "DeferredToolPlaceholder"
-
-#: Server tools of the Messages API that neither the proxy nor the client runs: offering them as functions would only
-#: produce calls that nobody answers.
-_UNSERVED = ("web_fetch_", "code_execution_", "tool_search_tool_", "advisor_", "mcp_toolset")
 
 #: A model whose service searches by itself.
 SEARCHING_MODEL = "gpt-5.6-sol"
@@ -42,61 +37,17 @@ def is_web_search(tool: Any) -> bool:
     return isinstance(kind, str) and kind.startswith("web_search_")
 
 
-def is_unserved(tool: Any) -> bool:
-    """Whether a tool entry is one that only a Messages server runs, hosted search aside."""
-    kind = tool.get("type") if isinstance(tool, Mapping) else None
-    return isinstance(kind, str) and kind.startswith(_UNSERVED)
-
-
 def offered_tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The tools of a Messages request that can be offered upstream: client tools, which all say what they take, and
-    hosted search."""
+    """The tools of a Messages request, which all say what they take: those of the client, and the hosted ones that the
+    service has."""
     tools = request.get("tools")
     if not isinstance(tools, list):
         return []
     return [
         described(tool)
         for tool in tools
-        if isinstance(tool, dict)
-        and isinstance(tool.get("name"), str)
-        and tool["name"] != PLACEHOLDER
-        and not is_unserved(tool)
+        if isinstance(tool, dict) and isinstance(tool.get("name"), str) and tool["name"] != PLACEHOLDER
     ]
-
-
-def client_tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The tools that the client itself runs, for upstreams without hosted ones. Server tools are left out: a call of
-    one would never be answered. Raises InvalidRequest for a request that has nothing else, or forces one."""
-    tools = [tool for tool in offered_tools(request) if tool["name"] and not is_web_search(tool)]
-    given = request.get("tools")
-    check_left_out(request, tools, [tool for tool in given if _server_tool(tool)] if isinstance(given, list) else [])
-    return tools
-
-
-def check_left_out(request: Mapping[str, Any], tools: list[dict[str, Any]], left_out: list[Any]) -> None:
-    """Server tools may be left out, as long as others are there and none of them is forced. Raises InvalidRequest."""
-    names = {tool["name"] for tool in tools}
-    choice = request.get("tool_choice")
-    forced = choice.get("name") if isinstance(choice, Mapping) and choice.get("type") == "tool" else None
-    for tool in left_out:
-        name = tool.get("name")
-        if not tools or (forced is not None and name == forced and name not in names):
-            raise InvalidRequest(_not_served(tool), param="tools")
-
-
-def _not_served(tool: Mapping[str, Any]) -> str:
-    """The words for a server tool that this model has not: which model has it."""
-    name, kind = tool.get("name"), str(tool["type"])
-    called = f"{cut(name)} ({cut(kind)})" if isinstance(name, str) and not kind.startswith(name) else cut(kind)
-    other = f"use one that has it, such as {SEARCHING_MODEL}" if is_web_search(tool) else "no model here has it"
-    return f"the tool {called} runs on the server, and this model has none such: {other}"
-
-
-def _server_tool(tool: Any) -> bool:
-    """Whether only a Messages server runs a tool, and the upstream therefore none."""
-    if not isinstance(tool, Mapping) or not isinstance(tool.get("name"), str) or "input_schema" in tool:
-        return False
-    return bool(tool["name"]) and (is_web_search(tool) or is_unserved(tool))
 
 
 def _digest(text: str) -> str:

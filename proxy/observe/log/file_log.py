@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TextIO
 from proxy.core.sse import dump_printable
 from proxy.observe.log.redact import MAX_TEXT_BYTES, cut_text, redact
 from proxy.observe.log.storage import MAX_RESPONSE_BYTES, ErrorFiles, RotatingFile
-from proxy.observe.log.terminal import TerminalCopy
+from proxy.observe.log.terminal import TOLD, TerminalCopy
 
 #: Entries waiting for the thread; past it records are dropped and counted.
 MAX_QUEUED = 4_096
@@ -44,6 +44,10 @@ class _Record(NamedTuple):
     fields: dict[str, Any]
 
 
+class _Told(NamedTuple):
+    line: str
+
+
 class _Capture(NamedTuple):
     path: Path
     record: dict[str, Any]
@@ -53,14 +57,15 @@ class _Stop:
     """The last entry."""
 
 
-_Item = _Record | _Capture | threading.Event | _Stop
+_Item = _Record | _Told | _Capture | threading.Event | _Stop
 
 
 class FileLog:
     """JSON lines in `<state_root>/proxy.log`, failed answers in `<state_root>/errors/`.
 
-    `stderr` mirrors every record there instead of warnings and errors alone; `verbose` keeps long texts whole;
-    `captures` says whether failed answers are kept. `clock` gives seconds since 1970. `stream` stands in for stderr.
+    `stderr` mirrors every record there instead of warnings and errors alone; `plain` shows sentences there in place of
+    JSON; `verbose` keeps long texts whole; `captures` says whether failed answers are kept. `clock` gives seconds
+    since 1970. `stream` stands in for stderr.
 
     The fields of a record are read later, on the thread: hand over values that do not change afterwards.
     """
@@ -70,6 +75,7 @@ class FileLog:
         state_root: Path,
         *,
         stderr: bool = False,
+        plain: bool = False,
         verbose: bool = False,
         captures: bool = True,
         clock: Callable[[], float] = time.time,
@@ -79,7 +85,7 @@ class FileLog:
         self._errors = ErrorFiles(state_root) if captures else None
         self._max_text = None if verbose else MAX_TEXT_BYTES
         self._clock = clock
-        self._terminal = TerminalCopy(stream, everything=stderr)
+        self._terminal = TerminalCopy(stream, everything=stderr, plain=plain)
         # A SimpleQueue because it may be entered again by the same thread: a finaliser that logs while the garbage
         # collector runs inside `put` would wait for itself in a Queue.
         self._queue: queue.SimpleQueue[_Item] = queue.SimpleQueue()
@@ -97,6 +103,10 @@ class FileLog:
         """One record; see `proxy.observe.lifecycle.Log`."""
         if not self._put(_Record(self._clock(), level, service, msg, fields)):
             self._drop(1)
+
+    def tell(self, line: str) -> None:
+        """A line for the terminal alone, in its turn; one that finds the queue full is not shown."""
+        self._put(_Told(f"{line}\n"))
 
     def capture_error(self, name: str, record: dict[str, Any]) -> str | None:
         """Hands the record to the thread. None when captures are off, the log is closed or too many wait."""
@@ -208,6 +218,7 @@ class FileLog:
             self._pending_captures.release()
 
     def _write_lines(self, batch: list[_Item]) -> None:
+        self._terminal.show([(TOLD, item.line) for item in batch if isinstance(item, _Told)])
         lines = [(item.level, self._line(item)) for item in batch if isinstance(item, _Record)]
         records = len(lines)
         dropped = self._take_dropped()

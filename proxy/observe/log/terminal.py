@@ -1,22 +1,40 @@
-"""The copy of the log on the terminal."""
+"""What of the log is seen on the terminal."""
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TextIO
+from typing import Any, TextIO
 
 #: Levels that are always shown.
 LOUD = frozenset({"warn", "error"})
+#: The level of lines that are for the terminal alone.
+TOLD = "told"
+
+#: Warnings that are remembered as shown.
+MAX_REMEMBERED = 500
+#: What a reader of the terminal has no use for, or has in the line of the request.
+_HIDDEN = frozenset({"reqId", "endpoint", "ms", "capture", "errorFile", "places"})
+#: Records of which the line of the request says as much.
+_IN_THE_LINE = frozenset({"request_failed", "unknown model"})
+_WORDS = {"warn": "warning", "error": "error"}
 
 
 class TerminalCopy:
-    """Writes lines to `stream` (stderr when None): warnings and errors, or with `everything` all of them."""
+    """Writes lines to `stream` (stderr when None): warnings and errors, or with `everything` all of them.
 
-    def __init__(self, stream: TextIO | None, *, everything: bool) -> None:
+    plain  for somebody who reads along: each warning once, as a sentence in place of the JSON, and no failed requests,
+           which have lines of their own there
+    """
+
+    def __init__(self, stream: TextIO | None, *, everything: bool, plain: bool = False) -> None:
         self._stream = stream
         self._everything = everything
+        self._form: Callable[[str, str], str] = _Sentences().of if plain else _as_it_is
         self._suppressed = 0
         self._lock = threading.Lock()
 
@@ -29,7 +47,9 @@ class TerminalCopy:
 
     def show(self, lines: list[tuple[str, str]]) -> None:
         """Lines as (level, text with its line end)."""
-        text = "".join(line for level, line in lines if self._everything or level in LOUD)
+        text = "".join(
+            self._form(level, line) for level, line in lines if self._everything or level in LOUD or level == TOLD
+        )
         if not text:
             return
         with self._lock:
@@ -39,3 +59,40 @@ class TerminalCopy:
             with suppress(Exception):  # closed, broken pipe, an encoding that lacks a character
                 stream.write(text)
                 stream.flush()
+
+
+def _as_it_is(_level: str, line: str) -> str:
+    return line
+
+
+class _Sentences:
+    """Records as sentences, each kind of warning once."""
+
+    def __init__(self) -> None:
+        self._shown: dict[str, None] = {}
+
+    def of(self, level: str, line: str) -> str:
+        if level == TOLD:
+            return line
+        said = _sentence(json.loads(line))
+        if not said or said in self._shown:
+            return ""
+        if len(self._shown) >= MAX_REMEMBERED:
+            self._shown.clear()
+        self._shown[said] = None
+        return f"{time.strftime('%H:%M:%S')}  {said}\n"
+
+
+def _sentence(record: dict[str, Any]) -> str:
+    """What a record says to somebody who reads along; "" for what is said elsewhere.
+
+    >>> _sentence({"level": "warn", "service": "auth", "msg": "sign-in refused", "fields": {"provider": "p1"}})
+    'warning: auth: sign-in refused (provider: p1)'
+    """
+    level, service, msg = record["level"], record["service"], record["msg"]
+    if msg in _IN_THE_LINE:
+        return ""
+    fields = record.get("fields") or {}
+    more = ", ".join(f"{name}: {value}" for name, value in fields.items() if name not in _HIDDEN)
+    words = str(msg).replace("_", " ") if str(msg).isidentifier() else msg
+    return f"{_WORDS.get(level, level)}: {service}: {words}" + (f" ({more})" if more else "")

@@ -91,6 +91,9 @@ class CodexProvider:
     def catalog(self) -> Catalog:
         return CATALOG
 
+    def signed_in(self) -> bool:
+        return self._credentials.present
+
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         return p1_request.resolve(model, request, self._services.config(), auto_review=auto_review)
 

@@ -89,7 +89,7 @@ def _tier(request: Mapping[str, Any], config: Config, *, fast: bool) -> str | No
 
 def effort_of(request: Mapping[str, Any], config: Config) -> str | None:
     """The effort to ask for: the request's own, replaced by the forced one, capped for a compaction."""
-    effort = effort_asked(request)
+    effort = effort_asked(request, budget=True)
     forced = config.section(CodexSettings).effort
     if forced is not None:
         if forced not in EFFORTS:

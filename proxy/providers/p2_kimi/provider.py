@@ -122,6 +122,9 @@ class KimiProvider:
     def catalog(self) -> Catalog:
         return CATALOG
 
+    def signed_in(self) -> bool:
+        return self._credentials.present
+
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         return target_of(model, request)
 

@@ -20,6 +20,7 @@ from proxy.providers.p3_grok.failures import PROFILE, client_error
 from proxy.providers.p3_grok.headers import answer_headers
 from proxy.providers.p3_grok.ingress import INGRESS
 from proxy.providers.p3_grok.request import count, responses_body, target_of
+from proxy.providers.p3_grok.search import WEB, X
 from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.credential import RequestCredential
@@ -131,10 +132,13 @@ class GrokProvider:
         return INGRESS
 
     def hosted_tools(self, model: str) -> frozenset[str]:
-        return frozenset({"web_search"})
+        return frozenset({WEB, X})
 
     def catalog(self) -> Catalog:
         return CATALOG
+
+    def signed_in(self) -> bool:
+        return self._credentials.present
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         target = target_of(model, request)

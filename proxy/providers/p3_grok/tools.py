@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proxy.core.convert.history.responses_dialect import Item
-from proxy.core.invalid import InvalidRequest, cut, shown
+from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.tools.calls import (
     CHOICES,
     PLACEHOLDER,
-    check_left_out,
     function_of,
-    is_unserved,
     is_web_search,
     offered_tools,
 )
@@ -48,7 +46,7 @@ def offer(request: Mapping[str, Any], *, hosted: bool, constraints: str, notes: 
     constraints  what becomes of search options that cannot be sent
     notes        grows by what was left out
     """
-    tool_set = _ToolSet(declared(request, notes), hosted=hosted, constraints=constraints, notes=notes)
+    tool_set = _ToolSet(_declared(request), hosted=hosted, constraints=constraints, notes=notes)
     asked = search_asked(request.get("messages") or [])
     paragraphs = [" ".join(tool_set.told)] if tool_set.told else []
     if hosted and WEB in tool_set.searches:
@@ -65,27 +63,20 @@ def offer(request: Mapping[str, Any], *, hosted: bool, constraints: str, notes: 
     return Offer(tools, choice, paragraphs)
 
 
-def declared(request: Mapping[str, Any], notes: list[str]) -> list[dict[str, Any]]:
-    """The tools that can be offered: functions and hosted searches. Raises InvalidRequest."""
+def _declared(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tools of a request, functions and hosted searches. Raises InvalidRequest."""
     given = request.get("tools")
     if given is None:
         return []
     if not isinstance(given, list):
         raise InvalidRequest("`tools` must be a list", param="tools")
     _check_names(given)
-    offered = offered_tools(request)
-    left_out = [tool for tool in given if is_unserved(tool)] + [tool for tool in offered if _is_foreign(tool)]
-    tools = [tool for tool in offered if not _is_foreign(tool)]
-    check_left_out(request, tools, left_out)
-    notes += [f"tool left out: {cut(kind)}" for kind in dict.fromkeys(str(tool["type"]) for tool in left_out)]
-    return tools
+    return offered_tools(request)
 
 
 def _check_names(tools: list[Any]) -> None:
     seen: set[str] = set()
     for index, tool in enumerate(tools):
-        if is_unserved(tool):
-            continue
         name = tool.get("name") if isinstance(tool, Mapping) else None
         if not isinstance(name, str) or not name:
             raise InvalidRequest(f"`tools[{index}]` needs a `name`", param=f"tools[{index}].name")
@@ -100,13 +91,6 @@ def _search_of(tool: Mapping[str, Any]) -> str | None:
         return WEB
     kind = tool.get("type")
     return X if isinstance(kind, str) and kind.startswith(X) else None
-
-
-def _is_foreign(tool: Mapping[str, Any]) -> bool:
-    """Whether an entry is a server tool that nobody here knows: without a schema it can be no function."""
-    kind = tool.get("type")
-    known = not isinstance(kind, str) or kind in ("", "custom", "function")
-    return not known and "input_schema" not in tool and _search_of(tool) is None
 
 
 def _function(tool: Mapping[str, Any]) -> Item:

@@ -32,5 +32,6 @@ OPENCODE = Entry(
     settings=OpenCodeSettings,
     account=_account,
     sign_in="no sign-in: an API key, `PROXY_P4_API_KEY`",
+    key="PROXY_P4_API_KEY",
     examples={"chat": "opencode-go/kimi-k2.6", "messages": "qwen3.8-flash", "responses": "opencode-go/grok-4.6"},
 )

@@ -141,10 +141,13 @@ class OpenCodeProvider:
         return ingress_of(model_for(model))
 
     def hosted_tools(self, model: str) -> frozenset[str]:
-        return frozenset()
+        return frozenset({"web_search"} if self._row(model).wire == "responses" else ())
 
     def catalog(self) -> Catalog:
         return CATALOG
+
+    def signed_in(self) -> bool:
+        return bool(self._services.config().section(OpenCodeSettings).api_key)
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         row = self._row(model)

@@ -45,12 +45,13 @@ _LEAST_EFFORTS: tuple[tuple[tuple[str, ...], str], ...] = (
 
 
 def effort_of(row: OpenCodeModel, request: Mapping[str, Any]) -> str | None:
-    """The effort to send: by table over chat, None where the model has none; one to one over the other wires."""
+    """The effort to send: by table over chat, None where the model has none; one to one over the other wires. Over the
+    Messages wire a budget for thinking is sent as it is."""
     table = next((table for parts, table in _EFFORTS if any(part in row.id for part in parts)), {})
     if is_auto_review(request):
         least = next((effort for parts, effort in _LEAST_EFFORTS if any(part in row.id for part in parts)), None)
         return least or table.get("low")
-    asked = effort_asked(request)
+    asked = effort_asked(request, budget=row.wire == "responses")
     return table.get(asked or "") if row.wire == "chat" else asked
 
 

@@ -21,7 +21,8 @@ from typing import Any
 from proxy.core.content import BILLING_PREFIX, blocks_of, document_blocks, messages_of, omitted, texts_of
 from proxy.core.invalid import InvalidRequest
 from proxy.core.sse import dump_json
-from proxy.core.tools.calls import is_web_search, offered_tools
+from proxy.core.tools.calls import offered_tools
+from proxy.core.tools.hosted import hosted_kind
 from proxy.core.tools.schema import format_in_words
 from proxy.providers.p5_cursor.images import picture_of
 
@@ -56,7 +57,7 @@ def prompt_tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     choice = request.get("tool_choice")
     if isinstance(choice, Mapping) and choice.get("type") == "none":
         return []
-    return [tool for tool in offered_tools(request) if tool["name"] and not is_web_search(tool)]
+    return [tool for tool in offered_tools(request) if tool["name"] and hosted_kind(tool) is None]
 
 
 # -- sections

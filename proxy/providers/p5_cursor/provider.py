@@ -60,10 +60,13 @@ class CursorProvider:
         return INGRESS
 
     def hosted_tools(self, model: str) -> frozenset[str]:
-        return frozenset()
+        return frozenset({"web_search", "web_fetch"})  # the model has both, whether a request asks for them or not
 
     def catalog(self) -> Catalog:
         return self._state.models.catalog()
+
+    def signed_in(self) -> bool:
+        return self._credentials.present
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         selection = select(model, request, self._state.models.ids())

@@ -15,6 +15,11 @@ class CredentialSource(Protocol):
         """One that is ready for use."""
         ...
 
+    @property
+    def present(self) -> bool:
+        """Whether there is one to try, without asking anybody."""
+        ...
+
     async def renew(self, rejected: Secret) -> Credential:
         """One whose access token is not this, which the service has refused."""
         ...

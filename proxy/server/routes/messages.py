@@ -9,16 +9,19 @@ from typing import Any
 from aiohttp import web
 
 from proxy.config import Config
+from proxy.core.auto_mode.policy import FIELD as SAFEGUARDS
 from proxy.core.compaction import is_compaction
 from proxy.core.effort import unknown_effort
 from proxy.core.identity import owner_of, session_of
 from proxy.core.ingress import Ingress
 from proxy.core.messages import check_request
 from proxy.core.routing import Route, is_auto_review, normalise_model
+from proxy.core.tools.hosted import needed, refusal, without_missing
 from proxy.errors import RequestError
 from proxy.observe.lifecycle import CompactionStarted
 from proxy.providers.contract import Call, Provider, Remembering, Target
 from proxy.server.admission import AdmissionTicket
+from proxy.server.auto_mode import judged_by
 from proxy.server.exchange import Exchange
 from proxy.server.pipeline import (
     HeaderValues,
@@ -51,7 +54,7 @@ async def post_count_tokens(request: web.Request) -> web.StreamResponse:
 async def _answer(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> web.StreamResponse:
     call, provider = await _prepare(exchange, values, ticket)
     ingress = Ingress(dict(call.request), stream=bool(call.request.get("stream")))
-    return await answer(exchange, provider, call, ingress)
+    return await answer(exchange, provider, call, ingress, through=judged_by(exchange, call, provider))
 
 
 async def _count(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> web.StreamResponse:
@@ -65,6 +68,7 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
     config = state.config()
     body = await read_json(exchange, config, ticket)
     check_request(body)
+    exchange.safeguards = body.pop(SAFEGUARDS, None)  # for the judge of auto mode alone: no upstream gets them
     session = session_of(values, body)
     await find_project(exchange, body)
     if body.get("model") is None:
@@ -75,13 +79,14 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
         raise RequestError("messages: at least one message is required", param="messages")
     provider = provider_of(exchange, choice, ticket)
     target = provider.resolve(choice.model, body, auto_review=choice.auto_review)
-    selected(exchange, choice, target, session)
+    request = _without_missing(exchange, body, provider, choice.model)
+    selected(exchange, choice, target, session, converted=None if request is body else request)
     _note_effort(exchange, body, target)
     if exchange.endpoint != COUNT and is_compaction(body):
         exchange.record(CompactionStarted())
     stateless = choice.auto_review or exchange.endpoint == COUNT
     call = Call(
-        request=body,
+        request=request,
         model=choice.model,
         target=target,
         request_id=exchange.id,
@@ -93,6 +98,17 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
     )
     _tell_others(state, call, provider)
     return call, provider
+
+
+def _without_missing(exchange: Exchange, body: Mapping[str, Any], provider: Provider, model: str) -> Mapping[str, Any]:
+    """The request without what only a service can run that is not this one; the caller is told. Raises RequestError
+    when it makes no sense without; a count is an estimate of whatever is left."""
+    kept, missing = without_missing(body, provider.hosted_tools(model))
+    vital = needed(kept, missing)
+    if vital is not None and exchange.endpoint != COUNT:
+        raise RequestError(refusal(vital, provider.label), provider=provider.label, param=vital.path)
+    exchange.ignore(one.path for one in missing)
+    return kept
 
 
 def _note_effort(exchange: Exchange, body: Mapping[str, Any], target: Target) -> None:

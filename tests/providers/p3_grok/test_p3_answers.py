@@ -125,7 +125,8 @@ async def test_a_search_and_a_citation_on_messages(live: Live) -> None:
     cited = {"type": "web_search_result_location", "url": "https://x.com/i/1", "title": "1", "cited_text": ""}
     assert text == {"type": "text", "text": "Yes", "citations": [cited]}
     usage = (await asked(live, stream=True)).events[-2]["usage"]
-    assert usage.keys() == {"output_tokens", "server_tool_use"} and usage["output_tokens"] == 3
+    assert usage.keys() == {"output_tokens", "server_tool_use", "output_tokens_details"}
+    assert (usage["output_tokens"], usage["output_tokens_details"]) == (3, {"thinking_tokens": 2})
     assert usage["server_tool_use"].items() >= {"web_search_requests": 1, "x_search_requests": 1}.items()
 
 

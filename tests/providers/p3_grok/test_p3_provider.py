@@ -64,10 +64,8 @@ async def test_an_old_version_is_told_with_the_setting(live: Live) -> None:
 
 async def test_the_log_says_what_was_left_out_and_what_the_service_told(live: Live) -> None:
     asked = ask(model="grok-99", tools=[tool(), {"type": "code_execution_20250825", "name": "code_execution"}])
-    await live.post({**asked, "safeguards": ["SECRET"]})
-    assert [noted["notes"] for noted in live.notes.all("grok_request_reduced")] == [
-        ["members left out: safeguards", "tool left out: code_execution_20250825"]
-    ]
+    await live.post({**asked, "new_member": ["SECRET"]})
+    assert [noted["notes"] for noted in live.notes.all("grok_request_reduced")] == [["members left out: new_member"]]
     assert live.notes.all("grok_model_not_listed") == [{"model": "grok-99"}]
     [told] = live.notes.all("grok_upstream_response_received")
     assert set(told["headers"]) == set(NOTED)

@@ -1,0 +1,116 @@
+"""Verdicts on tool calls, what the reviewer model says of them, and how clients are told."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.core.auto_mode.policy import KIND
+
+#: Clients show no longer explanation.
+MAX_EXPLANATION = 2000
+#: A reviewer that gives no reason.
+NO_REASON = "The reviewer of this proxy's auto mode flagged this call without saying why."
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A tool call of an answer.
+
+    size   characters of its arguments; of one that is too long only the beginning is kept, and nothing is judged
+    whole  whether the answer brought all of it
+    """
+
+    id: str
+    tool: str
+    input: Mapping[str, Any]
+    size: int = 0
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of one call.
+
+    outcome  flagged, not_flagged, skipped, timeout, error, refused, input_too_long, truncated
+    why      of a flagged one: a sentence for the user and the model
+    """
+
+    outcome: str
+    why: str = ""
+
+    def told(self) -> dict[str, Any]:
+        """The form in which clients read it."""
+        if self.outcome in ("flagged", "not_flagged"):
+            explanation = {"explanation": one_line(self.why) or NO_REASON} if self.outcome == "flagged" else {}
+            return {"type": "evaluated", "outcome": self.outcome, **explanation}
+        if self.outcome == "skipped":
+            return {"type": "skipped"}
+        return {"type": "unavailable", "reason": self.outcome}
+
+
+ERROR = Verdict("error")
+
+
+def one_line(text: str) -> str:
+    """At most `MAX_EXPLANATION` characters in one line, without control characters."""
+    line = " ".join(text[: 2 * MAX_EXPLANATION].split())
+    line = "".join(sign for sign in line if sign.isprintable())
+    return line if len(line) <= MAX_EXPLANATION else line[: MAX_EXPLANATION - 1] + "…"
+
+
+def results(verdicts: Mapping[str, Verdict]) -> list[dict[str, Any]]:
+    """`safeguard_results` of an answer, by the ids of its calls; also of an answer without any.
+
+    >>> results({})
+    [{'type': 'dangerous_tool_use', 'status': {'type': 'available', 'tool_uses': {}}}]
+    """
+    told = {name: verdict.told() for name, verdict in verdicts.items()}
+    return [{"type": KIND, "status": {"type": "available", "tool_uses": told}}]
+
+
+def outcomes(verdicts: Mapping[str, Verdict]) -> dict[str, int]:
+    """How often each outcome is among them."""
+    return dict(Counter(verdict.outcome for verdict in verdicts.values()))
+
+
+def reviewed(text: str, calls: Sequence[ToolUse]) -> dict[str, Verdict]:
+    """What the reviewer's answer says of each of the calls it was asked about, which it names by their place, from 1.
+
+    The answer is one JSON object, perhaps in a code fence: `{"verdicts": [{"call": 1, "flagged": false}, …]}`. A call
+    without exactly one verdict that can be read, or an answer that is anything else, is an error: never a permission.
+    """
+    rows = _rows(text)
+    found: dict[int, Verdict] = {}
+    for row in rows:
+        place, verdict = _place(row), _verdict(row)
+        if place is not None:
+            found[place] = verdict if place not in found else ERROR
+    return {call.id: found.get(place, ERROR) for place, call in enumerate(calls, 1)}
+
+
+def _rows(text: str) -> list[Any]:
+    stripped = text.strip()
+    if stripped.startswith("```") and stripped.endswith("```"):
+        stripped = stripped.removesuffix("```").partition("\n")[2]
+    try:
+        value = json.loads(stripped)
+    except (ValueError, RecursionError):
+        return []
+    rows = value.get("verdicts") if isinstance(value, dict) else None
+    return rows if isinstance(rows, list) else []
+
+
+def _place(row: Any) -> int | None:
+    place = row.get("call") if isinstance(row, dict) else None
+    return place if isinstance(place, int) and not isinstance(place, bool) else None
+
+
+def _verdict(row: dict[str, Any]) -> Verdict:
+    flagged, reason = row.get("flagged"), row.get("reason")
+    if not isinstance(flagged, bool):
+        return ERROR
+    return Verdict("flagged", reason if isinstance(reason, str) else "") if flagged else Verdict("not_flagged")

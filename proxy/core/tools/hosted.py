@@ -1,0 +1,115 @@
+"""What of a Messages request only the service can run, and what becomes of it where the model's service has no such
+thing: it is left out, and the caller is told; a request that cannot do without it is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.core.invalid import cut
+from proxy.core.tools.anthropic_tools import is_known
+from proxy.core.tools.calls import PLACEHOLDER, SEARCHING_MODEL
+
+#: Types of tools that say themselves what they take.
+_PLAIN = frozenset({"", "custom", "function"})
+_DATE = re.compile(r"_[0-9]{8}\Z")
+_SEARCH = "web_search"
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Something that a request asks the service to run, and that the service has not.
+
+    path  where it stands: `tools[3].type`, `container`
+    kind  its type as the caller wrote it
+    name  by which it can be forced, None for what has none
+    mere  whether the request says nothing with it alone: a container that nothing runs in
+    """
+
+    path: str
+    kind: str
+    name: str | None = None
+    mere: bool = False
+
+
+def hosted_kind(tool: Any) -> str | None:
+    """The kind of a tool that runs at the service, without its date; None for a tool that the client runs.
+
+    >>> hosted_kind({"type": "web_fetch_20250910"}), hosted_kind({"type": "bash_20250124"}), hosted_kind({"name": "x"})
+    ('web_fetch', None, None)
+    """
+    kind = tool.get("type") if isinstance(tool, Mapping) else None
+    if not isinstance(kind, str) or kind in _PLAIN or tool.get("input_schema") is not None or is_known(kind):
+        return None
+    return _DATE.sub("", kind)
+
+
+def without_missing(
+    request: Mapping[str, Any], served: Collection[str]
+) -> tuple[Mapping[str, Any], tuple[Missing, ...]]:
+    """The request without what the service has not, and what that was; the same object when there is nothing.
+
+    served  kinds of tools that the service has, such as `web_search`
+    """
+    given = request.get("tools")
+    tools = given if isinstance(given, list) else []
+    possible = {None, *served}
+    lacking = {index for index, tool in enumerate(tools) if hosted_kind(tool) not in possible}
+    missing = *(_tool(tools[index], index) for index in sorted(lacking)), *_members(request)
+    if not missing:
+        return request, ()
+    kept: dict[str, Any] = {name: value for name, value in request.items() if name not in _MEMBERS}
+    if lacking:
+        kept["tools"] = [tool for index, tool in enumerate(tools) if index not in lacking]
+    return kept, missing
+
+
+def _tool(tool: Mapping[str, Any], index: int) -> Missing:
+    name = tool.get("name")
+    return Missing(f"tools[{index}].type", tool["type"], name if isinstance(name, str) else None)
+
+
+#: Members beside the tools that bring tools of the service.
+_MEMBERS = ("container", "mcp_servers")
+
+
+def _members(request: Mapping[str, Any]) -> Iterator[Missing]:
+    for name in _MEMBERS:
+        value = request.get(name)
+        if value:
+            skills = value.get("skills") if isinstance(value, Mapping) else None
+            yield Missing(name, name, mere=name == "container" and not skills)
+
+
+def needed(kept: Mapping[str, Any], missing: Sequence[Missing]) -> Missing | None:
+    """Without which of these the request makes no sense: one that it forces, or the first when no tool is left and it
+    does not say that it wants none.
+
+    kept  the request without them
+    """
+    choice = kept.get("tool_choice")
+    word, forced = (choice.get("type"), choice.get("name")) if isinstance(choice, Mapping) else (choice, None)
+    names = _names(kept)
+    if word == "none" or (word == "tool" and forced in names):
+        return None
+    alone = (one for one in missing if not (names or one.mere))
+    return next((one for one in missing if word == "tool" and forced == one.name), next(alone, None))
+
+
+def _names(request: Mapping[str, Any]) -> set[str]:
+    """The names of the tools that can be called."""
+    tools = request.get("tools")
+    names = {tool.get("name") for tool in tools if isinstance(tool, Mapping)} if isinstance(tools, list) else set()
+    return {name for name in names if isinstance(name, str) and name not in ("", PLACEHOLDER)}
+
+
+def refusal(one: Missing, label: str) -> str:
+    """The words for a request that needs it, and what to do. `label`: the provider."""
+    named = one.name is None or one.kind.startswith(one.name)
+    called = cut(one.kind) if named else f"{cut(str(one.name))} ({cut(one.kind)})"
+    cure = "Leave it out, or declare a tool of your own that the client runs."
+    if one.kind.startswith(_SEARCH):
+        cure = f"Use a model whose service searches, such as {SEARCHING_MODEL}, or a search tool of your own."
+    return f"`{one.path}`: {called} runs on the server, and {label} has none such for this model. {cure}"

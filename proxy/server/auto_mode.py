@@ -1,0 +1,214 @@
+"""Claude Code's auto mode: the tool calls of an answer are judged while it streams.
+
+A client in auto mode sends `safeguards` and runs no checked call before the last `message_delta` of the answer has said
+`safeguard_results`. So only that event is held. What is asked is one request to the reviewer model for all calls, in
+this process, through its provider; it leaves no state, and ends with the request that it belongs to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.core.auto_mode.calls import CallCollector
+from proxy.core.auto_mode.policy import FIELD, Policy, policy_of
+from proxy.core.auto_mode.question import question
+from proxy.core.auto_mode.rules import decide
+from proxy.core.auto_mode.verdicts import ToolUse, Verdict, outcomes, results, reviewed
+from proxy.core.content import texts_of
+from proxy.core.messages import Event, Fold
+from proxy.core.routing import normalise_model, route
+from proxy.errors import ProxyError, RequestError
+from proxy.observe.lifecycle import Judged
+from proxy.providers.contract import Call, Provider
+from proxy.server.exchange import Exchange, unforeseen
+
+Batches = AsyncGenerator[list[Event], None]
+
+#: Characters of a reviewer's answer. Explanations of hundreds of calls are shorter.
+MAX_ANSWER = 1024 * 1024
+#: How many characters of calls and policy are looked through at once; more of them in a thread.
+MAX_INLINE = 8_000
+
+#: kind of a failure of the reviewer -> what its calls are told; any other is an error.
+_REASONS = {"context": "input_too_long", "too_large": "input_too_long", "upstream_timeout": "timeout"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewer:
+    """Who judges."""
+
+    provider: Provider
+    model: str
+
+
+def judged_by(exchange: Exchange, call: Call, provider: Provider) -> Callable[[Batches], Batches]:
+    """What the answer of a request goes through, so that its tool calls are judged if the client wants that. Raises
+    RequestError where the client is to judge itself: it asks again at once, without `safeguards`."""
+    config, policy = exchange.state.config(), policy_of(exchange.safeguards)
+    if policy is None or config.auto_mode == "off":
+        return lambda batches: batches
+    reviewer = _reviewer(exchange, provider)
+    if config.auto_mode == "client" or reviewer is None:
+        raise _client_judges()
+    if config.auto_mode is None and not reviewer.provider.signed_in():
+        raise _client_judges()
+    return Judge(exchange, call, policy, reviewer).wrap
+
+
+def _client_judges() -> RequestError:
+    return RequestError(
+        f"{FIELD}: tool calls are not judged here, so the client is to judge them itself. The setting autoMode"
+        " (PROXY_AUTO_MODE) changes that.",
+        param=FIELD,
+    )
+
+
+def _reviewer(exchange: Exchange, provider: Provider) -> Reviewer | None:
+    """The model of the settings; else the small one of the provider that answers, or of the first that is signed in."""
+    state, config = exchange.state, exchange.state.config()
+    if config.auto_review_model:
+        model = normalise_model(config.auto_review_model)
+        found = route(model, state.known, alias_provider=config.alias_provider)
+        chosen = state.providers.get(found.label) if found is not None else None
+        return None if chosen is None else Reviewer(chosen, model)
+    for one in (provider, state.providers.get("p1")):
+        small = one.catalog().small if one is not None else ""
+        if one is not None and small:
+            return Reviewer(one, small)
+    return None
+
+
+class Judge:
+    """One answer. `wrap` is its stream with the verdicts in it."""
+
+    def __init__(self, exchange: Exchange, call: Call, policy: Policy, reviewer: Reviewer) -> None:
+        self._exchange = exchange
+        self._call = call
+        self._policy = policy
+        self._reviewer = reviewer
+        self._timers = exchange.state.timers
+        self._calls = CallCollector()
+        self._asked: list[ToolUse] = []
+        self._review: asyncio.Task[dict[str, Verdict]] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._tokens = (0, 0)
+
+    async def wrap(self, batches: Batches) -> Batches:
+        """Passes everything on as it comes, but for the end of the answer, which waits for the verdicts."""
+        try:
+            async with aclosing(batches):
+                async for batch in batches:
+                    place = next((place for place, event in enumerate(batch) if _is_end(event)), len(batch))
+                    before, rest = batch[:place], batch[place:]
+                    if before:
+                        self._see(before)
+                        yield before
+                    if rest:
+                        verdicts = results(await self._verdicts())
+                        delta = {**rest[0]["delta"], "safeguard_results": verdicts}
+                        yield [{**rest[0], "delta": delta}, *rest[1:]]
+        finally:
+            await self._drop()
+
+    def _see(self, events: list[Event]) -> None:
+        """Once calls are complete and nothing more comes for a while, the reviewer may begin."""
+        self._calls.see(events)
+        self._stop_timer()
+        if len(self._calls.whole) > len(self._asked):
+            self._timer = asyncio.get_running_loop().call_later(self._timers.judge_quiet, self._begin)
+
+    def _begin(self) -> asyncio.Task[dict[str, Verdict]]:
+        """Asks about the calls there are; what was asked before about some of them is given up."""
+        if self._review is not None:
+            self._review.cancel()
+        self._asked = list(self._calls.whole)
+        self._review = asyncio.create_task(self._judge(self._asked))
+        return self._review
+
+    async def _verdicts(self) -> dict[str, Verdict]:
+        """Those of all calls of the answer."""
+        calls = self._calls.finished()
+        self._stop_timer()
+        if not calls:
+            return {}
+        review = self._review
+        if review is None or len(calls) > len(self._asked):
+            review = self._begin()
+        return await review
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def _drop(self) -> None:
+        """Ends what is under way, and with it its request to the upstream."""
+        self._stop_timer()
+        if self._review is not None and not self._review.done():
+            self._review.cancel()
+            await asyncio.wait({self._review})
+
+    async def _judge(self, calls: Sequence[ToolUse]) -> dict[str, Verdict]:
+        started = time.monotonic()
+        size = sum(call.size for call in calls)
+        if size + self._policy.size > MAX_INLINE:
+            verdicts, left = await asyncio.to_thread(decide, calls, self._policy)
+        else:
+            verdicts, left = decide(calls, self._policy)
+        if left:
+            verdicts |= await self._reviewed(left)
+        ordered = {call.id: verdicts[call.id] for call in calls}
+        self._tell(ordered, self._reviewer.model if left else "", round((time.monotonic() - started) * 1000))
+        return ordered
+
+    async def _reviewed(self, calls: Sequence[ToolUse]) -> dict[str, Verdict]:
+        """The reviewer's verdicts; when it fails, why there are none."""
+        try:
+            async with asyncio.timeout(self._timers.judge):
+                reply = await self._ask(calls)
+        except TimeoutError:
+            reason = "timeout"
+        except ProxyError as error:
+            reason = _REASONS.get(error.kind, "error")
+            self._exchange.log("warn", "auto_mode_judge_failed", reviewer=self._reviewer.model, error=error.message)
+        except Exception as error:
+            unforeseen(self._exchange.state, self._exchange.id, error)
+            reason = "error"
+        else:
+            if reply.get("stop_reason") != "refusal":
+                return reviewed("".join(texts_of(reply.get("content"))), calls)
+            reason = "refused"
+        return {call.id: Verdict(reason) for call in calls}
+
+    async def _ask(self, calls: Sequence[ToolUse]) -> Mapping[str, Any]:
+        """The reviewer's answer, whole. Raises ProxyError."""
+        provider, model, owner = self._reviewer.provider, self._reviewer.model, self._call.owner
+        subagent = owner is not None and owner.agent is not None
+        request = {"model": model, **question(calls, self._policy, self._call.request, subagent=subagent)}
+        target = provider.resolve(model, request, auto_review=True)
+        asked = Call(request, model, target, f"{self._exchange.id}-judge", auto_review=True, folded=True)
+        fold = Fold(MAX_ANSWER)
+        async with aclosing(provider.stream(asked)) as batches:
+            async for batch in batches:
+                fold.add(batch)
+        usage = fold.message.get("usage") or {}
+        counted = [usage.get(f"{kind}input_tokens") or 0 for kind in ("", "cache_read_", "cache_creation_")]
+        self._tokens = sum(counted), usage.get("output_tokens") or 0
+        return fold.message
+
+    def _tell(self, verdicts: Mapping[str, Verdict], model: str, ms: int) -> None:
+        """The log and whoever watches learn what it came to and what it cost; never which calls they were."""
+        found = outcomes(verdicts)
+        tokens = {"inputTokens": self._tokens[0], "outputTokens": self._tokens[1]} if model else {}
+        self._exchange.log("info", "auto_mode_judged", reviewer=model or "rules", outcomes=found, ms=ms, **tokens)
+        self._exchange.record(Judged(model, found, self._tokens[0], self._tokens[1], ms))
+
+
+def _is_end(event: Event) -> bool:
+    """The event that says why the answer ended; before it there may be others of its type."""
+    return event["type"] == "message_delta" and event["delta"].get("stop_reason") is not None

@@ -1,0 +1,103 @@
+"""Tools that only a service runs: which of them a request has to do without, and whether it can."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proxy.core.tools.hosted import Missing, hosted_kind, needed, refusal, without_missing
+
+OWN = {"name": "Bash", "input_schema": {"type": "object"}}
+FETCH = {"type": "web_fetch_20250910", "name": "web_fetch"}
+SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+REGEX = {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"}
+TOOLSET = {"type": "mcp_toolset", "mcp_server_name": "m"}
+SERVERS = [{"type": "url", "url": "https://mcp.example/sse", "name": "m"}]
+SKILLS = {"skills": [{"type": "anthropic", "skill_id": "pptx"}]}
+
+
+@pytest.mark.parametrize(
+    ("tool", "kind"),
+    [
+        (FETCH, "web_fetch"),
+        (SEARCH, "web_search"),
+        (REGEX, "tool_search_tool_regex"),
+        (TOOLSET, "mcp_toolset"),
+        ({"type": "web_search_20300101", "name": "s"}, "web_search"),
+        ({"type": "code_execution_20250825", "name": "c"}, "code_execution"),
+        ({"type": "advisor_20260301", "name": "a"}, "advisor"),
+        ({"type": "new_20300101", "name": "n"}, "new"),
+        *((tool, None) for tool in (OWN, {**OWN, "type": "custom"}, {**OWN, "type": "new_20300101"}, {"name": "x"})),
+        *(({"type": kind, "name": "x"}, None) for kind in ("bash_20250124", "memory_20250818", "computer_20251124")),
+        *(({"type": kind, "name": "x"}, None) for kind in ("text_editor_20250728", "", 5, None, ["web_fetch_1"])),
+        *((tool, None) for tool in ("x", None, 5, [])),
+    ],
+)
+def test_kinds(tool: Any, kind: str | None) -> None:
+    assert hosted_kind(tool) == kind
+
+
+@pytest.mark.parametrize(
+    ("members", "paths", "names"),
+    [
+        ({"tools": [OWN]}, [], ["Bash"]),
+        ({}, [], None),
+        ({"tools": {"type": "web_fetch"}}, [], None),
+        ({"tools": [OWN, SEARCH]}, [], ["Bash", "web_search"]),
+        ({"tools": [OWN, FETCH, SEARCH]}, ["tools[1].type"], ["Bash", "web_search"]),
+        ({"tools": [TOOLSET, OWN, REGEX]}, ["tools[0].type", "tools[2].type"], ["Bash"]),
+        ({"tools": [OWN], "container": "c1", "mcp_servers": SERVERS}, ["container", "mcp_servers"], ["Bash"]),
+        ({"tools": [OWN], "container": None, "mcp_servers": []}, [], ["Bash"]),
+    ],
+)
+def test_what_the_service_has_not_is_left_out(members: Any, paths: list[str], names: list[str] | None) -> None:
+    request = {"model": "m", **members}
+    kept, missing = without_missing(request, {"web_search"})
+    assert [one.path for one in missing] == paths
+    assert names is None or [tool["name"] for tool in kept["tools"]] == names
+    assert (kept is request) == (not paths) and not set(paths) & kept.keys()
+
+
+@pytest.mark.parametrize(
+    ("members", "path"),
+    [
+        ({"tools": [OWN, FETCH]}, None),
+        ({"tools": [OWN, FETCH], "tool_choice": {"type": "any"}}, None),
+        ({"tools": [OWN, FETCH], "tool_choice": {"type": "tool", "name": "Bash"}}, None),
+        ({"tools": [OWN, FETCH], "tool_choice": {"type": "tool", "name": "web_fetch"}}, "tools[1].type"),
+        ({"tools": [REGEX, FETCH, OWN], "tool_choice": {"type": "tool", "name": "web_fetch"}}, "tools[1].type"),
+        ({"tools": [OWN, FETCH], "tool_choice": {"type": "tool", "name": "other"}}, None),
+        ({"tools": [{**OWN, "name": "web_fetch"}, FETCH], "tool_choice": {"type": "tool", "name": "web_fetch"}}, None),
+        ({"tools": [FETCH]}, "tools[0].type"),
+        ({"tools": [FETCH], "tool_choice": {"type": "any"}}, "tools[0].type"),
+        ({"tools": [FETCH], "tool_choice": {"type": "auto"}}, "tools[0].type"),
+        ({"tools": [FETCH], "tool_choice": {"type": "none"}}, None),
+        ({"tools": [{"name": "DeferredToolPlaceholder"}, FETCH]}, "tools[1].type"),
+        ({"tools": [{**OWN, "defer_loading": True}, REGEX]}, None),
+        ({"mcp_servers": SERVERS}, "mcp_servers"),
+        ({"mcp_servers": SERVERS, "tools": [TOOLSET]}, "tools[0].type"),
+        ({"mcp_servers": SERVERS, "tools": [OWN]}, None),
+        ({"container": "c1"}, None),
+        ({"container": {"id": "c1"}}, None),
+        ({"container": SKILLS}, "container"),
+        ({"container": SKILLS, "tools": [OWN]}, None),
+    ],
+)
+def test_without_what_a_request_makes_no_sense(members: Any, path: str | None) -> None:
+    found = needed(*without_missing(members, frozenset()))
+    assert (found and found.path) == path
+
+
+@pytest.mark.parametrize(
+    ("one", "words"),
+    [
+        (Missing("tools[0].type", "web_fetch_20250910", "web_fetch"), "web_fetch_20250910 runs on the server, and p2"),
+        (Missing("tools[1].type", "advisor_20260301", "ask"), "ask (advisor_20260301) runs"),
+        (Missing("tools[0].type", "web_search_20250305", "web_search"), "such as gpt-5.6-sol"),
+        (Missing("mcp_servers", "mcp_servers"), "`mcp_servers`: mcp_servers runs"),
+    ],
+)
+def test_a_refusal_says_what_and_who_and_what_to_do(one: Missing, words: str) -> None:
+    assert words in refusal(one, "p2")
+    assert len(refusal(Missing("tools[0].type", "x" * 9000, "y" * 9000), "p2")) < 1000

@@ -1,0 +1,75 @@
+"""What the Messages route makes of members that newer clients send, whoever serves them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from harness import Live, ask, tool
+from wires import WIRES, Wire
+
+FETCH = {"type": "web_fetch_20250910", "name": "web_fetch"}
+SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+CODE = {"type": "code_execution_20250825", "name": "code_execution"}
+TOOLSET = {"type": "mcp_toolset", "mcp_server_name": "m"}
+REGEX = {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"}
+EXTRA: dict[str, Any] = {
+    "container": {"id": "c"},
+    "mcp_servers": [{"type": "url", "url": "https://m.example", "name": "m"}],
+}
+IGNORED = "x-model-proxy-ignored"
+
+every_wire = pytest.mark.parametrize("wire", [Wire("p1", "responses", "gpt-5.5"), *WIRES], ids=str)
+
+
+@every_wire
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+async def test_tools_that_the_service_has_not_are_left_out_and_named(live: Live, wire: Wire, stream: bool) -> None:
+    tools = [tool(), CODE, TOOLSET, {**tool("Later"), "defer_loading": True}, REGEX]
+    answer = await live.post({**ask(model=wire.model, tools=tools, **EXTRA), "stream": stream})
+    assert answer.status == 200, answer.raw
+    left_out = "tools[1].type, tools[2].type, tools[4].type, container, mcp_servers"
+    assert answer.headers[IGNORED] == left_out
+    assert [note["ignored"] for note in live.notes.all("ignored")] == [left_out]
+    count = await live.post(ask(model=wire.model, tools=[CODE]), "/v1/messages/count_tokens")
+    assert count.status == 200 and count.json["input_tokens"] > 0
+
+
+@every_wire
+async def test_what_the_service_has_is_no_word_worth(live: Live, wire: Wire) -> None:
+    answer = await live.post(ask(model=wire.model, tools=[tool()]))
+    assert answer.status == 200 and IGNORED not in answer.headers
+
+
+@every_wire
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"tools": [CODE]},
+        {"tools": [tool(), CODE], "tool_choice": {"type": "tool", "name": "code_execution"}},
+        {"tools": [CODE, REGEX], "tool_choice": {"type": "any"}},
+        EXTRA,
+    ],
+    ids=["alone", "forced", "any", "members"],
+)
+async def test_a_request_that_makes_no_sense_without_is_refused(
+    live: Live, wire: Wire, members: dict[str, Any]
+) -> None:
+    answer = await live.post(ask(model=wire.model, **members))
+    assert answer.status == 400 and answer.headers["x-should-retry"] == "false"
+    assert answer.error["type"] == "invalid_request_error" and answer.error["provider"] == wire.label
+    assert f"{wire.label} has none such" in answer.error["message"]
+    assert ("mcp_servers" if members is EXTRA else "code_execution_20250825") in answer.error["message"]
+    assert IGNORED not in answer.headers
+
+
+async def test_the_effort_of_a_turn_is_sent_as_effort_and_never_as_text(live: Live) -> None:
+    turns = [
+        {"role": "user", "content": "hello"},
+        {"role": "system", "content": "S", "output_config": {"effort": "low"}},
+    ]
+    answer = await live.post(ask(turns, output_config={"effort": "high"}))
+    assert answer.status == 200
+    sent = live.sandbox.p1.requests[-1].body
+    assert sent["reasoning"]["effort"] == "low" and "output_config" not in json.dumps(sent)
