@@ -8,7 +8,7 @@ are written (`sse`), which empty delta keeps a silent connection alive, and on w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -72,6 +72,7 @@ class BlockType:
     content   members of which one must hold something for the block to belong into a reply; () when it always does
     requests  wires whose requests can carry it; on the others it is left out, or a note stands for it
     answers   routes whose answers show it; () for blocks that only requests have
+    marks     members that its start always has
     """
 
     name: str
@@ -79,6 +80,7 @@ class BlockType:
     content: tuple[str, ...] = ()
     requests: frozenset[str] = WIRES
     answers: frozenset[str] = _NONE
+    marks: tuple[str, ...] = ()
 
     def start(self, **members: Any) -> dict[str, Any]:
         """The block as `content_block_start` carries it: these members, and empty those that deltas fill.
@@ -87,13 +89,14 @@ class BlockType:
         {'type': 'tool_use', 'id': 'call_1', 'name': 'Bash', 'input': {}}
         """
         empty = {delta.fills: _EMPTY[delta.how]() for delta in self.deltas if delta.how in _EMPTY}
-        return {"type": self.name, **members, **empty}
+        return {"type": self.name, **members, **empty, **dict.fromkeys(self.marks, True)}
 
 
-#: A member of the start of a text in which the model refuses, for readers whose API tells it from other texts. Those of
-#: the Messages API see an ordinary text, and the stop reason.
-REFUSAL_MARK = "refusal"
 TEXT = BlockType("text", (TEXT_DELTA, CITATIONS_DELTA), ("text", "citations"), answers=ROUTES)
+REFUSAL_MARK = "refusal"
+#: A text in which the model refuses, for readers whose API tells it from other texts. Those of the Messages API see an
+#: ordinary text, and the stop reason.
+REFUSAL = replace(TEXT, marks=(REFUSAL_MARK,))
 #: Other wires carry their own reasoning in the signature, or its text.
 THINKING = BlockType("thinking", (THINKING_DELTA, SIGNATURE_DELTA), ("thinking", "signature"), answers=ROUTES)
 REDACTED_THINKING = BlockType("redacted_thinking", requests=_MESSAGES, answers=_MESSAGES)

@@ -94,7 +94,9 @@ class Ingress:
     """One parsed request of an OpenAI-style route.
 
     request        the hub request: a Messages dict with `model`, `max_tokens`, `stream`, `system`, `messages`, `tools`,
-                   `tool_choice`, `output_config`; each of them but `model`, `stream` and `messages` only when asked for
+                   `tool_choice`, `output_config`; each but `model`, `stream` and `messages` only when asked for.
+                   What the rules say is honoured comes as `temperature`, `top_p`, `top_k`, `stop_sequences`, `speed`,
+                   `output_config.format`, `output_config.verbosity`, and `strict: true` of a tool
     stream         whether the client wants a stream
     include_usage  chat: a usage chunk before the end of the stream
     echo           Responses: members of the response object that repeat the request, ready to be sent: `tools`,

@@ -28,7 +28,6 @@ class AnswerRules:
                 as a line of text
     cites       whether citations are passed on with the text
     parts       whether each part of a message or of a thought is a block
-    converted   whether the reader is on another API than Messages: places of citations and reasoning tokens are told
     exact       whether the upstream is held to the letter of calls: each ended by an event of its own, its arguments
                 an object, and the same wherever they stand
     any_limit   whether an answer that is not whole is one that met its limit, whatever reason is given
@@ -40,7 +39,6 @@ class AnswerRules:
     search: str = "links"
     cites: bool = False
     parts: bool = False
-    converted: bool = False
     exact: bool = False
     any_limit: bool = False
     told_usage: bool = False
@@ -61,6 +59,8 @@ class AnswerPolicy:
     signatures  label under which encrypted reasoning is handed to the client; "" for not at all
     restore     rewrites the text of a structured answer; None streams text as it comes
     rules       of an upstream on the Responses API
+    converted   whether the reader is on another API than Messages: places of citations are told, and refusals are told
+                from other texts
     """
 
     request: Mapping[str, Any]
@@ -68,6 +68,7 @@ class AnswerPolicy:
     signatures: str = "p1"
     restore: Callable[[str], str] | None = None
     rules: AnswerRules = USUAL_RULES
+    converted: bool = False
 
     @cached_property
     def used_ids(self) -> set[str]:

@@ -178,6 +178,10 @@ class NativeAnswer:
 class NativeResponses(Protocol):
     """A provider that speaks the Responses API itself: bodies pass through."""
 
+    def lenient_body(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """A body without what the upstream would refuse, and the paths of what that was. Raises InvalidRequest."""
+        ...
+
     def native_target(self, model: str, body: Mapping[str, Any]) -> Target:
         """What a requested name comes to on the native route, where no settings are forced. Raises RequestError."""
         ...

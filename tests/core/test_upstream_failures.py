@@ -12,7 +12,7 @@ from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.messages import MessageStream
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.responses_events import incomplete_reason, responses_failure, responses_usage, spent_window
-from proxy.core.upstream_failures import Failure, retry_after_of
+from proxy.core.upstream_failures import Failure, failure_of, retry_after_of
 from proxy.errors import KINDS
 from proxy.providers.upstream.failures import upstream_error
 from proxy.providers.upstream.retry import Retry, Visibility, decide
@@ -86,6 +86,44 @@ SPENT = {"rate_limits": {"limit_reached": True}, "credits": {"has_credits": Fals
 )
 def test_what_follows_from_an_event(event: dict[str, Any], expected: str) -> None:
     assert follows(event) == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "kind", "status"),
+    [
+        ("rate_limit_exceeded", "rate_limit", 429),
+        ("Throttling.RateQuota", "rate_limit", 429),
+        ("quota_exceeded", "rate_limit", 429),
+        ("model_overloaded", "overloaded", 529),
+        ("capacity_exceeded", "overloaded", 529),
+        ("AuthenticationError", "sign_in", 401),
+        ("invalid_api_key", "sign_in", 401),
+        ("payment_required", "billing", 402),
+        ("insufficient_credits", "billing", 402),
+        ("PermissionDeniedError", "permission", 403),
+        ("NotFoundError", "not_found", 404),
+        ("model_not_found", "not_found", 404),
+        ("UnprocessableEntityError", "unprocessable", 422),
+        ("BadRequestError", "invalid_request", 400),
+        ("invalid_parameter_error", "invalid_request", 400),
+        ("InvalidParameter", "invalid_request", 400),
+        ("unsupported_value", "invalid_request", 400),
+        ("image_too_large", "invalid_request", 400),
+        ("image_file_not_found", "invalid_request", 400),
+        ("content_policy_violation", "invalid_request", 400),
+        ("data_inspection_failed", "invalid_request", 400),
+        ("policy_blocked", "invalid_request", 400),
+        ("context_length_exceeded", "context", 413),
+        ("InternalServerError", "transient", 500),
+        ("ServiceUnavailableError", "transient", 503),
+        ("of_tomorrow", "upstream", 502),
+    ],
+)
+@pytest.mark.parametrize("member", ["code", "type"])
+def test_in_a_stream_the_word_decides(word: str, kind: str, status: int, member: str) -> None:
+    """No status comes with it, whatever the wire."""
+    found = failure_of({"error": {member: word, "message": "m"}}, unknown=("upstream", 502))
+    assert (found.kind, found.status) == (kind, status)
 
 
 CONTEXT = "Your input exceeds the context window of this model."

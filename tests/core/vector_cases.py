@@ -335,6 +335,7 @@ def policy_of(context: Mapping[str, Any]) -> AnswerPolicy:
         signatures=context.get("signatures", "p1" if is_p1 else "") or "",
         rules=ANSWER_RULES[rules],
         restore=partial(restore_text, schema=schema) if has_optional(schema) else None,
+        converted=context.get("converted", rules == "p3-converted"),
     )
 
 

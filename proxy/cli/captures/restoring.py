@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proxy.cli.captures.samples import data_url, sample
-from proxy.core.convert.responses_signatures import decode_signature, encode_signature
+from proxy.core.convert.responses.signatures import decode_signature, encode_signature
 
 _REDACTED = re.compile(r"\[(?:redacted|bytes)(?: [a-z0-9-]+)?(?: len=(?P<length>\d+))?\]")
 

@@ -10,7 +10,16 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from proxy.core.blocks import INPUT_DELTA, SIGNATURE_DELTA, TEXT, TEXT_DELTA, THINKING, TOOL_USE, BlockType
+from proxy.core.blocks import (
+    INPUT_DELTA,
+    REFUSAL,
+    SIGNATURE_DELTA,
+    TEXT,
+    TEXT_DELTA,
+    THINKING,
+    TOOL_USE,
+    BlockType,
+)
 from proxy.core.convert.chat_calls import ToolCall, ToolCallFragment, ToolCalls, fragments_of
 from proxy.core.messages import MAX_HELD_BYTES, Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
@@ -67,6 +76,8 @@ class ChatToMessages:
         self._held: list[str] | None = None  # the open text of a structured answer, which is rewritten as a whole
         self._held_size = 0
         self._calls = ToolCalls(policy.request)
+        self._refusal = REFUSAL if policy.converted else TEXT
+        self._refused = False
         self._finish: str | None = None
         self._usage: Mapping[str, Any] | None = None
         self.produced = False
@@ -130,6 +141,9 @@ class ChatToMessages:
         if isinstance(delta, Mapping):
             self._say(THINKING, delta.get("reasoning_content") or delta.get("reasoning"))
             self._say(TEXT, delta.get("content"))
+            if delta.get("refusal"):
+                self._refused = True
+                self._say(self._refusal, delta["refusal"])
             for fragment in fragments_of(delta.get("tool_calls")):
                 self._fragment(fragment)
         reason = choice.get("finish_reason")
@@ -259,6 +273,7 @@ class ChatToMessages:
                 self._close(call)
         if reason in ("end_turn", "tool_use"):  # some upstreams say `stop` after calls, or name calls that never came
             reason = "tool_use" if any(call.done for call in self._calls) else "end_turn"
+            reason = "refusal" if self._refused and self._refusal is TEXT else reason
         self.usage = chat_usage(self._usage)
         self.finished = True
         self._stream.finish(reason, self.usage)

@@ -19,8 +19,9 @@ from proxy.core.tools.calls import CHOICES, function_of, is_web_search, offered_
 from proxy.core.tools.function_schema import legal_schema
 from proxy.core.tools.read_tool import NAME as READ
 from proxy.core.tools.read_tool import ReadOffsets, guided_definition
-from proxy.core.tools.schema import FORMAT_NAME, NotStrict, output_format, strict_schema
+from proxy.core.tools.schema import FORMAT_NAME, NotStrict, output_format, strict_as_asked, strict_schema
 
+VERBOSITIES = ("low", "medium", "high")
 LITE_MARKER = "ws_request_header_x_openai_internal_codex_responses_lite"
 
 
@@ -38,6 +39,7 @@ class ResponsesOptions:
     label      whose encrypted reasoning that is: that of another provider cannot be read
     offsets    remembered Read offsets; None turns all handling of the Read tool off
     pdf        whether PDF documents are sent as files instead of a note
+    strict     whether functions that the caller made strict are sent so: the model then fills every parameter
     bare_instructions  whether `instructions` are sent when there are none: one backend wants the member
     """
 
@@ -51,6 +53,7 @@ class ResponsesOptions:
     label: str = "p1"
     offsets: ReadOffsets | None = None
     pdf: bool = False
+    strict: bool = False
     bare_instructions: bool = False
 
 
@@ -105,8 +108,10 @@ def _tool(tool: Mapping[str, Any], options: ResponsesOptions) -> Item:
     if is_web_search(tool):
         return _search_tool(tool)
     function: Item = {"type": "function", **function_of(tool)}
-    # Never strict: strict functions make the model fill every optional parameter.
-    function["strict"] = False
+    # Strict functions make the model fill every optional parameter, so that there must be none.
+    asked = options.strict and tool.get("strict") is True
+    strict = strict_as_asked(function["parameters"]) if asked else None
+    function |= {"strict": False} if strict is None else {"parameters": strict, "strict": True}
     return guided_definition(function) if tool["name"] == READ and options.offsets is not None else function
 
 
@@ -163,7 +168,9 @@ def _parallel(request: Mapping[str, Any]) -> bool:
 
 
 def _text(request: Mapping[str, Any]) -> Item:
-    text: Item = {"verbosity": "low"}
+    asked = request.get("output_config")
+    asked = asked.get("verbosity") if isinstance(asked, Mapping) else None
+    text: Item = {"verbosity": asked if asked in VERBOSITIES else "low"}
     wanted = output_format(request)
     if wanted is None:
         return text

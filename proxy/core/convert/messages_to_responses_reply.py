@@ -10,7 +10,7 @@ from typing import Any
 
 from proxy.core.convert.custom_input import CustomInput
 from proxy.core.convert.openai_replies import INCOMPLETE_REASONS, REFUSAL, AnswerReader, ReplyBlock
-from proxy.core.convert.responses_signatures import is_ours
+from proxy.core.convert.responses.signatures import is_ours
 from proxy.core.ingress import Ingress
 from proxy.core.messages import MAX_REPLY_CHARS
 from proxy.core.tools.calls import parse_arguments

@@ -51,6 +51,13 @@ def token_limit(body: Members, name: str) -> int | None:
     return value
 
 
+def is_no_stream_option(value: Any) -> bool:
+    """Whether the `stream_options` of a Responses body ask for nothing."""
+    return isinstance(value, dict) and not any(
+        member not in (None, False) or name != "include_obfuscation" for name, member in value.items()
+    )
+
+
 def needed_text(members: Members, name: str, path: str) -> str:
     """A member that must be a text with something in it; `path` is that of the object."""
     value = members.get(name)

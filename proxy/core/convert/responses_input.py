@@ -25,6 +25,7 @@ from proxy.core.convert.openai_fields import (
 )
 from proxy.core.convert.openai_mode import Mode, invalid, is_text, not_one_of, unsupported
 from proxy.core.convert.openai_tools import CUSTOM_INPUT, Declared, ToolSet, flat_name
+from proxy.core.convert.responses_signatures import is_ours
 from proxy.core.invalid import shown
 from proxy.core.sse import dump_json
 
@@ -33,8 +34,6 @@ _ASSISTANT_PARTS = PartRules(TEXTS, refusals=True)
 _USER_PARTS = PartRules(TEXTS, image="input_image")
 #: The types of what an output may consist of. A list of anything else is the output itself.
 _OUTPUT_PARTS = TEXTS | {"input_image", "input_file", "input_audio", "refusal"}
-#: How the signatures begin that this proxy made. Reasoning that another service encrypted cannot be read here.
-_OUR_SIGNATURES = "model-proxy:"
 
 #: What any item may have: where it came from, for the client and its own service.
 _COMMON = frozenset({"type", "id", "status", "internal_chat_message_metadata_passthrough", "caller", "async"})
@@ -167,12 +166,13 @@ class InputReader:
     # -- the rest
 
     def _reasoning(self, item: Members, path: str) -> None:
-        """Earlier reasoning, which some models want back with their calls."""
+        """Earlier reasoning, which some models want back with their calls. What another service encrypted cannot be
+        read here."""
         self._mode.check_keys(item, _REASONING_KEYS, path)
         texts = [*_texts(item, "summary", "summary_text", path), *_texts(item, "content", "reasoning_text", path)]
         block: Block = {"type": "thinking", "thinking": "\n\n".join(texts)}
         signature = item.get("encrypted_content")
-        if isinstance(signature, str) and signature.startswith(_OUR_SIGNATURES):
+        if isinstance(signature, str) and is_ours(signature):
             block["signature"] = signature
         if texts or "signature" in block:
             self.conversation.assistant([block])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from proxy.core.convert.openai_fields import Members, hub_request, optional_flag, token_limit
+from proxy.core.convert.openai_fields import Members, hub_request, is_no_stream_option, optional_flag, token_limit
 from proxy.core.convert.openai_formats import text_member
 from proxy.core.convert.openai_mode import CACHE_HINTS, Fits, Mode, anything, invalid, is_text, unsupported
 from proxy.core.convert.openai_tool_choice import check_rules, read_choice
@@ -44,19 +44,13 @@ def _is_known(rules: IngressRules, value: Any) -> bool:
     return isinstance(value, list) and all(entry in known for entry in value)
 
 
-def _is_no_stream_option(value: Any) -> bool:
-    return isinstance(value, dict) and not any(
-        member not in (None, False) or name != "include_obfuscation" for name, member in value.items()
-    )
-
-
 #: name -> whether its value can be left out without changing the answer
 _HINTS: Mapping[str, Callable[[Any], bool]] = {
     **CACHE_HINTS,
     "background": lambda value: value is False,
     "client_metadata": lambda value: isinstance(value, dict),
     "service_tier": lambda value: value in ("auto", "default"),
-    "stream_options": _is_no_stream_option,
+    "stream_options": is_no_stream_option,
     "truncation": lambda value: value == "disabled",
 }
 #: Summaries come whenever the provider gives reasoning, in its own length.

@@ -29,6 +29,7 @@ class ResponsesToMessages:
     def __init__(self, stream: MessageStream, policy: AnswerPolicy) -> None:
         self._stream = stream
         self._rules = policy.rules
+        self._converted = policy.converted
         self._places = Places()
         self._reasoning = ReasoningItems(stream, policy)
         self._texts = TextBlocks(stream, policy)
@@ -156,6 +157,12 @@ class ResponsesToMessages:
         if isinstance(delta, str) and delta:
             self._add_text(self._text_at(event), delta)
 
+    def _refusal_delta(self, event: Mapping[str, Any]) -> None:
+        delta = event.get("delta")
+        self._reasoning.close()
+        if isinstance(delta, str) and delta:
+            self._refuse(self._text_at(event), delta)
+
     def _text_at(self, event: Mapping[str, Any]) -> At:
         return self._texts.at(self._places.or_current(event, "message"), event.get("content_index"))
 
@@ -163,6 +170,11 @@ class ResponsesToMessages:
         self._texts.add(at, text)
         self._searches.read(text)
         self.produced, self.only_thinking = True, False
+
+    def _refuse(self, at: At, text: str) -> None:
+        self._texts.refuse(at, text)
+        self._refused = self.produced = True
+        self.only_thinking = False
 
     def _text_done(self, event: Mapping[str, Any]) -> None:
         self._whole_text(event, event)
@@ -181,15 +193,10 @@ class ResponsesToMessages:
 
     def _tell_part(self, at: At, part: Mapping[str, Any], text: Any) -> None:
         if isinstance(text, str) and self._texts.said.is_news(at, text):
-            self._refused = self._refused or part.get("type") == "refusal"
             self._reasoning.close()
-            self._add_text(at, text)
+            (self._refuse if part.get("type") == "refusal" else self._add_text)(at, text)
         for annotation in _mappings(part.get("annotations")):
             self._cite(annotation, at)
-
-    def _refusal_delta(self, event: Mapping[str, Any]) -> None:
-        self._refused = self._refused or bool(event.get("delta"))
-        self._text_delta(event)
 
     def _annotation(self, event: Mapping[str, Any]) -> None:
         place = self._places.of(event)
@@ -311,7 +318,8 @@ class ResponsesToMessages:
             self._calls.complete()
         self._searches.fill()
         if stop_reason is None:
-            stop_reason = "refusal" if self._refused else "tool_use" if self._calls.begun else "end_turn"
+            stop_reason = "tool_use" if self._calls.begun else "end_turn"
+            stop_reason = "refusal" if self._refused and not self._converted else stop_reason
         if stop_reason == "end_turn":
             self._searches.list_sources()
         self.usage = self._usage(usage)

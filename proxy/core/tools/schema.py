@@ -194,6 +194,19 @@ def has_optional(schema: Schema, depth: int = 0) -> bool:
     return found
 
 
+def strict_as_asked(schema: Schema) -> Schema | None:
+    """The strict form of a schema whose author wants it so; None where strict mode would change what it says: it
+    refuses something, or makes the model fill what is optional.
+
+    >>> strict_as_asked({"type": "object", "properties": {"a": {"type": "string"}}}) is None
+    True
+    """
+    try:
+        return None if has_optional(schema) else strict_schema(schema)
+    except NotStrict:
+        return None
+
+
 def without_nulls(value: Any, schema: Schema, root: Schema = None) -> Any:
     """A copy without members that are null only because an optional property had to be filled.
 

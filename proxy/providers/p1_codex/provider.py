@@ -40,6 +40,7 @@ from proxy.providers.p1_codex.compaction.flow import CompactionFlow
 from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.media.calls import MediaCalls
 from proxy.providers.p1_codex.native.body import served_target
+from proxy.providers.p1_codex.native.leniency import lenient_body
 from proxy.providers.p1_codex.native.route import NativeRoute
 from proxy.providers.p1_codex.request import Prepared
 from proxy.providers.p1_codex.settings import CodexSettings
@@ -100,6 +101,9 @@ class CodexProvider:
     def chat_request(self, body: Mapping[str, Any], model: str) -> Ingress:
         target = p1_request.final_model(model, self._services.config())[0]
         return chat_request(body, lite=MODELS[target].lite)
+
+    def lenient_body(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+        return lenient_body(body)
 
     def native_target(self, model: str, body: Mapping[str, Any]) -> Target:
         return served_target(p1_request.native_target(model, body), body)

@@ -20,7 +20,6 @@ def answer_rules(grok: GrokSettings, *, converted: bool) -> AnswerRules:
         search="blocks" if converted or grok.search_blocks == "native" else "text",
         cites=True,
         parts=True,
-        converted=converted,
         exact=True,
         any_limit=True,
         told_usage=True,

@@ -94,7 +94,7 @@ def native_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
 def responses_body(call: Call, row: OpenCodeModel, offsets: ReadOffsets) -> dict[str, Any]:
     """The body for a model that speaks Responses. Raises InvalidRequest."""
     effort, key = call.target.effort, call.cache_key
-    options = ResponsesOptions(model=row.id, effort=effort, cache_key=key, label=LABEL, offsets=offsets)
+    options = ResponsesOptions(row.id, effort=effort, cache_key=key, label=LABEL, offsets=offsets, strict=True)
     body = messages_to_responses(call.request, options)
     limit = _limit(call.request)
     return body | ({"max_output_tokens": limit} if limit else {})

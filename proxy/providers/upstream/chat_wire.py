@@ -90,7 +90,7 @@ class ChatWire:
             return f"toolu_{stream.message_id}_{number}"
 
         mark = f"model-proxy:{self._profile.label}:v1"
-        policy = AnswerPolicy(self._call.request)
+        policy = AnswerPolicy(self._call.request, converted=self._call.converted)
         return _ChatReducer(stream, policy, mark=mark, own_id=own_id if self._own_ids else None)
 
     async def estimate(self) -> int:

@@ -49,7 +49,7 @@ class MessagesWire:
         note_format(call, services, profile)
 
     def reducer(self, stream: MessageStream) -> _MessagesReducer:
-        return _MessagesReducer(stream, AnswerPolicy(self._call.request))
+        return _MessagesReducer(stream, AnswerPolicy(self._call.request, converted=self._call.converted))
 
     async def estimate(self) -> int:
         return await heuristic_estimate(self._services, self._call)

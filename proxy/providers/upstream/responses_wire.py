@@ -93,7 +93,7 @@ class ResponsesWire:
     def reducer(self, stream: MessageStream) -> ResponsesToMessages:
         request = self._call.request
         restore = text_restorer(request) if self._restores else None
-        policy = AnswerPolicy(request, self._offsets, self._signatures, restore, self._rules)
+        policy = AnswerPolicy(request, self._offsets, self._signatures, restore, self._rules, self._call.converted)
         return _ResponsesReducer(stream, policy)
 
     async def estimate(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from aiohttp import web
@@ -44,6 +45,10 @@ async def _responses(exchange: Exchange, values: HeaderValues, ticket: Admission
 
 
 async def _native(exchange: Exchange, asked: RoutedBody, provider: NativeResponses) -> web.StreamResponse:
+    if asked.lenient:
+        body, ignored = provider.lenient_body(asked.body)
+        asked = replace(asked, body=body)
+        exchange.ignore(ignored)
     call = call_for(exchange, asked, asked.body, provider.native_target(asked.choice.model, asked.body))
     async with watched(exchange), provider.native(call) as answer:
         response = web.StreamResponse(status=answer.status, headers={**exchange.head, **answer.headers})

@@ -11,7 +11,7 @@ import pytest
 
 from proxy.cli.captures.restoring import STAND_IN, Restorer, restored_headers
 from proxy.cli.captures.samples import SIDE, sample
-from proxy.core.convert.responses_signatures import decode_signature, encode_signature
+from proxy.core.convert.responses.signatures import decode_signature, encode_signature
 from proxy.observe.capture.redaction import redacted, redacted_headers
 from proxy.sandbox.p3.images import size_of
 

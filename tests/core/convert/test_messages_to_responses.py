@@ -198,3 +198,30 @@ def test_a_choice_of_the_search_without_hosted_search_is_auto() -> None:
         "tool_choice": {"type": "tool", "name": "web_search"},
     }
     assert messages_to_responses(request, OPTIONS[1])["tool_choice"] == "auto"
+
+
+CLOSED = {"type": "object", "properties": {"a": {"type": "string", "title": "A"}}, "required": ["a"]}
+OPEN = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("knows", "asked", "schema", "strict"),
+    [
+        (True, True, CLOSED, True),
+        (True, True, {**CLOSED, "additionalProperties": False}, True),
+        (True, True, OPEN, False),
+        (True, True, {"type": "object", "additionalProperties": True}, False),
+        (True, False, CLOSED, False),
+        (True, None, CLOSED, False),
+        (True, "true", CLOSED, False),
+        (False, True, CLOSED, False),
+    ],
+)
+def test_a_function_is_strict_where_it_is_asked_for_and_means_the_same(
+    knows: bool, asked: Any, schema: dict[str, Any], strict: bool
+) -> None:
+    tool = {"name": "f", "input_schema": schema, "strict": asked}
+    request = {"messages": [{"role": "user", "content": "hi"}], "tools": [tool]}
+    [function] = messages_to_responses(request, ResponsesOptions("m", strict=knows))["tools"]
+    assert function["strict"] is strict
+    assert not strict or function["parameters"] == {**CLOSED, "additionalProperties": False}

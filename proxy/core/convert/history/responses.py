@@ -20,7 +20,7 @@ from proxy.core.content import (
     texts_of,
 )
 from proxy.core.convert.history.responses_dialect import Images, Item, ResponsesDialect, input_text, message_item
-from proxy.core.convert.responses_signatures import decode_signature
+from proxy.core.convert.responses.signatures import decode_signature
 from proxy.core.invalid import InvalidRequest, cut, shown
 from proxy.core.sse import dump_sorted_json
 from proxy.core.tools.calls import NO_RESULT, arguments_text, short_id, short_name, unique_id, upstream_id

@@ -8,7 +8,7 @@ from typing import Any
 
 from proxy.core.blocks import SIGNATURE_DELTA, THINKING, THINKING_DELTA
 from proxy.core.convert.responses.places import FIRST_LOOSE, Said
-from proxy.core.convert.responses_signatures import encode_signature
+from proxy.core.convert.responses.signatures import encode_signature
 from proxy.core.messages import MessageStream
 from proxy.core.reducer import AnswerPolicy
 

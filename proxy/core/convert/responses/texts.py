@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from proxy.core.blocks import CITATIONS_DELTA, TEXT, TEXT_DELTA
+from proxy.core.blocks import CITATIONS_DELTA, REFUSAL, TEXT, TEXT_DELTA
 from proxy.core.convert.responses.places import FIRST_LOOSE, At, Said
 from proxy.core.messages import MAX_HELD_BYTES, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
@@ -25,13 +25,14 @@ MAX_CITATIONS = 4096
 @dataclass(slots=True)
 class _Text:
     """A text under way. `held` collects it when it has to be rewritten as a whole, and is None when it streams; `over`
-    tells that only citations may follow, `begun` that a piece of it came."""
+    tells that only citations may follow, `begun` that a piece of it came, `refuses` that it is a refusal."""
 
     key: object
     held: list[str] | None
     size: int = 0
     over: bool = False
     begun: bool = False
+    refuses: bool = False
 
 
 class TextBlocks:
@@ -62,16 +63,16 @@ class TextBlocks:
         if not self._parts:
             self._open((place, None))
 
-    def _open(self, at: At) -> _Text:
+    def _open(self, at: At, *, refuses: bool = False) -> _Text:
         text = self._texts.get(at)
         if text is not None and not text.over:
             return text
         self.settle()
         if len(self._texts) >= MAX_OPEN:
             raise BadAnswer(f"more than {MAX_OPEN} texts are open")
-        held: list[str] | None = [] if self._policy.restore is not None else None
-        text = self._texts[at] = _Text(("text", next(self._numbers)), held)
-        self._stream.open(text.key, TEXT.start())
+        held: list[str] | None = [] if self._policy.restore is not None and not refuses else None
+        text = self._texts[at] = _Text(("text", next(self._numbers)), held, refuses=refuses)
+        self._stream.open(text.key, REFUSAL.start() if refuses else TEXT.start())
         for citation in self._waiting:
             self._stream.delta(text.key, CITATIONS_DELTA.of(citation))
         self._waiting = []
@@ -92,6 +93,15 @@ class TextBlocks:
         if text.size > MAX_HELD_BYTES:
             raise BadAnswer(f"a structured answer passed {MAX_HELD_BYTES} bytes")
         text.held.append(piece)
+
+    def refuse(self, at: At, piece: str) -> None:
+        """A piece of a refusal: a block of its own, for readers who tell them from other texts. Raises BadAnswer."""
+        text = self._texts.get(at)
+        if self._policy.converted and (text is None or not text.refuses):
+            if text is not None:
+                self._close(at)
+            self._open(at, refuses=True)
+        self.add(at, piece)
 
     # -- the end of a text
 
@@ -158,6 +168,6 @@ class TextBlocks:
     def _citation(self, annotation: Mapping[str, Any]) -> dict[str, Any]:
         members = {"url": "url", "title": "title", "cited_text": "text"}
         texts = {name: value if isinstance(value := annotation.get(of), str) else "" for name, of in members.items()}
-        places = ("start_index", "end_index") if self._policy.rules.converted else ()
+        places = ("start_index", "end_index") if self._policy.converted else ()
         numbers = {name: value for name in places if type(value := annotation.get(name)) is int}
         return {"type": "web_search_result_location", **texts, **numbers}

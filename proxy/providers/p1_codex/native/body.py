@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from proxy.core.convert.responses_signatures import is_ours
 from proxy.core.tools.calls import short_key
 from proxy.providers.contract import Target
 from proxy.providers.p1_codex.catalog import MODELS
@@ -89,5 +90,8 @@ def _fit_lite(body: dict[str, Any]) -> None:
 
 def _is_hollow(item: Any) -> bool:
     """Reasoning without its encrypted content, as other providers' answers hold it: the backend would look for the item
-    among those it kept, and it keeps none."""
-    return isinstance(item, Mapping) and item.get("type") == "reasoning" and not item.get("encrypted_content")
+    among those it kept, and it keeps none. What others encrypted, it cannot read."""
+    if not isinstance(item, Mapping) or item.get("type") != "reasoning":
+        return False
+    content = item.get("encrypted_content")
+    return not content or (isinstance(content, str) and is_ours(content))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.core.convert.responses_signatures import (
+from proxy.core.convert.responses.signatures import (
     MAX_CONTENT_BYTES,
     MAX_ID_BYTES,
     decode_signature,

@@ -1,0 +1,318 @@
+"""Strict and lenient: what is refused by name in the one, and becomes of it in the other."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from core.openai_bodies import PARSERS, RULES, SURFACES, check_hub, function_tool, parse, refusal
+from proxy.core.convert.openai_mode import LENIENT_TAKES_IT, by_mode
+from proxy.core.invalid import InvalidRequest
+from proxy.providers.p1_codex.chat import chat_request
+
+UNSUPPORTED = "unsupported_parameter"
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+FORMATS: dict[str, dict[str, Any]] = {
+    "chat": {
+        "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA, "strict": True}}
+    },
+    "responses": {"text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA, "strict": True}}},
+}
+FORMAT = {"type": "json_schema", "name": "n", "schema": SCHEMA, "strict": True}
+
+#: What lenient mode leaves out on a provider that honours none of it, and tells.
+TOLD: list[tuple[str, Any]] = [
+    ("temperature", 0.7),
+    ("top_p", 0.9),
+    ("top_k", 40),
+    ("stop", "END"),
+    ("stop", ["END", "FIN"]),
+    ("seed", 7),
+    ("presence_penalty", 0.5),
+    ("frequency_penalty", -0.5),
+    ("logit_bias", {"50256": -100}),
+    ("top_logprobs", 5),
+    ("user", "u-1"),
+    ("safety_identifier", "s-1"),
+    ("metadata", {"k": "v"}),
+    ("service_tier", "flex"),
+    ("service_tier", "priority"),
+    ("prediction", {"type": "content", "content": "x"}),
+    ("prompt_cache_retention", "24h"),
+    ("prompt_cache_options", {"ttl": "1h"}),
+    ("web_search_options", {}),
+    ("max_tool_calls", 3),
+    ("truncation", "auto"),
+    ("moderation", {"a": 1}),
+    ("context_management", [{"type": "compaction"}]),
+    ("verbosity", "low"),
+    ("enable_thinking", True),
+]
+#: What asks for nothing.
+IDLE: list[tuple[str, Any]] = [
+    ("stop", []),
+    ("presence_penalty", 0),
+    ("frequency_penalty", 0.0),
+    ("logit_bias", {}),
+    ("logprobs", False),
+    ("top_logprobs", 0),
+    ("user", ""),
+    ("metadata", {}),
+    ("store", False),
+    ("background", False),
+    ("service_tier", "auto"),
+    ("service_tier", "default"),
+    ("truncation", "disabled"),
+    ("modalities", ["text"]),
+    ("functions", []),
+    ("function_call", "auto"),
+    ("prompt_cache_key", "k"),
+]
+#: What both modes refuse: the caller could not read the answer, or its conversation would be lost.
+NEVER: list[tuple[str, Any]] = [
+    ("store", True),
+    ("background", True),
+    ("previous_response_id", "resp_1"),
+    ("conversation", "conv_1"),
+    ("prompt", {"id": "p"}),
+    ("audio", {"voice": "v"}),
+    ("modalities", ["text", "audio"]),
+    ("logprobs", True),
+    ("functions", [{"name": "f"}]),
+    ("function_call", {"name": "f"}),
+]
+#: Values that a field cannot have: lenient mode takes no nonsense.
+NONSENSE: list[tuple[str, Any]] = [
+    ("temperature", 2.1),
+    ("temperature", -0.1),
+    ("temperature", "hot"),
+    ("temperature", True),
+    ("top_p", 1.5),
+    ("stop", [1]),
+    ("stop", 5),
+    ("seed", "x"),
+    ("logit_bias", []),
+    ("metadata", "x"),
+    ("user", 5),
+    ("verbosity", "wordy"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), TOLD)
+@pytest.mark.parametrize("surface", SURFACES)
+def test_what_nobody_honours_is_left_out_and_told(surface: str, name: str, value: Any) -> None:
+    for rules in ("p2", "p3", "p5", "glm-5.2"):
+        found = parse(surface, rules, lenient=True, **{name: value})
+        assert (found.request, found.ignored) == (parse(surface, rules).request, (name,))
+        assert parse(surface, rules, lenient=True, **{name: None}).ignored == ()
+
+
+@pytest.mark.parametrize(("name", "value"), IDLE)
+@pytest.mark.parametrize("surface", SURFACES)
+def test_what_asks_for_nothing_is_not_told(surface: str, name: str, value: Any) -> None:
+    found = parse(surface, lenient=True, **{name: value})
+    assert (found.request, found.ignored) == (parse(surface).request, ())
+
+
+@pytest.mark.parametrize(("name", "value"), NEVER)
+@pytest.mark.parametrize("surface", SURFACES)
+def test_what_changes_the_kind_of_the_answer_is_refused_in_both(surface: str, name: str, value: Any) -> None:
+    for lenient in (False, True):
+        assert refusal(surface, lenient=lenient, **{name: value}) == (name, UNSUPPORTED)
+    assert LENIENT_TAKES_IT not in told(surface, **{name: value})
+
+
+@pytest.mark.parametrize(("name", "value"), NONSENSE)
+@pytest.mark.parametrize("surface", SURFACES)
+def test_a_value_that_a_field_cannot_have_is_refused_in_both(surface: str, name: str, value: Any) -> None:
+    assert refusal(surface, **{name: value}) == (name, UNSUPPORTED)
+    assert refusal(surface, lenient=True, **{name: value}) == (name, None)
+    assert LENIENT_TAKES_IT not in told(surface, **{name: value})
+
+
+def told(surface: str, rules: str = "p2", **members: Any) -> str:
+    """The message that strict mode refuses with, as a route sends it."""
+    body = {**{"chat": {"messages": [{"role": "user", "content": "x"}]}, "responses": {"input": "x"}}[surface]}
+    parser = partial(PARSERS[surface], {"model": "m", **body, **members}, RULES[rules])
+    with pytest.raises(InvalidRequest) as caught:
+        by_mode(parser, partial(parser, lenient=True), leniently=False)
+    return caught.value.message
+
+
+@pytest.mark.parametrize(("name", "value"), TOLD)
+@pytest.mark.parametrize("surface", SURFACES)
+def test_strict_mode_says_what_lenient_mode_would_take(surface: str, name: str, value: Any) -> None:
+    if name.startswith("prompt_cache_"):  # in strict mode a hint
+        assert parse(surface, **{name: value}).ignored == ()
+        return
+    message = told(surface, **{name: value})
+    assert name in message and message.endswith(LENIENT_TAKES_IT)
+    assert refusal(surface, **{name: value}) == (name, UNSUPPORTED)
+
+
+#: What P1's own chat form refuses although lenient mode has it, and what neither has.
+P1_REFUSED: list[tuple[dict[str, Any], str, bool]] = [
+    ({"max_tokens": 5}, "max_tokens", True),
+    ({"tools": [function_tool("chat", "f")]}, "tools", True),
+    ({"parallel_tool_calls": False}, "parallel_tool_calls", True),
+    ({"seed": 1}, "seed", True),
+    ({"store": False}, "store", True),
+    ({"store": True}, "store", False),
+    ({"n": 1}, "n", True),
+    ({"n": 2}, "n", False),
+    ({"max_tokens": 0}, "max_tokens", False),
+    ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "a"}]}, "messages[0].tool_call_id", False),
+    ({"reasoning_effort": "minimal"}, "reasoning_effort", True),
+    (
+        {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://a"}}]}]},
+        "messages[0].content[0].type",
+        True,
+    ),
+]
+
+
+@pytest.mark.parametrize(("members", "param", "taken"), P1_REFUSED)
+def test_p1s_own_form_says_it_too(members: dict[str, Any], param: str, taken: bool) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "x"}], **members}
+    with pytest.raises(InvalidRequest) as caught:
+        by_mode(
+            partial(chat_request, body, lite=False),
+            partial(PARSERS["chat"], body, RULES["p1"], lenient=True),
+            leniently=False,
+        )
+    assert caught.value.param == param
+    assert caught.value.message.endswith(LENIENT_TAKES_IT) is taken
+
+
+HONOURED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("qwen3.8-flash", {"temperature": 0.7, "top_p": 0.9, "top_k": 5}, {"temperature": 0.7, "top_p": 0.9, "top_k": 5}),
+    ("minimax-m3", {"stop": "END"}, {"stop_sequences": ["END"]}),
+    ("qwen3.8-flash", {"stop": ["a", ""]}, {"stop_sequences": ["a"]}),
+    ("p1", {"service_tier": "priority"}, {"speed": "fast"}),
+]
+
+
+@pytest.mark.parametrize(("rules", "members", "hub"), HONOURED)
+@pytest.mark.parametrize("surface", SURFACES)
+def test_what_the_upstream_honours_is_handed_on(
+    surface: str, rules: str, members: dict[str, Any], hub: dict[str, Any]
+) -> None:
+    found = parse(surface, rules, lenient=True, **members)
+    assert (found.request, found.ignored) == (parse(surface, rules).request | hub, ())
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("surface", SURFACES)
+def test_the_form_of_the_answer(surface: str, rules: str) -> None:
+    (name,) = FORMATS[surface]
+    found = parse(surface, rules, lenient=True, **FORMATS[surface])
+    assert found.request["output_config"]["format"] == FORMAT
+    held = "json_schema" in RULES[rules].formats
+    assert found.ignored == (() if held else ("response_format" if surface == "chat" else "text.format",))
+    if "response_format" in RULES[rules].always:
+        assert parse(surface, rules, **FORMATS[surface]).request == found.request
+    else:
+        assert refusal(surface, rules, **FORMATS[surface]) == (name, UNSUPPORTED)
+
+
+def test_strict_mode_takes_forms_where_the_upstream_can_be_held_to_them() -> None:
+    assert {name for name, rules in RULES.items() if rules.always} == {"gpt-5.6-luna", "minimax-m3"}
+
+
+@pytest.mark.parametrize("lenient", [False, True])
+def test_verbosity_and_strict_functions_go_where_they_are_known(lenient: bool) -> None:
+    members = {"text": {"verbosity": "high"}, "tools": [function_tool("responses", "f", strict=True)]}
+    request = parse("responses", "gpt-5.6-luna", lenient=lenient, **members).request
+    assert request["output_config"] == {"verbosity": "high"} and request["tools"][0]["strict"] is True
+    found = parse("responses", "p2", lenient=lenient, **members)
+    assert "output_config" not in found.request and "strict" not in found.request["tools"][0]
+    assert found.ignored == (("text.verbosity", "tools[0].strict") if lenient else ())
+
+
+@pytest.mark.parametrize(
+    ("word", "effort", "ignored"),
+    [("minimal", "low", ()), ("none", "low", ()), ("ultra", "max", ()), ("XHigh", "xhigh", ()), ("purple", None, True)],
+)
+@pytest.mark.parametrize("surface", SURFACES)
+def test_an_unknown_effort_is_the_nearest(surface: str, word: str, effort: str | None, ignored: Any) -> None:
+    path = "reasoning_effort" if surface == "chat" else "reasoning.effort"
+    members = {"reasoning_effort": word} if surface == "chat" else {"reasoning": {"effort": word}}
+    found = parse(surface, lenient=True, **members)
+    assert found.request.get("output_config") == (None if effort is None else {"effort": effort})
+    assert found.ignored == ((path,) if ignored else ())
+
+
+@pytest.mark.parametrize(
+    ("word", "config"), [(None, {"effort": "medium"}), ("high", {"effort": "high"}), ("none", None)]
+)
+def test_p1s_efforts_are_those_of_its_own_form(word: str | None, config: Any) -> None:
+    assert parse("chat", "p1", lenient=True, reasoning_effort=word).request.get("output_config") == config
+
+
+def test_a_limit_is_told_where_the_upstream_knows_none() -> None:
+    for rules, ignored in (("p1", ("max_tokens",)), ("p5", ("max_tokens",)), ("p2", ()), ("p3", ()), ("glm-5.2", ())):
+        assert parse("chat", rules, lenient=True, max_tokens=5).ignored == ignored
+    assert parse("chat", "p1", lenient=True, max_completion_tokens=5).ignored == ("max_completion_tokens",)
+    assert parse("responses", "p5", lenient=True, max_output_tokens=5).ignored == ("max_output_tokens",)
+
+
+NESTED: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
+    ("chat", {"messages": [{"role": "user", "content": "x", "cache_control": {}}]}, ("messages[0].cache_control",)),
+    (
+        "chat",
+        {"stream": True, "stream_options": {"include_obfuscation": True}},
+        ("stream_options.include_obfuscation",),
+    ),
+    ("chat", {"stream": True, "stream_options": {"x": 1}}, ("stream_options.x",)),
+    ("responses", {"stream_options": {"include_obfuscation": True}}, ("stream_options",)),
+    ("responses", {"include": ["file_search_call.results"]}, ("include",)),
+    ("responses", {"reasoning": {"summary": "long", "budget": 1}}, ("reasoning.budget", "reasoning.summary")),
+    ("responses", {"text": {"x": 1}}, ("text.x",)),
+    ("responses", {"client_metadata": "me"}, ("client_metadata",)),
+    ("responses", {"input": [{"role": "user", "content": "x", "name": "n"}]}, ("input[0].name",)),
+    ("responses", {"input": [{"role": "user", "content": "x"}, {"type": "mcp_call"}]}, ("input[1].type",)),
+]
+
+
+@pytest.mark.parametrize(("surface", "members", "ignored"), NESTED)
+def test_nested_strangers_are_told_by_path(surface: str, members: dict[str, Any], ignored: tuple[str, ...]) -> None:
+    found = parse(surface, lenient=True, **members)
+    assert found.ignored == ignored
+    check_hub(found.request)
+
+
+HOSTED = [
+    *("code_interpreter", "file_search", "mcp", "image_generation"),
+    *("computer_use_preview", "local_shell", "shell", "apply_patch"),
+]
+
+
+@pytest.mark.parametrize("kind", HOSTED)
+@pytest.mark.parametrize("surface", SURFACES)
+def test_a_hosted_tool_that_the_upstream_lacks(surface: str, kind: str) -> None:
+    both = [{"type": kind}, function_tool(surface, "f")]
+    assert refusal(surface, tools=both) == ("tools[0].type", UNSUPPORTED)
+    assert told(surface, tools=both).endswith(LENIENT_TAKES_IT)
+    found = parse(surface, lenient=True, tools=both)
+    assert [tool["name"] for tool in found.request["tools"]] == ["f"]
+    assert found.ignored == ("tools[0].type",)
+    assert refusal(surface, lenient=True, tools=both, tool_choice={"type": kind}) == ("tool_choice.type", UNSUPPORTED)
+    assert refusal(surface, lenient=True, tools=both[:1], tool_choice="required") == ("tool_choice", None)
+    assert "tools" not in parse(surface, lenient=True, tools=both[:1]).request
+
+
+@pytest.mark.parametrize("date", ["", "_2025_08_26", "_preview", "_preview_2025_03_11"])
+@pytest.mark.parametrize("surface", SURFACES)
+def test_dated_names_are_their_kind(surface: str, date: str) -> None:
+    for rules in ("p1", "p3"):
+        tools = parse(surface, rules, lenient=True, tools=[{"type": "web_search" + date}]).request["tools"]
+        assert [tool["name"] for tool in tools] == ["web_search"]
+    for lenient in (False, True):
+        assert parse(surface, lenient=lenient, tools=[{"type": "web_search" + date}]).ignored == ("tools[0].type",)
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_several_choices_are_refused_in_order(surface: str) -> None:
+    assert refusal(surface, lenient=True, audio={}, conversation="x", temperature="hot")[0] == "audio"
