@@ -25,7 +25,7 @@ from proxy.core.convert.openai_fields import (
 )
 from proxy.core.convert.openai_mode import Mode, invalid, is_text, not_one_of, unsupported
 from proxy.core.convert.openai_tools import CUSTOM_INPUT, Declared, ToolSet, flat_name
-from proxy.core.convert.responses_signatures import is_ours
+from proxy.core.convert.responses.signatures import is_ours
 from proxy.core.invalid import shown
 from proxy.core.sse import dump_json
 

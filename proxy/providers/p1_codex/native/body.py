@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.core.convert.responses_signatures import is_ours
+from proxy.core.convert.responses.signatures import is_ours
 from proxy.core.tools.calls import short_key
 from proxy.providers.contract import Target
 from proxy.providers.p1_codex.catalog import MODELS
