@@ -10,10 +10,9 @@ from e2e.expecting import Scenario, Scenarios, expect, named
 from e2e.npm import OnNode, install_node
 from e2e.npm import install as npm_install
 from e2e.pages import blocks
-from e2e.servers import watched_proxy
+from e2e.servers import LENIENT, MESSAGES_ONLY, watched_proxy
 
 _ZOD = "zod@4.6.7"
-_LENIENT = {"PROXY_OPENAI_MODE": "lenient"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ async def _refusals(client: OnNode, folder: Path) -> None:
     """The parse helpers, where the model refuses: its words, and no failure."""
     models = ("gpt-5.6-sol", "gpt-5.5", "opencode-go/gpt-5.6-luna")
     program = (Path(__file__).parent / "refusals.mjs").read_text()
-    async with watched_proxy(folder, [{"fault": "refusal", "times": None}], _LENIENT) as (url, _sandbox):
+    async with watched_proxy(folder, [{"fault": "refusal", "times": None}], LENIENT) as (url, _sandbox):
         done = await client.run_module(program, url, *models)
     expect(done.status == 0, "no helper fails", (done.stderr[-1000:], done.stdout))
     ways = ("chat stop null", "responses completed null refusal")
@@ -80,7 +79,7 @@ ANTHROPIC = NodeSdk(
     "anthropic-sdk.md",
     (_ZOD,),
     {'You asked: "hello"': 3, '"It rains in Paris."': 6},
-    {},
+    MESSAGES_ONLY,
 )
 OPENAI = NodeSdk(
     "openai-node",
@@ -89,7 +88,7 @@ OPENAI = NodeSdk(
     "openai-sdk.md",
     (_ZOD,),
     {'"It rains in Paris."': 9},
-    _LENIENT,
+    LENIENT,
     (named(_refusals, "parsed refusals"),),
 )
 AI_SDK = NodeSdk(
@@ -99,7 +98,7 @@ AI_SDK = NodeSdk(
     "ai-sdk.md",
     ("@ai-sdk/anthropic@4.0.105", "@ai-sdk/openai@4.0.118", "@ai-sdk/openai-compatible@3.0.92", _ZOD),
     {'"It rains in Paris."': 24},
-    _LENIENT,
+    LENIENT,
 )
 AGENT_SDK = NodeSdk(
     "claude-agent-sdk-node",
@@ -108,7 +107,7 @@ AGENT_SDK = NodeSdk(
     "claude-agent-sdk.md",
     (_ZOD,),
     {'"It rains in Paris."': 3},
-    {},
+    MESSAGES_ONLY,
 )
 
 #: Those that `--all` drives only.
