@@ -235,7 +235,7 @@ class _ToolReader:
         if word not in self._found.hosted:
             self._found.hosted[word] = hosted.name
             self._found.add(tool, f"{path}.type")
-        elif tool not in self._found.tools:
+        elif tool not in self._found.tools and not self.repeated:
             raise invalid(path, f"is a duplicate: there is another tool {shown(hosted.name)}")
 
     def _options(self, hosted: HostedTool, entry: Members, path: str) -> Block:

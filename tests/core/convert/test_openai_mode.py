@@ -42,7 +42,6 @@ TOLD: list[tuple[str, Any]] = [
     ("prediction", {"type": "content", "content": "x"}),
     ("prompt_cache_retention", "24h"),
     ("prompt_cache_options", {"ttl": "1h"}),
-    ("web_search_options", {}),
     ("max_tool_calls", 3),
     ("truncation", "auto"),
     ("moderation", {"a": 1}),
@@ -318,3 +317,18 @@ def test_dated_names_are_their_kind(surface: str, date: str) -> None:
 @pytest.mark.parametrize("surface", SURFACES)
 def test_several_choices_are_refused_in_order(surface: str) -> None:
     assert refusal(surface, lenient=True, audio={}, conversation="x", temperature="hot")[0] == "audio"
+
+
+PLACE = {"country": "NO", "city": "Oslo"}
+
+
+def test_search_options_are_a_search_where_there_is_one() -> None:
+    options = {"search_context_size": "low", "user_location": {"type": "approximate", "approximate": PLACE}}
+    assert refusal("chat", "p3", web_search_options=options) == ("web_search_options", UNSUPPORTED)
+    assert parse("chat", lenient=True, web_search_options=options).ignored == ("web_search_options",)
+    (tool,) = parse("chat", "p3", lenient=True, web_search_options=options).request["tools"]
+    assert (tool["name"], tool["user_location"]) == ("web_search", {"type": "approximate", **PLACE})
+    found = parse("chat", "p1", lenient=True, web_search_options=options, tools=[{"type": "web_search"}])
+    assert [tool["name"] for tool in found.request["tools"]] == ["web_search"]
+    assert found.ignored == ("web_search_options[0].user_location",)
+    assert refusal("chat", "p3", lenient=True, web_search_options="x") == ("web_search_options", None)
