@@ -22,6 +22,8 @@ Members = Mapping[str, Any]
 Fits = Callable[[Any], bool]
 
 UNSUPPORTED = "unsupported_parameter"
+#: So many paths are told of what was left out; a header has no room for more.
+MAX_IGNORED = 100
 #: What the message of a refusal adds where lenient mode takes the member.
 LENIENT_TAKES_IT = "; lenient mode takes it: set `openai.mode` in config.json, or PROXY_OPENAI_MODE, to `lenient`"
 
@@ -281,16 +283,21 @@ class Mode:
         else:
             self.note(path)
 
+    def drop(self, path: str) -> None:
+        """Notes what is left out in both modes."""
+        if len(self.ignored) < MAX_IGNORED:
+            self.ignored.append(path)
+
     def note(self, path: str) -> None:
         """Notes what is left out; strict mode tells only of what it refuses."""
         if self.lenient:
-            self.ignored.append(path)
+            self.drop(path)
 
     def leave_out(self, path: str, value: Any = None, advice: str = "") -> None:
         """Leaves out what a member asks for. Raises InvalidRequest in strict mode."""
         if not self.lenient:
             raise unsupported(path, value, advice)
-        self.ignored.append(path)
+        self.drop(path)
 
     def check_keys(self, value: Members, known: frozenset[str], path: str) -> None:
         """The strangers of a nested object."""
@@ -315,7 +322,7 @@ class Mode:
             raise not_one_of(path, known, value)
         nearest = effort_asked({"output_config": {"effort": value}})
         if nearest is None:
-            self.ignored.append(path)
+            self.drop(path)
         return nearest or self.rules.effort
 
 

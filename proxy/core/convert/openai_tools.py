@@ -144,7 +144,7 @@ class _ToolReader:
         elif not word or word in _OWN:
             raise unsupported(f"{path}.type", kind)
         elif word == WEB_SEARCH_TYPE or (word in _DISPENSABLE and not self._wrapped):
-            self._mode.ignored.append(f"{path}.type")
+            self._mode.drop(f"{path}.type")
             self._found.left_out.add(word)
         else:
             self._mode.leave_out(f"{path}.type", kind)

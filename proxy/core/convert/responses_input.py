@@ -190,7 +190,7 @@ class InputReader:
 
     def _lost(self, item: Members, path: str) -> None:
         """What only another service can read."""
-        self._mode.ignored.append(path)
+        self._mode.drop(path)
 
 
 def _needed_string(item: Members, name: str, path: str) -> str:

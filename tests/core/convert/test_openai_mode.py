@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.openai_bodies import PARSERS, RULES, SURFACES, check_hub, function_tool, parse, refusal
-from proxy.core.convert.openai_mode import LENIENT_TAKES_IT, by_mode
+from proxy.core.convert.openai_mode import LENIENT_TAKES_IT, MAX_IGNORED, by_mode
 from proxy.core.invalid import InvalidRequest
 from proxy.providers.p1_codex.chat import chat_request
 
@@ -282,6 +282,11 @@ def test_nested_strangers_are_told_by_path(surface: str, members: dict[str, Any]
     found = parse(surface, lenient=True, **members)
     assert found.ignored == ignored
     check_hub(found.request)
+
+
+def test_few_paths_are_told_of_many() -> None:
+    turns = [{"role": "user", "content": "x", "cache_control": {}}] * (2 * MAX_IGNORED)
+    assert len(parse("chat", lenient=True, messages=turns).ignored) == MAX_IGNORED
 
 
 HOSTED = [
