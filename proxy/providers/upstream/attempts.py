@@ -190,7 +190,7 @@ class AttemptRunner:
         return self._profile.error(str(error), kind=kind, code=PROTOCOL_ERROR)
 
     def _fresh_stream(self, *, started: bool) -> MessageStream:
-        stream = MessageStream(self._message_id, self._call.model, input_tokens=self._input_tokens)
+        stream = MessageStream(self._message_id, self._call.shown, input_tokens=self._input_tokens)
         stream.started = started
         return stream
 

@@ -8,6 +8,8 @@ Forms it acts on (all else gets an answer in prose):
 - ``stream 400 words`` gives an answer of exactly that many text deltas;
 - ``Perform a web search for the query: X`` searches, where a hosted search is offered;
 - ``search X for: Y`` searches the posts on X, where that search is offered.
+
+A system prompt that speaks of JSON and a schema, with the schema right behind it, gets an answer that fits it.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ _LOADED = re.compile(r"^\s*Tool loaded\.\s*$", re.MULTILINE)
 _USE = re.compile(r"\buse ([\w-]+):[ \t]*", re.IGNORECASE)
 _END_OF_USE = re.compile(r",? and then |,? and use |\r?\n|$", re.IGNORECASE)
 _WORDS = re.compile(r"\bstream (\d{1,6}) words\b", re.IGNORECASE)
+_SCHEMA = re.compile(r"\bJSON\b[^\n{]{0,100}\bschema\b[^{]{0,100}(?={)", re.IGNORECASE)
 _SEARCH = re.compile(r"Perform a web search for the query:[ \t]*(.+)")
 _X_SEARCH = re.compile(r"\bsearch x for:?[ \t]*(.+)", re.IGNORECASE)
 
@@ -67,6 +70,16 @@ def wishes(prompt: str) -> list[Wish]:
         if text:
             found.append(Wish(use[1], text, arguments))
     return found
+
+
+def schema_of(system: str) -> dict[str, Any] | None:
+    """The schema of an answer that a system prompt asks for in words, the last one.
+
+    >>> schema_of('Answer with JSON that fits this schema, and nothing else:\\n{"type": "object"}')
+    {'type': 'object'}
+    """
+    found = [_json_object(system, match.end())[0] for match in _SCHEMA.finditer(system)]
+    return next((schema for schema in reversed(found) if schema is not None), None)
 
 
 def _json_object(prompt: str, start: int) -> tuple[dict[str, Any] | None, int]:

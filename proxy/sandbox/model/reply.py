@@ -222,8 +222,9 @@ def _wished(tool: Tool, wish: prompts.Wish) -> Call:
 
 
 def _structured(scene: Scene) -> list[Part] | None:
-    if scene.ask.schema is not None:
-        return [Say(_json(example(scene.ask.schema, {"title": prompts.title_of(scene.prompt)})))]
+    schema = prompts.schema_of(scene.ask.system) if scene.ask.schema is None else scene.ask.schema
+    if schema is not None:
+        return [Say(_json(example(schema, {"title": prompts.title_of(scene.prompt)})))]
     return [Say(_json({"answer": _prose_text(scene)}))] if scene.ask.json_object else None
 
 
