@@ -166,6 +166,14 @@ class Config(Rows):
         "Who serves names like `sonnet` or `claude-opus-5`, in any version.",
         fixed=True,
     )
+    claude_names: bool = row(
+        "models.claudeNames",
+        "PROXY_CLAUDE_NAMES",
+        False,
+        switch,
+        "Offer every model under a second name that begins with claude- as well: Claude Code's picker shows no others"
+        " of those that it discovers.",
+    )
     auto_review_model: str | None = row(
         "autoReviewModel",
         "PROXY_AUTO_REVIEW_MODEL",

@@ -71,7 +71,8 @@ def test_a_port_that_is_none_stops_the_start(port: str, command: Run) -> None:
     assert status == 1 and "--port" in err
 
 
-def test_models_are_one_line_a_provider(command: Run) -> None:
+def test_models_are_one_line_a_provider(command: Run, tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
     status, out, _ = command("models")
     full = command("models", "--full")[1]
     assert status == 0 and out.startswith("p1 (codex): gpt-5.2, ") and "\np2 (kimi): k2.6, " in out

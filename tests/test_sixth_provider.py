@@ -179,7 +179,7 @@ def test_its_settings_have_rows_of_their_own() -> None:
     assert [setting.name for setting in TABLE[: len(SETTINGS)]] == [setting.name for setting in SETTINGS]
     assert [setting.field for setting in TABLE[len(SETTINGS) :]] == [field.name for field in fields(ToySettings)]
     aliases = next(setting for setting in TABLE if setting.field == "alias_provider")
-    assert aliases.kind == "p1 or p2 or p6 (codex, kimi, toy)"
+    assert aliases.kind == "p1 or p2 or p3 or p4 or p5 or p6 (codex, kimi, grok, opencode, cursor, toy)"
 
 
 def test_its_settings_come_from_variables_and_from_the_file(tmp_path: Path) -> None:

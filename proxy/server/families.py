@@ -89,6 +89,20 @@ def _media_error(error: ProxyError, request_id: str) -> dict[str, Any]:
     return told | {"error": body["error"] | told["error"]}
 
 
+def _model_error(error: ProxyError, request_id: str) -> dict[str, Any]:
+    """With the members of both APIs: clients of either ask for models."""
+    told = messages_body(error, request_id)
+    return told | {"error": openai_body(error)["error"] | told["error"]}
+
+
+MODELS = Family(
+    name="models",
+    session_headers=(),
+    key_places=(BEARER, API_KEY),
+    error_status=lambda error: error.status,
+    error_body=_model_error,
+)
+
 MEDIA = Family(
     name="OpenAI images and audio",
     session_headers=_OPENAI_SESSION,
@@ -105,6 +119,7 @@ MEDIA = Family(
 class ClientRoute:
     """A row of the table of routes.
 
+    path           with `{id}` where anything may stand, slashes too
     endpoint       the name of a model request in the log and for whoever watches; "" for what is no model request
     needs          a setting of `Config` without which the route does not exist; "" for none
     guarded        false for what anybody may ask

@@ -95,6 +95,7 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
         auto_review=choice.auto_review,
         recorder=state.recorder,
         capture=exchange.capture,
+        told=choice.told,
     )
     _tell_others(state, call, provider)
     return call, provider
@@ -134,7 +135,7 @@ def _review_model(exchange: Exchange, config: Config, body: Mapping[str, Any], f
         return None
     if config.auto_review_model:
         return normalise_model(config.auto_review_model)
-    known = exchange.state.known
+    known = exchange.state.catalogs.of(config)
     return next(
         (catalog.small or None for catalog in known if found is not None and catalog.label == found.label), None
     )
