@@ -67,7 +67,7 @@ def settings_page() -> str:
         "|---|---|---|---|---|",
         *(_row(setting) for setting in SETTINGS),
         "",
-        "`PROXY_CONFIG_DIR` moves the folder of `config.json` and the credentials; `XDG_CONFIG_HOME`, `XDG_STATE_HOME` and `HOME` are",
+        "`PROXY_CONFIG_DIR` moves the folder of `config.json` and the credentials, and must exist; `XDG_CONFIG_HOME`, `XDG_STATE_HOME` and `HOME` are",
         "honoured: [files](files.md). So are `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`: [behind a proxy](../operations.md#behind-a-proxy).",
     ]
     return "\n".join(lines) + "\n"

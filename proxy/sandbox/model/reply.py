@@ -267,6 +267,11 @@ def _about(result: Returned, tool: str) -> str:
     return f"{quote}{images}."
 
 
+def _wanted_text(scene: Scene) -> list[Part] | None:
+    text = prompts.wanted_text(scene.prompt)
+    return [Say(text)] if text else None
+
+
 def _counted_words(scene: Scene) -> list[Part] | None:
     count = prompts.wanted_words(scene.prompt)
     return [Say(" ".join(f"word{number}" for number in range(1, count + 1)))] if count else None
@@ -303,6 +308,7 @@ ANSWERS: tuple[Callable[[Scene], list[Part] | None], ...] = (
     _x_search,
     _web_search,
     _comment,
+    _wanted_text,
     _counted_words,
     _prose,
 )
