@@ -13,7 +13,7 @@ from proxy.core.auto_mode.policy import KIND
 #: Clients show no longer explanation.
 MAX_EXPLANATION = 2000
 #: A reviewer that gives no reason.
-NO_REASON = "The reviewer of this proxy's auto mode flagged this call without saying why."
+NO_REASON = "The reviewer of this proxy's auto mode flagged this call without saying why"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,11 @@ ERROR = Verdict("error")
 
 
 def one_line(text: str) -> str:
-    """At most `MAX_EXPLANATION` characters in one line, without control characters."""
+    """At most `MAX_EXPLANATION` characters in one line, without control characters and the full stop, which clients
+    add."""
     line = " ".join(text[: 2 * MAX_EXPLANATION].split())
     line = "".join(sign for sign in line if sign.isprintable())
-    return line if len(line) <= MAX_EXPLANATION else line[: MAX_EXPLANATION - 1] + "…"
+    return line.removesuffix(".") if len(line) <= MAX_EXPLANATION else line[: MAX_EXPLANATION - 1] + "…"
 
 
 def results(verdicts: Mapping[str, Verdict]) -> list[dict[str, Any]]:
