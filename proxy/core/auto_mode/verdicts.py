@@ -84,12 +84,11 @@ def reviewed(text: str, calls: Sequence[ToolUse]) -> dict[str, Verdict]:
     The answer is one JSON object, perhaps in a code fence: `{"verdicts": [{"call": 1, "flagged": false}, …]}`. A call
     without exactly one verdict that can be read, or an answer that is anything else, is an error: never a permission.
     """
-    rows = _rows(text)
     found: dict[int, Verdict] = {}
-    for row in rows:
-        place, verdict = _place(row), _verdict(row)
+    for row in _rows(text):
+        place = _place(row)
         if place is not None:
-            found[place] = verdict if place not in found else ERROR
+            found[place] = _verdict(row) if place not in found else ERROR
     return {call.id: found.get(place, ERROR) for place, call in enumerate(calls, 1)}
 
 
