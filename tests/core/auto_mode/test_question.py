@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from core.auto_mode.call_table import INJECTIONS
 from core.strategies import json_values
 from proxy.core.auto_mode.policy import policy_of
+from proxy.core.auto_mode.prompt import SYSTEM
 from proxy.core.auto_mode.question import MAX_TURN, MAX_TURNS, question, user_turns
 from proxy.core.auto_mode.verdicts import ToolUse
 from proxy.core.routing import is_auto_review
@@ -123,6 +125,11 @@ def test_it_has_the_calls_the_turns_and_the_policy_and_nothing_else_of_the_field
 def test_providers_take_it_for_a_review() -> None:
     """So that the model thinks little and has room for its answer."""
     assert is_auto_review(question([], POLICY, {}, subagent=False))
+
+
+def test_the_manual_has_its_instructions_word_for_word() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "auto-mode.md").read_text()
+    assert f"```text\n{SYSTEM}\n```" in page
 
 
 @given(json_values, json_values)
