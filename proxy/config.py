@@ -166,13 +166,21 @@ class Config(Rows):
         "Who serves names like `sonnet` or `claude-opus-5`, in any version.",
         fixed=True,
     )
+    claude_names: bool = row(
+        "models.claudeNames",
+        "PROXY_CLAUDE_NAMES",
+        False,
+        switch,
+        "Offer every model under a second name that begins with claude- as well: Claude Code's picker shows no others"
+        " of those that it discovers.",
+    )
     auto_review_model: str | None = row(
         "autoReviewModel",
         "PROXY_AUTO_REVIEW_MODEL",
         None,
         model,
-        "Model that judges tool calls in Claude Code's auto mode, asked by the proxy or by the client itself. Default: the"
-        " small model of the provider that the request goes to; for the proxy p1's where that has none.",
+        "Model that judges tool calls in Claude Code's auto mode, asked by the proxy or by the client itself. Default:"
+        " the small model of the provider that the request goes to; for the proxy p1's where that has none.",
         free_text=True,
     )
     auto_mode: str | None = row(

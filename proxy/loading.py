@@ -8,8 +8,9 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from proxy.config import Config, ConfigError
 from proxy.core.invalid import cut
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
-from proxy.settings import Parse, Setting, UnfitValue, hosts, label_of, model, model_of, provider, rows_of, switch
+from proxy.settings import Parse, Setting, UnfitValue, check_model, label_of, model, provider, rows_of, switch
 
 Values = dict[Setting, Any]
 
@@ -33,14 +34,21 @@ def settings_of(providers: Iterable[Entry]) -> tuple[Setting, ...]:
     services = {entry.label: entry.catalog.service for entry in providers if entry.catalog.main}
     by_providers: dict[Parse, Parse] = {
         provider: label_of(services),
-        model: model_of([entry.catalog for entry in providers]),
     }
     sections: tuple[type[Any], ...] = (Config, *(entry.settings for entry in providers if entry.settings is not None))
     return tuple(
-        replace(setting, parse=by_providers.get(setting.parse, setting.parse))
+        replace(
+            setting,
+            parse=by_providers.get(setting.parse, setting.parse),
+            check=partial(_check_model, providers) if setting.parse is model else None,
+        )
         for section in sections
         for setting in rows_of(section)
     )
+
+
+def _check_model(providers: Sequence[Entry], name: str, config: Config) -> None:
+    check_model(name, [entry.catalog_now(config) for entry in providers])
 
 
 SETTINGS = settings_of(PROVIDERS)
@@ -61,15 +69,32 @@ def load(
 
     place  how errors call the file
     """
-    values = _from_file(file or {}, settings, place)
-    for setting in settings:
-        variable = _variable(setting, environment)
-        if variable is not None:
-            values[setting] = _parsed(setting, environment[variable], variable)
-    return _with(Config(), values), [
+    values = _from_file(file or {}, settings, place) | _from_variables(environment, settings)
+    config = _with(Config(), values)
+    _check_together(config, values, environment, place)
+    return config, [
         *unknown_keys(file or {}, settings, place),
         *unknown_variables(environment, settings),
     ]
+
+
+def problems(
+    environment: Mapping[str, str], file: Mapping[str, Any], settings: Iterable[Setting] = SETTINGS, *, place: str
+) -> list[str]:
+    """All for which `load` would raise, not only the first."""
+    found: list[str] = []
+    for setting in settings:
+        found += _failure(_from_file, file, [setting], place) + _failure(_from_variables, environment, [setting])
+    found += _failure(unknown_keys, file, settings, place)
+    return found or _failure(partial(load, place=place), environment, file, settings)
+
+
+def _failure(read: Callable[..., Any], *arguments: Any) -> list[str]:
+    try:
+        read(*arguments)
+    except ConfigError as error:
+        return [error.message]
+    return []
 
 
 def kept(fresh: Config, running: Config, settings: Iterable[Setting] = SETTINGS) -> Config:
@@ -90,10 +115,21 @@ def _with(config: Config, values: Mapping[Setting, Any]) -> Config:
 
 
 def _parsed(setting: Setting, value: Any, place: str) -> Any:
+    return _fit(partial(setting.parse, value), place)
+
+
+def _fit(checked: Callable[[], Any], place: str) -> Any:
     try:
-        return setting.parse(value)
+        return checked()
     except UnfitValue as error:
         raise ConfigError(f"{place}: {error}") from None
+
+
+def _check_together(config: Config, values: Values, environment: Mapping[str, str], place: str) -> None:
+    """Values that are right by themselves beside the others."""
+    for setting, value in values.items():
+        if setting.check is not None:
+            _fit(partial(setting.check, value, config), _variable(setting, environment) or f"{place}: {setting.key}")
 
 
 def _variable(setting: Setting, environment: Mapping[str, str]) -> str | None:
@@ -104,6 +140,11 @@ def _variable(setting: Setting, environment: Mapping[str, str]) -> str | None:
 def _is_set(setting: Setting, environment: Mapping[str, str], name: str) -> bool:
     """Empty counts as not set, but turns a switch off."""
     return name in environment and (setting.parse is switch or environment[name].strip() != "")
+
+
+def _from_variables(environment: Mapping[str, str], settings: Iterable[Setting]) -> Values:
+    found = ((setting, _variable(setting, environment)) for setting in settings)
+    return {setting: _parsed(setting, environment[name], name) for setting, name in found if name is not None}
 
 
 def _from_file(file: Mapping[str, Any], settings: Iterable[Setting], place: str) -> dict[Setting, Any]:
@@ -122,7 +163,7 @@ def _from_file(file: Mapping[str, Any], settings: Iterable[Setting], place: str)
 def _file_types(setting: Setting) -> type | tuple[type, ...]:
     if isinstance(setting.default, bool | int):
         return int
-    return (str, list) if setting.parse is hosts else str
+    return (str, list, dict) if isinstance(setting.default, tuple) else str
 
 
 def _lookup(file: Mapping[str, Any], key: str) -> Any:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from proxy.core.routing import Catalog, normalise_model, route
+from proxy.core.invalid import cut
+from proxy.core.routing import Added, Catalog, normalise_model, route
 from proxy.core.secret import Secret
 
 Parse = Callable[[Any], Any]
@@ -28,6 +30,7 @@ class Setting:
     """One row.
 
     section    the dataclass that has the field
+    check      what else the value must fit, once all settings are known; raises UnfitValue
     fixed      stays as it was at the start when the file changes
     secret, free_text  the value is not shown
     """
@@ -42,6 +45,7 @@ class Setting:
     fixed: bool = False
     secret: bool = False
     free_text: bool = False
+    check: Callable[[Any, Any], None] | None = None
 
     @property
     def name(self) -> str:
@@ -172,21 +176,60 @@ def label_of(services: Mapping[str, str]) -> Callable[[Any], str]:
 
 
 def model(value: Any) -> str:
-    """model of any provider; the table of settings knows which there are."""
+    """model of any provider."""
     return text(value)
 
 
-def model_of(catalogs: Sequence[Catalog]) -> Callable[[Any], str]:
-    """A model that one of these providers has, or an alias."""
+def check_model(name: str, catalogs: Sequence[Catalog]) -> None:
+    """Raises UnfitValue for a name that none of these providers has and that is no alias."""
+    if name and route(normalise_model(name), catalogs, alias_provider=catalogs[0].label) is None:
+        raise UnfitValue("expected a model, as `model-proxy models` lists them")
 
-    def parse(value: Any) -> str:
-        name = text(value)
-        if name and route(normalise_model(name), catalogs, alias_provider=catalogs[0].label) is None:
-            raise UnfitValue("expected a model, as `model-proxy models` lists them")
-        return name
 
-    parse.__doc__ = "model of any provider."
+_MODEL_ID = re.compile(r"[\w.:/@+-]{1,100}", re.ASCII)
+
+
+def added_models(label: str, known: Container[str], form: Callable[[str], str] = str) -> Callable[[Any], Added]:
+    """Ids that a provider does not list, each with a model whose ways it has, "" when nobody says.
+
+    known  the models that may be named so
+    form   an id as the provider calls it
+    """
+
+    def parse(value: Any) -> Added:
+        found = {form(name): form(base) for name, base in _pairs(value)}
+        for name, base in found.items():
+            if not _MODEL_ID.fullmatch(name):
+                raise UnfitValue(f"{_ADDED}; {cut(name)!r} is no id")
+            if base and base not in known:
+                raise UnfitValue(f"{_ADDED}; {label} has no model {cut(base)!r} that {name} could be like")
+        return tuple(found.items())
+
+    parse.__doc__ = "ids with commas between, or a list; `id=base`, or a table of both."
     return parse
+
+
+_ADDED = 'expected ids, alone or with a model that is listed: `id, id=base`, ["id"] or {"id": "base"}'
+
+
+def _pairs(value: Any) -> list[tuple[str, str]]:
+    """Raises UnfitValue."""
+    members = value.split(",") if isinstance(value, str) else value
+    members = members.items() if isinstance(members, Mapping) else members
+    if not isinstance(members, Iterable):
+        raise UnfitValue(_ADDED)
+    return [_pair(member) for member in members if not isinstance(member, str) or member.strip()]
+
+
+def _pair(member: Any) -> tuple[str, str]:
+    """An id, and the one behind `=`; or both already."""
+    pair: Any = member.partition("=")[::2] if isinstance(member, str) else member
+    match pair:
+        case (str(name), str(base)):
+            return name.strip(), base.strip()
+        case (str(name), None):
+            return name.strip(), ""
+    raise UnfitValue(_ADDED)
 
 
 def address(value: Any) -> str:

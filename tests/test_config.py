@@ -72,7 +72,11 @@ VALUES: list[tuple[str, str | None, Any, Any]] = [
     *(("PROXY_PORT", None, 19000, 19000), ("PORT", "19001", 19000, 19001), ("PORT", "", None, 18765)),
     *(("PROXY_P1_EFFORT", "low", "high", "low"), ("PROXY_P1_EFFORT", None, "high", "high")),
     *(("PROXY_P4_API_KEY", "sk-1\n", None, Secret("sk-1")), ("PROXY_P2_USER_AGENT", " me/1 ", None, "me/1")),
-    *(("PROXY_P1_MODEL", word, None, word) for word in ("opus", "claude-haiku-9", "gpt-5.5-fast")),
+    *(("PROXY_P1_MODEL", word, None, word) for word in ("opus", "claude-haiku-9", "gpt-5.5-fast", "gpt-7", "x")),
+    ("PROXY_P1_MODELS", " gpt-7 , gpt-8=gpt-5.5,", None, (("gpt-7", ""), ("gpt-8", "gpt-5.5"))),
+    ("PROXY_P4_MODELS", "opencode-go/a=opencode-go/glm-5.2", None, (("a", "glm-5.2"),)),
+    ("PROXY_P5_MODELS", "cursor:gpt-7=gpt-5.2,b", None, (("gpt-7", "gpt-5.2"), ("b", ""))),
+    *(("PROXY_P2_MODELS", None, value, (("a", "k3"), ("b", ""))) for value in ({"a": "k3", "b": None}, ["a=k3", "b"])),
     *(("PROXY_AUTO_REVIEW_MODEL", word, None, word) for word in ("k3", "opus", "glm-5.2", "gpt-5.5[1m]")),
     *(("PROXY_P1_MODEL", "opus[1m]", None, "opus"), ("PROXY_P1_EFFORT", "HIGH", None, "high")),
     *(("PROXY_P1_MODEL", "", "gpt-5.4", "gpt-5.4"), ("PROXY_API_KEY", " ", None, None)),
@@ -111,8 +115,13 @@ WRONG_VARIABLES = [
     ("PROXY_COMPACT_EFFORT", "lo", "none, low, medium, high, xhigh, max or off"),
     ("PROXY_P1_REASONING_SUMMARY", "of", "auto, concise, detailed, off or none"),
     ("PROXY_P1_TRANSPORT", "carrier pigeon", "auto, websocket or http"),
-    *(("PROXY_P1_MODEL", word, "a model of p1: gpt-5.2, ") for word in ("gpt-7", "k3", "opus-fast", "gpt-5.5 ")),
-    ("PROXY_AUTO_REVIEW_MODEL", "gpt-5.6-lunar", "a model, as `model-proxy models` lists them"),
+    *(
+        ("PROXY_P1_MODELS", word, "p1 has no model .* that gpt-7 could be like")
+        for word in ("gpt-7=k3", "a, gpt-7=gpt-8")
+    ),
+    *(("PROXY_P4_MODELS", word, "is no id") for word in ("a b", "ü", "=glm-5.2", "x" * 101)),
+    ("PROXY_P5_MODELS", "gpt-7=gpt-8", "p5 has no model 'gpt-8'"),
+    ("PROXY_AUTO_REVIEW_MODEL", "lunar-9", "a model, as `model-proxy models` lists them"),
     ("PROXY_P1_EFFORT", "hihg", "none, low, medium, high, xhigh or max"),
     ("PROXY_P1_SERVICE_TIER", "slow", "fast, priority or flex"),
 ]
@@ -194,7 +203,10 @@ WRONG_KEYS: list[tuple[str, Any, str]] = [
             (key, "a\nb", "text without control characters")
             for key in ("apiKey", "p4.apiKey", "p1.userAgent", "p1.originator")
         ),
-        *(("p1.model", 7, "model of p1"), ("p1.model", "gpt-7", "model of p1"), ("p1.effort", "", "xhigh or max")),
+        *(("p1.model", 7, "model of p1"), ("p1.effort", "", "xhigh or max")),
+        *(("p2.models", value, "ids with commas") for value in (7, True)),
+        *(("p2.models", value, "alone or with a model that is listed") for value in ([7], {"a": 7}, [["a", "b", "c"]])),
+        ("p3.models", {"grok-9": "gpt-5.5"}, "p3 has no model 'gpt-5.5' that grok-9"),
         ("server.allowedHosts", {"a": 1}, "host names"),
         ("server.allowedHosts", [1], "host names"),
     ),

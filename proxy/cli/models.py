@@ -1,24 +1,30 @@
-"""`models`: one line a provider."""
+"""`models`: one line a provider, or all of it as JSON."""
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterable
+from typing import Any
 
 from proxy.cli.command import APP, Command, Context
+from proxy.cli.config_file import ConfigFile
+from proxy.config import Config
+from proxy.core.routing import ALIASES, Catalog
 from proxy.providers.entry import Entry
 
 #: Ids of a provider that are shown, unless all are asked for.
 SHORT = 20
 
 
-def model_lines(providers: Iterable[Entry], shown: int | None = SHORT) -> list[str]:
+def model_lines(providers: Iterable[Entry], config: Config, shown: int | None = SHORT) -> list[str]:
     """The models of the providers that are served. The shortened form only counts those with a prefix."""
     lines = []
     for entry in providers:
         if entry.build is None:
             continue
-        models, prefixed = sorted(entry.catalog.models), entry.catalog.prefixed
+        catalog = entry.catalog_now(config)
+        models, prefixed = sorted(catalog.models), catalog.prefixed
         ids = [*models, *prefixed] if shown is None else models[:shown]
         hidden = len(models) + len(prefixed) - len(ids)
         more = f", … ({hidden} more: {APP} models --full)" if hidden else ""
@@ -26,12 +32,43 @@ def model_lines(providers: Iterable[Entry], shown: int | None = SHORT) -> list[s
     return lines
 
 
+def model_table(providers: Iterable[Entry], config: Config) -> dict[str, Any]:
+    """The same for programs: every model with its limits, and what stands behind the aliases."""
+    catalogs = [entry.catalog_now(config) for entry in providers if entry.build is not None]
+    own = next((catalog for catalog in catalogs if catalog.label == config.alias_provider), None)
+    return {
+        "models": [_described(model, one) for one in catalogs for model in (*sorted(one.models), *one.prefixed)],
+        "aliases": {} if own is None else {alias: _behind(alias, own) for alias in sorted(ALIASES)},
+    }
+
+
+def _described(model: str, catalog: Catalog) -> dict[str, Any]:
+    limits = catalog.limits_of(model)
+    return {
+        "id": model,
+        "provider": catalog.label,
+        "service": catalog.service,
+        "context_window": limits.context,
+        "max_output_tokens": limits.output,
+    }
+
+
+def _behind(alias: str, catalog: Catalog) -> dict[str, str]:
+    return {"provider": catalog.label, "model": catalog.behind(alias)}
+
+
 def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
-    parser.add_argument("--full", action="store_true", help="do not shorten long lists")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--full", action="store_true", help="do not shorten long lists")
+    form.add_argument("--json", action="store_true", help="all of them with their limits, and the aliases, as JSON")
 
 
 async def _run(arguments: argparse.Namespace, context: Context) -> int:
-    print("\n".join(model_lines(context.providers, None if arguments.full else SHORT)))
+    config = ConfigFile(context).config
+    if arguments.json:
+        print(json.dumps(model_table(context.providers, config), indent=2))
+    else:
+        print("\n".join(model_lines(context.providers, config, None if arguments.full else SHORT)))
     return 0
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 #: Names that Claude Code uses on its own account (background requests, subagents, the /model picker). They belong to
@@ -29,18 +29,38 @@ ALIASES = frozenset(
     }
 )
 
+#: The names of the families themselves.
+FAMILIES = frozenset({"haiku", "sonnet", "opus", "fable"})
+
 #: `claude-haiku-5-5`, and the older order, `claude-3-5-haiku-20241022`, in one cloud with `@` before the date. Each
 #: release of the client brings new versions. Answers repeat the name in each of their chunks, so it has a bound.
 _VERSION = re.compile(r"claude-(?:[0-9][0-9.-]{,20}-)?(haiku|sonnet|opus|fable)(?:[-@][\w.@:-]{1,80})?", re.ASCII)
 
-#: What may follow in the name of a new model of a service.
-_NEW = re.compile(r"[\w.:@-]{1,80}", re.ASCII)
+#: What Claude Code's model picker shows of a gateway's models begins with this, as may our names, by a setting.
+CLAUDE = "claude-"
+
+#: What the settings add to the models of a provider: ids, each with the model whose ways it has; "" where nobody said.
+Added = tuple[tuple[str, str], ...]
+
+#: The words and numbers of a name.
+_PARTS = re.compile(r"[0-9]+(?:\.[0-9]+)*|[a-z]+", re.ASCII)
 
 #: How many names an error proposes.
 MAX_PROPOSED = 3
 
 #: Claude Code's auto mode asks a second model whether an action is safe. This is how its prompt begins.
 AUTO_REVIEW_MARKER = "You are a security monitor for autonomous AI coding agents."
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Tokens, None where nobody says: what fits into the window, and how long an answer may be."""
+
+    context: int | None = None
+    output: int | None = None
+
+
+_UNKNOWN = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,28 +71,48 @@ class Catalog:
     service   the public name of the service, a synonym of the label wherever a user types one
     models    every id that routes here and is listed
     prefixes  name prefixes that route here whatever follows
-    families  the same for names that are in no list: new models of the service
+    families  the form of names that are in no list and route here too: new models of the service, and unlisted ones
     prefixed  names with one of the prefixes that are listed behind the models; there may be hundreds
     blanks    whether blanks around a name mean nothing
     main      its model behind the aliases
     small     its model behind the alias of small and quick work, which reviews the safety of actions, too
+    aliases   aliases behind which another model stands
+    followed  whether the aliases of a session that works with it go here, whatever the settings say
+    limits    of models, where they are known
     """
 
     label: str
     service: str
     models: tuple[str, ...]
     prefixes: tuple[str, ...] = ()
-    families: tuple[str, ...] = ()
+    families: re.Pattern[str] | None = None
     prefixed: tuple[str, ...] = ()
     blanks: bool = False
     main: str = ""
     small: str = ""
+    aliases: Mapping[str, str] = field(default_factory=dict, hash=False)
+    limits: Mapping[str, Limits] = field(default_factory=dict, hash=False)
+    followed: bool = False
 
     def called(self, model: str) -> str:
         """A normalised name as this catalogue compares it; the hint may have stood before a blank."""
         if not self.blanks or model == model.strip():
             return model
         return normalise_model(model.strip()).strip()
+
+    def behind(self, model: str) -> str:
+        """The model behind an alias; one without a row has that of the row it is a date of, or of its family. Any other
+        name as it is."""
+        family = model if model in FAMILIES else family_of(model)
+        if family is None or model in self.models:
+            return model
+        dated = [alias for alias in self.aliases if f"{model}-".startswith((f"{alias}-", f"{alias}@"))]
+        other = self.small if family == "haiku" else self.main
+        return self.aliases.get(max(dated, key=len, default=family), other)
+
+    def limits_of(self, model: str) -> Limits:
+        """Of a listed name or an alias."""
+        return self.limits.get(self.behind(model), _UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +141,10 @@ def family_of(model: str) -> str | None:
 def route(model: str, catalogs: Sequence[Catalog], *, alias_provider: str, affinity: str | None = None) -> Route | None:
     """The provider of a normalised name; None when nobody knows it.
 
-    An alias follows the provider that its session already works with, else `alias_provider`. Prefix forms are looked at
-    before the lists, and the lists in order of label: so `grok-4.5` is P3's and `opencode-go/grok-4.5` P4's. What is in
-    no list may still be a new model of a service, or a version of a known family, which is an alias.
+    Prefix forms are looked at first, then the lists in order of label: so `grok-4.5` is P3's and `opencode-go/grok-4.5`
+    P4's. What is in no list may still be a new model of a service, or an alias: one that is listed or a version of a
+    known family. It follows the provider that its session already works with, else `alias_provider`.
     """
-    if model in ALIASES:
-        return _alias(affinity or alias_provider, catalogs)
     for catalog in catalogs:
         called = catalog.called(model)
         if any(called.startswith(prefix) and called != prefix for prefix in catalog.prefixes):
@@ -115,13 +153,59 @@ def route(model: str, catalogs: Sequence[Catalog], *, alias_provider: str, affin
         if catalog.called(model) in catalog.models:
             return Route(catalog.label, False)
     for catalog in catalogs:
-        if any(model.startswith(family) and _NEW.fullmatch(model, len(family)) for family in catalog.families):
+        if catalog.families is not None and catalog.families.fullmatch(model):
             return Route(catalog.label, False)
-    return _alias(affinity or alias_provider, catalogs) if family_of(model) else None
+    known = model in ALIASES or family_of(model) is not None
+    return _alias(affinity or alias_provider, catalogs) if known else None
+
+
+def without_claude(model: str, catalogs: Sequence[Catalog]) -> str:
+    """The name that stands behind `claude-` in one that is made for Claude Code's picker; any other as it is.
+
+    >>> catalogs = [Catalog("p1", "codex", ("gpt-5.5",), main="gpt-5.5")]
+    >>> [without_claude(name, catalogs) for name in ("claude-gpt-5.5", "claude-opus-5", "claude-x")]
+    ['gpt-5.5', 'claude-opus-5', 'claude-x']
+    """
+    plain = model.removeprefix(CLAUDE)
+    if plain == model or any(catalog.called(model) in catalog.models for catalog in catalogs):
+        return model
+    found = route(plain, catalogs, alias_provider="")
+    return plain if found is not None else model
 
 
 def _alias(label: str, catalogs: Sequence[Catalog]) -> Route | None:
     return Route(label, True) if any(catalog.label == label for catalog in catalogs) else None
+
+
+def nearest(model: str, known: Iterable[str]) -> str:
+    """The known id that a new one most likely behaves like: of the same family, with the same words, in the nearest
+    version, an older one before a newer one. Of two that are as near the first counts.
+
+    >>> known = ("gpt-5.5", "gpt-5.4-mini", "gpt-5.6-luna", "gpt-5.6-sol", "gpt-6-luna", "gpt-6.1-sol")
+    >>> [nearest(model, known) for model in ("gpt-6.2-sol", "gpt-7-luna", "gpt-5.6", "gpt-6.1-nova", "codex-mini")]
+    ['gpt-6.1-sol', 'gpt-6-luna', 'gpt-5.5', 'gpt-6.1-sol', 'gpt-5.4-mini']
+    """
+    family, version, words = _parts(model)
+
+    def distance(other: str) -> Any:
+        its_family, its_version, its_words = _parts(other)
+        strange = len(words ^ its_words) / max(1, len(words | its_words))
+        newer = its_version > version
+        return its_family != family, strange, newer, tuple(part if newer else -part for part in its_version)
+
+    return min(known, key=distance)
+
+
+def _parts(model: str) -> tuple[str, tuple[int, ...], frozenset[str]]:
+    """Its family, its version and its other words.
+
+    >>> _parts("gpt-5.3-codex")
+    ('gpt', (5, 3, 0), frozenset({'codex'}))
+    """
+    family, *words = _PARTS.findall(model) or [""]
+    version = next((word for word in words if word[0].isdigit()), "0")
+    numbers = [int(number[:9]) for number in version.split(".")]
+    return family, (*numbers, 0, 0)[:3], frozenset(words) - {version}
 
 
 def _grouped(catalogs: Sequence[Catalog], alias_provider: str) -> list[tuple[Catalog, list[str]]]:

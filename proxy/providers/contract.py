@@ -54,7 +54,8 @@ class Call:
     """One request, ready for a provider.
 
     request      the hub request: a checked Messages dict; never changed. For `NativeResponses`, the Responses body
-    model        the name asked for, without `[1m]`; answers carry it
+    model        the name asked for, without `[1m]`
+    told         how answers call it, where that is another name
     target       what the provider made of the name
     request_id   ours: in the answer's headers, the log and the monitor
     session      session id for caches and affinity, None when the client named none
@@ -77,8 +78,14 @@ class Call:
     cache_hint: str | None = None
     folded: bool = False
     converted: bool = False
+    told: str = ""
     recorder: Recorder = field(default_factory=NullRecorder)
     capture: RequestCapture = NULL_CAPTURE
+
+    @property
+    def shown(self) -> str:
+        """The name that answers carry."""
+        return self.told or self.model
 
     @property
     def cache_key(self) -> str | None:

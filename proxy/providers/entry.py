@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from proxy.core.routing import Catalog
+from proxy.config import Config
+from proxy.core.routing import Added, Catalog
 
 if TYPE_CHECKING:
     from proxy.providers.contract import Account, AccountContext, Provider, Services
@@ -26,6 +27,7 @@ class Entry:
     settings  the frozen dataclass of its rows, see `proxy.settings`
     account   makes its account, for the command line
     sign_in   how a user signs in, in words
+    adding    the catalogue with ids that the settings add; the section then has them as `models`
     key       the variable of the key that stands in for a sign-in, "" where there is one
     examples  a model for each wire that the provider is reached over: {"chat": "kimi-for-coding"}
     """
@@ -37,12 +39,19 @@ class Entry:
     settings: type[Any] | None = None
     account: Callable[[AccountContext], Account] | None = None
     sign_in: str = ""
+    adding: Callable[[Added], Catalog] | None = None
     key: str = ""
     examples: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
         return self.catalog.label
+
+    def catalog_now(self, config: Config) -> Catalog:
+        """The catalogue as the settings have it."""
+        if self.adding is None or self.settings is None:
+            return self.catalog
+        return self.adding(config.section(self.settings).models)
 
     @property
     def title(self) -> str:

@@ -27,7 +27,7 @@ from proxy.server.body import answer_expectation_later
 from proxy.server.edge import edge
 from proxy.server.routes.table import ROUTES
 from proxy.server.sessions import Sessions
-from proxy.server.state import STATE, AppState, StreamTimers
+from proxy.server.state import STATE, AppState, Catalogs, StreamTimers
 
 #: Nothing of ours reads a body with aiohttp's own methods, which this would limit; ours is `Config.max_body_bytes`.
 _NO_LIMIT = 0
@@ -72,8 +72,8 @@ def create_app(
     state = AppState(
         current,
         *observers,
-        known=tuple(entry.catalog for entry in entries),
-        sessions=Sessions(clock, frozenset(entry.label for entry in entries if entry.catalog.main)),
+        catalogs=Catalogs(entries),
+        sessions=Sessions(clock, frozenset(entry.label for entry in entries if entry.catalog.followed)),
         admission=Admission(current),
         clock=clock,
         timers=tuning.of(StreamTimers),
@@ -136,8 +136,9 @@ def _add_routes(app: web.Application, config: Config) -> None:
         if row.needs and not getattr(config, row.needs):
             app[STATE].off.append(row)
         else:
+            path = row.path.replace("{id}", "{id:.+}")
             for method in row.methods:
-                route = app.router.add_route(method, row.path, row.handler, expect_handler=answer_expectation_later)
+                route = app.router.add_route(method, path, row.handler, expect_handler=answer_expectation_later)
                 app[STATE].routes[route] = row
 
 

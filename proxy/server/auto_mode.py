@@ -73,7 +73,7 @@ def _reviewer(exchange: Exchange, provider: Provider) -> Reviewer | None:
     state, config = exchange.state, exchange.state.config()
     if config.auto_review_model:
         model = normalise_model(config.auto_review_model)
-        found = route(model, state.known, alias_provider=config.alias_provider)
+        found = route(model, state.catalogs.of(config), alias_provider=config.alias_provider)
         chosen = state.providers.get(found.label) if found is not None else None
         return None if chosen is None else Reviewer(chosen, model)
     for one in (provider, state.providers.get("p1")):

@@ -39,6 +39,8 @@ class Exchange:
         self.id = request[REQUEST_ID]
         self.provider: str | None = None
         self.model: str | None = None
+        #: Whether an alias was asked for, whose provider a setting says.
+        self.alias = False
         #: The answer once its head is out: then no other one can be given.
         self.response: web.StreamResponse | None = None
         #: The body, unpacked; kept only until the capture of the request begins, if there is one.

@@ -16,8 +16,8 @@ from proxy.config import Config
 from proxy.core.ingress import Ingress
 from proxy.core.invalid import cut
 from proxy.core.messages import Event, decode_body
-from proxy.core.routing import Route, catalog_text, normalise_model, proposal, route
-from proxy.errors import RequestError
+from proxy.core.routing import Route, catalog_text, normalise_model, proposal, route, without_claude
+from proxy.errors import ProxyError, RequestError
 from proxy.observe.capture.contract import CapturedRequest
 from proxy.observe.lifecycle import ModelResolved, ProjectResolved, ProviderSelected, Sequenced
 from proxy.observe.project import find_working_directory, project_name
@@ -64,14 +64,23 @@ def _failed(exchange: Exchange, error: Exception) -> web.StreamResponse:
         if response is None:
             raise error
         return response
-    known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
+    known = _with_cure(exchange, as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error))
     exchange.failed(known, in_band=response is not None)
     if response is None:
-        answered = error_response(known, exchange.id, exchange.family)
+        told = exchange.family.final_word(known, exchange.request.headers.get("User-Agent", ""))
+        answered = error_response(told, exchange.id, exchange.family)
         exchange.replied(answered)
         return answered
     exchange.break_off()
     return response
+
+
+def _with_cure(exchange: Exchange, error: ProxyError) -> ProxyError:
+    """Whoever asked for an alias chose no provider, and may have signed in to another one."""
+    if error.kind != "sign_in" or not exchange.alias:
+        return error
+    cure = "or set aliasProvider (PROXY_ALIAS_PROVIDER) to a provider that you are signed in to, and start again"
+    return error.replaced(message=f"{error.message}; {cure}")
 
 
 async def answer(
@@ -88,7 +97,7 @@ async def answer(
     """
     state = exchange.state
     created = int(state.clock())
-    context = RenderContext(ingress, uuid.uuid4().hex, call.model, created, state.timers.no_pings)
+    context = RenderContext(ingress, uuid.uuid4().hex, call.shown, created, state.timers.no_pings)
     if exchange.family.renderer is None:
         raise RuntimeError(f"{exchange.family.name} renders nothing")
     renderer = exchange.family.renderer(context)
@@ -141,6 +150,7 @@ class Choice:
     """The model to serve, without `[1m]`, and who serves it.
 
     asked        the name that the client used
+    told         the name that answers carry, where it is another than the model
     auto_review  the safety classifier, sent to a model of our choice
     """
 
@@ -148,6 +158,7 @@ class Choice:
     route: Route
     asked: str
     auto_review: bool = False
+    told: str = ""
 
 
 def choose(
@@ -163,12 +174,14 @@ def choose(
     instead  given the route of the requested name, another model to serve, or None
     """
     state, named = exchange.state, asked
-    asked = normalise_model(named)
+    known = state.catalogs.of(config)
+    called = normalise_model(named)
+    asked = without_claude(called, known) if config.claude_names else called
     affinity = state.sessions.affinity(session)
-    found = route(asked, state.known, alias_provider=config.alias_provider, affinity=affinity)
+    found = route(asked, known, alias_provider=config.alias_provider, affinity=affinity)
     other = instead(found)
     if other is not None:
-        found = route(other, state.known, alias_provider=config.alias_provider)
+        found = route(other, known, alias_provider=config.alias_provider)
         exchange.log("info", "auto-review route selected", requestedModel=asked, overrideModel=other)
     model = other or asked
     exchange.model = model
@@ -181,11 +194,17 @@ def choose(
         raise unknown_model(
             exchange, config, f'Model "{cut(model)}" belongs to {found.label}, which is not available yet.'
         )
-    return Choice(model, found, named, other is not None)
+    exchange.alias = found.alias and other is None
+    return Choice(model, found, named, other is not None, told=called if asked != called and other is None else "")
+
+
+#: A word for programs; with any, Claude Code asks less often again.
+_UNKNOWN_MODEL = {"error_code": "model_not_found"}
 
 
 def unknown_model(exchange: Exchange, config: Config, what: str) -> RequestError:
-    return RequestError(f"{what} {catalog_text(exchange.state.served, config.alias_provider)}", param="model")
+    known = catalog_text(exchange.state.served, config.alias_provider)
+    return RequestError(f"{what} {known}", param="model", details=_UNKNOWN_MODEL)
 
 
 def provider_of(exchange: Exchange, choice: Choice, ticket: AdmissionTicket) -> Provider:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aiohttp import web
@@ -12,6 +12,7 @@ from proxy.core.routing import Catalog
 from proxy.observe.capture.contract import Captures
 from proxy.observe.lifecycle import Log, Recorder
 from proxy.providers.contract import Provider
+from proxy.providers.entry import Entry
 from proxy.server.admission import Admission
 from proxy.server.families import ClientRoute
 from proxy.server.running import Running
@@ -39,12 +40,26 @@ class StreamTimers:
     judge_quiet: float = 0.25
 
 
+class Catalogs:
+    """What all providers can be asked for, by the settings as they are now."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries = entries
+        self._made: tuple[Config | None, tuple[Catalog, ...]] = (None, ())
+
+    def of(self, config: Config) -> tuple[Catalog, ...]:
+        """Made again only when the settings are others."""
+        if self._made[0] is not config:
+            self._made = (config, tuple(entry.catalog_now(config) for entry in self._entries))
+        return self._made[1]
+
+
 @dataclass(frozen=True)
 class AppState:
     """Shared by all requests of one application.
 
     config    the settings as they are now
-    known     every catalogue, also of providers that are not served
+    catalogs  every catalogue, also of providers that are not served
     packed    whether the runner leaves bodies packed
     routes    what the application was given to serve, decided once, at the start
     off       the routes that a setting would turn on
@@ -54,7 +69,7 @@ class AppState:
     log: Log
     recorder: Recorder
     captures: Captures
-    known: tuple[Catalog, ...]
+    catalogs: Catalogs
     sessions: Sessions
     admission: Admission
     clock: Callable[[], float]
@@ -68,7 +83,7 @@ class AppState:
     @property
     def served(self) -> list[Catalog]:
         """Catalogues of the providers that answer, with what their services named since the start."""
-        return [self.providers[catalog.label].catalog() for catalog in self.known if catalog.label in self.providers]
+        return [provider.catalog() for provider in self.providers.values()]
 
 
 STATE: web.AppKey[AppState] = web.AppKey("state", AppState)

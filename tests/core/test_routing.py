@@ -17,16 +17,21 @@ from proxy.core.routing import (
     catalog_text,
     is_auto_review,
     listing,
+    nearest,
     normalise_model,
     proposal,
     route,
+    without_claude,
 )
 from proxy.providers.p1_codex.catalog import ALIAS_TARGETS, CATALOG, MODELS
+from proxy.providers.p3_grok.catalog import FAMILIES
+from proxy.providers.p4_opencode.catalog import catalog_of as p4_catalog_of
+from proxy.providers.registry import PROVIDERS
 
 CATALOGS = (
     Catalog("p4", "opencode", ("opencode-go/grok-4.5", "grok-4.5", "kimi-k3"), prefixes=("opencode-go/",)),
     CATALOG,
-    Catalog("p3", "grok", ("grok-4.5",), families=("grok-",)),
+    Catalog("p3", "grok", ("grok-4.5",), families=FAMILIES),
     Catalog("p2", "kimi", ("kimi-k2.6", "kimi-k3")),
     Catalog("p5", "cursor", ("cursor", "composer-2.5"), prefixes=("cursor:", "cursor-plan:", "cursor-ask:")),
 )
@@ -47,7 +52,18 @@ def label(model: str, *, alias_provider: str = "p1", affinity: str | None = None
         ("[1m]", None),
         ("", None),
         ("gpt-5.6-sol-fast", "p1"),
-        ("gpt-5.6-sol-fast-fast", None),
+        ("gpt-5.6-sol-fast-fast", "p1"),
+        ("gpt-7", "p1"),
+        ("gpt-4o", "p1"),
+        ("gpt-image-2", None),
+        ("gpt-oss-120b", None),
+        ("gpt-", None),
+        ("codex-auto-review", "p1"),
+        ("codex-mini-latest", "p1"),
+        ("codex-", None),
+        ("codex", None),
+        ("gpt-daybreak-blue-latest", "p1"),
+        (f"gpt-7{'9' * 81}", None),
         ("GPT-5.5", None),
         ("claude-opus-5", "p1"),
         ("claude-opus-9", "p1"),
@@ -106,6 +122,84 @@ def test_an_alias_follows_the_setting_and_before_that_the_session() -> None:
     assert label("haiku", alias_provider="p9") is None
     assert label("claude-haiku-9", alias_provider="p2") == label("claude-haiku-9", affinity="p2") == "p2"
     assert label("claude-haiku-9", alias_provider="p9") is None
+
+
+def test_what_a_list_has_wins_over_forms_of_names_and_the_first_list_over_others() -> None:
+    added = (("claude-opus-5", ""), ("gpt-7", ""), ("gpt-5.5", ""), ("haiku", ""))
+    for model, expected in (
+        ("claude-opus-5", "p4"),
+        ("haiku", "p4"),
+        ("gpt-7", "p4"),
+        ("gpt-5.5", "p1"),
+        ("gpt-8", "p1"),
+    ):
+        found = route(model, [p4_catalog_of(added), CATALOG], alias_provider="p1")
+        assert found == Route(expected, False), model
+
+
+@pytest.mark.parametrize(
+    ("called", "plain"),
+    [
+        *(
+            (f"claude-{model}", model)
+            for model in ("gpt-5.5", "gpt-5.5-fast", "kimi-k3", "opencode-go/grok-4.5", "cursor:x")
+        ),
+        *((f"claude-{model}", model) for model in ("gpt-7-luna", "grok-99")),
+        *(
+            (model, model)
+            for model in ("claude-opus-5", "claude-haiku", "claude-foo", "claude-", "gpt-5.5", "claude-claude-opus-5")
+        ),
+        ("claude-claude-gpt-5.5", "claude-claude-gpt-5.5"),
+    ],
+)
+def test_a_name_for_the_picker_stands_for_the_model_behind_it(called: str, plain: str) -> None:
+    assert without_claude(called, CATALOGS) == plain
+
+
+def test_a_listed_name_that_begins_like_one_for_the_picker_is_itself() -> None:
+    own = Catalog("p4", "opencode", ("claude-gpt-5.5", "gpt-5.5"))
+    assert without_claude("claude-gpt-5.5", [own]) == "claude-gpt-5.5"
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        *(("gpt-6.2-sol", "gpt-6.1-sol"), ("gpt-6.2-terra", "gpt-6.1-terra"), ("gpt-7-luna", "gpt-6-luna")),
+        *(
+            ("gpt-5.6", "gpt-5.5"),
+            ("gpt-7", "gpt-5.5"),
+            ("gpt-5.4-nano", "gpt-5.4"),
+            ("gpt-5.1-codex-max", "gpt-5.3-codex"),
+        ),
+        *(("gpt-5.1-sol", "gpt-5.6-sol"), ("codex-mini-latest", "gpt-5.4-mini"), ("gpt-4o", "gpt-5.2")),
+    ],
+)
+def test_a_new_model_is_like_the_nearest_known_one(model: str, expected: str) -> None:
+    assert nearest(model, [model.id for model in MODELS.values() if model.listed]) == expected
+
+
+@given(st.text(), st.lists(st.text(), min_size=1))
+def test_any_name_is_like_some_known_one_and_a_known_one_like_itself(model: str, known: list[str]) -> None:
+    assert nearest(model, known) in known
+
+
+@pytest.mark.parametrize(
+    ("entry", "haiku", "opus"),
+    [
+        ("p1", "gpt-5.6-luna", "gpt-5.6-sol"),
+        ("p2", "kimi-for-coding", "kimi-for-coding"),
+        ("p3", "grok-4.5", "grok-4.6"),
+        ("p4", "glm-5.3-flash", "kimi-k2.7-code"),
+        ("p5", "cursor-composer", "cursor"),
+    ],
+)
+def test_every_provider_has_a_model_behind_each_alias(entry: str, haiku: str, opus: str) -> None:
+    catalog = next(one.catalog for one in PROVIDERS if one.label == entry)
+    assert {catalog.main, catalog.small} <= set(catalog.models)
+    assert {catalog.behind(name) for name in ("haiku", "claude-haiku-5-5", "claude-3-5-haiku-20241022")} == {haiku}
+    assert {catalog.behind(name) for name in ("opus", "claude-opus-9", "claude-opus-5-20260101")} == {opus}
+    assert {catalog.behind(name) for name in catalog.models} == set(catalog.models)
+    assert catalog.limits_of("haiku") == catalog.limits_of(haiku)
 
 
 def test_a_version_that_a_catalogue_lists_is_no_alias() -> None:

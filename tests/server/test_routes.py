@@ -8,13 +8,14 @@ import json
 import re
 import zlib
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from harness import Answer, Live, ask, raw_request, with_live
 from openai_live import error_of
 
 from proxy.providers.p5_cursor.catalog import CATALOG as CURSOR
-from proxy.server.families import MEDIA, MESSAGES
+from proxy.server.families import MEDIA, MESSAGES, MODELS
 from proxy.server.routes.table import ROUTES
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -34,9 +35,9 @@ async def test_health_answers_anybody_who_asks(live: Live) -> None:
 #: Settings that switch every route on.
 ALL = {route.needs: True for route in ROUTES if route.needs}
 #: What is wrong with a path or a method is told in the form of the Messages API there.
-IN_OUR_FORM = (MESSAGES, MEDIA)
+IN_OUR_FORM = (MESSAGES, MODELS, MEDIA)
 
-UNKNOWN = ("GET /", "GET /v1/models/", "GET /V1/models", "GET /v1/models/gpt-5.5", "OPTIONS /nope", "GET /nope?key=1")
+UNKNOWN = ("GET /", "GET /v1/models/", "GET /V1/models", "GET /v1/model", "OPTIONS /nope", "GET /nope?key=1")
 DISABLED = ("POST /v1/responses", "POST /v1/chat/completions", "POST /v1/images/generations")
 
 
@@ -58,7 +59,9 @@ async def test_a_wrong_base_url_is_told_in_the_form_of_the_route_that_was_meant(
             answer = await live.request("POST", path, data=b"{", headers=JSON)
             assert answer.status == 404
             assert ("request_id" in answer.json) is (route.family in IN_OUR_FORM)
-            assert answer.json["error"]["message"].startswith(f"No route for POST {path}; did you mean {route.path}? ")
+            assert answer.json["error"]["message"].startswith(
+                f"No route for POST {quote(path)}; did you mean {route.path}? "
+            )
 
 
 @with_live()

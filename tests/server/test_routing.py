@@ -62,7 +62,7 @@ NAMES = {
     ),
     "p5": ("cursor:gpt-5.5", "cursor-plan:x", "composer-2.5-fast"),
     "400": (
-        *("gpt-5.6-luna[1m][1m]", "[1m]", "", "gpt-5.6-luna ", "GPT-5.6-luna", "gpt-5.6", "claude-foo-1", "cursor:"),
+        *("gpt-5.6-luna[1m][1m]", "[1m]", "", "gpt-5.6-luna ", "GPT-5.6-luna", "gpt-oss", "claude-foo-1", "cursor:"),
         "opencode-go/nobody",
     ),
 }

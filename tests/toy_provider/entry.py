@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from proxy.providers.contract import Account, AccountContext, Provider, Services
 
 LABEL = "p6"
-CATALOG = Catalog(LABEL, "toy", ("toy-large", "toy-small"), main="toy-large", small="toy-small")
+CATALOG = Catalog(LABEL, "toy", ("toy-large", "toy-small"), main="toy-large", small="toy-small", followed=True)
 
 
 def _provider(services: Services) -> Provider:

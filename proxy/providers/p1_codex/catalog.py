@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from proxy.core.routing import Catalog, family_of
+from proxy.core.routing import Added, Catalog, Limits, nearest
 
 LABEL = "p1"
 FAST = "-fast"
@@ -14,15 +16,26 @@ IMAGE_MODEL = "gpt-image-2"
 
 @dataclass(frozen=True, slots=True)
 class CodexModel:
-    """A row. `lite`: runs on the lite lane; `full`: exists on the full lane; `search`: who stands in for what needs the
-    full lane, a hosted web search above all."""
+    """A row.
+
+    lite     runs on the lite lane
+    full     exists on the full lane
+    search   who stands in for what needs the full lane, a hosted web search above all
+    context  window in tokens, None where nobody says
+    listed   whether it is shown; the vendor's own client hides some that it uses itself
+    """
 
     id: str
     lite: bool = False
     full: bool = True
     search: str | None = None
+    context: int | None = None
+    listed: bool = True
 
 
+_WINDOW = 272_000
+
+#: In each version the one comes first whose ways a new model most likely has.
 MODELS: dict[str, CodexModel] = {
     model.id: model
     for model in (
@@ -31,16 +44,23 @@ MODELS: dict[str, CodexModel] = {
         CodexModel("gpt-5.3-codex-spark"),
         CodexModel("gpt-5.4"),
         CodexModel("gpt-5.4-mini"),
-        CodexModel("gpt-5.5"),
-        CodexModel("gpt-5.6-luna", lite=True, full=False, search="gpt-5.6-sol"),
-        CodexModel("gpt-5.6-sol", lite=True),
-        CodexModel("gpt-5.6-terra", lite=True),
-        CodexModel("gpt-6-astra", lite=True),
-        CodexModel("gpt-6-luna", lite=True, full=False, search="gpt-6-sol"),
-        CodexModel("gpt-6-sol", lite=True),
-        CodexModel("gpt-6.1-sol", lite=True),
+        CodexModel("gpt-5.5", context=_WINDOW),
+        CodexModel("gpt-5.6-sol", lite=True, context=_WINDOW),
+        CodexModel("gpt-5.6-terra", lite=True, context=_WINDOW),
+        CodexModel("gpt-5.6-luna", lite=True, full=False, search="gpt-5.6-sol", context=_WINDOW),
+        CodexModel("gpt-6-sol", lite=True, context=_WINDOW),
+        CodexModel("gpt-6-astra", lite=True, context=_WINDOW),
+        CodexModel("gpt-6-luna", lite=True, full=False, search="gpt-6-sol", context=_WINDOW),
+        CodexModel("gpt-6.1-sol", lite=True, context=_WINDOW),
+        CodexModel("gpt-6.1-terra", lite=True, context=500_000),
+        CodexModel("gpt-daybreak-blue-latest", lite=True, context=_WINDOW, listed=False),
+        CodexModel("gpt-daybreak-red-latest", lite=True, context=372_000, listed=False),
+        # It judges what Codex CLI is about to do, and gets nothing to do itself.
+        CodexModel("codex-auto-review", lite=True, full=False, search="gpt-5.6-sol", context=_WINDOW, listed=False),
     )
 }
+
+_LISTED = tuple(model.id for model in MODELS.values() if model.listed)
 
 #: alias -> upstream model
 ALIAS_TARGETS: dict[str, str] = {
@@ -52,29 +72,54 @@ ALIAS_TARGETS: dict[str, str] = {
 }
 
 
-def behind_alias(name: str) -> str:
-    """The upstream model of an alias; for a version without a row that of the row it is a date of, or of its family;
-    any other name as it is."""
-    family = family_of(name)
-    if name in ALIAS_TARGETS or family is None:
-        return ALIAS_TARGETS.get(name, name)
-    dated = [alias for alias in ALIAS_TARGETS if name.startswith((f"{alias}-", f"{alias}@"))]
-    return ALIAS_TARGETS[max(dated, key=len, default=family)]
-
-
-def without_fast(model: str) -> tuple[str, bool]:
-    """A model's name without the suffix of the fast tier, and whether it had one."""
-    base = model.removesuffix(FAST)
-    return (base, True) if base != model and base in MODELS else (model, False)
-
-
 #: how a tier is asked for -> how it is sent
 TIERS = {"fast": "priority", "priority": "priority", "flex": "flex"}
+
+#: New models of the service, and those that are not listed.
+FAMILIES = re.compile(r"(?:gpt-[0-9]|gpt-daybreak-|codex-[a-z0-9])[\w.:@-]{0,80}", re.ASCII)
 
 CATALOG = Catalog(
     LABEL,
     "codex",
-    tuple(name for model in MODELS for name in (model, model + FAST)),
+    tuple(name for model in MODELS.values() if model.listed for name in (model.id, model.id + FAST)),
+    families=FAMILIES,
     main="gpt-5.6-sol",
     small="gpt-5.6-luna",
+    aliases=ALIAS_TARGETS,
+    followed=True,
+    limits={name: Limits(row.context) for row in MODELS.values() for name in (row.id, row.id + FAST)},
 )
+
+
+@lru_cache(maxsize=8)
+def catalog_of(added: Added) -> Catalog:
+    """The catalogue with these ids in its list."""
+    limits = {name + fast: Limits(MODELS[base].context) for name, base in added if base for fast in ("", FAST)}
+    names = [name + fast for name, _ in added for fast in ("", FAST)]
+    return replace(CATALOG, models=tuple(dict.fromkeys((*CATALOG.models, *names))), limits={**CATALOG.limits, **limits})
+
+
+def without_fast(model: str, added: Added = ()) -> tuple[str, bool]:
+    """A model's name without the suffix of the fast tier, and whether it had one; an id of the settings may end so."""
+    base = model.removesuffix(FAST)
+    return (model, False) if base == model or model in dict(added) else (base, True)
+
+
+def is_new(name: str, added: Added) -> bool:
+    """Whether an upstream model is in no list."""
+    return name not in MODELS and name not in dict(added)
+
+
+def like(name: str) -> str:
+    """The listed model that a new one is most like."""
+    return nearest(name, _LISTED)
+
+
+@lru_cache(maxsize=256)
+def model_for(name: str, added: Added = ()) -> CodexModel:
+    """The row of an upstream model. A new one has the ways of the one that the settings name for it, or of the one that
+    it is most like."""
+    base = dict(added).get(name)
+    if base is None and name in MODELS:
+        return MODELS[name]
+    return replace(MODELS[base or like(name)], id=name)

@@ -34,7 +34,7 @@ from proxy.providers.p1_codex.account.rate_limits import RateLimits
 from proxy.providers.p1_codex.account.signin import p1_credentials
 from proxy.providers.p1_codex.account.workspace import Workspaces
 from proxy.providers.p1_codex.adapter import CodexResources
-from proxy.providers.p1_codex.catalog import CATALOG, IMAGE_MODEL, LABEL, MODELS
+from proxy.providers.p1_codex.catalog import IMAGE_MODEL, LABEL, catalog_of, is_new, like, model_for
 from proxy.providers.p1_codex.chat import RULES, chat_request
 from proxy.providers.p1_codex.compaction.flow import CompactionFlow
 from proxy.providers.p1_codex.failures import PROFILE
@@ -47,6 +47,7 @@ from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p1_codex.socket.manager import SocketManager
 from proxy.providers.p1_codex.turn import CodexTurn
 from proxy.providers.p1_codex.unary import UnaryCalls
+from proxy.providers.upstream.new_models import NewModels
 from proxy.providers.upstream.transport import HttpTimers, HttpTransport
 
 
@@ -58,6 +59,7 @@ class CodexProvider:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._new_models = NewModels(services.log, LABEL)
         codex = services.config().section(CodexSettings)
         self._credentials: Credentials = p1_credentials(
             services.config_dir, codex.issuer, services.http, services.clock, services.log
@@ -90,23 +92,33 @@ class CodexProvider:
         return frozenset({"web_search"})
 
     def catalog(self) -> Catalog:
-        return CATALOG
+        return catalog_of(self._settings.models)
 
     def signed_in(self) -> bool:
         return self._credentials.present
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
-        return p1_request.resolve(model, request, self._services.config(), auto_review=auto_review)
+        return self._noted(p1_request.resolve(model, request, self._services.config(), auto_review=auto_review))
 
     def chat_request(self, body: Mapping[str, Any], model: str) -> Ingress:
         target = p1_request.final_model(model, self._services.config())[0]
-        return chat_request(body, lite=MODELS[target].lite)
+        return chat_request(body, lite=model_for(target, self._settings.models).lite)
 
     def lenient_body(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         return lenient_body(body)
 
     def native_target(self, model: str, body: Mapping[str, Any]) -> Target:
-        return served_target(p1_request.native_target(model, body), body)
+        target = self._noted(p1_request.native_target(model, body, self._services.config()))
+        return served_target(target, body, model_for(target.model, self._settings.models))
+
+    @property
+    def _settings(self) -> CodexSettings:
+        return self._services.config().section(CodexSettings)
+
+    def _noted(self, target: Target) -> Target:
+        if is_new(target.model, self._settings.models):
+            self._new_models.met(target.model, like(target.model))
+        return target
 
     def native(self, call: Call) -> AbstractAsyncContextManager[NativeAnswer]:
         return self._native.answer(call)
@@ -161,7 +173,7 @@ class CodexProvider:
             return body, count_search_input(body, length)
 
         body, input_tokens = await tokenizer.run(prepare)
-        stream = MessageStream(f"msg_{new_id()}", call.model, input_tokens=input_tokens)
+        stream = MessageStream(f"msg_{new_id()}", call.shown, input_tokens=input_tokens)
         stream.start()
         yield stream.take()
         answer = await self._ask(call, config, dump_json(body).encode(), owner)

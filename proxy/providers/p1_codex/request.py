@@ -19,7 +19,7 @@ from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import RequestError
 from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
 from proxy.providers.contract import Call, Target
-from proxy.providers.p1_codex.catalog import LABEL, MODELS, TIERS, behind_alias, without_fast
+from proxy.providers.p1_codex.catalog import LABEL, TIERS, catalog_of, model_for, without_fast
 from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.upstream.transport import UpstreamRequest
 from proxy.version import __version__
@@ -37,11 +37,6 @@ def _bad(message: str) -> RequestError:
     return RequestError(message, provider=LABEL)
 
 
-def _not_served(model: str, final: str) -> RequestError:
-    message = f'Model "{model}" resolves to unsupported model "{final}". {LABEL} serves: {", ".join(MODELS)}.'
-    return RequestError(message, provider=LABEL, param="model", code="model_not_supported")
-
-
 def resolve(model: str, request: Mapping[str, Any], config: Config, *, auto_review: bool) -> Target:
     """The upstream model, tier and effort behind a requested name. Raises RequestError (400)."""
     final, fast = final_model(model, config, forced=not auto_review)
@@ -49,28 +44,28 @@ def resolve(model: str, request: Mapping[str, Any], config: Config, *, auto_revi
 
 
 def final_model(model: str, config: Config, *, forced: bool = True) -> tuple[str, bool]:
-    """The upstream model behind a requested name, and whether the fast tier was asked for. Raises RequestError.
+    """The upstream model behind a requested name, and whether the fast tier was asked for.
 
     forced  whether a model of the settings replaces the requested one
     """
-    final, fast = without_fast(behind_alias(model))
-    replacement = config.section(CodexSettings).model
-    if replacement and forced:
-        final, forced_fast = without_fast(behind_alias(replacement))
+    codex = config.section(CodexSettings)
+    final, fast = _upstream_model(model, codex)
+    if codex.model and forced:
+        final, forced_fast = _upstream_model(codex.model, codex)
         fast = fast or forced_fast
-    if final not in MODELS:
-        raise _not_served(model, final)
     return final, fast
 
 
-def native_target(model: str, body: Mapping[str, Any]) -> Target:
+def _upstream_model(model: str, codex: CodexSettings) -> tuple[str, bool]:
+    return without_fast(catalog_of(codex.models).behind(model), codex.models)
+
+
+def native_target(model: str, body: Mapping[str, Any], config: Config) -> Target:
     """The same for a native Responses body: no setting replaces what it says. Raises RequestError, also for a wish that
     is known to be refused."""
     if body.get("store") is True:
         raise RequestError("`store` must be false: this backend keeps nothing", provider=LABEL, param="store")
-    final, fast = without_fast(behind_alias(model))
-    if final not in MODELS:
-        raise _not_served(model, final)
+    final, fast = _upstream_model(model, config.section(CodexSettings))
     reasoning = body.get("reasoning")
     effort = reasoning.get("effort") if isinstance(reasoning, Mapping) else None
     return Target(final, "priority" if fast else None, effort if isinstance(effort, str) else None)
@@ -120,7 +115,8 @@ _ALWAYS: dict[str, Any] = {"tool_choice": "auto", "include": ["reasoning.encrypt
 
 def prepare(call: Call, config: Config, offsets: ReadOffsets) -> Prepared:
     """Lane, model and body of a call. Raises InvalidRequest."""
-    row, codex = MODELS[call.target.model], config.section(CodexSettings)
+    codex = config.section(CodexSettings)
+    row = model_for(call.target.model, codex.models)
     searches = any(is_web_search(tool) for tool in offered_tools(call.request))
     lite = row.lite and not searches and not (codex.full_lane and row.full)
     options = ResponsesOptions(

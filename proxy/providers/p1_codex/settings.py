@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.core.compaction import EFFORTS
-from proxy.core.routing import normalise_model
-from proxy.providers.p1_codex.catalog import MODELS, TIERS, behind_alias, without_fast
-from proxy.settings import Rows, UnfitValue, header, integer, row, switch, text, url, word_of
+from proxy.core.routing import Added, normalise_model
+from proxy.providers.p1_codex.catalog import MODELS, TIERS
+from proxy.settings import Rows, added_models, header, integer, row, switch, url, word_of
 
 
 def model_name(value: Any) -> str:
-    """model of p1."""
-    name = normalise_model(text(value))
-    if name and without_fast(behind_alias(name))[0] not in MODELS:
-        raise UnfitValue(f"expected a model of p1: {', '.join(MODELS)}")
-    return name
+    """model of p1, also one that is not listed."""
+    return normalise_model(header(value))
 
 
 @dataclass(frozen=True)
@@ -54,6 +51,13 @@ class CodexSettings(Rows):
     )
     model: str | None = row(
         "p1.model", "PROXY_P1_MODEL", None, model_name, "Model for every p1 request, whatever was asked for."
+    )
+    models: Added = row(
+        "p1.models",
+        "PROXY_P1_MODELS",
+        (),
+        added_models("p1", MODELS),
+        "Ids that p1 serves beside its own, in the ways of the base that is named, else of the nearest by name.",
     )
     effort: str | None = row(
         "p1.effort",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from proxy.core.routing import Catalog
+from proxy.core.routing import Added, Catalog, Limits, nearest
 
 LABEL = "p2"
 
@@ -70,9 +71,32 @@ MODELS: dict[str, KimiModel] = {
     "kimi-k3": K3,
 }
 
-CATALOG = Catalog(LABEL, "kimi", tuple(MODELS), main="kimi-for-coding", small="kimi-for-coding")
+CATALOG = Catalog(
+    LABEL,
+    "kimi",
+    tuple(MODELS),
+    main="kimi-for-coding",
+    small="kimi-for-coding",
+    followed=True,
+    limits={name: Limits(model.context, model.output_cap) for name, model in MODELS.items()},
+)
 
 
-def model_for(name: str | None) -> KimiModel:
-    """The model behind a normalised name. Aliases, and whatever else routing lets through, are the coding model."""
-    return MODELS.get(name or "", CODING)
+@lru_cache(maxsize=8)
+def catalog_of(added: Added) -> Catalog:
+    """The catalogue with these ids in its list."""
+    limits = {name: CATALOG.limits[base] for name, base in added if base}
+    models = tuple(dict.fromkeys((*CATALOG.models, *dict(added))))
+    return replace(CATALOG, models=models, limits={**CATALOG.limits, **limits})
+
+
+def model_for(name: str, added: Added = ()) -> KimiModel:
+    """The model behind a normalised name; one that the settings add has the ways of its base, or of the nearest.
+
+    >>> model_for("opus").id, model_for("kimi-k3").id, model_for("kimi-k4", (("kimi-k4", ""),)).always_thinks
+    ('kimi-for-coding', 'k3', True)
+    """
+    own = dict(added)
+    if name in own:
+        return replace(MODELS[own[name] or nearest(name, MODELS)], id=name)
+    return MODELS[CATALOG.behind(name)]

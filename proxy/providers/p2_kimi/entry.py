@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.providers.entry import Entry
-from proxy.providers.p2_kimi.catalog import CATALOG
+from proxy.providers.p2_kimi.catalog import CATALOG, catalog_of
 from proxy.providers.p2_kimi.settings import KimiSettings
 
 if TYPE_CHECKING:
@@ -32,5 +32,6 @@ KIMI = Entry(
     settings=KimiSettings,
     account=_account,
     sign_in="with a code",
+    adding=catalog_of,
     examples={"chat": "kimi-for-coding"},
 )

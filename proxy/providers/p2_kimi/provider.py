@@ -9,13 +9,13 @@ from typing import Any
 from proxy.auth.refresh import Credentials
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
-from proxy.core.routing import Catalog
+from proxy.core.routing import Added, Catalog
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p2_kimi.account.device import device_headers, user_agent
 from proxy.providers.p2_kimi.account.signin import p2_credentials
-from proxy.providers.p2_kimi.catalog import CATALOG, LABEL
-from proxy.providers.p2_kimi.request import FALLBACKS, chat_body, target_of
+from proxy.providers.p2_kimi.catalog import LABEL, catalog_of, model_for
+from proxy.providers.p2_kimi.request import chat_body, fallbacks, target_of
 from proxy.providers.p2_kimi.settings import KimiSettings
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import AttemptRunner
@@ -54,7 +54,8 @@ class KimiAdapter:
         self._credential = RequestCredential(credentials)
         self._agent = agent
         self._device: dict[str, str] = {}
-        self.wire = ChatWire(call, services, PROFILE, chat_body(call), fallbacks=FALLBACKS)
+        row = model_for(call.model, services.config().section(KimiSettings).models)
+        self.wire = ChatWire(call, services, PROFILE, chat_body(call, row), fallbacks=fallbacks(row))
 
     async def sign_in(self) -> None:
         await self._credential.get()
@@ -120,13 +121,17 @@ class KimiProvider:
         return frozenset()
 
     def catalog(self) -> Catalog:
-        return CATALOG
+        return catalog_of(self._added)
 
     def signed_in(self) -> bool:
         return self._credentials.present
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
-        return target_of(model, request)
+        return target_of(model, request, self._added)
+
+    @property
+    def _added(self) -> Added:
+        return self._services.config().section(KimiSettings).models
 
     async def count_tokens(self, call: Call) -> int:
         return await heuristic_estimate(self._services, call)

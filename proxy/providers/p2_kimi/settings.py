@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from proxy.settings import Rows, header, row, url
+from proxy.core.routing import Added
+from proxy.providers.p2_kimi.catalog import MODELS
+from proxy.settings import Rows, added_models, header, row, url
 
 
 @dataclass(frozen=True)
@@ -13,6 +15,13 @@ class KimiSettings(Rows):
 
     base_url: str = row("p2.baseUrl", "PROXY_P2_BASE_URL", "https://api.kimi.com/coding/v1", url, "The API of p2.")
     oauth_host: str = row("p2.oauthHost", "PROXY_P2_OAUTH_HOST", "https://auth.kimi.com", url, "Where p2 signs in.")
+    models: Added = row(
+        "p2.models",
+        "PROXY_P2_MODELS",
+        (),
+        added_models("p2", MODELS),
+        "Ids that p2 serves beside its own, in the ways of the base that is named, else of the nearest by name.",
+    )
     user_agent: str | None = row(
         "p2.userAgent",
         "PROXY_P2_USER_AGENT",

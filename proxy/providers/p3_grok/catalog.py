@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from proxy.core.routing import Catalog
+from proxy.core.routing import Added, Catalog, Limits, nearest
 
 LABEL = "p3"
 
@@ -33,9 +35,38 @@ MODELS: dict[str, GrokModel] = {
     model.id: model for model in (GrokModel("grok-composer-2.5-fast", 200_000), GrokModel("grok-4.5", 500_000), NEWEST)
 }
 
-CATALOG = Catalog(LABEL, "grok", tuple(MODELS), families=("grok-",))
+#: New models of the service.
+FAMILIES = re.compile(r"grok-[\w.:@-]{1,80}", re.ASCII)
+
+CATALOG = Catalog(
+    LABEL,
+    "grok",
+    tuple(MODELS),
+    families=FAMILIES,
+    main="grok-4.6",
+    small="grok-4.5",
+    limits={name: Limits(model.context) for name, model in MODELS.items()},
+)
 
 
-def model_for(name: str) -> GrokModel:
-    """The model behind a normalised name; one that is not listed has the settings of the newest."""
-    return MODELS.get(name) or GrokModel(name, NEWEST.context, NEWEST.hardest)
+@lru_cache(maxsize=8)
+def catalog_of(added: Added) -> Catalog:
+    """The catalogue with these ids in its list."""
+    limits = {name: CATALOG.limits[base] for name, base in added if base}
+    models = tuple(dict.fromkeys((*CATALOG.models, *dict(added))))
+    return replace(CATALOG, models=models, limits={**CATALOG.limits, **limits})
+
+
+def is_new(name: str, added: Added) -> bool:
+    """Whether an upstream model is in no list."""
+    return name not in MODELS and name not in dict(added)
+
+
+def model_for(name: str, added: Added = ()) -> GrokModel:
+    """The model behind a normalised name. One that the settings add has the ways of its base, or of the nearest; one
+    that is in no list those of the newest."""
+    own = dict(added)
+    if name in own:
+        return replace(MODELS[own[name] or nearest(name, MODELS)], id=name)
+    name = CATALOG.behind(name)
+    return MODELS.get(name) or replace(NEWEST, id=name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.providers.entry import Entry
-from proxy.providers.p3_grok.catalog import CATALOG
+from proxy.providers.p3_grok.catalog import CATALOG, catalog_of
 from proxy.providers.p3_grok.settings import GrokSettings
 
 if TYPE_CHECKING:
@@ -32,5 +32,6 @@ GROK = Entry(
     settings=GrokSettings,
     account=_account,
     sign_in="with a browser, or with a code on another device: `--device`",
+    adding=catalog_of,
     examples={"responses": "grok-4.6"},
 )

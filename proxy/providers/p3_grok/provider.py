@@ -10,12 +10,12 @@ from proxy.auth.refresh import Credentials
 from proxy.core.convert.responses.searches import tells_of_search
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
-from proxy.core.routing import Catalog
+from proxy.core.routing import Added, Catalog
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p3_grok.account.signin import p3_credentials
 from proxy.providers.p3_grok.answers import answer_rules, not_shown
-from proxy.providers.p3_grok.catalog import CATALOG, LABEL, MODELS
+from proxy.providers.p3_grok.catalog import LABEL, NEWEST, catalog_of, is_new
 from proxy.providers.p3_grok.failures import PROFILE, client_error
 from proxy.providers.p3_grok.headers import answer_headers
 from proxy.providers.p3_grok.ingress import INGRESS
@@ -24,6 +24,7 @@ from proxy.providers.p3_grok.search import WEB, X
 from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.credential import RequestCredential
+from proxy.providers.upstream.new_models import NewModels
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.transport import (
     HEADER_TIMEOUT_S,
@@ -116,6 +117,7 @@ class GrokProvider:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._new_models = NewModels(services.log, LABEL)
         grok = services.config().section(GrokSettings)
         self._credentials = p3_credentials(
             services.config_dir,
@@ -135,16 +137,20 @@ class GrokProvider:
         return frozenset({WEB, X})
 
     def catalog(self) -> Catalog:
-        return CATALOG
+        return catalog_of(self._added)
 
     def signed_in(self) -> bool:
         return self._credentials.present
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
-        target = target_of(model, request)
-        if target.model not in MODELS:
-            self._services.log.write("info", LABEL, "grok_model_not_listed", model=target.model)
+        target = target_of(model, request, self._added)
+        if is_new(target.model, self._added):
+            self._new_models.met(target.model, NEWEST.id)
         return target
+
+    @property
+    def _added(self) -> Added:
+        return self._services.config().section(GrokSettings).models
 
     async def count_tokens(self, call: Call) -> int:
         config = self._services.config()

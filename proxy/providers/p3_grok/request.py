@@ -11,7 +11,7 @@ from proxy.core.convert.history.responses import ResponsesHistory
 from proxy.core.convert.history.responses_dialect import Item, ResponsesDialect
 from proxy.core.effort import effort_asked
 from proxy.core.invalid import InvalidRequest, cut
-from proxy.core.routing import is_auto_review
+from proxy.core.routing import Added, is_auto_review
 from proxy.core.tokens.heuristic import heuristic_tokens
 from proxy.core.tokens.responses_count import Prices, count_responses
 from proxy.core.tools.calls import short_key
@@ -51,9 +51,9 @@ class Written:
     notes: tuple[str, ...]
 
 
-def target_of(model: str, request: Mapping[str, Any]) -> Target:
+def target_of(model: str, request: Mapping[str, Any], added: Added = ()) -> Target:
     """What a requested name comes to. The safety classifier is not to think much: it is small, and waited for."""
-    row = model_for(model)
+    row = model_for(model, added)
     return Target(row.id, effort="low" if is_auto_review(request) else row.effort(effort_asked(request, none=True)))
 
 

@@ -5,10 +5,12 @@ This table is the part of P4 that ages fastest; a new model is one row. The upst
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
-from proxy.core.routing import Catalog
+from proxy.core.routing import Added, Catalog, Limits, nearest
 
 LABEL = "p4"
 PREFIX = "opencode-go/"
@@ -76,15 +78,42 @@ MODELS: dict[str, OpenCodeModel] = {
 #: These bare names belong to p1, p2 and p3; p4 serves them in the qualified form only.
 RESERVED = frozenset({"gpt-5.6-luna", "grok-4.5", "grok-4.6", "kimi-k2.6", "kimi-k3"})
 
-CATALOG = Catalog(
-    LABEL, "opencode", (*(PREFIX + name for name in MODELS), *(name for name in MODELS if name not in RESERVED))
-)
+
+def bare(name: str) -> str:
+    """A name as the upstream has it."""
+    return name.removeprefix(PREFIX)
 
 
-def model_for(name: str) -> OpenCodeModel | None:
-    """The model of a normalised name, qualified or bare; exact and case-sensitive.
+def _names(ids: Iterable[str]) -> tuple[str, ...]:
+    """What is listed for ids of the upstream: each qualified, then the bare ones that are not another provider's."""
+    known = tuple(ids)
+    return (*(PREFIX + name for name in known), *(name for name in known if name not in RESERVED))
 
-    >>> model_for("opencode-go/grok-4.6").wire, model_for("glm-5.2").id, model_for("GLM-5.2")
-    ('responses', 'glm-5.2', None)
+
+_LIMITS = {name: Limits(row.context, row.output) for row in MODELS.values() for name in _names((row.id,))}
+
+#: The coder takes images, as Claude Code's own models do.
+CATALOG = Catalog(LABEL, "opencode", _names(MODELS), main="kimi-k2.7-code", small="glm-5.3-flash", limits=_LIMITS)
+
+
+@lru_cache(maxsize=8)
+def catalog_of(added: Added) -> Catalog:
+    """The catalogue with these ids in its list."""
+    limits = {name: _LIMITS[PREFIX + base] for own, base in added if base for name in _names((own,))}
+    models = tuple(dict.fromkeys((*CATALOG.models, *_names(dict(added)))))
+    return replace(CATALOG, models=models, limits={**_LIMITS, **limits})
+
+
+def model_for(name: str, added: Added = ()) -> OpenCodeModel | None:
+    """The model of a normalised name, qualified or bare; exact and case-sensitive. One that the settings add has the
+    ways of its base, or of the nearest.
+
+    >>> model_for("opencode-go/grok-4.6").wire, model_for("haiku").id, model_for("GLM-5.2")
+    ('responses', 'glm-5.3-flash', None)
+    >>> model_for("minimax-m4", (("minimax-m4", ""),)).wire
+    'messages'
     """
-    return MODELS.get(name.removeprefix(PREFIX))
+    own, plain = dict(added), bare(name)
+    if plain in own:
+        return replace(MODELS[own[plain] or nearest(plain, MODELS)], id=plain)
+    return MODELS.get(bare(CATALOG.behind(name)))

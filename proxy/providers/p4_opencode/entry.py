@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.providers.entry import Entry
-from proxy.providers.p4_opencode.catalog import CATALOG
+from proxy.providers.p4_opencode.catalog import CATALOG, catalog_of
 from proxy.providers.p4_opencode.settings import OpenCodeSettings
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ OPENCODE = Entry(
     settings=OpenCodeSettings,
     account=_account,
     sign_in="no sign-in: an API key, `PROXY_P4_API_KEY`",
+    adding=catalog_of,
     key="PROXY_P4_API_KEY",
     examples={"chat": "opencode-go/kimi-k2.6", "messages": "qwen3.8-flash", "responses": "opencode-go/grok-4.6"},
 )

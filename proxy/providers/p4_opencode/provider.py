@@ -12,12 +12,12 @@ from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
 from proxy.core.reducer import AnswerRules
 from proxy.core.responses_events import is_last
-from proxy.core.routing import Catalog
+from proxy.core.routing import Added, Catalog
 from proxy.core.tools.read_tool import OffsetStore, ReadOffsets
 from proxy.errors import RequestError, UpstreamError
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p4_opencode import request as p4_request
-from proxy.providers.p4_opencode.catalog import CATALOG, LABEL, WIRE_PATHS, OpenCodeModel, model_for
+from proxy.providers.p4_opencode.catalog import LABEL, WIRE_PATHS, OpenCodeModel, catalog_of, model_for
 from proxy.providers.p4_opencode.ingress import ingress_of
 from proxy.providers.p4_opencode.settings import OpenCodeSettings
 from proxy.providers.upstream import failures
@@ -138,13 +138,13 @@ class OpenCodeProvider:
         }
 
     def ingress(self, model: str) -> IngressRules:
-        return ingress_of(model_for(model))
+        return ingress_of(model_for(model, self._added))
 
     def hosted_tools(self, model: str) -> frozenset[str]:
         return frozenset({"web_search"} if self._row(model).wire == "responses" else ())
 
     def catalog(self) -> Catalog:
-        return CATALOG
+        return catalog_of(self._added)
 
     def signed_in(self) -> bool:
         return bool(self._services.config().section(OpenCodeSettings).api_key)
@@ -165,8 +165,12 @@ class OpenCodeProvider:
     async def close(self) -> None:
         return None
 
+    @property
+    def _added(self) -> Added:
+        return self._services.config().section(OpenCodeSettings).models
+
     def _row(self, model: str) -> OpenCodeModel:
-        row = model_for(model)
+        row = model_for(model, self._added)
         if row is None:
             raise RequestError(f"Unsupported OpenCode Go model: {model}", provider=LABEL, param="model")
         return row

@@ -19,6 +19,7 @@ from proxy.providers.p5_cursor.bridge.asides import is_an_aside
 from proxy.providers.p5_cursor.bridge.calls import TOOL_OF_KIND, tool_input
 from proxy.providers.p5_cursor.bridge.open_runs import OpenRuns, superseded
 from proxy.providers.p5_cursor.bridge.results import find_result, has_new_words
+from proxy.providers.p5_cursor.catalog import known_ids
 from proxy.providers.p5_cursor.conversations import Conversations
 from proxy.providers.p5_cursor.failures import PROFILE, RunError, client_error
 from proxy.providers.p5_cursor.images import selected_images
@@ -143,7 +144,7 @@ class CursorAdapter:
         self._state = state
         self._credential = credential
         self._timers = services.tuning.of(RunTimers)
-        self._selection = select(call.model, call.request, state.models.ids())
+        self._selection = select(call.model, call.request, self._known(), self._settings.models)
         check_content(call.request)
         note_format(call, services, PROFILE)
         self._cures = [self._rebuild, self._fill_blobs, self._take_stronger]
@@ -153,6 +154,10 @@ class CursorAdapter:
         owner = None if call.folded or is_an_aside(call.request) else owner_of_run(call)
         self._tools = self.wire.bridged if owner is not None else {}
         self._owner = owner if self._tools else None  # of the run that is found again
+
+    def _known(self) -> frozenset[str]:
+        """The ids that there are."""
+        return known_ids(self._settings.models, self._state.models.ids())
 
     async def sign_in(self) -> None:
         """A run that goes on is signed in."""
@@ -290,7 +295,7 @@ class CursorAdapter:
         """Some models exist only with an effort behind their id."""
         if not (isinstance(error, RunError) and (error.report.bad_model or error.report.code == "not_found")):
             return False
-        selection: Selection | None = stronger(self._selection, self._state.models.ids())
+        selection: Selection | None = stronger(self._selection, self._known())
         self._selection = selection or self._selection
         return selection is not None
 

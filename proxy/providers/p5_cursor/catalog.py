@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import lru_cache
 
-from proxy.core.routing import Catalog
+from proxy.core.routing import Added, Catalog
 from proxy.providers.p5_cursor.snapshot import SNAPSHOT
 
 LABEL = "p5"
@@ -75,9 +77,49 @@ def listed(ids: Iterable[str]) -> tuple[str, ...]:
     return tuple(prefix + model for prefix in _LISTED for model in known)
 
 
-CATALOG = Catalog(LABEL, "cursor", tuple(NAMES), prefixes=tuple(PREFIXES), prefixed=listed(SNAPSHOT), blanks=True)
+def service_id(name: str) -> str:
+    """A name as the service has it.
+
+    >>> service_id("cursor-plan:gpt-7"), service_id("gpt-7")
+    ('gpt-7', 'gpt-7')
+    """
+    prefix, colon, model = name.partition(":")
+    return model if prefix + colon in PREFIXES else name
 
 
-def catalog_of(ids: Iterable[str]) -> Catalog:
-    """The catalogue with these ids of the service in its list."""
-    return replace(CATALOG, prefixed=listed(ids))
+CATALOG = Catalog(
+    LABEL,
+    "cursor",
+    tuple(NAMES),
+    prefixes=tuple(PREFIXES),
+    prefixed=listed(SNAPSHOT),
+    blanks=True,
+    main="cursor",
+    small="cursor-composer",
+)
+
+
+@lru_cache(maxsize=8)
+def catalog_of(added: Added = (), ids: tuple[str, ...] = SNAPSHOT) -> Catalog:
+    """The catalogue with these ids of the service in its list, and those of the settings also by their bare name."""
+    own = tuple(dict(added))
+    models, prefixed = dict.fromkeys((*CATALOG.models, *own)), dict.fromkeys((*ids, *own))
+    return replace(CATALOG, models=tuple(models), prefixed=listed(prefixed))
+
+
+#: What stands behind an id for an effort and the like.
+_VARIANT = re.compile("(?:-(?:none|low|medium|high|extra-high|xhigh|max|thinking|fast))*")
+
+
+@lru_cache(maxsize=8)
+def known_ids(added: Added, ids: tuple[str, ...]) -> frozenset[str]:
+    """Ids of the service, with those of the settings. One that is like another exists with the same efforts."""
+    own = dict(added)
+    alike = (
+        name + one.removeprefix(base)
+        for name, base in added
+        if base
+        for one in (*SNAPSHOT, *ids)
+        if one.startswith(base) and _VARIANT.fullmatch(one, len(base))
+    )
+    return frozenset((*ids, *own, *alike))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.providers.entry import Entry
-from proxy.providers.p5_cursor.catalog import CATALOG
+from proxy.providers.p5_cursor.catalog import CATALOG, catalog_of
 from proxy.providers.p5_cursor.settings import CursorSettings
 
 if TYPE_CHECKING:
@@ -32,5 +32,6 @@ CURSOR = Entry(
     settings=CursorSettings,
     account=_account,
     sign_in="with a browser, on this machine or any other",
+    adding=catalog_of,
     examples={"agent": "cursor:gpt-5.5"},
 )

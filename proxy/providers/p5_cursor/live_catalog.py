@@ -13,12 +13,12 @@ from typing import Any
 
 import aiohttp
 
-from proxy.core.routing import Catalog
+from proxy.core.routing import Added, Catalog
 from proxy.core.secret import Secret
 from proxy.core.sse import load_json
 from proxy.errors import ProxyError, SignInError
 from proxy.providers.contract import Services
-from proxy.providers.p5_cursor.catalog import CATALOG, LABEL, MAX_ID, catalog_of
+from proxy.providers.p5_cursor.catalog import LABEL, MAX_ID, catalog_of
 from proxy.providers.p5_cursor.headers import call_headers
 from proxy.providers.p5_cursor.settings import CursorSettings
 from proxy.providers.p5_cursor.snapshot import SNAPSHOT
@@ -56,7 +56,6 @@ class LiveCatalog:
         self._credentials = credentials
         self._timers = services.tuning.of(CatalogTimers)
         self._ids: tuple[str, ...] = SNAPSHOT
-        self._catalog = CATALOG
         self._asked_with: Secret | None = None
         self._fresh_until = 0.0
         self._refreshing: asyncio.Task[None] | None = None
@@ -66,9 +65,9 @@ class LiveCatalog:
         """Ids of the service: those that it named last, else the snapshot."""
         return self._ids
 
-    def catalog(self) -> Catalog:
-        """The catalogue with them in its list."""
-        return self._catalog
+    def catalog(self, added: Added = ()) -> Catalog:
+        """The catalogue with them in its list, and with those of the settings."""
+        return catalog_of(added, self._ids)
 
     def refresh_soon(self) -> None:
         """Asks the service beside whatever goes on, unless it was asked for this account within the last minutes."""
@@ -94,7 +93,7 @@ class LiveCatalog:
 
     def _adopt(self, ids: tuple[str, ...]) -> None:
         if ids != self._ids:
-            self._ids, self._catalog = ids, catalog_of(ids)
+            self._ids = ids
         self._tell("info", "cursor_models_listed", f"{len(ids)} models")
 
     def _tell(self, level: str, msg: str, detail: str) -> None:

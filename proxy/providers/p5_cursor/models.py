@@ -12,12 +12,14 @@ from typing import Any
 
 from proxy.core.effort import effort_asked
 from proxy.core.invalid import cut
+from proxy.core.routing import Added
 from proxy.errors import RequestError
 from proxy.providers.p5_cursor.catalog import AUTOMATIC, CATALOG, COMPOSER, LABEL, MAX_ID, NAMES, PREFIXES, Mode
 from proxy.providers.p5_cursor.snapshot import LATER, SNAPSHOT
 
 _SNAPSHOT = frozenset(SNAPSHOT)
 _FAST = "-fast"
+_ANY = "cursor:"
 
 Parameters = tuple[tuple[str, str], ...]
 _NOT_FAST: Parameters = (("fast", "false"),)
@@ -57,13 +59,16 @@ class Selection:
     mode: int
 
 
-def select(name: str, request: Mapping[str, Any], known: Collection[str]) -> Selection:
+def select(name: str, request: Mapping[str, Any], known: Collection[str], added: Added = ()) -> Selection:
     """What a normalised name comes to. Raises RequestError for one that is none of P5's.
 
     request  the hub request: its effort, and the mode in its metadata, count where the name says nothing of them
     known    ids that the service named, beside those of the snapshot
+    added    those of the settings, which need no prefix
     """
-    bare = CATALOG.called(name)
+    bare = CATALOG.behind(CATALOG.called(name))
+    if bare in dict(added):
+        bare = _ANY + bare
     own = NAMES.get(bare)
     if own is not None:
         parameters = () if own.fast is None else _IS_FAST if own.fast else _NOT_FAST

@@ -12,13 +12,13 @@ from proxy.core.effort import effort_asked
 from proxy.core.identity import Owner
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
-from proxy.core.routing import Catalog
+from proxy.core.routing import Added, Catalog
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p5_cursor.account.signin import cursor_credentials
 from proxy.providers.p5_cursor.adapter import CursorAdapter, CursorState, CursorWire, Machine
 from proxy.providers.p5_cursor.bridge.open_runs import OpenRuns
 from proxy.providers.p5_cursor.bridge.results import find_result
-from proxy.providers.p5_cursor.catalog import LABEL
+from proxy.providers.p5_cursor.catalog import LABEL, known_ids
 from proxy.providers.p5_cursor.conversations import Conversations
 from proxy.providers.p5_cursor.ingress import INGRESS
 from proxy.providers.p5_cursor.live_catalog import LiveCatalog
@@ -63,14 +63,18 @@ class CursorProvider:
         return frozenset({"web_search", "web_fetch"})  # the model has both, whether a request asks for them or not
 
     def catalog(self) -> Catalog:
-        return self._state.models.catalog()
+        return self._state.models.catalog(self._added)
 
     def signed_in(self) -> bool:
         return self._credentials.present
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
-        selection = select(model, request, self._state.models.ids())
+        selection = select(model, request, known_ids(self._added, self._state.models.ids()), self._added)
         return Target(selection.model_id, effort=effort_asked(request, none=True))
+
+    @property
+    def _added(self) -> Added:
+        return self._services.config().section(CursorSettings).models
 
     async def count_tokens(self, call: Call) -> int:
         return await CursorWire(call, self._services).count()

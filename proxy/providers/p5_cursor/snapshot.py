@@ -53,6 +53,9 @@ SNAPSHOT: tuple[str, ...] = tuple(
     base + effort + speed for base, efforts, speeds in _ROWS for effort, speed in product(efforts, speeds)
 )
 
+#: The ids with and without an effort.
+BASES: frozenset[str] = frozenset((*SNAPSHOT, *(base for base, _, _ in _ROWS)))
+
 #: Efforts of newer models, whose bare ids the service may refuse; seen in August 2026 in the lists of other clients.
 #: They are no part of the list above: it stands for what may be asked for without a question.
 LATER: frozenset[str] = frozenset(

@@ -74,4 +74,5 @@ def call_for(exchange: Exchange, asked: RoutedBody, request: Mapping[str, Any], 
         converted=True,
         recorder=exchange.state.recorder,
         capture=exchange.capture,
+        told=asked.choice.told,
     )

@@ -1,4 +1,4 @@
-"""`GET /healthz` and `GET /v1/models`."""
+"""`GET /v1/models` and `GET /v1/models/{id}`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from typing import Any
 
 from aiohttp import web
 
-from proxy.core.routing import listing
+from proxy.core.invalid import cut
+from proxy.core.routing import (
+    ALIASES,
+    CLAUDE,
+    Catalog,
+    Limits,
+    listing,
+    normalise_model,
+    proposal,
+    route,
+    without_claude,
+)
 from proxy.errors import RequestError
 from proxy.server.exchange import json_response
 from proxy.server.state import STATE
@@ -15,21 +26,24 @@ from proxy.server.state import STATE
 #: The Messages API wants a date and allows this one for "not known".
 UNKNOWN_DATE = "1970-01-01T00:00:00Z"
 
-#: a model and the label of its provider
-_Listed = tuple[str, str]
+#: What clients call the window of a model, and the longest answer.
+_CONTEXT = ("context_window", "context_length", "max_input_tokens")
+_OUTPUT = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 
-
-async def get_health(_request: web.Request) -> web.Response:
-    """Alive, nothing else is checked."""
-    return json_response({"ok": True})
+#: a model, the label of its provider, and the name by which that knows it
+_Listed = tuple[str, str, str]
 
 
 async def get_models(request: web.Request) -> web.Response:
     """All models of all providers that are served."""
     state = request.app[STATE]
-    entries = listing(state.served, state.config().alias_provider)
+    config, served = state.config(), state.served
+    entries = [(model, label, model) for model, label in listing(served, config.alias_provider)]
+    if config.claude_names:
+        entries += _for_picker(entries)
     shown, more = _page(entries, request.query)
-    data = [_described(model, label) for model, label in shown]
+    catalogs = {catalog.label: catalog for catalog in served}
+    data = [_described(model, plain, catalogs[label]) for model, label, plain in shown]
     return json_response(
         {
             "object": "list",
@@ -41,10 +55,32 @@ async def get_models(request: web.Request) -> web.Response:
     )
 
 
+def _for_picker(entries: list[_Listed]) -> list[_Listed]:
+    """The second names, all behind the first ones: whoever wants only some of the list wants those."""
+    known = {model for model, _, _ in entries} | ALIASES
+    found = ((CLAUDE + model, label, model) for model, label, _ in entries if model not in ALIASES)
+    return [entry for entry in found if entry[0] not in known]
+
+
+async def get_model(request: web.Request) -> web.Response:
+    """One model, by any name that a request may have. Raises RequestError (404)."""
+    state = request.app[STATE]
+    config, served = state.config(), state.served
+    called = normalise_model(request.match_info["id"])
+    plain = without_claude(called, served) if config.claude_names else called
+    found = route(plain, served, alias_provider=config.alias_provider)
+    if found is None:
+        near = proposal(cut(called), served, config.alias_provider)
+        message = f'There is no model "{cut(called)}". {near}GET /v1/models lists them.'
+        raise RequestError(message, kind="not_found", param="model", code="model_not_found")
+    catalog = next(catalog for catalog in served if catalog.label == found.label)
+    return json_response(_described(called, plain, catalog))
+
+
 def _page(entries: list[_Listed], query: Mapping[str, str]) -> tuple[list[_Listed], bool]:
     """The entries to show, and whether there are more. `limit` keeps the first n; `after_id` goes on behind an id, and
     `before_id` back, because the official SDK pages that way and would otherwise ask for the first page for ever."""
-    ids = [model for model, _ in entries]
+    ids = [model for model, _, _ in entries]
     after, before = query.get("after_id"), query.get("before_id")
     if after:
         entries = entries[ids.index(after) + 1 :] if after in ids else []
@@ -57,17 +93,25 @@ def _page(entries: list[_Listed], query: Mapping[str, str]) -> tuple[list[_Liste
     return shown, len(entries) > len(shown)
 
 
-def _described(model: str, label: str) -> dict[str, Any]:
-    """The members of both families: each reads its own."""
+def _described(model: str, plain: str, catalog: Catalog) -> dict[str, Any]:
+    """The members of both families: each reads its own. `plain`: the name without what only a picker needs."""
     return {
         "type": "model",
         "object": "model",
         "id": model,
-        "display_name": f"{model} ({label})",
+        "display_name": f"{model} ({catalog.label})",
         "created_at": UNKNOWN_DATE,
         "created": 0,
-        "owned_by": label,
+        "owned_by": catalog.label,
+        "lifecycle": "active",
+        **_told(catalog.limits_of(plain)),
     }
+
+
+def _told(limits: Limits) -> dict[str, int]:
+    """Each number under the names that clients look for; none where nobody says."""
+    context = {} if limits.context is None else dict.fromkeys(_CONTEXT, limits.context)
+    return context if limits.output is None else context | dict.fromkeys(_OUTPUT, limits.output)
 
 
 def _limit(value: str | None) -> int | None:

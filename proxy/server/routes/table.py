@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from proxy.server.families import CHAT, MEDIA, MESSAGES, RESPONSES, ClientRoute
+from proxy.server.families import CHAT, MEDIA, MESSAGES, MODELS, RESPONSES, ClientRoute
 from proxy.server.routes.chat import post_chat_completions
 from proxy.server.routes.images import post_edit, post_generation
 from proxy.server.routes.messages import COUNT, post_count_tokens, post_messages
-from proxy.server.routes.models import get_health, get_models
+from proxy.server.routes.models import get_model, get_models
+from proxy.server.routes.probes import get_health, get_hello, post_telemetry
 from proxy.server.routes.responses import get_responses, post_responses
 from proxy.server.routes.transcriptions import post_transcription
 
@@ -16,7 +17,10 @@ _OPENAI, _IMAGES, _AUDIO = "openai_routes", "image_routes", "transcription_route
 
 ROUTES: tuple[ClientRoute, ...] = (
     ClientRoute(_READ, "/healthz", MESSAGES, get_health, guarded=False),
-    ClientRoute(_READ, "/v1/models", MESSAGES, get_models),
+    ClientRoute(_READ, "/v1/models", MODELS, get_models),
+    ClientRoute(_READ, "/v1/models/{id}", MODELS, get_model),
+    ClientRoute(_READ, "/api/hello", MESSAGES, get_hello, guarded=False),
+    *(ClientRoute(_POST, f"/v1/{kind}", MESSAGES, post_telemetry) for kind in ("metrics", "logs", "traces")),
     ClientRoute(_POST, "/v1/messages", MESSAGES, post_messages, "messages"),
     ClientRoute(_POST, "/v1/messages/count_tokens", MESSAGES, post_count_tokens, COUNT),
     ClientRoute(_POST, "/v1/chat/completions", CHAT, post_chat_completions, "chat_completions", needs=_OPENAI),

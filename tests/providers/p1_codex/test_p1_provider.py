@@ -211,7 +211,6 @@ async def test_a_name_becomes_a_model_and_a_tier(
 @pytest.mark.parametrize(
     ("settings", "members"),
     [
-        ({"p1_model": "gpt-7"}, {}),
         ({"p1_effort": "much"}, {}),
         ({"p1_service_tier": "slow"}, {}),
         ({}, {"model": "opus-fast"}),

@@ -10,7 +10,7 @@ from proxy.providers.p2_kimi.catalog import CATALOG, K3, model_for
 def test_names() -> None:
     assert (CATALOG.label, CATALOG.service) == ("p2", "kimi")
     assert CATALOG.models == ("k2.6", "k3", "kimi-for-coding", "kimi-k2.6", "kimi-k3")
-    sent = {name: model_for(name).id for name in (*CATALOG.models, "sonnet", None)}
+    sent = {name: model_for(name).id for name in (*CATALOG.models, "sonnet")}
     assert {name for name, sent_as in sent.items() if sent_as == "k3"} == {"k3", "kimi-k3"}
     assert set(sent.values()) == {"k3", "kimi-for-coding"}
 

@@ -66,7 +66,7 @@ async def test_the_log_says_what_was_left_out_and_what_the_service_told(live: Li
     asked = ask(model="grok-99", tools=[tool(), {"type": "code_execution_20250825", "name": "code_execution"}])
     await live.post({**asked, "new_member": ["SECRET"]})
     assert [noted["notes"] for noted in live.notes.all("grok_request_reduced")] == [["members left out: new_member"]]
-    assert live.notes.all("grok_model_not_listed") == [{"model": "grok-99"}]
+    assert live.notes.all("model_not_listed") == [{"model": "grok-99", "like": "grok-4.6"}]
     [told] = live.notes.all("grok_upstream_response_received")
     assert set(told["headers"]) == set(NOTED)
     assert "SECRET" not in json.dumps(live.notes.records)

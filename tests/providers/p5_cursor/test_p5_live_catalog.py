@@ -115,7 +115,7 @@ async def world() -> AsyncIterator[World]:
 
 
 async def test_until_it_has_answered_the_snapshot_stands_in_its_place(world: World) -> None:
-    assert world.live.ids() == SNAPSHOT and world.live.catalog() is CATALOG
+    assert world.live.ids() == SNAPSHOT and world.live.catalog() == CATALOG
     world.live.refresh_soon()
     assert world.live.ids() == SNAPSHOT
     await world.refresh()

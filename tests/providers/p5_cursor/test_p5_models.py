@@ -163,7 +163,7 @@ def test_the_snapshot_has_129_ids_and_the_list_each_of_them_in_three_modes() -> 
     assert not LATER & set(SNAPSHOT)
     assert len(CATALOG.prefixed) == 3 * 129
     assert CATALOG.prefixed[0] == "cursor:auto" and CATALOG.prefixed[-1] == "cursor-ask:kimi-k2.5"
-    assert catalog_of(["x"]).prefixed == ("cursor:x", "cursor-plan:x", "cursor-ask:x")
+    assert catalog_of((), ("x",)).prefixed == ("cursor:x", "cursor-plan:x", "cursor-ask:x")
     assert set(CATALOG.models) == set(NAMES) and len(NAMES) == 8
 
 

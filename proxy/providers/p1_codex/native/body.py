@@ -9,7 +9,7 @@ from typing import Any
 from proxy.core.convert.responses.signatures import is_ours
 from proxy.core.tools.calls import short_key
 from proxy.providers.contract import Target
-from proxy.providers.p1_codex.catalog import MODELS
+from proxy.providers.p1_codex.catalog import CodexModel
 
 #: Tools that the lite lane has: those that the caller runs. Namespaces hold more of them.
 _OWN_TOOLS = frozenset({"function", "custom", "namespace"})
@@ -24,23 +24,21 @@ class NativeBody:
     lite: bool
 
 
-def served_target(target: Target, body: Mapping[str, Any]) -> Target:
+def served_target(target: Target, body: Mapping[str, Any], row: CodexModel) -> Target:
     """The model that serves the body. Hosted search exists on the full lane only, and the smallest models do not: their
     siblings stand in for them."""
-    row = MODELS[target.model]
     if row.search is None or not any(kind.startswith(_SEARCH) for kind in _hosted(body)):
         return target
     return Target(row.search, target.tier, target.effort)
 
 
-def native_body(body: Mapping[str, Any], target: Target) -> NativeBody:
+def native_body(body: Mapping[str, Any], target: Target, row: CodexModel) -> NativeBody:
     """The body with the members that the backend insists on.
 
     On the lite lane tools and instructions stand inside the input, calls come one at a time, and hosted tools do not
     exist. The vendor's own client knows that, the body of any other is fitted. If a model has both lanes, a body that
     asks for what only the full lane has goes there.
     """
-    row = MODELS[target.model]
     lite = row.lite and not (row.full and (_hosted(body) or body.get("parallel_tool_calls") is True))
     result = {**body, "model": row.id, "stream": True}
     if result.get("store") is None:

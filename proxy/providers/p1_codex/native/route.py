@@ -14,7 +14,7 @@ from proxy.observe.lifecycle import UpstreamStarted
 from proxy.providers.contract import Call, NativeAnswer, NativeEnd, Services
 from proxy.providers.p1_codex import request as p1_request
 from proxy.providers.p1_codex.account.workspace import Workspaces
-from proxy.providers.p1_codex.catalog import LABEL
+from proxy.providers.p1_codex.catalog import LABEL, model_for
 from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.native.body import NativeBody, native_body
 from proxy.providers.p1_codex.native.refusal import Refusal
@@ -48,7 +48,8 @@ class NativeRoute:
     @asynccontextmanager
     async def answer(self, call: Call) -> AsyncGenerator[NativeAnswer, None]:
         """The answer, its body still to be read. Raises ProxyError."""
-        shaped = native_body(call.request, call.target)
+        added = self._services.config().section(CodexSettings).models
+        shaped = native_body(call.request, call.target, model_for(call.target.model, added))
         payload = dump_json(shaped.body).encode()
         credential = RequestCredential(self._credentials)
         await credential.get()
@@ -125,7 +126,10 @@ class NativeRoute:
 
     def _marked(self, call: Call, answer: NativeAnswer) -> NativeAnswer:
         """An answer says so where another model than the one asked for gave it."""
-        asked, served = p1_request.native_target(call.model, call.request).model, call.target.model
+        asked, served = (
+            p1_request.native_target(call.model, call.request, self._services.config()).model,
+            call.target.model,
+        )
         if asked == served:
             return answer
         self._services.log.write("info", LABEL, "model_stood_in", reqId=call.request_id, asked=asked, served=served)

@@ -1,0 +1,33 @@
+"""What clients ask for beside models: whether anybody is there, and what they tell of themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from aiohttp import web
+
+from proxy.server.exchange import json_response
+
+#: What is read of a report before the connection is closed instead; nothing of it is kept.
+MAX_REPORT_BYTES, MAX_REPORT_S = 4 * 1024 * 1024, 5.0
+
+
+async def get_health(_request: web.Request) -> web.Response:
+    """Alive, nothing else is checked."""
+    return json_response({"ok": True})
+
+
+async def get_hello(_request: web.Request) -> web.Response:
+    """Claude Code asks this when it starts, without a credential."""
+    return web.Response()
+
+
+async def post_telemetry(request: web.Request) -> web.Response:
+    """Taken and forgotten, so that no client waits or tries again. A long or slow one is not read to its end."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(MAX_REPORT_S):
+            left = MAX_REPORT_BYTES
+            while left > 0 and (piece := await request.content.readany()):
+                left -= len(piece)
+    return web.Response()
