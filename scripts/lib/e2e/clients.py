@@ -67,6 +67,7 @@ CLIENTS = (
     Client("claude-code captures", _NEWEST, *_CLAUDE, captures_scenarios.CLAUDE_CODE),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, token_limit_scenarios.SCENARIOS),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, auto_mode_scenarios.SCENARIOS),
+    Client("claude-code auto mode", _NEWEST, *_CLAUDE, auto_mode_scenarios.NEWEST),
     Client("sdk on p3", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, grok_scenarios.PYTHON),
     Client("claude-code on p3", _NEWEST, *_CLAUDE, grok_scenarios.CLAUDE_CODE),
     Client("codex on p3", codex.VERSIONS, codex.install, codex.Codex, grok_scenarios.CODEX),
