@@ -49,6 +49,8 @@ _STOP = "invalid_prompt"
 #: kind -> status, Messages type, OpenAI type. 529 does not exist in the OpenAI family, where 503 says the same.
 KINDS: dict[str, Kind] = {
     "invalid_request": Kind(400, "invalid_request_error", _INVALID, final=True, failure=_STOP),
+    # The same for Claude Code, see `final_word`.
+    "refused": Kind(400, "policy_blocked", _INVALID, final=True, failure=_STOP),
     "sign_in": Kind(401, "authentication_error", "authentication_error", final=True),
     "billing": Kind(402, "billing_error", "permission_error", final=True, failure="insufficient_quota"),
     "permission": Kind(403, "permission_error", "permission_error", final=True, failure=_STOP),
@@ -218,6 +220,27 @@ def _shape(error: ProxyError, **members: Any) -> dict[str, Any]:
     if error.provider is not None:
         members["provider"] = error.provider
     return members
+
+
+#: How Claude Code, and what is built on it, names itself.
+_PROBING = "claude-cli/"
+#: kind -> statuses of refusals that it would probe.
+_PROBED = {"invalid_request": 400, "unprocessable": 422}
+#: What such a refusal is about when the client has an answer of its own to it.
+_ANSWERED = frozenset({"model", "safeguards"})
+
+
+def final_word(error: ProxyError, agent: str) -> ProxyError:
+    """The error as a client is told it. Claude Code repeats a 400 or 422 that it does not know, five times, each time
+    with fewer features, all of which we take: nothing is cured by that, and the upstream may be asked each time. It
+    stops at a type that no other client knows.
+
+    agent  the client's `User-Agent`
+    """
+    probed = error.status == _PROBED.get(error.kind) and error.details is None and error.param not in _ANSWERED
+    if not probed or not agent.startswith(_PROBING):
+        return error
+    return error.replaced(kind="refused", status=error.status)
 
 
 def messages_body(error: ProxyError, request_id: str) -> dict[str, Any]:

@@ -69,20 +69,32 @@ def load(
 
     place  how errors call the file
     """
-    values = _from_file(file or {}, settings, place)
-    places = {setting: f"{place}: {setting.key}" for setting in values}
-    for setting in settings:
-        variable = _variable(setting, environment)
-        if variable is not None:
-            values[setting], places[setting] = _parsed(setting, environment[variable], variable), variable
+    values = _from_file(file or {}, settings, place) | _from_variables(environment, settings)
     config = _with(Config(), values)
-    for setting, value in values.items():
-        if setting.check is not None:
-            _fit(partial(setting.check, value, config), places[setting])
+    _check_together(config, values, environment, place)
     return config, [
         *unknown_keys(file or {}, settings, place),
         *unknown_variables(environment, settings),
     ]
+
+
+def problems(
+    environment: Mapping[str, str], file: Mapping[str, Any], settings: Iterable[Setting] = SETTINGS, *, place: str
+) -> list[str]:
+    """All for which `load` would raise, not only the first."""
+    found: list[str] = []
+    for setting in settings:
+        found += _failure(_from_file, file, [setting], place) + _failure(_from_variables, environment, [setting])
+    found += _failure(unknown_keys, file, settings, place)
+    return found or _failure(partial(load, place=place), environment, file, settings)
+
+
+def _failure(read: Callable[..., Any], *arguments: Any) -> list[str]:
+    try:
+        read(*arguments)
+    except ConfigError as error:
+        return [error.message]
+    return []
 
 
 def kept(fresh: Config, running: Config, settings: Iterable[Setting] = SETTINGS) -> Config:
@@ -113,6 +125,13 @@ def _fit(checked: Callable[[], Any], place: str) -> Any:
         raise ConfigError(f"{place}: {error}") from None
 
 
+def _check_together(config: Config, values: Values, environment: Mapping[str, str], place: str) -> None:
+    """Values that are right by themselves beside the others."""
+    for setting, value in values.items():
+        if setting.check is not None:
+            _fit(partial(setting.check, value, config), _variable(setting, environment) or f"{place}: {setting.key}")
+
+
 def _variable(setting: Setting, environment: Mapping[str, str]) -> str | None:
     """The variable that sets it."""
     return next((name for name in setting.variables if _is_set(setting, environment, name)), None)
@@ -121,6 +140,11 @@ def _variable(setting: Setting, environment: Mapping[str, str]) -> str | None:
 def _is_set(setting: Setting, environment: Mapping[str, str], name: str) -> bool:
     """Empty counts as not set, but turns a switch off."""
     return name in environment and (setting.parse is switch or environment[name].strip() != "")
+
+
+def _from_variables(environment: Mapping[str, str], settings: Iterable[Setting]) -> Values:
+    found = ((setting, _variable(setting, environment)) for setting in settings)
+    return {setting: _parsed(setting, environment[name], name) for setting, name in found if name is not None}
 
 
 def _from_file(file: Mapping[str, Any], settings: Iterable[Setting], place: str) -> dict[Setting, Any]:

@@ -206,7 +206,7 @@ class _Responses:
         done = [self._done[index] for index in sorted(self._done)]
         _check_response(response, status, done)
         refuse(status != "failed" and len(done) != len(self._items), "an item that was never done")
-        cut = [item for item in done if item["status"] != "completed"]
+        cut = [item for item in done if item["status"] != "completed" and item["type"] != "reasoning"]
         refuse(bool(cut) and (status == "completed" or cut != done[-1:]), "an incomplete item before the end")
         self.response = dict(response)
 

@@ -48,7 +48,7 @@ def test_the_version_is_told_with_the_name(arguments: list[str], command: Run) -
     "line",
     [
         *("frobnicate", "--frobnicate", "serve --frobnicate", "serve --port many"),
-        *("auth", "auth frobnicate p1", "auth status", "models extra"),
+        *("auth", "auth frobnicate p1", "models extra", "config", "config frobnicate"),
     ],
 )
 def test_what_is_no_command_gets_the_usage(line: str, command: Run) -> None:
@@ -59,7 +59,7 @@ def test_what_is_no_command_gets_the_usage(line: str, command: Run) -> None:
 def test_help_names_the_commands(command: Run) -> None:
     status, out, _ = command("--help")
     assert status == 0
-    for name in ("serve", "auth", "usage", "models", "captures", "sandbox", "version"):
+    for name in ("serve", "auth", "usage", "models", "config", "captures", "sandbox", "version"):
         assert name in out
     for name in ("auth", "usage"):
         assert "p1 (codex), p2 (kimi), p3 (grok), p4 (opencode)" in command(name, "--help")[1]
@@ -67,6 +67,7 @@ def test_help_names_the_commands(command: Run) -> None:
 
 @pytest.mark.parametrize("port", ["70000", "-1"])
 def test_a_port_that_is_none_stops_the_start(port: str, command: Run) -> None:
+    command("config", "init")
     status, _, err = command("serve", f"--port={port}")
     assert status == 1 and "--port" in err
 
@@ -90,6 +91,43 @@ def test_without_a_credential_the_status_says_so_on_stdout(label: str, command: 
     assert command("auth", "logout", label)[0] == 0
 
 
+def test_without_a_label_all_are_told(tmp_path: Path, command: Run) -> None:
+    """Something that cannot be read is told apart from nothing."""
+    status, out, _ = command("auth", "status")
+    out, _, cures = out.partition("nobody is signed in; any one of these is enough:\n")
+    assert cures.startswith("  model-proxy auth login p1   # ChatGPT (Codex)\n")
+    assert status == 1 and out == "".join(
+        f"{title}: not signed in\n"
+        for title in ("p1 (codex)", "p2 (kimi)", "p3 (grok)", "p4 (opencode)", "p5 (cursor)")
+    )
+    assert command("usage") == (1, out.replace(": not", ":\n  not"), "")
+    told = json.loads(command("usage", "--json")[1])
+    assert told == {f"p{number}": {"error": "not signed in"} for number in range(1, 6)}
+    write_credential(tmp_path, "p2", "{")
+    write_credential(tmp_path, "p1", json.dumps(RECORD))
+    status, out, _ = command("auth", "status")
+    lines = out.splitlines()
+    assert status == 0 and lines[0] == "p1 (codex): signed in" and "  Account: acct-7" in lines
+    unreadable = lines.index("p2 (kimi): unusable sign-in")
+    assert "p2/auth.json cannot be read as a credential" in lines[unreadable + 1]
+
+
+@pytest.mark.parametrize("action", ["login", "logout"])
+def test_what_changes_an_account_wants_its_name(action: str, command: Run) -> None:
+    status, out, err = command("auth", action)
+    assert (status, out) == (2, "") and f"model-proxy auth {action} LABEL, one of p1 (codex), p2 (kimi), " in err
+
+
+RECORD = {"access": "acc-secret", "refresh": "ref-secret", "expires": 4_000_000_000_000, "accountId": "acct-7"}
+
+
+def write_credential(folder: Path, label: str, content: str) -> Path:
+    path = folder / "config" / label / "auth.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(content)
+    return path
+
+
 @pytest.mark.parametrize("action", ["login", "status", "logout"])
 def test_an_unknown_provider_is_named(action: str, command: Run) -> None:
     status, out, err = command("auth", action, "p9")
@@ -97,10 +135,7 @@ def test_an_unknown_provider_is_named(action: str, command: Run) -> None:
 
 
 def test_the_status_shows_no_token_and_logout_removes_it(tmp_path: Path, command: Run) -> None:
-    path = tmp_path / "config" / "p1" / "auth.json"
-    path.parent.mkdir(parents=True)
-    record = {"access": "acc-secret", "refresh": "ref-secret", "expires": 4_000_000_000_000, "accountId": "acct-7"}
-    path.write_text(json.dumps(record))
+    path = write_credential(tmp_path, "p1", json.dumps(RECORD))
     status, out, err = command("auth", "status", "p1")
     assert status == 0 and err == ""
     assert "Account: acct-7" in out and f"Storage: {path}" in out and "secret" not in out

@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from proxy import Config, create_app
 from proxy.cli.main import COMMANDS
 from proxy.server.routes.table import ROUTES
+from proxy.settings import is_loopback
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts" / "lib"))
@@ -45,6 +47,18 @@ def test_every_command_is_in_the_manual() -> None:
     manual = (ROOT / "docs" / "reference" / "cli.md").read_text()
     for command in COMMANDS:
         assert f"| `{command.name}" in manual
+
+
+def test_the_program_of_the_readme_serves_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert block is not None
+    started: list[tuple[web.Application, str]] = []
+    monkeypatch.setattr(web, "run_app", lambda app, *, host, **_: started.append((app, host)))
+    exec(compile(block[1], "README.md", "exec"), {})
+    ((app, host),) = started
+    assert is_loopback(host)
+    paths = {resource.canonical for resource in app.router.resources()}
+    assert "/models" in paths
 
 
 def test_links_between_pages_lead_somewhere() -> None:

@@ -12,6 +12,7 @@ from proxy.errors import (
     RequestError,
     SignInError,
     UpstreamError,
+    final_word,
     headers,
     kind_of_status,
     messages_body,
@@ -41,6 +42,36 @@ def test_a_kind_has_a_status_and_a_word(word: str) -> None:
         body = messages_body(error, "id-1")
         assert error.status == status
         assert body == {"type": "error", "error": {"type": word, "message": "why"}, "request_id": "id-1"}
+
+
+CODE = "claude-cli/2.1.330 (external, cli)"
+
+
+@pytest.mark.parametrize(
+    ("error", "agent", "told"),
+    [
+        (RequestError("x"), CODE, "policy_blocked"),
+        (RequestError("x", param="tools[0].type", provider="p1"), CODE, "policy_blocked"),
+        (UpstreamError("x", kind="invalid_request"), CODE, "policy_blocked"),
+        (UpstreamError("x", kind="unprocessable"), CODE, "policy_blocked"),
+        (RequestError("x"), "Anthropic/Python 2.12.0", "invalid_request_error"),
+        (RequestError("x"), "not claude-cli/1", "invalid_request_error"),
+        (RequestError("x"), "", "invalid_request_error"),
+        (RequestError("x", param="model"), CODE, "invalid_request_error"),
+        (RequestError("x", param="safeguards"), CODE, "invalid_request_error"),
+        (RequestError("x", param="thread", details={"error_code": "thread"}), CODE, "invalid_request_error"),
+        (RequestError("x", kind="media_type"), CODE, "invalid_request_error"),
+        (SignInError("x"), CODE, "authentication_error"),
+        (UpstreamError("x", kind="context"), CODE, "request_too_large"),
+        (UpstreamError("x", kind="invalid_request", status=409), CODE, "invalid_request_error"),
+        (BusyError("x"), CODE, "overloaded_error"),
+    ],
+)
+def test_claude_code_is_told_at_once_that_probing_is_no_use(error: ProxyError, agent: str, told: str) -> None:
+    last = final_word(error, agent)
+    assert messages_body(last, "id")["error"]["type"] == told
+    assert (last.status, last.message, last.provider) == (error.status, error.message, error.provider)
+    assert headers(last) == headers(error)
 
 
 def test_no_kind_has_a_status_that_the_openai_family_does_not_know() -> None:

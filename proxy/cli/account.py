@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -68,6 +68,15 @@ class SignIn:
         if self.usable:
             return "signed in"
         return "not signed in" if len(self.lines) < 2 else UNUSABLE
+
+
+def cures(known: Iterable[SignIn], program: str) -> list[str]:
+    """What to type where nobody is signed in: a line for each provider that is served."""
+    lines = ["nobody is signed in; any one of these is enough:"]
+    for entry in (one.entry for one in known if one.entry.build is not None):
+        typed = f"export {entry.key}=…" if entry.key else f"{program} auth login {entry.label}"
+        lines.append(f"  {typed}   # {entry.product}")
+    return lines
 
 
 def sign_ins(context: Context, file: ConfigFile) -> list[SignIn]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from proxy.cli.account import account_of, sign_ins
+from proxy.cli.account import account_of, cures, sign_ins
 from proxy.cli.command import Command, Context, say
 from proxy.cli.config_file import ConfigFile
 from proxy.config import ConfigError
@@ -40,7 +40,10 @@ def _all(context: Context) -> int:
         say(f"{one.entry.title}: {one.state}")
         for line in one.lines if one.usable else one.lines[1:]:
             say(f"  {line}")
-    return 0 if any(one.usable for one in found) else 1
+    if any(one.usable for one in found):
+        return 0
+    say("\n".join(cures(found, context.program)))
+    return 1
 
 
 AUTH = Command("auth", "sign in and out: auth login p1; auth status for all", _run, _arguments, failure=2)

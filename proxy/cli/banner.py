@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proxy.cli.account import UNUSABLE, SignIn, sign_ins
+from proxy.cli.account import UNUSABLE, SignIn, cures, sign_ins
 from proxy.cli.command import APP, Context
 from proxy.cli.config_file import ConfigFile
 from proxy.cli.paths import state_root
@@ -64,8 +64,7 @@ def _accounts(context: Context, known: list[SignIn]) -> list[str]:
     lines = [_account(entry, states.get(entry.label, "")) for entry in context.providers if entry.build is not None]
     lines.append(f"  all models: {context.program} models --full")
     if not any(one.usable for one in known):
-        lines.append("nobody is signed in; any one of these is enough:")
-        lines += [_cure(one.entry, context.program) for one in known if one.entry.build is not None]
+        lines += cures(known, context.program)
     elif any(one.state == UNUSABLE for one in known):
         lines.append(f"why a sign-in is unusable: {context.program} auth status")
     return lines
@@ -76,13 +75,6 @@ def _account(entry: Entry, state: str) -> str:
     example = next(iter(entry.examples.values()), "")
     count = len(catalog.models) + len(catalog.prefixed)
     return f"  {catalog.label} {catalog.service:<9} {state:<17} {count:>3} models, such as {example}".rstrip()
-
-
-def _cure(entry: Entry, program: str) -> str:
-    """What to type to use a provider: to sign in, or the variable of its key."""
-    if entry.key:
-        return f"  export {entry.key}=…   # {entry.product}"
-    return f"  {program} auth login {entry.label}   # {entry.product}"
 
 
 def _switched(config: Config) -> list[str]:

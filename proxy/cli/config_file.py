@@ -10,9 +10,36 @@ from proxy.cli.command import Context
 from proxy.cli.paths import FOLDER_VARIABLE, config_root
 from proxy.config import Config, ConfigError
 from proxy.loading import kept, load, overrides, read_file, settings_of, source_of
+from proxy.settings import is_loopback
 
 #: The file is looked at again after this long.
 RELOAD_S = 1.0
+
+
+#: The name of the file in the folder of the settings.
+FILE_NAME = "config.json"
+
+
+def check_folder(context: Context) -> None:
+    """Raises ConfigError for a folder that was named and is not there: nobody meant to start without its settings."""
+    root = config_root(context.environment)
+    if context.environment.get(FOLDER_VARIABLE) and not root.is_dir():
+        raise ConfigError(
+            f"{FOLDER_VARIABLE}: {root} is no folder; expected one that exists, as `{context.program} config init`"
+            " would make it"
+        )
+
+
+def check_exposure(config: Config) -> None:
+    """Raises ConfigError for a listener that nobody meant to open."""
+    if is_loopback(config.bind_address) or config.api_key or config.allow_remote_unauthenticated:
+        return
+    raise ConfigError(
+        f"refusing to listen on {config.bind_address}: everybody who reaches it could use your accounts. Set"
+        " PROXY_API_KEY so that callers need a key, or acknowledge an open listener with"
+        " --allow-remote-unauthenticated, PROXY_ALLOW_REMOTE_UNAUTHENTICATED=1 or"
+        " server.allowRemoteUnauthenticated in config.json"
+    )
 
 
 class ConfigFile:
@@ -25,13 +52,10 @@ class ConfigFile:
 
     def __init__(self, context: Context, *, reload_s: float = RELOAD_S, new: bool = False) -> None:
         self.warn: Callable[[str], None] = lambda _warning: None
+        if not new:
+            check_folder(context)
         self.root = config_root(context.environment)
-        if not new and context.environment.get(FOLDER_VARIABLE) and not self.root.is_dir():
-            raise ConfigError(
-                f"{FOLDER_VARIABLE}: {self.root} is no folder; expected one that exists, which"
-                f" `{context.program} config init` or `auth login` would make"
-            )
-        self.path = self.root / "config.json"
+        self.path = self.root / FILE_NAME
         self._environment = context.environment
         self._settings = settings_of(context.providers)
         self._reload_s = reload_s

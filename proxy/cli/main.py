@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from proxy.cli.auth import AUTH
 from proxy.cli.captures.command import CAPTURES
 from proxy.cli.command import APP, Command, Context
+from proxy.cli.config_command import CONFIG
 from proxy.cli.models import MODELS
 from proxy.cli.sandbox import SANDBOX
 from proxy.cli.serve import SERVE
@@ -20,7 +21,7 @@ from proxy.cli.version import VERSION
 from proxy.errors import ProxyError
 from proxy.version import __version__
 
-COMMANDS = (SERVE, AUTH, USAGE, MODELS, CAPTURES, SANDBOX, VERSION)
+COMMANDS = (SERVE, AUTH, USAGE, MODELS, CONFIG, CAPTURES, SANDBOX, VERSION)
 DEFAULT = SERVE.name
 #: Options that stand without a command; any others are those of the default one.
 _OWN_OPTIONS = ("-h", "--help", "-v", "--version")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from proxy.cli.banner import CAPTURES_NOTICE, OPEN_NOTICE, address, banner, is_open
 from proxy.cli.command import Command, Context
-from proxy.cli.config_file import ConfigFile
+from proxy.cli.config_file import ConfigFile, check_exposure
 from proxy.cli.outgoing import proxies_of
 from proxy.cli.paths import state_root
 from proxy.cli.sandbox import start_sandbox
@@ -24,7 +24,6 @@ from proxy.cli.signals import stop_event
 from proxy.config import Config, ConfigError
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.observe.capture.layout import TRAFFIC
-from proxy.settings import is_loopback
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -74,7 +73,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
             context = dataclasses.replace(context, environment={**context.environment, **simulated})
         file = ConfigFile(context)
         _override(file, arguments)
-        _check_exposure(file.config)
+        check_exposure(file.config)
         # The simulated upstreams are inside this process: no proxy elsewhere could reach them.
         proxies = OutboundProxies() if sandbox else proxies_of(context.environment)
         log = _open_log(file.config, context.environment)
@@ -94,17 +93,6 @@ def _override(file: ConfigFile, arguments: argparse.Namespace) -> None:
         file.override(port=arguments.port)
     if arguments.allow_remote_unauthenticated:
         file.override(allow_remote_unauthenticated=True)
-
-
-def _check_exposure(config: Config) -> None:
-    if is_loopback(config.bind_address) or config.api_key or config.allow_remote_unauthenticated:
-        return
-    raise ConfigError(
-        f"refusing to listen on {config.bind_address}: everybody who reaches it could use your accounts. Set"
-        " PROXY_API_KEY so that callers need a key, or acknowledge an open listener with"
-        " --allow-remote-unauthenticated, PROXY_ALLOW_REMOTE_UNAUTHENTICATED=1 or"
-        " server.allowRemoteUnauthenticated in config.json"
-    )
 
 
 def _open_log(config: Config, environment: Mapping[str, str]) -> FileLog:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from proxy.core.sse import dump_json
 from proxy.core.tools.calls import short_name
 
 #: Claude Code puts this line into its first system block. Its version suffix changes between the requests of one
@@ -34,10 +35,22 @@ def messages_of(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def texts_of(content: Any) -> Iterator[str]:
-    """The texts of a string or of the text blocks of a list."""
+    """The texts of a string or of the text blocks of a list, and changes of the tools in words."""
     for block in blocks_of(content):
-        if isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str):
+        kind = block.get("type") if isinstance(block, dict) else None
+        if kind == "text" and isinstance(block.get("text"), str):
             yield block["text"]
+        elif kind in TOOL_CHANGES:
+            yield change_text(block)
+
+
+#: Blocks of system messages by which clients tell of tools that come or go in the middle of a conversation.
+TOOL_CHANGES = ("tool_addition", "tool_removal")
+
+
+def change_text(block: Mapping[str, Any]) -> str:
+    """Such a block as the model reads it."""
+    return dump_json({name: value for name, value in block.items() if name != "cache_control"})
 
 
 def system_text(system: Any, gap: str = "\n\n") -> str:

@@ -37,6 +37,16 @@ PING: Event = {"type": "ping"}
 LAST_EVENTS = frozenset({"message_stop", "error"})
 
 
+#: A member of the stop of a block that was closed because its answer broke, for readers who tell whole parts of an
+#: answer from others.
+BROKEN = "broken"
+
+
+def broken_off(events: Iterable[Event]) -> list[Event]:
+    """What an interrupted reducer says, with a mark on the blocks that end there."""
+    return [{**event, BROKEN: True} if event["type"] == "content_block_stop" else event for event in events]
+
+
 def block_delta(index: int, delta: Mapping[str, Any]) -> Event:
     return {"type": "content_block_delta", "index": index, "delta": delta}
 

@@ -32,7 +32,7 @@ Batches = AsyncGenerator[list[Event], None]
 #: Characters of a reviewer's answer. Explanations of hundreds of calls are shorter.
 MAX_ANSWER = 1024 * 1024
 #: How many characters of calls and policy are looked through at once; more of them in a thread.
-MAX_INLINE = 8_000
+MAX_INLINE = 4_000
 
 #: kind of a failure of the reviewer -> what its calls are told; any other is an error.
 _REASONS = {"context": "input_too_long", "too_large": "input_too_long", "upstream_timeout": "timeout"}

@@ -16,7 +16,7 @@ from typing import Any
 from aiohttp import web
 
 from proxy.core.identity import SESSION_HEADERS
-from proxy.errors import ProxyError, media_body, messages_body, openai_body, openai_status
+from proxy.errors import ProxyError, final_word, media_body, messages_body, openai_body, openai_status
 from proxy.server.guard import API_KEY, BEARER, KeyPlace
 from proxy.server.renderers import ChatRenderer, MessagesRenderer, RenderContext, Renderer, ResponsesRenderer
 
@@ -30,6 +30,7 @@ class Family:
     key_places       where the caller may put the key of this proxy
     error_status     the status of an answer that is an error
     error_body       the body of such an answer, given the request id: also what a 404 and a 405 look like
+    final_word       the error as this client is told it, given its `User-Agent`
     renderer         makes the renderer of one answer; inside a stream it gives errors their format. None where answers
                      are passed on as they are
     headers          what every answer carries
@@ -41,6 +42,7 @@ class Family:
     key_places: tuple[KeyPlace, ...]
     error_status: Callable[[ProxyError], int]
     error_body: Callable[[ProxyError, str], dict[str, Any]]
+    final_word: Callable[[ProxyError, str], ProxyError] = lambda error, _agent: error
     renderer: Callable[[RenderContext], Renderer] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     keeps_errors: bool = True
@@ -68,6 +70,7 @@ MESSAGES = Family(
     key_places=(BEARER, API_KEY),
     error_status=lambda error: error.status,
     error_body=messages_body,
+    final_word=final_word,
     renderer=MessagesRenderer,
 )
 CHAT = _openai("OpenAI chat", ChatRenderer)

@@ -76,7 +76,7 @@ def _check_listener(request: web.BaseRequest, config: Config) -> None:
     if isinstance(local, tuple) and not _is_meant(local[0], config):  # other sockets have no address
         raise ProxyError(
             f"this proxy is meant for {config.bind_address} and was reached at {local[0]};"
-            f" listen on {config.bind_address}, or set `bind_address` and an `api_key`",
+            f" listen on {config.bind_address}, or set an `api_key`",
             kind="permission",
         )
 
@@ -87,8 +87,8 @@ def _is_meant(host: str, config: Config) -> bool:
     address = ipaddress.ip_address(host.partition("%")[0])
     if config.api_key is not None or config.allow_remote_unauthenticated or host == config.bind_address:
         return True
-    mapped = getattr(address, "ipv4_mapped", None)  # an IPv6 socket that takes IPv4 too
-    return (mapped or address).is_loopback
+    address = getattr(address, "ipv4_mapped", None) or address  # an IPv6 socket that takes IPv4 too
+    return address.is_loopback or str(address) == config.bind_address
 
 
 def _shown(value: str) -> str:

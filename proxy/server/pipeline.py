@@ -67,7 +67,8 @@ def _failed(exchange: Exchange, error: Exception) -> web.StreamResponse:
     known = _with_cure(exchange, as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error))
     exchange.failed(known, in_band=response is not None)
     if response is None:
-        answered = error_response(known, exchange.id, exchange.family)
+        told = exchange.family.final_word(known, exchange.request.headers.get("User-Agent", ""))
+        answered = error_response(told, exchange.id, exchange.family)
         exchange.replied(answered)
         return answered
     exchange.break_off()
@@ -197,8 +198,13 @@ def choose(
     return Choice(model, found, named, other is not None, told=called if asked != called and other is None else "")
 
 
+#: A word for programs; with any, Claude Code asks less often again.
+_UNKNOWN_MODEL = {"error_code": "model_not_found"}
+
+
 def unknown_model(exchange: Exchange, config: Config, what: str) -> RequestError:
-    return RequestError(f"{what} {catalog_text(exchange.state.served, config.alias_provider)}", param="model")
+    known = catalog_text(exchange.state.served, config.alias_provider)
+    return RequestError(f"{what} {known}", param="model", details=_UNKNOWN_MODEL)
 
 
 def provider_of(exchange: Exchange, choice: Choice, ticket: AdmissionTicket) -> Provider:

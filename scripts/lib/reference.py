@@ -17,6 +17,7 @@ _BEGIN, _END = "<!-- written by scripts/reference -->\n", "<!-- end -->\n"
 
 _WHEN = {
     "invalid_request": "the request is wrong; the message says where",
+    "refused": "what Claude Code is told instead of invalid_request and unprocessable, see below",
     "sign_in": "no usable credential, or the caller's key is missing; the message names the cure",
     "billing": "the upstream wants to be paid",
     "permission": "the upstream or the guard (Host, Origin) says no",
@@ -66,7 +67,7 @@ def settings_page() -> str:
         "|---|---|---|---|---|",
         *(_row(setting) for setting in SETTINGS),
         "",
-        "`PROXY_CONFIG_DIR` moves the folder of `config.json` and the credentials; `XDG_CONFIG_HOME`, `XDG_STATE_HOME` and `HOME` are",
+        "`PROXY_CONFIG_DIR` moves the folder of `config.json` and the credentials, and must exist; `XDG_CONFIG_HOME`, `XDG_STATE_HOME` and `HOME` are",
         "honoured: [files](files.md). So are `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`: [behind a proxy](../operations.md#behind-a-proxy).",
     ]
     return "\n".join(lines) + "\n"
@@ -115,6 +116,11 @@ def errors_page() -> str:
             for name, kind in KINDS.items()
         ),
         "",
+        "Claude Code, from 2.1.329 on, answers a 400 or 422 that it does not know with the same request with fewer features, five times,",
+        "whatever `x-should-retry` says. All those features are taken here, so nothing is cured by it, and a service that refused would be",
+        "asked six times. A client that calls itself `claude-cli/…` therefore gets the type `policy_blocked`, at which it stops; it shows the",
+        "message all the same. Not so where it has an answer of its own: an unknown model, `safeguards`, message threads.",
+        "",
         "On the OpenAI-style routes:",
         "",
         "| kind | status | type | code | failure |",
@@ -139,6 +145,7 @@ def errors_page() -> str:
         "| request | answer |",
         "|---|---|",
         "| empty body, broken JSON, not an object, not UTF-8, half a surrogate pair, nested deeper than 128 levels | 400, message begins with `Invalid JSON:` |",
+        "| a tool that only another service runs, forced or alone; `fallbacks`; a block of an uploaded file | 400, names the place and the provider |",
         "| a member of the wrong type (`model`, `stream`, `max_tokens`, `messages`, a message without `role` or `content`) | 400, names the member |",
         "| no `model`, an unknown one, or one of a provider that is not served | 400 with the catalogue |",
         "| `Content-Type` missing or not JSON; an unknown `Content-Encoding` | 415 |",

@@ -34,7 +34,10 @@ RULES = {
     "p2": IngressRules(),
     "p3": GROK,
     "p5": CURSOR,
-    **{name: ingress_of(OPENCODE[name]) for name in ("gpt-5.6-luna", "minimax-m3", "qwen3.8-flash", "glm-5.2")},
+    **{
+        name: ingress_of(OPENCODE[name])
+        for name in ("gpt-5.6-luna", "minimax-m3", "qwen3.8-flash", "glm-5.2", "kimi-k2.6")
+    },
 }
 PARSERS: dict[str, Callable[..., Ingress]] = {
     "chat": chat_request_to_messages,

@@ -9,6 +9,7 @@ from typing import Any
 import anthropic
 import pytest
 from harness import Live, tool
+from pydantic import BaseModel
 from sdk import STEPS, validate
 from wires import BODY_WIRES, WIRES, Wire
 
@@ -98,6 +99,31 @@ async def test_a_hosted_search_and_a_forced_one_have_every_member(
     assert [block.type for block in message.content] == ["server_tool_use", "web_search_tool_result", "text"]
     assert message.content[0].input == {"query": "rust async book"}
     assert message.usage.server_tool_use.web_search_requests == 1
+
+
+class Event(BaseModel):
+    name: str
+    day: str
+
+
+@every_wire
+async def test_answers_are_parsed_whether_the_upstream_takes_a_schema_or_reads_it_in_the_prompt(
+    sdk: anthropic.AsyncAnthropic, wire: Wire
+) -> None:
+    asked: dict[str, Any] = {"model": wire.model, "max_tokens": 1000, "messages": [USER], "output_format": Event}
+    for message in (await sdk.messages.parse(**asked), await sdk.beta.messages.parse(**asked)):
+        assert isinstance(message.parsed_output, Event)
+
+
+@pytest.mark.parametrize(("budget", "effort"), [(1024, "low"), (10_000, "medium"), (30_000, "high")])
+async def test_a_budget_for_thinking_gives_thoughts_and_their_tokens(
+    sdk: anthropic.AsyncAnthropic, live: Live, budget: int, effort: str
+) -> None:
+    asked = {"thinking": {"type": "enabled", "budget_tokens": budget}, "max_tokens": budget + 1000}
+    message = await told(sdk, True, model=P1.model, **asked)
+    assert [block.type for block in message.content] == ["thinking", "text"]
+    assert message.usage.output_tokens_details.thinking_tokens > 0
+    assert P1.sent(live)["reasoning"] == {"effort": effort, "summary": "auto"}
 
 
 @every_wire

@@ -79,8 +79,11 @@ async def test_further_hosts_can_be_allowed(live: Live, host: str, served: bool)
             (("192.0.2.7", 1), {"bind_address": bind}, bind == "192.0.2.7")
             for bind in ("192.0.2.7", "0.0.0.0", "192.0.2.8")
         ),
+        (("::ffff:192.0.2.7", 1, 0, 0), {"bind_address": "192.0.2.7"}, True),
+        (("::ffff:192.0.2.8", 1, 0, 0), {"bind_address": "192.0.2.7"}, False),
         (("192.0.2.7", 1), {"allow_remote_unauthenticated": True}, True),
         (("192.0.2.7", 1), {"api_key": Secret("k3y")}, True),
+        (("192.0.2.7", 1), {"api_key": "k3y"}, True),
     ],
 )
 def test_a_listener_that_is_wider_than_meant_serves_nobody(local: Any, settings: dict[str, Any], served: bool) -> None:

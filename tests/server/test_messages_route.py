@@ -18,6 +18,8 @@ EXTRA: dict[str, Any] = {
     "container": {"id": "c"},
     "mcp_servers": [{"type": "url", "url": "https://m.example", "name": "m"}],
 }
+UPLOADED = {"type": "image", "source": {"type": "file", "file_id": "file_1"}}
+ADDED = {"type": "tool_addition", "tool": {"name": "Late", "description": "A tool", "input_schema": {"type": "object"}}}
 IGNORED = "x-model-proxy-ignored"
 
 every_wire = pytest.mark.parametrize("wire", [Wire("p1", "responses", "gpt-5.5"), *WIRES], ids=str)
@@ -73,3 +75,70 @@ async def test_the_effort_of_a_turn_is_sent_as_effort_and_never_as_text(live: Li
     assert answer.status == 200
     sent = live.sandbox.p1.requests[-1].body
     assert sent["reasoning"]["effort"] == "low" and "output_config" not in json.dumps(sent)
+
+
+@pytest.mark.parametrize(
+    ("members", "path"),
+    [
+        ({"fallbacks": [{"model": "claude-opus-4-8"}]}, "fallbacks"),
+        ({"messages": [{"role": "user", "content": [UPLOADED]}]}, "messages[0].content[0]"),
+    ],
+)
+async def test_what_would_silently_not_happen_is_refused_before_the_service_is_asked(
+    live: Live, members: dict[str, Any], path: str
+) -> None:
+    answer = await live.post({**ask(), **members})
+    assert answer.status == 400 and f"`{path}`" in answer.error["message"] and live.upstream == 0
+    count = await live.post({**ask(), **members}, "/v1/messages/count_tokens")
+    assert count.status == 200
+
+
+@pytest.mark.parametrize(
+    ("agent", "word"), [("claude-cli/2.1.330 (external, cli)", "policy_blocked"), ("x", "invalid_request_error")]
+)
+async def test_claude_code_is_told_by_a_word_of_its_own_that_probing_is_no_use(
+    live: Live, agent: str, word: str
+) -> None:
+    answer = await live.post(ask(tools=[FETCH]), headers={"user-agent": agent})
+    assert (answer.status, answer.error["type"]) == (400, word)
+    unknown = await live.post(ask(model="no-such-model"), headers={"user-agent": agent})
+    assert (unknown.status, unknown.error["type"]) == (400, "invalid_request_error")
+    assert unknown.error["details"] == {"error_code": "model_not_found"}
+
+
+HINTS: dict[str, Any] = {
+    "speed": "standard",
+    "inference_geo": "us",
+    "service_tier": "auto",
+    "diagnostics": {},
+    "billing_policy": "x",
+    "compaction": {"enabled": True},
+    "prefill": "x",
+    "thinking": {"type": "adaptive", "display": "updates"},
+    "context_management": {"edits": [{"type": "clear_tool_uses_20250919"}, {"type": "compact_20260112"}]},
+    "output_config": {"task_budget": {"type": "tokens", "total": 20_000}},
+    "cache_control": {"type": "ephemeral"},
+    "made_up": [1],
+}
+
+
+@every_wire
+async def test_hints_are_accepted_and_nothing_is_claimed(live: Live, wire: Wire) -> None:
+    turns = [
+        {"role": "user", "content": "hello"},
+        {"role": "system", "content": [ADDED], "thinking": {"type": "disabled"}},
+    ]
+    answer = await live.post(ask(turns, model=wire.model, tools=[tool()], **HINTS))
+    assert answer.status == 200, answer.raw
+    assert "Late" in json.dumps(wire.sent(live)) and "display" not in json.dumps(wire.sent(live))
+    assert "context_management" not in answer.json and "applied_edits" not in json.dumps(answer.json)
+
+
+async def test_threads_are_refused_on_a_count_too(live: Live) -> None:
+    for path in ("/v1/messages", "/v1/messages/count_tokens"):
+        for thread in ({"type": "create"}, {"type": "continue", "previous_message_id": "msg_1"}):
+            answer = await live.post(ask(thread=thread), path, {"user-agent": "claude-cli/2.1.330"})
+            assert answer.status == 400 and answer.error["details"]["error_code"] == "thread_unsupported_request"
+            assert (
+                answer.error["details"]["unsupported"] == ["thread"] and answer.error["type"] == "invalid_request_error"
+            )

@@ -175,3 +175,50 @@ async def test_strict_mode_leaves_it_to_the_backend(live: Live) -> None:
     answer = await ask_both(live, RESPONSES, model=FULL, user="me")
     assert answer.status == 400 and error_of(answer)["param"] == "user"
     assert ignored(answer.headers) == []
+
+
+# -- p4
+
+
+@pytest.mark.parametrize(
+    ("model", "sampling", "told"),
+    [
+        ("glm-5.2", {"temperature": 0.5, "top_p": 0.9}, []),
+        ("qwen3.8-flash", {"temperature": 0.5, "top_p": 0.9}, []),
+        ("opencode-go/kimi-k2.6", {}, ["temperature", "top_p"]),
+        ("opencode-go/gpt-5.6-luna", {}, ["temperature", "top_p"]),
+    ],
+)
+@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+async def test_p4_gets_the_sampling_that_a_model_takes(
+    live: Live, path: str, model: str, sampling: Any, told: list[str]
+) -> None:
+    answer = await ask_both(live, path, model=model, temperature=0.5, top_p=0.9)
+    assert answer.status == 200 and ignored(answer.headers) == told
+    body = live.sandbox.p4.requests[-1].body
+    assert {name: body[name] for name in ("temperature", "top_p") if name in body} == sampling
+
+
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
+
+
+@with_live(openai_routes=True)
+@pytest.mark.parametrize("model", ["minimax-m3", "opencode-go/gpt-5.6-luna"])
+async def test_p4s_models_are_held_to_a_form_in_strict_mode(client: Client, model: str) -> None:
+    form: Any = {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA, "strict": True}}
+    whole = await client.chat.completions.create(
+        model=model, messages=[{"role": "user", "content": "how many?"}], response_format=form
+    )
+    assert whole.choices[0].message.content == '{"n": 1}'
+    flat: Any = {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA, "strict": True}}
+    assert (await client.responses.create(model=model, input="how many?", text=flat)).output_text == '{"n": 1}'
+
+
+async def test_others_are_told_of_the_form_and_the_caller_too(client: Client, live: Live) -> None:
+    form: Any = {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}
+    raw = await client.chat.completions.with_raw_response.create(
+        model=P2, messages=[{"role": "user", "content": "how many?"}], response_format=form
+    )
+    assert ignored(raw.headers) == ["response_format"]
+    assert raw.parse().choices[0].message.content
+    assert any("Answer with JSON" in str(message) for message in live.sandbox.p2.requests[-1].body["messages"])

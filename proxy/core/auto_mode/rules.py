@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from proxy.core.auto_mode.policy import Policy
+from proxy.core.auto_mode.commands import Run, runs
+from proxy.core.auto_mode.dangers import danger, is_key
+from proxy.core.auto_mode.paths import NO_HOME
+from proxy.core.auto_mode.permissions import SHELL_TOOLS, concerns_command, forbids, paths_of
+from proxy.core.auto_mode.policy import Policy, Rule
 from proxy.core.auto_mode.question import MAX_CALL, MAX_CALLS
+from proxy.core.auto_mode.shell import TooMuch
 from proxy.core.auto_mode.verdicts import ToolUse, Verdict
 
 #: The tools that Claude Code 2.1.330 runs without asking for a verdict: they read, or change only its own lists. Any
@@ -18,6 +23,10 @@ HARMLESS = frozenset(
         *("TaskStop", "GetTask", "EnterPlanMode", "ExitPlanMode"),
     }
 )
+#: Built-in tools that show what is in a file.
+_READERS = frozenset({"Read", "Grep", "NotebookRead"})
+#: Rules that let an agent push.
+_PUSHING = ("Bash", "Bash(*)", "Bash(git:*)", "Bash(git *)", "Bash(git push")
 
 
 def decide(calls: Iterable[ToolUse], policy: Policy) -> tuple[dict[str, Verdict], list[ToolUse]]:
@@ -41,6 +50,43 @@ def by_rules(call: ToolUse, policy: Policy) -> Verdict | None:
     """None when a model must be asked."""
     if not call.whole:
         return Verdict("truncated")
+    try:
+        found = _runs(call, policy)
+    except TooMuch:
+        return Verdict("input_too_long")
+    why = _forbidden(call, found, policy) or _dangerous(call, found, policy)
+    if why is not None:
+        return Verdict("flagged", why)
     if call.tool in HARMLESS or (policy.only is not None and call.tool not in policy.only):
         return Verdict("skipped")
     return Verdict("input_too_long") if policy.unread or call.size > MAX_CALL else None
+
+
+def _runs(call: ToolUse, policy: Policy) -> list[Run]:
+    """The programs that a command would run. Raises TooMuch."""
+    command = call.input.get("command") if call.tool in SHELL_TOOLS else None
+    return runs(command, home=policy.home or NO_HOME, cwd=policy.cwd) if isinstance(command, str) else []
+
+
+def _forbidden(call: ToolUse, found: Sequence[Run], policy: Policy) -> str | None:
+    """By the user's own rules."""
+    denied = forbids(policy.deny, call, found, policy)
+    if denied is not None:
+        return f"The user's permission rule {denied} denies it."
+    for entry in policy.lists.get("hard_deny", ()):
+        if forbids((Rule(entry),), call, found, policy) is not None or concerns_command(entry, found):
+            return f"The user's auto mode never allows it: {entry}"
+    return None
+
+
+def _dangerous(call: ToolUse, found: Sequence[Run], policy: Policy) -> str | None:
+    """By the built-in rules."""
+    reads = call.tool in _READERS or call.tool.startswith("mcp__")
+    if reads and any(is_key(path, policy.cwd, policy) for path in paths_of(call)):
+        return "It would read private keys or stored credentials."
+    return danger(found, policy, pushes=_may_push(policy))
+
+
+def _may_push(policy: Policy) -> bool:
+    rules = any(rule.text.startswith(_PUSHING[-1]) or rule.text in _PUSHING for rule in policy.allow)
+    return rules or any("push" in entry.lower() for entry in policy.lists.get("allow", ()))

@@ -31,7 +31,7 @@ from proxy.core.sse import dump_json
 from proxy.core.token_usage import count, thinking_tokens, usage_of, with_thinking
 from proxy.core.tools.calls import are_readable, function_of, offered_tools, short_name
 from proxy.core.tools.read_tool import MAX_ARGUMENTS
-from proxy.core.tools.schema import format_in_words
+from proxy.core.tools.schema import answer_schema, format_in_words
 
 #: Members of a request that are generally available. Others need a beta header, which is not sent, or are meant for
 #: the official service alone (`safeguards` tells it of the client's machine and its user).
@@ -46,12 +46,19 @@ _THINKING = ("type", "budget_tokens")
 
 
 def messages_to_messages(
-    request: Mapping[str, Any], *, model: str, max_tokens: int, effort: str | None = None, images: bool = True
+    request: Mapping[str, Any],
+    *,
+    model: str,
+    max_tokens: int,
+    effort: str | None = None,
+    images: bool = True,
+    schemas: bool = False,
 ) -> dict[str, Any]:
     """The upstream body; values that are not understood are passed on for the upstream to judge.
 
     effort  that of the request, as the model knows it
     images  whether the model takes images
+    schemas whether it can be held to a schema; any other is told of it in words
 
     Raises InvalidRequest for a request without any content, or that only a server tool could serve.
     """
@@ -60,12 +67,16 @@ def messages_to_messages(
         raise InvalidRequest("`messages`: none of them has any content for this model", param="messages")
     body = {key: value for key, value in request.items() if key in MEMBERS and value is not None}
     body |= {"model": model, "stream": True, "max_tokens": max_tokens, "messages": messages}
-    form = format_in_words(request)
+    schema = answer_schema(request) if schemas else None
+    form = format_in_words(request) if schema is None else ""
     system = _system(request.get("system"), [*instructions, {"type": "text", "text": form}] if form else instructions)
     if system:
         body["system"] = system
-    if effort:
-        body["output_config"] = {"effort": effort}
+    config: dict[str, Any] = {"effort": effort} if effort else {}
+    if schema is not None:
+        config["format"] = {"type": "json_schema", "schema": schema}
+    if config:
+        body["output_config"] = config
     if isinstance(body.get("thinking"), Mapping):
         body["thinking"] = {key: body["thinking"][key] for key in _THINKING if key in body["thinking"]}
     tools = _tools(request)

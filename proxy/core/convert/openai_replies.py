@@ -23,7 +23,7 @@ from proxy.core.blocks import (
     How,
     answer_block,
 )
-from proxy.core.messages import MAX_REPLY_CHARS, Event
+from proxy.core.messages import BROKEN, MAX_REPLY_CHARS, Event
 from proxy.core.reducer import BadAnswer
 from proxy.core.sse import dump_json
 from proxy.core.token_usage import thinking_tokens
@@ -68,7 +68,7 @@ class ReplyBlock:
     signature  of a thought: what the upstream wants back
     lead       what stands between this text and the one before it, where both are told as one
     where      how the client's wire calls it; empty as long as the client has seen nothing of it
-    cut        closed because the token limit ended the answer inside a call
+    cut        not whole: the token limit ended the answer inside a call, or the answer broke off in it
     sources    addresses that a search found
     """
 
@@ -280,6 +280,7 @@ class AnswerReader(ABC):
             raise BadAnswer("the provider ended a block that is not open")
         if block.kind == TOOL_USE.name and not any(map(str.strip, block.pieces)):
             self._say(block, "{}")  # no arguments are an empty object; clients parse what they got
+        block.cut = BROKEN in event and block.kind != SERVER_TOOL_USE.name
         self._close(block)
         if INPUT_DELTA.name in block.texts and not are_readable(block.text):
             raise BadAnswer("the provider sent tool arguments that are not JSON")

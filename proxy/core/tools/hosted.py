@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from proxy.core.content import messages_of
 from proxy.core.invalid import cut
 from proxy.core.tools.anthropic_tools import is_known
 from proxy.core.tools.calls import PLACEHOLDER, SEARCHING_MODEL
@@ -83,12 +84,20 @@ def _members(request: Mapping[str, Any]) -> Iterator[Missing]:
             yield Missing(name, name, mere=name == "container" and not skills)
 
 
-def needed(kept: Mapping[str, Any], missing: Sequence[Missing]) -> Missing | None:
-    """Without which of these the request makes no sense: one that it forces, or the first when no tool is left and it
-    does not say that it wants none.
+def refusal(kept: Mapping[str, Any], missing: Sequence[Missing], label: str) -> tuple[str, str] | None:
+    """Why a request cannot be served: where what stands that would silently not happen, and what to do. None for one
+    that can go on.
 
-    kept  the request without them
+    kept   the request without what is missing
+    label  the provider
     """
+    one = _needed(kept, missing)
+    return (one.path, _words(one, label)) if one is not None else _impossible(kept, label)
+
+
+def _needed(kept: Mapping[str, Any], missing: Sequence[Missing]) -> Missing | None:
+    """Without which of these the request makes no sense: one that it forces, or the first when no tool is left and it
+    does not say that it wants none."""
     choice = kept.get("tool_choice")
     word, forced = (choice.get("type"), choice.get("name")) if isinstance(choice, Mapping) else (choice, None)
     names = _names(kept)
@@ -98,6 +107,28 @@ def needed(kept: Mapping[str, Any], missing: Sequence[Missing]) -> Missing | Non
     return next((one for one in missing if word == "tool" and forced == one.name), next(alone, None))
 
 
+def _impossible(request: Mapping[str, Any], label: str) -> tuple[str, str] | None:
+    """What nobody here can do: files that were uploaded to a service, and other models for what this one refuses."""
+    if request.get("fallbacks"):
+        return "fallbacks", f"{label} falls back to no other model. Leave it out, and ask another model yourself."
+    for place, message in enumerate(messages_of(request)):
+        content = message.get("content")
+        for index, block in enumerate(content if isinstance(content, list) else ()):
+            if _is_uploaded(block):
+                return f"messages[{place}].content[{index}]", f"{label} has {_UPLOADED}"
+    return None
+
+
+_UPLOADED = "no uploaded files. Send what is in it: an image or document with a source of type base64."
+
+
+def _is_uploaded(block: Any) -> bool:
+    if not isinstance(block, Mapping):
+        return False
+    source = block.get("source")
+    return block.get("type") == "container_upload" or (isinstance(source, Mapping) and source.get("type") == "file")
+
+
 def _names(request: Mapping[str, Any]) -> set[str]:
     """The names of the tools that can be called."""
     tools = request.get("tools")
@@ -105,11 +136,10 @@ def _names(request: Mapping[str, Any]) -> set[str]:
     return {name for name in names if isinstance(name, str) and name not in ("", PLACEHOLDER)}
 
 
-def refusal(one: Missing, label: str) -> str:
-    """The words for a request that needs it, and what to do. `label`: the provider."""
+def _words(one: Missing, label: str) -> str:
     named = one.name is None or one.kind.startswith(one.name)
     called = cut(one.kind) if named else f"{cut(str(one.name))} ({cut(one.kind)})"
     cure = "Leave it out, or declare a tool of your own that the client runs."
     if one.kind.startswith(_SEARCH):
         cure = f"Use a model whose service searches, such as {SEARCHING_MODEL}, or a search tool of your own."
-    return f"`{one.path}`: {called} runs on the server, and {label} has none such for this model. {cure}"
+    return f"{called} runs on the server, and {label} has none such for this model. {cure}"

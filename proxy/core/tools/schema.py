@@ -73,6 +73,12 @@ def format_in_words(request: Mapping[str, Any]) -> str:
     return "Answer with a JSON object and nothing else."
 
 
+def answer_schema(request: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The schema that the answer is to fit, if there is one."""
+    schema = (json_format(request) or {}).get("schema")
+    return schema if isinstance(schema, dict) else None
+
+
 def json_format(request: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The form of answer asked for, when not any will do."""
     wanted = output_format(request)

@@ -32,6 +32,8 @@ _DATA_KEYS = (
     *("b64_json", "partial_image_b64", "encrypted_content", "file_data", "image_data", "image_base64"),
     *("thought_signature", "base64"),
 )
+#: What a client in auto mode tells of its user's rules and machine; paths are keys in it, too.
+_POLICY = "safeguards"
 #: Longer names of members are no keys of ours; they are shown like any text.
 _MAX_KEY = 128
 #: What holds schemas by name: one called `email` is no address.
@@ -263,7 +265,9 @@ def _mapping(value: Mapping[Any, Any], depth: int, key: str) -> dict[str, Any]:
         name, folded, rule = _rule(str(member))
         if rule == "member" and encoded is None:
             encoded = _encoded_members(value, key)
-        if rule and _is_hidden(rule, folded, inner, key, encoded, value):
+        if rule == "whole" and isinstance(inner, list):
+            result[name] = "[redacted]"
+        elif rule and _is_hidden(rule, folded, inner, key, encoded, value):
             result[name] = _hidden(inner, depth + 1)
         else:
             result[name] = _value(inner, depth + 1, folded)
@@ -271,8 +275,9 @@ def _mapping(value: Mapping[Any, Any], depth: int, key: str) -> dict[str, Any]:
 
 
 def _rule(name: str) -> tuple[str, str, str]:
-    """A key as it is shown, folded, and what holds for the values under it: secret (whatever they are), ending (texts
-    and lists), data (a text), member (a text, if what stands beside it says so)."""
+    """A key as it is shown, folded, and what holds for the values under it: whole (a list, not even whose form is
+    shown), secret (whatever they are), ending (texts and lists), data (a text), member (a text, if what stands beside
+    it says so)."""
     return _rule_of_key(name) if len(name) <= _MAX_KEY else (redacted_text(name), "", "")
 
 
@@ -281,6 +286,8 @@ def _rule_of_key(name: str) -> tuple[str, str, str]:
     shown, folded = redacted_text(name), _folded(name)
     if folded in _SECRETS:
         return shown, folded, "secret"
+    if folded == _POLICY:
+        return shown, folded, "whole"
     if folded in _DATA or folded == "imageurl":
         return shown, folded, "data"
     if folded in _MEMBERS:

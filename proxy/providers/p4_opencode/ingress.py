@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from proxy.core.ingress import IngressRules
 from proxy.providers.p4_opencode.catalog import OpenCodeModel, Wire
+from proxy.providers.p4_opencode.request import MINIMAX, SAMPLING, takes_sampling
 
 _FORMATS = frozenset({"json_schema", "json_object"})
 _ALWAYS = frozenset({"response_format"})
 _RULES: dict[Wire, IngressRules] = {
-    "chat": IngressRules(),
+    "chat": IngressRules(honours=frozenset({"max_tokens", *SAMPLING})),
     "messages": IngressRules(honours=frozenset({"max_tokens", "temperature", "top_p", "top_k", "stop"})),
     "responses": IngressRules(
         honours=frozenset({"max_tokens", "verbosity", "strict"}), formats=_FORMATS, always=_ALWAYS
@@ -16,10 +17,12 @@ _RULES: dict[Wire, IngressRules] = {
 }
 #: Models that differ from the others of their wire.
 _MODELS = {
-    "minimax-m3": IngressRules(honours=_RULES["messages"].honours, formats=_FORMATS, always=_ALWAYS),
+    MINIMAX: IngressRules(honours=_RULES["messages"].honours, formats=frozenset({"json_schema"}), always=_ALWAYS),
 }
 
 
 def ingress_of(row: OpenCodeModel | None) -> IngressRules:
     """The rules of a model; the ordinary ones of a name that is none."""
-    return IngressRules() if row is None else _MODELS.get(row.id, _RULES[row.wire])
+    if row is None or not takes_sampling(row):
+        return IngressRules()
+    return _MODELS.get(row.id, _RULES[row.wire])

@@ -19,6 +19,8 @@ from proxy.providers.p4_opencode.catalog import LABEL, OpenCodeModel
 from proxy.version import __version__
 
 DEFAULT_MAX_TOKENS = 32_000
+#: The one model of the Messages wire that can be held to a schema.
+MINIMAX = "minimax-m3"
 USER_AGENT = f"model-proxy/{__version__}"
 _OMITTED = "[unsupported tool result block omitted: {}]"
 
@@ -71,9 +73,26 @@ def _limit(request: Mapping[str, Any]) -> int | None:
     return limit if isinstance(limit, int) and limit > 0 and not is_auto_review(request) else None
 
 
+#: Sampling that chat models take.
+SAMPLING = ("temperature", "top_p")
+
+
+def takes_sampling(row: OpenCodeModel) -> bool:
+    """Whether a model leaves the sampling to the caller: those of one vendor have a single temperature each."""
+    return not row.id.lower().startswith("kimi-")
+
+
+def _sampling(call: Call, row: OpenCodeModel) -> dict[str, Any]:
+    """Only callers of the OpenAI-style routes are known to mean it: Claude Code sends a temperature with small requests
+    whatever the model is."""
+    request = call.request if call.converted and takes_sampling(row) else {}
+    return {name: request[name] for name in SAMPLING if request.get(name) is not None}
+
+
 def chat_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
     """The body for a chat model. Raises InvalidRequest."""
     extra = {"reasoning_effort": call.target.effort} if call.target.effort else {}
+    extra |= _sampling(call, row)
     options = ChatOptions(row.id, dialect_of(row), _limit(call.request) or DEFAULT_MAX_TOKENS, extra)
     return messages_to_chat(call.request, options)
 
@@ -82,11 +101,14 @@ def native_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
     """The body for a model that speaks Messages."""
     limit = _limit(call.request) or DEFAULT_MAX_TOKENS
     effort = call.target.effort
-    body = messages_to_messages(call.request, model=row.id, max_tokens=limit, effort=effort, images=row.sees)
+    sees, schemas = row.sees, row.id == MINIMAX
+    body = messages_to_messages(
+        call.request, model=row.id, max_tokens=limit, effort=effort, images=sees, schemas=schemas
+    )
     body.pop("metadata", None)  # names the client's user
     if is_auto_review(call.request):
         body["thinking"] = {"type": "disabled"}
-    elif row.id == "minimax-m3":  # thinks only when it is told to
+    elif row.id == MINIMAX:  # thinks only when it is told to
         body.setdefault("thinking", {"type": "adaptive"})
     return body
 

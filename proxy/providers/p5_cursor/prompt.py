@@ -18,7 +18,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from proxy.core.content import BILLING_PREFIX, blocks_of, document_blocks, messages_of, omitted, texts_of
+from proxy.core.content import (
+    BILLING_PREFIX,
+    TOOL_CHANGES,
+    blocks_of,
+    change_text,
+    document_blocks,
+    messages_of,
+    omitted,
+    texts_of,
+)
 from proxy.core.invalid import InvalidRequest
 from proxy.core.sse import dump_json
 from proxy.core.tools.calls import offered_tools
@@ -187,4 +196,5 @@ _BLOCKS: Mapping[str, Callable[[Block], Pieces]] = {
     "search_result": _document,
     "server_tool_use": _call,
     "web_search_tool_result": _search_result,
+    **dict.fromkeys(TOOL_CHANGES, lambda block: [change_text(block)]),
 }

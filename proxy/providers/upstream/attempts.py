@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-from proxy.core.messages import Event, MessageStream
+from proxy.core.messages import Event, MessageStream, broken_off
 from proxy.core.reducer import BadAnswer, CutAnswer
 from proxy.core.stops import StopSequences, stops_of
 from proxy.errors import PROTOCOL_ERROR, BusyError, UpstreamError
@@ -180,6 +180,7 @@ class AttemptRunner:
         rest = reducer.interrupt()
         if self._visible <= Visibility.BUFFERED:
             return []
+        rest = broken_off(rest) if self._call.converted else rest
         return self._stops.feed(rest) if self._stops else rest
 
     def _as_upstream(self, error: BadAnswer | UpstreamError) -> UpstreamError:

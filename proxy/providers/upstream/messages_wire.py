@@ -46,7 +46,8 @@ class MessagesWire:
         self._services = services
         self._profile = profile
         self.body = RequestBody(body)
-        note_format(call, services, profile)
+        if "format" not in body.get("output_config", {}):
+            note_format(call, services, profile)
 
     def reducer(self, stream: MessageStream) -> _MessagesReducer:
         return _MessagesReducer(stream, AnswerPolicy(self._call.request, converted=self._call.converted))

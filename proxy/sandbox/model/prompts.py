@@ -6,8 +6,11 @@ Forms it acts on (all else gets an answer in prose):
   are several calls; a JSON object after the colon is the arguments as they are; a function that only a script can run
   (see `code_mode`) is asked for in the same way;
 - ``stream 400 words`` gives an answer of exactly that many text deltas;
+- ``say <<<these words>>>`` gives an answer of these words, over several lines if they are;
 - ``Perform a web search for the query: X`` searches, where a hosted search is offered;
 - ``search X for: Y`` searches the posts on X, where that search is offered.
+
+A system prompt that speaks of JSON and a schema, with the schema right behind it, gets an answer that fits it.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ _LOADED = re.compile(r"^\s*Tool loaded\.\s*$", re.MULTILINE)
 _USE = re.compile(r"\buse ([\w-]+):[ \t]*", re.IGNORECASE)
 _END_OF_USE = re.compile(r",? and then |,? and use |\r?\n|$", re.IGNORECASE)
 _WORDS = re.compile(r"\bstream (\d{1,6}) words\b", re.IGNORECASE)
+_SAY = re.compile(r"\bsay <<<\n?(.*?)>>>", re.IGNORECASE | re.DOTALL)
+_SCHEMA = re.compile(r"\bJSON\b[^\n{]{0,100}\bschema\b[^{]{0,100}(?={)", re.IGNORECASE)
 _SEARCH = re.compile(r"Perform a web search for the query:[ \t]*(.+)")
 _X_SEARCH = re.compile(r"\bsearch x for:?[ \t]*(.+)", re.IGNORECASE)
 
@@ -69,6 +74,16 @@ def wishes(prompt: str) -> list[Wish]:
     return found
 
 
+def schema_of(system: str) -> dict[str, Any] | None:
+    """The schema of an answer that a system prompt asks for in words, the last one.
+
+    >>> schema_of('Answer with JSON that fits this schema, and nothing else:\\n{"type": "object"}')
+    {'type': 'object'}
+    """
+    found = [_json_object(system, match.end())[0] for match in _SCHEMA.finditer(system)]
+    return next((schema for schema in reversed(found) if schema is not None), None)
+
+
 def _json_object(prompt: str, start: int) -> tuple[dict[str, Any] | None, int]:
     """The object that begins at `start` and where it ends; None when there is none."""
     if prompt[start : start + 1] != "{":
@@ -78,6 +93,16 @@ def _json_object(prompt: str, start: int) -> tuple[dict[str, Any] | None, int]:
     except ValueError:
         return None, start
     return value, end
+
+
+def wanted_text(prompt: str) -> str | None:
+    """What is to be said, word for word.
+
+    >>> wanted_text("say <<<as you like>>>")
+    'as you like'
+    """
+    match = _SAY.search(prompt)
+    return match[1] if match else None
 
 
 def wanted_words(prompt: str) -> int | None:

@@ -222,8 +222,9 @@ def _wished(tool: Tool, wish: prompts.Wish) -> Call:
 
 
 def _structured(scene: Scene) -> list[Part] | None:
-    if scene.ask.schema is not None:
-        return [Say(_json(example(scene.ask.schema, {"title": prompts.title_of(scene.prompt)})))]
+    schema = prompts.schema_of(scene.ask.system) if scene.ask.schema is None else scene.ask.schema
+    if schema is not None:
+        return [Say(_json(example(schema, {"title": prompts.title_of(scene.prompt)})))]
     return [Say(_json({"answer": _prose_text(scene)}))] if scene.ask.json_object else None
 
 
@@ -266,6 +267,11 @@ def _about(result: Returned, tool: str) -> str:
     return f"{quote}{images}."
 
 
+def _wanted_text(scene: Scene) -> list[Part] | None:
+    text = prompts.wanted_text(scene.prompt)
+    return [Say(text)] if text else None
+
+
 def _counted_words(scene: Scene) -> list[Part] | None:
     count = prompts.wanted_words(scene.prompt)
     return [Say(" ".join(f"word{number}" for number in range(1, count + 1)))] if count else None
@@ -302,6 +308,7 @@ ANSWERS: tuple[Callable[[Scene], list[Part] | None], ...] = (
     _x_search,
     _web_search,
     _comment,
+    _wanted_text,
     _counted_words,
     _prose,
 )

@@ -16,7 +16,7 @@ from proxy.core.identity import owner_of, session_of
 from proxy.core.ingress import Ingress
 from proxy.core.messages import check_request
 from proxy.core.routing import Route, is_auto_review, normalise_model
-from proxy.core.tools.hosted import needed, refusal, without_missing
+from proxy.core.tools.hosted import refusal, without_missing
 from proxy.errors import RequestError
 from proxy.observe.lifecycle import CompactionStarted
 from proxy.providers.contract import Call, Provider, Remembering, Target
@@ -105,9 +105,10 @@ def _without_missing(exchange: Exchange, body: Mapping[str, Any], provider: Prov
     """The request without what only a service can run that is not this one; the caller is told. Raises RequestError
     when it makes no sense without; a count is an estimate of whatever is left."""
     kept, missing = without_missing(body, provider.hosted_tools(model))
-    vital = needed(kept, missing)
-    if vital is not None and exchange.endpoint != COUNT:
-        raise RequestError(refusal(vital, provider.label), provider=provider.label, param=vital.path)
+    wrong = None if exchange.endpoint == COUNT else refusal(kept, missing, provider.label)
+    if wrong is not None:
+        path, words = wrong
+        raise RequestError(f"`{path}`: {words}", provider=provider.label, param=path)
     exchange.ignore(one.path for one in missing)
     return kept
 

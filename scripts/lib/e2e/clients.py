@@ -11,6 +11,7 @@ from e2e import (
     auto_mode_scenarios,
     captures_scenarios,
     claude_code,
+    claude_code_alias_scenarios,
     claude_code_scenarios,
     claude_code_tool_scenarios,
     codex,
@@ -83,6 +84,7 @@ CLIENTS = (
 #: What takes minutes or much room: agents of other makers (a gigabyte to install), and the vendors' own clients at the
 #: simulators alone, as far as nothing else needs them (seven hundred megabytes).
 MORE = (
+    Client("claude-code", _NEWEST, *_CLAUDE, claude_code_alias_scenarios.SCENARIOS),
     Client("claude-code on p5", _NEWEST, *_CLAUDE, cursor_scenarios.SLOW),
     Client("kimi-code alone", kimi_code.VERSIONS, kimi_code.install, kimi_code.KimiCode, kimi_code.SCENARIOS),
     Client("grok alone", grok_cli.VERSIONS, grok_cli.install, grok_cli.Grok, grok_cli.SCENARIOS),

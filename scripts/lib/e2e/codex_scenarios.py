@@ -10,6 +10,7 @@ from e2e.expecting import Scenario, Scenarios, expect, named
 from e2e.media_files import red_png
 from e2e.pages import run_shell
 from e2e.servers import sandboxed_proxy, watched_proxy
+from proxy.core.sse import dump_json
 
 SCENARIOS: Scenarios[Codex] = Scenarios()
 scenario = SCENARIOS.add
@@ -20,6 +21,9 @@ NATIVE = ("gpt-5.6-sol", "gpt-5.5", "sonnet")
 
 #: One model of each wire: p2 and p4 over chat completions, p4 over Messages and over Responses.
 TRANSLATED = ("kimi-for-coding", "opencode-go/kimi-k2.6", "minimax-m3", "opencode-go/muse-spark-1.3-contributor")
+
+#: A model of p4 by the name of one of p1.
+KNOWN_BY_NAME = "opencode-go/gpt-5.6-luna"
 
 #: What Codex needs of a second while it waits for nothing.
 AT_ONCE_S = 5.0
@@ -155,14 +159,32 @@ async def call_cut_by_the_token_limit(codex: Codex, folder: Path) -> None:
 @scenario
 async def models_change(codex: Codex, folder: Path) -> None:
     """What the page says of a changed provider."""
-    chain = ("kimi-for-coding", "minimax-m3", "gpt-5.5", "opencode-go/kimi-k2.6", "sonnet", "kimi-for-coding")
+    known = ("gpt-5.6-sol", "kimi-for-coding", "opencode-go/gpt-5.6-luna", "gpt-5.6-sol", "minimax-m3")
+    chain = ("kimi-for-coding", "minimax-m3", "gpt-5.5", "opencode-go/kimi-k2.6", "sonnet", "kimi-for-coding", *known)
     async with sandboxed_proxy(folder, []) as url:
-        for number, model in enumerate((*chain, "gpt-5.6-sol")):
-            prompt = f'use exec_command: {{"cmd": "echo turn-{number}"}}'
-            done = await codex.run(url, prompt, model=model, resume=number > 0)
+        for number, model in enumerate(chain):
+            done = await codex.run(url, _running(model, f"turn-{number}"), model=model, resume=number > 0)
             expect(f"turn-{number}" in done.text and done.finished.status == 0, f"{model} goes on", done.finished)
-        back = await codex.run(url, "hello", model="kimi-for-coding", resume=True)
-    expect("custom_tool_call" in back.failure, "the refusal names what only p1 understands", back.finished)
+
+
+def _running(model: str, word: str) -> str:
+    """A prompt that makes Codex run a command. Of the name of p4's model it thinks that scripts run commands there."""
+    if model != KNOWN_BY_NAME:
+        return f'use exec_command: {{"cmd": "echo {word}"}}'
+    script = f'const done = await tools.exec_command({{cmd: "echo {word}"}}); text(done.output);'
+    return f"use functions__exec: {dump_json({'input': script})}"
+
+
+@scenario
+async def a_model_that_codex_knows_by_name(codex: Codex, folder: Path) -> None:
+    """It stands behind p4 here: its tools come inside the input, one of them takes a script."""
+    async with watched_proxy(folder, [], {}) as (url, sandbox):
+        done = await codex.run(url, _running(KNOWN_BY_NAME, "from-luna"), model=KNOWN_BY_NAME)
+        items = sandbox.p4.requests[-1].body["input"]
+    expect("from-luna" in done.text and done.finished.status == 0, "the script ran", done.finished)
+    expect([item["exit_code"] for item in done.items("command_execution")] == [0], "in Codex", done.finished)
+    sealed = [item for item in items if item["type"] == "reasoning" and item["encrypted_content"]]
+    expect(len(sealed) == 1, "the reasoning came back", items)
 
 
 @scenario

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,14 +16,13 @@ from e2e.npm import OnNode, install_node
 from e2e.npm import install as npm_install
 from e2e.pages import blocks, run_shell
 from e2e.process import Finished, run
-from e2e.servers import watched_proxy
+from e2e.servers import LENIENT, MESSAGES_ONLY, watched_proxy
 
 #: p1, p2, and the chat and Responses wires of p4.
 MODELS = ("gpt-5.6-sol", "kimi-for-coding", "opencode-go/kimi-k2.6", "opencode-go/gpt-5.6-luna")
 
-_LENIENT = {"PROXY_OPENAI_MODE": "lenient"}
 _COMMAND = "echo from-$((1 + 1))-agent"
-_DONE = "from-2-agent"
+_DONE, _NOTE = "from-2-agent", "note.txt"
 #: Variables that a page's commands get otherwise.
 _OWN = ("PATH", "HOME")
 
@@ -35,8 +34,7 @@ class Agent(OnNode):
     language  of the block that is the file
     place     of the file, below the home
     name      of the program in the page's commands
-    wires     over which it can be made to ask
-    tool      the prompt that makes the model call its tool for commands
+    wires     over which it can be made to ask -> settings of the proxy that they need
     shown     what the page's commands print, in the sandbox
     """
 
@@ -44,8 +42,7 @@ class Agent(OnNode):
     language: ClassVar[str]
     place: ClassVar[str]
     name: ClassVar[str]
-    wires: ClassVar[Sequence[str]]
-    tool: ClassVar[str]
+    wires: ClassVar[Sequence[tuple[str, Mapping[str, str]]]]
     shown: ClassVar[Sequence[str]] = ("hello there",) * 3
 
     @abstractmethod
@@ -55,6 +52,11 @@ class Agent(OnNode):
     @abstractmethod
     def arguments(self, wire: str, model: str) -> Sequence[str]:
         """Of a run that asks for nothing; the prompt follows."""
+
+    @property
+    @abstractmethod
+    def tool(self) -> str:
+        """A prompt that makes the model call a tool, whose result is a word of its own."""
 
     async def started(self) -> list[str]:
         """The command that starts it."""
@@ -79,8 +81,8 @@ class Agent(OnNode):
 class Opencode(Agent):
     page, language, name = "opencode.md", "json", "opencode"
     place = ".config/opencode/opencode.json"
-    wires = ("@ai-sdk/anthropic", "@ai-sdk/openai-compatible", "@ai-sdk/openai")
-    tool = f'use bash: {{"command": "{_COMMAND}", "description": "says hello"}}'
+    wires = (("@ai-sdk/anthropic", MESSAGES_ONLY), ("@ai-sdk/openai-compatible", LENIENT), ("@ai-sdk/openai", LENIENT))
+    tool = f'use bash: {{"command": "{_COMMAND}", "description": "says it"}}'
 
     def configuration(self, page: str, wire: str | None, model: str) -> str:
         found = json.loads(page)
@@ -107,13 +109,17 @@ class Opencode(Agent):
 
 class QwenCode(Agent):
     page, language, place, name = "qwen-code.md", "json", ".qwen/settings.json", "qwen"
-    wires = ("openai", "anthropic")
-    tool = f'use run_shell_command: {{"command": "{_COMMAND}", "is_background": false}}'
+    wires = (("openai", LENIENT), ("anthropic", MESSAGES_ONLY))
 
     def configuration(self, page: str, wire: str | None, model: str) -> str:
         quiet = {"general": {"enableAutoUpdate": False}, "privacy": {"usageStatisticsEnabled": False}}
-        # Its terminal is a native module, which shows nothing where npm has run no install scripts.
-        return json.dumps({**json.loads(page), **quiet, "tools": {"shell": {"enableInteractiveShell": False}}})
+        return json.dumps({**json.loads(page), **quiet})
+
+    @property
+    def tool(self) -> str:
+        """Not its tool for commands, which on a busy machine sometimes loses what they said."""
+        (self.work / _NOTE).write_text(_DONE)
+        return f'use read_file: {{"file_path": "{self.work / _NOTE}"}}'
 
     def arguments(self, wire: str, model: str) -> Sequence[str]:
         return ("--auth-type", wire, "-m", model, "--yolo", "-p")
@@ -124,7 +130,7 @@ class QwenCode(Agent):
 
 class Continue(Agent):
     page, language, place, name = "continue.md", "yaml", ".continue/config.yaml", "cn"
-    wires = ("anthropic", "openai")
+    wires = (("anthropic", MESSAGES_ONLY), ("openai", LENIENT))
     shown = ("hello there", 'returned: "hello')
     tool = f'use Bash: {{"command": "{_COMMAND}"}}'
 
@@ -157,10 +163,10 @@ async def install_continue(version: str, cache: Path) -> Path:
     return await npm_install("@continuedev/cli", version, cache, "@continuedev/cli/dist/cn.js")
 
 
-def _rounds_over(wire: str) -> Scenario[Agent]:
+def _rounds_over(wire: str, settings: Mapping[str, str]) -> Scenario[Agent]:
     async def rounds(agent: Agent, folder: Path) -> None:
         """A tool is called, and its result comes back to the model, with each model."""
-        async with watched_proxy(folder, [], _LENIENT) as (url, _sandbox):
+        async with watched_proxy(folder, [], settings) as (url, _sandbox):
             for model in MODELS:
                 done = await agent.run(url, wire, model, agent.tool)
                 expect(done.status == 0 and 'returned: "' in done.stdout, f"{model} has its result", done)
@@ -172,7 +178,7 @@ def _rounds_over(wire: str) -> Scenario[Agent]:
 def _page() -> Scenario[Agent]:
     async def page(agent: Agent, folder: Path) -> None:
         """The page's commands, with its configuration."""
-        async with watched_proxy(folder, [], _LENIENT) as (url, _sandbox):
+        async with watched_proxy(folder, [], LENIENT) as (url, _sandbox):
             agent.configure(url)
             tools = {agent.name: " ".join(await agent.started())}
             variables = {name: value for name, value in (await agent.environment()).items() if name not in _OWN}
@@ -188,7 +194,7 @@ def _page() -> Scenario[Agent]:
 
 def _scenarios(agent: type[Agent]) -> Scenarios[Agent]:
     """What each of them must be able to do."""
-    return Scenarios([*(_rounds_over(wire) for wire in agent.wires), _page()])
+    return Scenarios([*(_rounds_over(*wire) for wire in agent.wires), _page()])
 
 
 OPENCODE, QWEN_CODE, CONTINUE = map(_scenarios, (Opencode, QwenCode, Continue))

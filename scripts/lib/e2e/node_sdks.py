@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from e2e.expecting import Scenario, Scenarios, expect, named
 from e2e.npm import OnNode, install_node
 from e2e.npm import install as npm_install
-from e2e.pages import run_node
-from e2e.servers import watched_proxy
+from e2e.pages import blocks
+from e2e.servers import LENIENT, MESSAGES_ONLY, watched_proxy
 
 _ZOD = "zod@4.6.7"
-_LENIENT = {"PROXY_OPENAI_MODE": "lenient"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +24,7 @@ class NodeSdk:
     beside    other packages that the page's programs need
     words     that they print, in the sandbox -> how often
     settings  of the proxy that the page asks for
+    more      scenarios beside the page
     """
 
     name: str
@@ -34,6 +34,7 @@ class NodeSdk:
     beside: tuple[str, ...]
     words: Mapping[str, int]
     settings: Mapping[str, str]
+    more: Sequence[Scenario[OnNode]] = ()
 
     async def install(self, version: str, cache: Path) -> Path:
         """What npm knows the package by, beside Node.js."""
@@ -42,14 +43,12 @@ class NodeSdk:
 
     @property
     def scenarios(self) -> Scenarios[OnNode]:
-        found: Scenarios[OnNode] = Scenarios()
-        found.add(self._page())
-        return found
+        return Scenarios([self._page(), *self.more])
 
     def _page(self) -> Scenario[OnNode]:
         async def page(client: OnNode, folder: Path) -> None:
             async with watched_proxy(folder, [], self.settings) as (url, _sandbox):
-                runs = await run_node(self.page, url, await client.node(), client.modules, client.work)
+                runs = [await client.run_module(block) for block in blocks(self.page, "js", url)]
             for done in runs:
                 expect(done.status == 0, "it runs", (done.stderr[-1000:], done.stdout[-1000:]))
             printed = "".join(done.stdout for done in runs)
@@ -59,6 +58,20 @@ class NodeSdk:
         return named(page, self.page)
 
 
+async def _refusals(client: OnNode, folder: Path) -> None:
+    """The parse helpers, where the model refuses: its words, and no failure."""
+    models = ("gpt-5.6-sol", "gpt-5.5", "opencode-go/gpt-5.6-luna")
+    program = (Path(__file__).parent / "refusals.mjs").read_text()
+    async with watched_proxy(folder, [{"fault": "refusal", "times": None}], LENIENT) as (url, _sandbox):
+        done = await client.run_module(program, url, *models)
+    expect(done.status == 0, "no helper fails", (done.stderr[-1000:], done.stdout))
+    ways = ("chat stop null", "responses completed null refusal")
+    for line in (f"{model} {way} {_REFUSAL}" for model in models for way in ways):
+        expect(done.stdout.count(line) == 2, f"whole and streamed: {line}", done.stdout)
+
+
+_REFUSAL = "I cannot help with that."
+
 ANTHROPIC = NodeSdk(
     "anthropic-node",
     "@anthropic-ai/sdk",
@@ -66,9 +79,18 @@ ANTHROPIC = NodeSdk(
     "anthropic-sdk.md",
     (_ZOD,),
     {'You asked: "hello"': 3, '"It rains in Paris."': 6},
-    {},
+    MESSAGES_ONLY,
 )
-OPENAI = NodeSdk("openai-node", "openai", "7.57.0", "openai-sdk.md", (_ZOD,), {'"It rains in Paris."': 9}, _LENIENT)
+OPENAI = NodeSdk(
+    "openai-node",
+    "openai",
+    "7.57.0",
+    "openai-sdk.md",
+    (_ZOD,),
+    {'"It rains in Paris."': 9},
+    LENIENT,
+    (named(_refusals, "parsed refusals"),),
+)
 AI_SDK = NodeSdk(
     "ai-sdk",
     "ai",
@@ -76,7 +98,7 @@ AI_SDK = NodeSdk(
     "ai-sdk.md",
     ("@ai-sdk/anthropic@4.0.105", "@ai-sdk/openai@4.0.118", "@ai-sdk/openai-compatible@3.0.92", _ZOD),
     {'"It rains in Paris."': 24},
-    _LENIENT,
+    LENIENT,
 )
 AGENT_SDK = NodeSdk(
     "claude-agent-sdk-node",
@@ -85,7 +107,7 @@ AGENT_SDK = NodeSdk(
     "claude-agent-sdk.md",
     (_ZOD,),
     {'"It rains in Paris."': 3},
-    {},
+    MESSAGES_ONLY,
 )
 
 #: Those that `--all` drives only.

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import platform
 import shutil
 from pathlib import Path
+
+from e2e.process import Finished, run
 
 _MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 
@@ -73,6 +76,15 @@ class OnNode(Installed):
 
     async def node(self) -> Path:
         return await install_node(self.modules.parents[1])
+
+    async def run_module(self, text: str, *arguments: str) -> Finished:
+        """Runs a program that finds its packages where this client is installed."""
+        node, beside, program = await self.node(), self.work / "node_modules", self.work / "program.mjs"
+        if not beside.exists():
+            beside.symlink_to(self.modules)
+        program.write_text(text)
+        environment = {"PATH": f"{node.parent}:{os.environ['PATH']}", "HOME": str(self.home)}
+        return await run([str(node), str(program), *arguments], self.work, environment)
 
 
 def _find(folder: Path, program: str) -> Path | None:

@@ -34,18 +34,6 @@ async def run_python(page: str, url: str, interpreter: Path, folder: Path) -> li
     return [await run([str(interpreter), "-c", block], folder, environment) for block in blocks(page, "python", url)]
 
 
-async def run_node(page: str, url: str, node: Path, modules: Path, folder: Path) -> list[Finished]:
-    """Runs each JavaScript program of the page, as a module that finds its packages in `modules`."""
-    (folder / "node_modules").symlink_to(modules)
-    environment = {"PATH": f"{node.parent}:{os.environ['PATH']}", "HOME": str(folder)}
-    runs = []
-    for number, block in enumerate(blocks(page, "js", url)):
-        program = folder / f"program-{number}.mjs"
-        program.write_text(block)
-        runs.append(await run([str(node), str(program)], folder, environment))
-    return runs
-
-
 async def run_shell(page: str, url: str, folder: Path, tools: Mapping[str, str], **variables: str) -> list[Finished]:
     """Runs each shell block of the page, with a home of its own.
 

@@ -26,6 +26,9 @@ START_LIMIT_S = 20.0
 TRANSPORT: ContextVar[str | None] = ContextVar("transport", default=None)
 #: Every route is on.
 _SWITCHES = ("PROXY_P1_RESPONSES_API", "PROXY_P1_IMAGES_API", "PROXY_P1_TRANSCRIPTIONS_API")
+#: Settings for clients that always send what some upstream does not take, and for those that speak Messages: not even
+#: the other routes.
+LENIENT, MESSAGES_ONLY = {"PROXY_OPENAI_MODE": "lenient"}, {"PROXY_P1_RESPONSES_API": "0"}
 CAPTURES = "PROXY_TRAFFIC_LOG"
 LISTENS = re.compile(r"listens on (http://\S+)")
 

@@ -18,6 +18,7 @@ def state(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def captures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    (tmp_path / "config").mkdir()
     environment = {"PROXY_CONFIG_DIR": str(tmp_path / "config"), "XDG_STATE_HOME": str(tmp_path / "state")}
 
     def run(*arguments: str) -> tuple[int, str, str]:

@@ -161,7 +161,6 @@ OWN = [
 def test_settings_of_the_user_lead_nowhere_else(
     content: dict[str, Any], provider: str, model: str, state: Path, captures: Run, tmp_path: Path
 ) -> None:
-    (tmp_path / "config").mkdir()
     (tmp_path / "config" / "config.json").write_text(json.dumps(content))
     write_capture(state, provider=provider, received=ask(model=model, tools=[tool()]))
     status, out, err = captures("replay")

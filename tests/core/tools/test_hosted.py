@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.core.tools.hosted import Missing, hosted_kind, needed, refusal, without_missing
+from proxy.core.tools.hosted import Missing, hosted_kind, refusal, without_missing
 
 OWN = {"name": "Bash", "input_schema": {"type": "object"}}
 FETCH = {"type": "web_fetch_20250910", "name": "web_fetch"}
@@ -85,8 +85,8 @@ def test_what_the_service_has_not_is_left_out(members: Any, paths: list[str], na
     ],
 )
 def test_without_what_a_request_makes_no_sense(members: Any, path: str | None) -> None:
-    found = needed(*without_missing(members, frozenset()))
-    assert (found and found.path) == path
+    found = refusal(*without_missing(members, frozenset()), "p2")
+    assert (found and found[0]) == path
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,35 @@ def test_without_what_a_request_makes_no_sense(members: Any, path: str | None) -
         (Missing("tools[0].type", "web_fetch_20250910", "web_fetch"), "web_fetch_20250910 runs on the server, and p2"),
         (Missing("tools[1].type", "advisor_20260301", "ask"), "ask (advisor_20260301) runs"),
         (Missing("tools[0].type", "web_search_20250305", "web_search"), "such as gpt-5.6-sol"),
-        (Missing("mcp_servers", "mcp_servers"), "`mcp_servers`: mcp_servers runs"),
+        (Missing("mcp_servers", "mcp_servers"), "mcp_servers runs"),
+        (Missing("tools[0].type", "x" * 9000, "y" * 9000), "(xxx"),
     ],
 )
 def test_a_refusal_says_what_and_who_and_what_to_do(one: Missing, words: str) -> None:
-    assert words in refusal(one, "p2")
-    assert len(refusal(Missing("tools[0].type", "x" * 9000, "y" * 9000), "p2")) < 1000
+    path, told = refusal({}, [one], "p2") or ("", "")
+    assert path == one.path and words in told and "p2" in told and len(told) < 1000
+
+
+UPLOADED = {"type": "file", "file_id": "file_1"}
+
+
+def said(*blocks: Any) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": "x"}, {"role": "user", "content": list(blocks)}]}
+
+
+@pytest.mark.parametrize(
+    ("request_", "path"),
+    [
+        (said({"type": "text", "text": "x"}, {"type": "image", "source": UPLOADED}), "messages[1].content[1]"),
+        (said({"type": "document", "source": UPLOADED}), "messages[1].content[0]"),
+        (said({"type": "container_upload", "file_id": "file_1"}), "messages[1].content[0]"),
+        ({"fallbacks": [{"model": "claude-opus-4-8"}]}, "fallbacks"),
+        ({"fallbacks": []}, None),
+        (said({"type": "image", "source": {"type": "base64"}}, "x", None, {"source": "file"}), None),
+        ({"messages": None}, None),
+    ],
+)
+def test_what_nobody_can_do_is_refused(request_: dict[str, Any], path: str | None) -> None:
+    found = refusal(request_, (), "p2")
+    assert (found and found[0]) == path
+    assert found is None or "p2" in found[1]

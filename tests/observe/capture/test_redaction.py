@@ -37,6 +37,9 @@ def hidden(text: str) -> str:
             {"source": {"type": "BASE64", "data": "[redacted len=4]"}},
         ),
         ({"data": "plain"}, {"data": "plain"}),
+        # the policy of a user in auto mode
+        ({"safeguards": [{"type": "a", "classifier_context": {"/home/me": 1}}]}, {"safeguards": "[redacted]"}),
+        ({"properties": {"safeguards": {"type": "string"}}}, {"properties": {"safeguards": {"type": "string"}}}),
         ({"output": "data:image/png;base64,AAAA"}, {"output": "[redacted data-url len=26]"}),
         # credentials and persons, by key
         ({"Authorization": "Bearer a"}, {"Authorization": "[redacted len=8]"}),

@@ -252,3 +252,11 @@ def test_small_helpers() -> None:
     assert arguments_for(None, "x") == {}
     node = {"$defs": {"n": {"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}, "required": ["n"]}}}
     assert "n" in example({**node, "$ref": "#/$defs/n"})
+
+
+async def test_says_what_it_is_told_to_say(client: Client) -> None:
+    said = "two.py\n```\nprint(2)\n```\n"
+    reply = await client.ask(
+        full(user(f"Change it: say <<<\n{said}>>> and nothing else.\nUse the *file listing* format."))
+    )
+    assert reply.text == said

@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.core.content import (
+    TOOL_CHANGES,
     blocks_of,
+    change_text,
     document_blocks,
     omitted,
     pdf_data,
@@ -259,6 +261,8 @@ class ResponsesHistory:
         kind = _kind_of(block)
         if kind == "text" and isinstance(block.get("text"), str):
             return [block["text"]] if block["text"] else []
+        if kind in TOOL_CHANGES:
+            return [change_text(block)]
         if kind == "image":
             return [self._images.in_words(block)]
         if kind == "tool_reference":

@@ -1,0 +1,222 @@
+"""What a command text would run in effect: each program with its arguments, behind `sudo`, `env`, `sh -c`, `xargs` and
+their like, and whether it runs a script that came from the network."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from proxy.core.auto_mode.shell import UNKNOWN, Budget, Command, Script, TooMuch, parse
+
+SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "csh", "tcsh"})
+#: They run what they are given: words, or their input.
+_EVALUATORS = frozenset({"eval", "source", ".", "iex", "invoke-expression"})
+_INTERPRETERS = re.compile(r"(?:python|perl|ruby|node|nodejs|php|lua|deno|bun|osascript|pwsh|powershell)[\d.]*")
+#: What they say, and what they pass on, comes to the next program in a pipe.
+_PRINTERS = frozenset({"echo", "printf"})
+_PASSERS = frozenset({"cat", "tee", "sudo"})
+#: Arguments with which an interpreter still runs its input.
+_STDIN = frozenset({"-", "-s", "-u", "-i", "-B", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+DOWNLOADERS = frozenset(
+    {
+        *("curl", "wget", "wget2", "fetch", "aria2c", "http", "https", "httpie", "xh", "lynx", "axel"),
+        *("iwr", "irm", "invoke-webrequest", "invoke-restmethod"),
+    }
+)
+
+#: program that runs another -> its options that take a value, and how many words stand before that other
+_WRAPPERS: Mapping[str, tuple[str, int]] = {
+    "sudo": ("-u -g -h -p -C -r -t -T -D -R -U --user --group --host --prompt --chdir", 0),
+    "doas": ("-u -C", 0),
+    "env": ("-u -C --unset --chdir", 0),
+    "nice": ("-n --adjustment", 0),
+    "ionice": ("-c -n -p", 0),
+    "chrt": ("", 1),
+    "taskset": ("", 1),
+    "timeout": ("-k -s --kill-after --signal", 1),
+    "stdbuf": ("-i -o -e", 0),
+    "time": ("-f -o", 0),
+    "watch": ("-n --interval", 0),
+    "chroot": ("", 1),
+    "xargs": ("-I -i -n -P -L -d -a -s -E --max-args --max-procs --delimiter --replace", 0),
+    "exec": ("-a", 0),
+    "caffeinate": ("-t -w", 0),
+    "npx": ("-p --package", 0),
+    "bunx": ("", 0),
+    **dict.fromkeys(("nohup", "setsid", "command", "builtin", "busybox", "toybox", "unbuffer", "pkexec"), ("", 0)),
+}
+#: So many of them one behind another are none that anybody wrote.
+MAX_WRAPPERS = 20
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A program that is run.
+
+    words       its name without a folder, and its arguments
+    text        the same, with a blank between them
+    source      the text of the command it stands in
+    reads       files that it is given as input
+    cwd         the folder it runs in, as far as that is known; "" if not
+    downloaded  whether it runs, as a script, what another command fetches
+    """
+
+    words: tuple[str, ...]
+    text: str
+    source: str
+    reads: tuple[str, ...] = ()
+    cwd: str = ""
+    downloaded: bool = False
+
+    @property
+    def program(self) -> str:
+        return self.words[0]
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return self.words[1:]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Everything that may name a file."""
+        return (*self.words[1:], *self.reads)
+
+
+def runs(text: str, *, home: str, cwd: str) -> list[Run]:
+    """All programs that a text would run. Raises TooMuch.
+
+    >>> [one.words for one in runs("X=1 sudo -u me bash -c 'rm -rf ~'", home="/h", cwd="/")]
+    [('bash', '-c', 'rm -rf ~'), ('rm', '-rf', '/h')]
+    """
+    walk = _Walk(home, cwd)
+    walk.text(text)
+    return walk.found
+
+
+def unwrapped(words: Sequence[str]) -> list[str]:
+    """The words of what is run in the end: without assignments and programs that only run another. Raises TooMuch."""
+    rest = list(words)
+    for _ in range(MAX_WRAPPERS):
+        assigned = next((place for place, word in enumerate(rest) if not _ASSIGNMENT.match(word)), len(rest))
+        rest = rest[assigned:]
+        if not rest:
+            return rest
+        rest[0] = rest[0].replace("\\", "/").rpartition("/")[2].removesuffix(".exe") or rest[0]
+        wrapper = _WRAPPERS.get(rest[0])
+        if wrapper is None or len(rest) == 1:
+            return rest
+        rest = _behind(rest[1:], wrapper[0].split(), wrapper[1])
+    raise TooMuch
+
+
+def _behind(words: list[str], valued: Sequence[str], positional: int) -> list[str]:
+    place = 0
+    while place < len(words) and words[place].startswith("-") and words[place] != "--":
+        place += 2 if words[place] in valued else 1
+    place += words[place : place + 1] == ["--"]
+    while positional and place < len(words):
+        place, positional = place + 1, positional - 1
+    return words[place:]
+
+
+class _Walk:
+    """Goes through scripts and the scripts in them."""
+
+    def __init__(self, home: str, cwd: str) -> None:
+        self.found: list[Run] = []
+        self._budget = Budget()
+        self._home = home
+        self._cwd = cwd
+
+    def text(self, text: str, depth: int = 0) -> None:
+        self._script(parse(text, {"HOME": self._home, "PWD": self._cwd}, self._budget, depth), depth + 1)
+
+    def _script(self, script: Script, depth: int) -> bool:
+        """Whether something in it fetches from the network."""
+        fetches = [self._pipeline(pipeline, depth) for pipeline in script]
+        return any(fetches)
+
+    def _pipeline(self, pipeline: Sequence[Command], depth: int) -> bool:
+        fetched, piped = False, ""
+        for command in pipeline:
+            inside = any([self._script(script, depth) for script in command.inner])  # noqa: C419 - all of them
+            words = unwrapped(command.words)
+            if words:
+                self._run(command, words, fetched=fetched, inside=inside, piped=piped, depth=depth)
+                piped = " ".join(words[1:]) if words[0] in _PRINTERS else command.body or piped * (words[0] in _PASSERS)
+            fetched = fetched or inside or bool(words and words[0].lower() in DOWNLOADERS)
+        return fetched
+
+    def _run(self, command: Command, words: list[str], *, fetched: bool, inside: bool, piped: str, depth: int) -> None:
+        """One program, and what it is given to run."""
+        program, arguments = words[0], words[1:]
+        script = _script_of(program, arguments)
+        downloaded = script is not None and ((script == "" and fetched) or (inside and UNKNOWN in script))
+        downloaded = downloaded or (program.lower() in ("iex", "invoke-expression") and _names_download(arguments))
+        if _ran_by_xargs(command.words):
+            words = [*words, *piped.split()]
+        self.found.append(
+            Run(tuple(words), " ".join(words), command.source, tuple(command.reads), self._cwd, downloaded)
+        )
+        if script == "" and program in SHELLS:
+            script = command.body or piped
+        if script and script != UNKNOWN:
+            self.text(script, depth)
+        if program == "find":
+            self._found_by_find(command, arguments)
+        if program in ("cd", "pushd", "chdir"):
+            target = next((one for one in arguments if not one.startswith("-")), self._home)
+            self._cwd = posixpath.normpath(posixpath.join(self._cwd, target)) if UNKNOWN not in target else ""
+
+    def _note(self, words: Sequence[str], command: Command, *, downloaded: bool = False) -> None:
+        reads = tuple(command.reads)
+        self.found.append(Run(tuple(words), " ".join(words), command.source, reads, self._cwd, downloaded))
+
+    def _found_by_find(self, command: Command, arguments: Sequence[str]) -> None:
+        for place, word in enumerate(arguments):
+            if word in ("-exec", "-execdir", "-ok", "-okdir"):
+                words = unwrapped(arguments[place + 1 :])
+                if words:
+                    self._budget.spend()
+                    self._note(words, command)
+
+
+def _script_of(program: str, arguments: Sequence[str]) -> str | None:
+    """The script in the words of a program that runs one; "" when it runs its input, None when it runs neither."""
+    if program.lower() in _EVALUATORS:
+        return " ".join(arguments)
+    if program == "su":
+        return next(
+            (arguments[place + 1] for place, one in enumerate(arguments[:-1]) if one in ("-c", "--command")), None
+        )
+    if program in SHELLS:
+        return _shell_script(arguments)
+    if _INTERPRETERS.fullmatch(program):
+        if set(arguments) <= _STDIN:
+            return ""
+        return next((one for one in arguments if UNKNOWN in one), None)
+    return None
+
+
+def _shell_script(arguments: Sequence[str]) -> str | None:
+    """Behind `-c`; a file is none that anybody has seen, unless it is the output of a command."""
+    for place, word in enumerate(arguments):
+        if word in _STDIN:
+            return ""
+        if re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word):
+            return next(iter(arguments[place + 1 :]), "")
+        if not word.startswith(("-", "+")):
+            return word if UNKNOWN in word else None
+    return ""
+
+
+def _names_download(arguments: Sequence[str]) -> bool:
+    words = re.split(r"[\s(){}$&;|]+", " ".join(arguments).lower())
+    return not DOWNLOADERS.isdisjoint(words) or any("webclient" in word for word in words)
+
+
+def _ran_by_xargs(words: Sequence[str]) -> bool:
+    return any(word.rpartition("/")[2] == "xargs" for word in words[:4])
