@@ -44,7 +44,7 @@ async def alias_and_fast_models(claude: ClaudeCode, folder: Path) -> None:
 async def claude_names(claude: ClaudeCode, folder: Path) -> None:
     """The client's own words become a version of a family, of which each release brings a new one."""
     async with watched_proxy(folder, [], {}) as (url, sandbox):
-        for word in ("haiku", "sonnet", "fable", "opusplan"):
+        for word in ("haiku", "sonnet", "opus", "fable", "opusplan"):
             done = await claude.run(url, "hello", model=word)
             expect(not done.result["is_error"] and not done.retries, f"{word} answers at once", done.result)
         expect(len(sandbox.p1.requests) < 12, "no request was repeated", len(sandbox.p1.requests))
