@@ -18,7 +18,7 @@ from proxy.core.auto_mode.calls import CallCollector
 from proxy.core.auto_mode.policy import FIELD, Policy, policy_of
 from proxy.core.auto_mode.question import question
 from proxy.core.auto_mode.rules import decide
-from proxy.core.auto_mode.verdicts import ToolUse, Verdict, outcomes, results, reviewed
+from proxy.core.auto_mode.verdicts import ERROR, ToolUse, Verdict, outcomes, results, reviewed
 from proxy.core.content import texts_of
 from proxy.core.messages import Event, Fold
 from proxy.core.routing import normalise_model, route
@@ -155,16 +155,21 @@ class Judge:
 
     async def _judge(self, calls: Sequence[ToolUse]) -> dict[str, Verdict]:
         started = time.monotonic()
-        size = sum(call.size for call in calls)
-        if size + self._policy.size > MAX_INLINE:
-            verdicts, left = await asyncio.to_thread(decide, calls, self._policy)
-        else:
-            verdicts, left = decide(calls, self._policy)
+        try:
+            verdicts, left = await self._by_rules(calls)
+        except Exception as error:
+            unforeseen(self._exchange.state, self._exchange.id, error)
+            verdicts, left = {call.id: ERROR for call in calls}, []
         if left:
             verdicts |= await self._reviewed(left)
         ordered = {call.id: verdicts[call.id] for call in calls}
         self._tell(ordered, self._reviewer.model if left else "", round((time.monotonic() - started) * 1000))
         return ordered
+
+    async def _by_rules(self, calls: Sequence[ToolUse]) -> tuple[dict[str, Verdict], list[ToolUse]]:
+        if sum(call.size for call in calls) + self._policy.size > MAX_INLINE:
+            return await asyncio.to_thread(decide, calls, self._policy)
+        return decide(calls, self._policy)
 
     async def _reviewed(self, calls: Sequence[ToolUse]) -> dict[str, Verdict]:
         """The reviewer's verdicts; when it fails, why there are none."""
@@ -175,7 +180,8 @@ class Judge:
             reason = "timeout"
         except ProxyError as error:
             reason = _REASONS.get(error.kind, "error")
-            self._exchange.log("warn", "auto_mode_judge_failed", reviewer=self._reviewer.model, error=error.message)
+            # not its text: an upstream may quote what it was asked
+            self._exchange.log("warn", "auto_mode_judge_failed", reviewer=self._reviewer.model, error=error.kind)
         except Exception as error:
             unforeseen(self._exchange.state, self._exchange.id, error)
             reason = "error"
