@@ -69,14 +69,14 @@ def _client_judges() -> RequestError:
 
 
 def _reviewer(exchange: Exchange, provider: Provider) -> Reviewer | None:
-    """The model of the settings; else the small one of the provider that answers, or of the first that is signed in."""
+    """The model of the settings; else the small one of the provider that answers, or of the one behind the aliases."""
     state, config = exchange.state, exchange.state.config()
     if config.auto_review_model:
         model = normalise_model(config.auto_review_model)
         found = route(model, state.catalogs.of(config), alias_provider=config.alias_provider)
         chosen = state.providers.get(found.label) if found is not None else None
         return None if chosen is None else Reviewer(chosen, model)
-    for one in (provider, state.providers.get("p1")):
+    for one in (provider, state.providers.get(config.alias_provider)):
         small = one.catalog().small if one is not None else ""
         if one is not None and small:
             return Reviewer(one, small)
