@@ -220,7 +220,7 @@ async def test_a_missing_sign_in_of_an_alias_names_the_setting(live: Live) -> No
             (await live.post(ask(model=model))).error["message"],
             (await live.post(chat, "/v1/chat/completions")).json["error"]["message"],
         ]
-        assert [("or set aliasProvider (PROXY_ALIAS_PROVIDER)" in message) for message in answers] == [told] * 2
+        assert [("`). Or set aliasProvider (PROXY_ALIAS_PROVIDER)" in message) for message in answers] == [told] * 2
         assert all("model-proxy auth login p1" in message for message in answers)
 
 
