@@ -40,7 +40,7 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
     if sandbox:
         lines += ["SANDBOX: simulated upstreams, throw-away credentials; no account is used and", *_STAYS]
     known = sign_ins(context, file)
-    lines += _accounts(context, known)
+    lines += _accounts(context, config, known)
     lines += _switched(config)
     if config.captures:
         lines.append(f"{CAPTURES_NOTICE}: {state_root(context.environment) / TRAFFIC}")
@@ -65,10 +65,14 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
 _STAYS = ["nothing leaves this machine."]
 
 
-def _accounts(context: Context, known: list[SignIn]) -> list[str]:
+def _accounts(context: Context, config: Config, known: list[SignIn]) -> list[str]:
     """Who is signed in with which models, and what to type where something is missing."""
     states = {one.entry.label: one.state for one in known}
-    lines = [_account(entry, states.get(entry.label, "")) for entry in context.providers if entry.build is not None]
+    lines = [
+        _account(entry, entry.catalog_now(config), states.get(entry.label, ""))
+        for entry in context.providers
+        if entry.build is not None
+    ]
     lines.append(f"  all models: {context.program} models --full")
     if not any(one.usable for one in known):
         lines += cures(known, context.program)
@@ -77,8 +81,7 @@ def _accounts(context: Context, known: list[SignIn]) -> list[str]:
     return lines
 
 
-def _account(entry: Entry, state: str) -> str:
-    catalog = entry.catalog
+def _account(entry: Entry, catalog: Catalog, state: str) -> str:
     example = next(iter(entry.examples.values()), "")
     count = len(catalog.models) + len(catalog.prefixed)
     return f"  {catalog.label} {catalog.service:<9} {state:<17} {count:>3} models, such as {example}".rstrip()
