@@ -80,10 +80,7 @@ class RequestLines:
             return
         seconds = f"{self._clock() - known.begun:.1f} s"
         tokens = f"{_tokens(known.input_tokens, 'in')} {_tokens(known.output_tokens, 'out')}"
-        name = f"{known.model or known.endpoint} ({known.provider})" if known.provider else known.endpoint
-        self._tell(
-            f"{self._stamp()}  {_shown(name, NAME_WIDTH):<{NAME_WIDTH}} {_status(event):<4} {tokens} {seconds:>8}"
-        )
+        self._tell(f"{self._stamp()}  {_named(known):<{NAME_WIDTH}} {_status(event):<4} {tokens} {seconds:>8}")
         if isinstance(event, Failed | Abandoned):
             self._tell(f"          {_shown(event.error, ERROR_WIDTH)}")
 
@@ -100,6 +97,14 @@ def _name(known: _Open, event: ProviderSelected | ModelResolved) -> None:
         known.provider, known.model = event.provider, event.model
     elif event.resolved != event.requested:
         known.model = f"{event.requested} = {event.resolved}"
+
+
+def _named(known: _Open) -> str:
+    """The model and its provider, which a long name does not push out; the endpoint of what reached none."""
+    if not known.provider:
+        return known.endpoint
+    provider = f" ({known.provider})"
+    return _shown(known.model or known.endpoint, NAME_WIDTH - len(provider)) + provider
 
 
 def _status(event: Completed | Failed | Abandoned) -> str:

@@ -93,6 +93,6 @@ def _sentence(record: dict[str, Any]) -> str:
     if msg in _IN_THE_LINE:
         return ""
     fields = record.get("fields") or {}
-    more = ", ".join(f"{name}: {value}" for name, value in fields.items() if name not in _HIDDEN)
+    more = ", ".join(f"{name}: {value}" for name, value in fields.items() if value is not None and name not in _HIDDEN)
     words = str(msg).replace("_", " ") if str(msg).isidentifier() else msg
     return f"{_WORDS.get(level, level)}: {service}: {words}" + (f" ({more})" if more else "")

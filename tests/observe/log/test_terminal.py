@@ -29,7 +29,7 @@ def test_a_warning_is_a_sentence_and_told_once_and_the_file_has_all(tmp_path: Pa
     log.write("info", "server", "request")
     log.write("warn", "server", "request_failed", message="told in a line of its own")
     log.tell("17:40:12  gpt-5.5 (p1)  200")
-    log.write("warn", "auth", "sign-in not renewed", provider="p2", error="it is away")
+    log.write("warn", "auth", "sign-in not renewed", provider="p2", error="it is away", upstreamId=None)
     log.close()
     assert sorted(STAMP.sub("", stream.getvalue()).splitlines()) == [
         "error: server: internal error (error: KeyError)",
