@@ -41,6 +41,14 @@ def test_a_warning_is_a_sentence_and_told_once_and_the_file_has_all(tmp_path: Pa
     assert written.count("sign-in not renewed") == 4 and "told in a line" in written and "gpt-5.5 (p1)" not in written
 
 
+def test_a_file_that_is_broken_the_same_way_again_is_told_again(tmp_path: Path) -> None:
+    log, stream = plain(tmp_path)
+    for _ in range(2):
+        log.write("warn", "config", "the settings stay as they were: no JSON")
+    log.close()
+    assert stream.getvalue().count("warning: config: the settings stay as they were: no JSON\n") == 2
+
+
 def test_what_was_said_is_remembered_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terminal, "MAX_REMEMBERED", 2)
     log, stream = plain(tmp_path)
