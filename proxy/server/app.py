@@ -62,15 +62,13 @@ def create_app(
                 process; none by default
     clock, sleep, chance  time and randomness, for tests
     tuning      timers and limits other than the defaults
-    entries     the providers, those of the registry by default
+    entries     the providers, those of the registry by default; raises UnfitValue where settings name others
     packed_bodies  the runner has `auto_decompress=False`, so that bodies are unpacked here, with bounds
 
-    Raises UnfitValue (a ValueError) for a provider or a model in the settings that none of these entries is or has.
     Nothing is opened here: connections and threads begin when the application starts and end when it is cleaned up. It
     takes no settings from the environment and installs no signal handler.
     """
-    current = config if callable(config) else lambda: config
-    _check_names(current(), entries)
+    current = _checked(config if callable(config) else lambda: config, entries)
     observers = (log or NullLog(), recorder or NullRecorder(), captures or NullCaptures())
     state = AppState(
         current,
@@ -97,8 +95,9 @@ def create_app(
     return app
 
 
-def _check_names(config: Config, entries: Sequence[Entry]) -> None:
-    """What `Config` cannot know: which providers there are, and their models."""
+def _checked(current: Callable[[], Config], entries: Sequence[Entry]) -> Callable[[], Config]:
+    """With names that `Config` cannot know to be right: of providers, and of their models."""
+    config = current()
     labels = [entry.label for entry in entries]
     if config.alias_provider not in (Config.alias_provider, *labels):
         raise UnfitValue(f"alias_provider: expected {' or '.join(labels)}")
@@ -106,6 +105,7 @@ def _check_names(config: Config, entries: Sequence[Entry]) -> None:
         check_model(config.auto_review_model or "", [entry.catalog_now(config) for entry in entries])
     except UnfitValue as error:
         raise UnfitValue(f"auto_review_model: {error}") from None
+    return current
 
 
 @asynccontextmanager
