@@ -179,7 +179,8 @@ class Config(Rows):
         "PROXY_AUTO_REVIEW_MODEL",
         None,
         model,
-        "Model for Claude Code's safety classifier; default gpt-5.6-luna when the request would go to p1.",
+        "Model that judges tool calls in Claude Code's auto mode, asked by the proxy or by the client itself. Default:"
+        " the small model of the provider that the request goes to; for the proxy p1's where that has none.",
         free_text=True,
     )
     auto_mode: str | None = row(

@@ -82,7 +82,7 @@ class Rows:
     def __post_init__(self) -> None:
         for setting in rows_of(type(self)):
             value = getattr(self, setting.field)
-            if value != setting.default:
+            if value != setting.default and not isinstance(value, Secret):
                 try:
                     object.__setattr__(self, setting.field, setting.parse(value))
                 except UnfitValue as error:
@@ -121,7 +121,7 @@ def header(value: Any) -> str:
 
 def secret(value: Any) -> Secret:
     """secret text."""
-    found = header(value.reveal() if isinstance(value, Secret) else value)
+    found = header(value)
     if not found:
         raise UnfitValue("expected a secret that is not empty")
     return Secret(found)

@@ -17,8 +17,10 @@ from proxy.cli.config_file import ConfigFile
 from proxy.config import Config, ConfigError
 from proxy.core.secret import Secret
 from proxy.loading import SETTINGS, load, overrides, read_file
+from proxy.providers.entry import doubtful
 from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p2_kimi.settings import KimiSettings
+from proxy.providers.registry import PROVIDERS
 from proxy.settings import is_loopback
 
 NOTHING: dict[str, str] = {}
@@ -355,3 +357,21 @@ def test_flags_outlive_a_change_of_the_file(tmp_path: Path) -> None:
 def test_the_file_is_not_looked_at_for_every_request(tmp_path: Path) -> None:
     watched = Watched(tmp_path, reload_s=60.0)
     assert codex(watched.write('{"p1": {"model": "gpt-5.4"}}')).model is None
+
+
+def test_models_of_the_settings_that_are_doubtful_are_told() -> None:
+    environment = {"PROXY_P4_MODELS": "gpt-5.5,glm-6,glm-5.2", "PROXY_P1_MODEL": "my-model"}
+    told = doubtful(load(environment)[0], PROVIDERS)
+    assert told == [
+        "p1.model: my-model is in no list; it is sent like the nearest that is",
+        "p4.models: gpt-5.5 is a model of p1, which serves it",
+    ]
+    for model in ("my-model", "gpt-5.5-fast", "opus"):
+        fine = load({"PROXY_P1_MODELS": "my-model", "PROXY_P1_MODEL": model})[0]
+        assert doubtful(fine, PROVIDERS) == []
+
+
+def test_a_model_of_one_setting_may_be_named_by_another() -> None:
+    assert load({"PROXY_P2_MODELS": "kimi-k4", "PROXY_AUTO_REVIEW_MODEL": "kimi-k4"})[0].auto_review_model == "kimi-k4"
+    with pytest.raises(ConfigError, match=r"^config\.json: autoReviewModel: expected a model"):
+        load({}, {"autoReviewModel": "kimi-k4"})

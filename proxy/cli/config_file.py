@@ -10,6 +10,7 @@ from proxy.cli.command import Context
 from proxy.cli.paths import FOLDER_VARIABLE, config_root
 from proxy.config import Config, ConfigError
 from proxy.loading import kept, load, overrides, read_file, settings_of, source_of
+from proxy.providers.entry import doubtful
 from proxy.settings import is_loopback
 
 #: The file is looked at again after this long.
@@ -57,6 +58,7 @@ class ConfigFile:
         self.root = config_root(context.environment)
         self.path = self.root / FILE_NAME
         self._environment = context.environment
+        self._providers = context.providers
         self._settings = settings_of(context.providers)
         self._reload_s = reload_s
         self._flags: dict[str, Any] = {}
@@ -89,7 +91,8 @@ class ConfigFile:
 
     def _read(self) -> tuple[Mapping[str, Any], Config, list[str]]:
         content = read_file(self.path)
-        return content, *load(self._environment, content, self._settings, place=str(self.path))
+        config, warnings = load(self._environment, content, self._settings, place=str(self.path))
+        return content, config, [*warnings, *doubtful(config, self._providers)]
 
     def _reload(self) -> None:
         try:

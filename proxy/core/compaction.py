@@ -21,10 +21,10 @@ def is_compaction(request: Mapping[str, Any]) -> bool:
     """Whether the request asks for a summary that replaces the conversation."""
     if SYSTEM_MARKER in system_text(request.get("system")):
         return True
-    messages = request.get("messages") or []
-    if not messages or messages[-1]["role"] != "user":
-        return False
-    return any(map(_asks_for_summary, texts_of(messages[-1]["content"])))
+    # behind it the client may tell of the system, or of another effort
+    said = (message for message in reversed(request.get("messages") or ()) if message["role"] != "system")
+    newest = next(said, None)
+    return newest is not None and newest["role"] == "user" and any(map(_asks_for_summary, texts_of(newest["content"])))
 
 
 def _asks_for_summary(text: str) -> bool:

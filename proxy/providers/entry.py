@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from proxy.config import Config
+from proxy.core.invalid import cut
 from proxy.core.routing import Added, Catalog
 
 if TYPE_CHECKING:
@@ -67,3 +68,18 @@ def account_titles(providers: Iterable[Entry]) -> str:
 def named(name: str, providers: Iterable[Entry]) -> Entry | None:
     """The provider that a user means by its label or by the name of its service."""
     return next((entry for entry in providers if name in (entry.catalog.label, entry.catalog.service)), None)
+
+
+def doubtful(config: Config, providers: Iterable[Entry]) -> list[str]:
+    """Warnings about models of the settings: those that another provider has too, and those that nobody lists."""
+    served = sorted(((entry, entry.catalog_now(config)) for entry in providers), key=lambda pair: pair[0].label)
+    warnings, owners = [], dict[str, str]()
+    for entry, catalog in served:
+        for model in catalog.models:
+            owner = owners.setdefault(model, entry.label)
+            if owner != entry.label and model not in entry.catalog.models:
+                warnings.append(f"{entry.label}.models: {cut(model)} is a model of {owner}, which serves it")
+        replacing = getattr(config.section(entry.settings), "model", None) if entry.settings is not None else None
+        if replacing and catalog.behind(replacing) not in catalog.models:
+            warnings.append(f"{entry.label}.model: {cut(replacing)} is in no list; it is sent like the nearest that is")
+    return warnings

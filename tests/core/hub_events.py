@@ -50,7 +50,7 @@ def cited(value: Any) -> Block:
     return {"type": "citations_delta", "citation": value}
 
 
-def answer(*blocks: Event, reason: Any = "end_turn", **usage: int) -> list[Event]:
+def answer(*blocks: Event, reason: Any = "end_turn", **usage: Any) -> list[Event]:
     """A whole answer with these events of its blocks, as a Messages service streams it."""
     message = {"id": "up", "type": "message", "role": "assistant", "model": "other", "content": [], "stop_reason": None}
     message |= {"stop_sequence": None, "usage": {"input_tokens": 5, "output_tokens": 0}}

@@ -28,6 +28,7 @@ def asked(content: Any, role: str = "user") -> dict[str, Any]:
         (asked(BOTH, role="assistant"), False),
         (asked(BOTH, role="system"), False),
         ({"messages": [*asked(BOTH)["messages"], {"role": "user", "content": "next"}]}, False),
+        *(({"messages": [*asked(BOTH)["messages"], {"role": "system", "content": told}]}, True) for told in ([], "x")),
         (asked([{"type": "tool_result", "content": BOTH}]), False),
         (asked(None), False),
         ({"messages": []}, False),

@@ -101,7 +101,7 @@ async def test_each_call_gets_its_verdict_and_the_reviewer_is_asked_once(live: L
     check_message_stream(answer.events)
     assert told(answer) == {
         "t0": NOT_FLAGGED,
-        "t1": {"type": "evaluated", "outcome": "flagged", "explanation": "It is bad."},
+        "t1": {"type": "evaluated", "outcome": "flagged", "explanation": "It is bad"},
     }
     assert [[call["input"]["command"] for call in one["calls"]] for one in fake.questions] == [["make", "deploy"]]
     review = fake.calls[1]

@@ -142,3 +142,19 @@ async def test_threads_are_refused_on_a_count_too(live: Live) -> None:
             assert (
                 answer.error["details"]["unsupported"] == ["thread"] and answer.error["type"] == "invalid_request_error"
             )
+
+
+@every_wire
+async def test_a_turn_that_only_sets_the_effort_says_nothing(live: Live, wire: Wire) -> None:
+    """Claude Code sends one behind the newest message of the user when the effort was changed."""
+    told = {"role": "system", "content": [], "output_config": {"effort": "low"}}
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "total 0"}
+    turns = [
+        *({"role": "user", "content": "use Bash: ls"}, told),
+        *({"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}, told),
+    ]
+    for end in (2, 5):
+        answer = await live.post(ask(turns[:end], model=wire.model, tools=[tool()]))
+        assert answer.status == 200, answer.raw
+    assert "total 0" in answer.json["content"][-1]["text"]

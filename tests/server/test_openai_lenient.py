@@ -172,9 +172,11 @@ async def test_what_nobody_kept_is_refused_before_it_is_sent(live: Live, members
 
 @with_live(openai_routes=True)
 async def test_strict_mode_leaves_it_to_the_backend(live: Live) -> None:
-    answer = await ask_both(live, RESPONSES, model=FULL, user="me")
-    assert answer.status == 400 and error_of(answer)["param"] == "user"
-    assert ignored(answer.headers) == []
+    for member, taken in ((("user", "me"), True), (("max_output_tokens", 5), True), (("background", True), False)):
+        answer = await ask_both(live, RESPONSES, model=FULL, **dict([member]))
+        assert answer.status == 400 and error_of(answer)["param"] == member[0]
+        assert error_of(answer)["message"].endswith(LENIENT_TAKES_IT) is taken
+        assert ignored(answer.headers) == []
 
 
 # -- p4

@@ -165,7 +165,7 @@ def keys(run: Run, policy: Policy) -> str | None:
 
 def is_key(word: str, cwd: str, policy: Policy) -> bool:
     """Whether a word names such a file, also behind `--option=`, `@` or `host:`."""
-    if _TEXT.search(word):
+    if ("/" not in word and "." not in word and "/." not in cwd) or _TEXT.search(word):
         return False
     for one in {word, word.rpartition("=")[2], word.rpartition("@")[2], word.rpartition(":")[2]}:
         path = located(one, home=policy.home, cwd=cwd or NO_HOME)

@@ -28,11 +28,17 @@ MAX_POLICY = 100_000
 
 _CUT = " […] "
 
-#: What clients insert into a user's messages: theirs, a program's or another agent's words.
+#: What clients insert into a user's messages: their own words, a program's output, what an editor shows.
 _INSERTED = re.compile(
-    r"<(system-reminder|task-notification|environment_context|local-command-stdout|local-command-stderr"
-    r"|local-command-caveat|bash-stdout|bash-stderr|command-output)\b[^>]{0,200}>.*?(?:</\1>|\Z)",
+    r"<(system-reminder|environment_context|local-command-stdout|local-command-stderr|local-command-caveat"
+    r"|bash-stdout|bash-stderr|ide_selection|ide_opened_file)\b[^>]{0,200}>.*?(?:</\1>|\Z)",
     re.DOTALL,
+)
+#: What others say in a user's name: agents and sessions, finished tasks, the summary of a conversation. None of them
+#: may approve anything, so not a word of such a text counts.
+_FOREIGN = re.compile(
+    r"\A\s*(?:Another Claude session sent a message|A peer session sent a message|This session is being continued from)"
+    r"|\[SYSTEM NOTIFICATION|<(?:agent|teammate|cross-session)-message\b|<task-notification\b"
 )
 
 
@@ -73,7 +79,8 @@ def user_turns(request: Mapping[str, Any]) -> list[str]:
 
 
 def _own_words(text: str) -> str:
-    return _INSERTED.sub("", text).strip()
+    own = _INSERTED.sub("", text).strip()
+    return "" if _FOREIGN.search(own) else own
 
 
 def _cut(text: str) -> str:

@@ -13,7 +13,7 @@ from proxy.core.auto_mode.policy import KIND
 #: Clients show no longer explanation.
 MAX_EXPLANATION = 2000
 #: A reviewer that gives no reason.
-NO_REASON = "The reviewer of this proxy's auto mode flagged this call without saying why."
+NO_REASON = "The reviewer of this proxy's auto mode flagged this call without saying why"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,11 @@ ERROR = Verdict("error")
 
 
 def one_line(text: str) -> str:
-    """At most `MAX_EXPLANATION` characters in one line, without control characters."""
+    """At most `MAX_EXPLANATION` characters in one line, without control characters and the full stop, which clients
+    add."""
     line = " ".join(text[: 2 * MAX_EXPLANATION].split())
     line = "".join(sign for sign in line if sign.isprintable())
-    return line if len(line) <= MAX_EXPLANATION else line[: MAX_EXPLANATION - 1] + "…"
+    return line.removesuffix(".") if len(line) <= MAX_EXPLANATION else line[: MAX_EXPLANATION - 1] + "…"
 
 
 def results(verdicts: Mapping[str, Verdict]) -> list[dict[str, Any]]:
@@ -83,12 +84,11 @@ def reviewed(text: str, calls: Sequence[ToolUse]) -> dict[str, Verdict]:
     The answer is one JSON object, perhaps in a code fence: `{"verdicts": [{"call": 1, "flagged": false}, …]}`. A call
     without exactly one verdict that can be read, or an answer that is anything else, is an error: never a permission.
     """
-    rows = _rows(text)
     found: dict[int, Verdict] = {}
-    for row in rows:
-        place, verdict = _place(row), _verdict(row)
+    for row in _rows(text):
+        place = _place(row)
         if place is not None:
-            found[place] = verdict if place not in found else ERROR
+            found[place] = _verdict(row) if place not in found else ERROR
     return {call.id: found.get(place, ERROR) for place, call in enumerate(calls, 1)}
 
 

@@ -28,7 +28,7 @@ from proxy.core.convert.openai_fields import (
 from proxy.core.convert.openai_formats import chat_format
 from proxy.core.convert.openai_mode import CACHE_HINTS, Mode, invalid, not_one_of, unsupported
 from proxy.core.convert.openai_tool_choice import check_rules, read_choice
-from proxy.core.convert.openai_tools import read_tools
+from proxy.core.convert.openai_tools import WEB_SEARCH_TYPE, Declared, read_tools
 from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.sse import dump_json
 
@@ -47,6 +47,7 @@ _FIELDS = frozenset(
         "n",
     }
 )
+_SEARCH_FIELD = "web_search_options"
 _STREAM_OPTIONS = frozenset({"include_usage", "include_obfuscation"})
 _MESSAGE_KEYS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content"})
 #: What our own answers have beside their content, and what the SDK's message objects add: clients send all of it back.
@@ -70,7 +71,9 @@ def chat_request_to_messages(
     The body stays as it was; tool schemas and picture data are shared with it. Raises InvalidRequest.
     """
     mode = Mode(rules, lenient=lenient)
-    mode.check_fields(body, _FIELDS, CACHE_HINTS, {"response_format": partial(chat_format, mode)})
+    search: list[Declared] = []
+    own = {"response_format": partial(chat_format, mode), _SEARCH_FIELD: partial(_search, mode, search)}
+    mode.check_fields(body, _FIELDS, CACHE_HINTS, own)
     stream = optional_flag(body.get("stream"), "stream") is True
     include_usage = _include_usage(body.get("stream_options"), mode, stream=stream)
     conversation = _conversation(body.get("messages"), mode)
@@ -78,7 +81,7 @@ def chat_request_to_messages(
     _check_n(body.get("n"))
     parallel = optional_flag(body.get("parallel_tool_calls"), "parallel_tool_calls")
     limit = _limit(body, mode)
-    tools = read_tools([("tools", body.get("tools"))], mode, wrapped=True)
+    tools = read_tools([("tools", body.get("tools")), *search], mode, wrapped=True)
     choice = read_choice(body.get("tool_choice"), parallel, tools, mode, wrapped=True)
     effort = mode.effort(body.get("reasoning_effort"), "reasoning_effort")
     check_rules(rules, conversation, tools, stream=stream, session=session)
@@ -87,10 +90,29 @@ def chat_request_to_messages(
     return Ingress(request, stream=stream, include_usage=include_usage, ignored=tuple(mode.ignored))
 
 
+def _search(mode: Mode, found: list[Declared], options: Any) -> None:
+    """`web_search_options`: a hosted search, where the provider has one. It tells places in a member of their own."""
+    if not mode.lenient or WEB_SEARCH_TYPE not in mode.rules.hosted:
+        mode.leave_out(_SEARCH_FIELD)
+        return
+    if not isinstance(options, dict):
+        raise invalid(_SEARCH_FIELD, "must be an object")
+    tool: Block = {"type": WEB_SEARCH_TYPE}
+    place = options.get("user_location")
+    if isinstance(place, dict) and isinstance(place.get("approximate"), dict):
+        place = {"type": "approximate", **place["approximate"]}
+    if place is not None:
+        tool["user_location"] = place
+    found.append((_SEARCH_FIELD, [tool]))
+
+
 def _include_usage(options: Any, mode: Mode, *, stream: bool) -> bool:
     if options is None:
         return False
     if not stream:
+        if mode.lenient:
+            mode.note("stream_options")
+            return False
         raise invalid("stream_options", "has a meaning only when `stream` is true")
     if not isinstance(options, dict):
         raise invalid("stream_options", "must be an object")

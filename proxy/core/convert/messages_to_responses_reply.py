@@ -197,8 +197,11 @@ class ResponsesReply(AnswerReader):
         self._output.append(item)
 
     def _ended(self) -> None:
-        self._announce()
         reason = INCOMPLETE_REASONS.get(self._finish)
+        last = self._closing
+        if last is not None and last.form in _PARTS:
+            last.cut = last.cut or reason is not None  # the text in which it ended is no whole one
+        self._announce()
         self._end("incomplete" if reason else "completed", reason=reason)
 
     def _end(self, status: str, *, reason: str | None = None, error: dict[str, str] | None = None) -> None:

@@ -245,9 +245,7 @@ class Conversation:
 
     def assistant(self, blocks: list[Block]) -> None:
         if blocks:
-            content = self._content()
-            first = content.pop() if content and content[-1]["type"] == "text" else None
-            content.extend(merged([first, *blocks] if first else blocks))
+            self._content().extend(blocks)
 
     def call(self, call_id: str, name: str, value: Block, id_path: str) -> Block:
         """A tool call of the assistant; returns its block."""
@@ -302,7 +300,8 @@ class Conversation:
         """The Messages conversation. `param` is the member that gave it, for the errors."""
         messages: list[Block] = []
         for turn in self._turns:
-            messages.append({"role": turn.role, "content": turn.content})
+            content = merged(turn.content) if turn.role == "assistant" else turn.content
+            messages.append({"role": turn.role, "content": content})
             if turn.results:
                 messages.append({"role": "user", "content": turn.results})
         if not messages:

@@ -22,6 +22,8 @@ Members = Mapping[str, Any]
 Fits = Callable[[Any], bool]
 
 UNSUPPORTED = "unsupported_parameter"
+#: So many paths are told of what was left out; a header has no room for more.
+MAX_IGNORED = 100
 #: What the message of a refusal adds where lenient mode takes the member.
 LENIENT_TAKES_IT = "; lenient mode takes it: set `openai.mode` in config.json, or PROXY_OPENAI_MODE, to `lenient`"
 
@@ -45,6 +47,14 @@ def unsupported(param: str, value: Any = None, advice: str = "") -> InvalidReque
     param = cut(param)
     rule = "is not supported" if value is None else f"is not supported with the value {shown(value)}"
     return InvalidRequest(": ".join(filter(None, (f"`{param}` {rule}", advice))), param=param, code=UNSUPPORTED)
+
+
+def unknown_reference(path: str, item_id: Any) -> InvalidRequest:
+    """The error for an `item_reference` to what is not in the same input."""
+    advice = f"nothing is kept here, and no earlier item is {shown(item_id)}"
+    return unsupported(
+        path, "item_reference", f"{advice}; send the items themselves, as clients do with `store: false`"
+    )
 
 
 def by_mode(strict: Callable[[], Ingress], lenient: Callable[[], Ingress], *, leniently: bool) -> Ingress:
@@ -140,7 +150,7 @@ _LABEL = Wish(is_text, "must be a string", idle=_is_empty)
 #: name -> what lenient mode does with it. Any other stranger is left out and noted.
 _WISHES: Mapping[str, Wish] = {
     "temperature": Wish(_from_0_to(2), "must be a number from 0 to 2", at="temperature"),
-    "top_p": Wish(_from_0_to(1), "must be a number from 0 to 1", at="top_p"),
+    "top_p": Wish(_from_0_to(1), "must be a number from 0 to 1", lambda value: value == 1, at="top_p"),
     "top_k": Wish(_is_whole, "must be a whole number", at="top_k"),
     "stop": Wish(_are_texts, "must be a string or a list of strings", _is_empty, "stop_sequences", _stops),
     "frequency_penalty": _PENALTY,
@@ -188,6 +198,12 @@ _NEVER: Mapping[str, tuple[Fits, str]] = {
     "input": (nothing, _OTHER_ROUTE),
     "instructions": (nothing, _OTHER_ROUTE),
 }
+
+
+def is_left_out(name: str) -> bool:
+    """Whether lenient mode would leave out a field that the upstream does not know, whatever its value."""
+    return name not in _NEVER
+
 
 #: Hints that say who the caller is: no error repeats them.
 _PRIVATE = frozenset({"client_metadata"})
@@ -267,16 +283,21 @@ class Mode:
         else:
             self.note(path)
 
+    def drop(self, path: str) -> None:
+        """Notes what is left out in both modes."""
+        if len(self.ignored) < MAX_IGNORED:
+            self.ignored.append(path)
+
     def note(self, path: str) -> None:
         """Notes what is left out; strict mode tells only of what it refuses."""
         if self.lenient:
-            self.ignored.append(path)
+            self.drop(path)
 
     def leave_out(self, path: str, value: Any = None, advice: str = "") -> None:
         """Leaves out what a member asks for. Raises InvalidRequest in strict mode."""
         if not self.lenient:
             raise unsupported(path, value, advice)
-        self.ignored.append(path)
+        self.drop(path)
 
     def check_keys(self, value: Members, known: frozenset[str], path: str) -> None:
         """The strangers of a nested object."""
@@ -301,7 +322,7 @@ class Mode:
             raise not_one_of(path, known, value)
         nearest = effort_asked({"output_config": {"effort": value}})
         if nearest is None:
-            self.ignored.append(path)
+            self.drop(path)
         return nearest or self.rules.effort
 
 

@@ -132,7 +132,7 @@ class _ToolReader:
         self._wrapped = wrapped
         self._found = ToolSet()
         self._grouped: dict[tuple[str, str], Block] = {}  # by namespace and name
-        self._texts: list[Block] = []  # those that stand for custom tools
+        self._texts: dict[int, Block] = {}  # those that stand for custom tools, by identity: names come later
         self.repeated = False
 
     def read(self, entry: Members, path: str) -> None:
@@ -144,7 +144,7 @@ class _ToolReader:
         elif not word or word in _OWN:
             raise unsupported(f"{path}.type", kind)
         elif word == WEB_SEARCH_TYPE or (word in _DISPENSABLE and not self._wrapped):
-            self._mode.ignored.append(f"{path}.type")
+            self._mode.drop(f"{path}.type")
             self._found.left_out.add(word)
         else:
             self._mode.leave_out(f"{path}.type", kind)
@@ -153,7 +153,7 @@ class _ToolReader:
     def result(self) -> ToolSet:
         _drop_covered(self._found)
         _name_grouped(self._found, self._grouped)
-        self._found.customs = {tool["name"] for tool in self._texts}
+        self._found.customs = {tool["name"] for tool in self._found.tools if id(tool) in self._texts}
         return self._found
 
     def _function(self, entry: Members, path: str) -> None:
@@ -227,7 +227,7 @@ class _ToolReader:
         description = _description(entry, path)
         if description is not None:
             tool["description"] = description
-        self._texts.append(tool)
+        self._texts[id(tool)] = tool
         return tool
 
     def _hosted(self, word: str, hosted: HostedTool, entry: Members, path: str) -> None:
@@ -235,7 +235,7 @@ class _ToolReader:
         if word not in self._found.hosted:
             self._found.hosted[word] = hosted.name
             self._found.add(tool, f"{path}.type")
-        elif tool not in self._found.tools:
+        elif tool not in self._found.tools and not self.repeated:
             raise invalid(path, f"is a duplicate: there is another tool {shown(hosted.name)}")
 
     def _options(self, hosted: HostedTool, entry: Members, path: str) -> Block:

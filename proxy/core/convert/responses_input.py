@@ -23,10 +23,9 @@ from proxy.core.convert.openai_fields import (
     objects_of,
     text_block,
 )
-from proxy.core.convert.openai_mode import Mode, invalid, is_text, not_one_of, unsupported
+from proxy.core.convert.openai_mode import Mode, invalid, is_text, not_one_of, unknown_reference
 from proxy.core.convert.openai_tools import CUSTOM_INPUT, Declared, ToolSet, flat_name
 from proxy.core.convert.responses.signatures import is_ours
-from proxy.core.invalid import shown
 from proxy.core.sse import dump_json
 
 _PARTS = PartRules(TEXTS)
@@ -184,15 +183,14 @@ class InputReader:
     def _reference(self, item: Members, path: str) -> None:
         """An item of this same input stands there already; any other would have to be looked up."""
         if not isinstance(item.get("id"), str) or item["id"] not in self._ids:
-            advice = f"nothing is kept here, and no earlier item is {shown(item.get('id'))}; send the item itself"
-            raise unsupported(f"{path}.type", "item_reference", advice)
+            raise unknown_reference(f"{path}.type", item.get("id"))
 
     def _nothing(self, item: Members, path: str) -> None:
         """What another service did or kept, and what came of it is said elsewhere."""
 
     def _lost(self, item: Members, path: str) -> None:
         """What only another service can read."""
-        self._mode.ignored.append(path)
+        self._mode.drop(path)
 
 
 def _needed_string(item: Members, name: str, path: str) -> str:

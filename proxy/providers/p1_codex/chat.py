@@ -105,17 +105,26 @@ def _messages(value: Any) -> list[dict[str, Any]]:
         raise invalid("messages", "must be a list with at least one message")
     if len(value) > MAX_MESSAGES:
         raise invalid("messages", f"has {len(value)} entries; the limit is {MAX_MESSAGES}")
-    return [_message(message, path) for path, message in objects_of(value, "messages")]
+    messages = [_message(message, path) for path, message in objects_of(value, "messages")]
+    if not any(messages):
+        raise invalid("messages", "must say something")
+    return [message for message in messages if message is not None]
 
 
-def _message(message: Members, path: str) -> dict[str, Any]:
+def _message(message: Members, path: str) -> dict[str, Any] | None:
+    """The hub's message; None for an earlier answer with nothing in it."""
     role = message.get("role")
     _known_only(message, _ANSWER_FIELDS if role == "assistant" else _MESSAGE_FIELDS, f"{path}.")
     if not isinstance(role, str):
         raise invalid(f"{path}.role", "must be a string")
     if role not in _ROLES:
         raise _unknown_word(f"{path}.role", _ROLES, role)
-    return {"role": _ROLES[role], "content": _content(message.get("content"), f"{path}.content")}
+    content = message.get("content")
+    if role == "assistant" and not content and isinstance(content, str | list | None):
+        content = message.get("refusal")
+        if not content:
+            return None
+    return {"role": _ROLES[role], "content": _content(content, f"{path}.content")}
 
 
 def _content(content: Any, path: str) -> list[dict[str, Any]]:

@@ -109,7 +109,7 @@ class CodexSettings(Rows):
         "p1.headerTimeoutMs",
         "PROXY_P1_HEADER_TIMEOUT_MS",
         300_000,
-        integer(1000, 86_400_000),
+        integer(1, 86_400_000),
         "How long p1 may take to begin its answer over HTTP.",
     )
     transport: str = row(

@@ -21,7 +21,7 @@ async def serve_models(p1: P1, request: web.Request) -> web.Response:
     if not request.query.get("client_version"):
         raise detail("Missing query parameter: client_version")
     check_account(request.headers, p1.tokens)
-    return web.json_response({"models": listed()}, headers={"etag": '"sandbox"'})
+    return web.json_response({"models": listed(p1.options.models)}, headers={"etag": '"sandbox"'})
 
 
 async def serve_workspaces(p1: P1, request: web.Request) -> web.Response:

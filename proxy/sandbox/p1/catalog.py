@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 #: Efforts that every model understands. `minimal` belongs to an older family and is refused here.
@@ -15,6 +16,8 @@ class P1Model(NamedTuple):
     lite: bool
     ultra: bool = False  # takes the additional effort `ultra`
     tiers: tuple[str, ...] = ("priority", "flex")
+    context: int = 272_000
+    hidden: bool = False  # the vendor's client does not offer it, and uses it itself
 
     @property
     def efforts(self) -> tuple[str, ...]:
@@ -36,7 +39,8 @@ MODELS = {
     "gpt-6-luna": P1Model(full=False, lite=True),
     "gpt-6-sol": P1Model(full=True, lite=True, ultra=True),
     "gpt-6.1-sol": P1Model(full=True, lite=True, ultra=True),
-    "gpt-6.1-terra": P1Model(full=True, lite=True, ultra=True),
+    "gpt-6.1-terra": P1Model(full=True, lite=True, ultra=True, context=500_000),
+    "codex-auto-review": P1Model(full=False, lite=True, hidden=True),
 }
 
 #: Effort -> how the vendor's client describes it to its user; a list without descriptions it cannot read.
@@ -50,9 +54,9 @@ _DESCRIPTIONS = {
 }
 
 
-def listed() -> list[dict[str, Any]]:
+def listed(models: Mapping[str, P1Model]) -> list[dict[str, Any]]:
     """The models as the vendor's client wants them listed: it takes all of them or none."""
-    return [_listed(slug, model, priority) for priority, (slug, model) in enumerate(MODELS.items())]
+    return [_listed(slug, model, priority) for priority, (slug, model) in enumerate(models.items())]
 
 
 def _listed(slug: str, model: P1Model, priority: int) -> dict[str, Any]:
@@ -62,7 +66,7 @@ def _listed(slug: str, model: P1Model, priority: int) -> dict[str, Any]:
         "display_name": slug.upper(),
         "description": f"The simulated {slug}.",
         "priority": priority,
-        "visibility": "list",
+        "visibility": "hide" if model.hidden else "list",
         "supported_in_api": True,
         "use_responses_lite": model.lite,
         "tool_mode": "code_mode_only" if model.lite else None,
@@ -71,8 +75,8 @@ def _listed(slug: str, model: P1Model, priority: int) -> dict[str, Any]:
         "web_search_tool_type": "text_and_image",
         "experimental_supported_tools": [],
         "input_modalities": ["text", "image"],
-        "context_window": 272_000,
-        "max_context_window": 872_000 if model.lite else 272_000,
+        "context_window": model.context,
+        "max_context_window": 872_000 if model.lite else model.context,
         "truncation_policy": {"mode": "tokens", "limit": 10_000},
         "default_reasoning_level": "medium",
         "supports_reasoning_effort_updates": model.lite,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from proxy.sandbox.p1.catalog import MODELS, P1Model
 from proxy.sandbox.p1.headers import LITE_MARKER, is_vendor_client
-from proxy.sandbox.wires.field_checks import Checked, Known, Table, check, demanded, fits, one_of, optional, required
+from proxy.sandbox.wires.field_checks import Checked, Known, Table, check, demanded, fits, optional, required
 from proxy.sandbox.wires.refusal import WRONG_TYPE, Refusal, bare
 from proxy.sandbox.wires.responses.checks import PLAIN_MEMBERS, REST
 
@@ -22,10 +22,16 @@ class Seen:
     lite: bool
     account_id: str
     codex: bool = True
+    models: Mapping[str, P1Model] = field(default_factory=lambda: MODELS)
 
     @property
     def model(self) -> P1Model:
-        return MODELS[self.body["model"]]
+        return self.models[self.body["model"]]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """A value that is looked for among them may be of any type."""
+        return tuple(self.models)
 
     @property
     def efforts(self) -> tuple[str, ...]:
@@ -75,7 +81,7 @@ BODY: Table = (
     Known(TOP_LEVEL, bare("Unsupported parameter: {value}")),
     required("store", fits(lambda value: value is False), bare("Store must be set to false")),
     required("stream", fits(lambda value: value is True), bare("Stream must be set to true")),
-    required("model", one_of(*MODELS), _NO_MODEL),
+    required("model", demanded("ids"), _NO_MODEL),
     required("model", _no_lane, Refusal("Model not found {value}", "model_not_found", status=404)),
     required("model", _lite_model, _NO_LITE_MODEL, when="lite"),
     # on the lite lane instructions and tools travel inside the input, and calls come one at a time

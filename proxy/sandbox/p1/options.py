@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from proxy.sandbox.p1.catalog import MODELS, P1Model
 from proxy.sandbox.p1.socket.link import Link
 from proxy.sandbox.p1.socket.sockets import Limits
 from proxy.sandbox.upstream import Options
@@ -24,6 +25,8 @@ class P1Options(Options):
     older than `socket_age_s` takes no more requests. `announced`: account events come before each answer there. `link`:
     how fast and how long they work, and whether the server pings. It holds for those that are opened afterwards.
 
+    `models`: what the service knows; any other is refused.
+
     `picture_bytes` is how long a picture that is made is at least.
     """
 
@@ -43,3 +46,4 @@ class P1Options(Options):
     workspace_origin: str = UNCONSTRAINED
     routing_override: str = UNCONSTRAINED
     picture_bytes: int = 0
+    models: dict[str, P1Model] = field(default_factory=lambda: dict(MODELS))

@@ -41,7 +41,7 @@ def checked_answer(
     p1: P1, headers: Mapping[str, str], body: dict[str, Any], *, lite: bool
 ) -> tuple[ResponsesAnswer, tuple[str, dict[str, Any]] | None]:
     """The answer to a whole body over whatever transport, and the fault that comes instead. Raises Refused."""
-    check_body(Seen(headers, body, lite, p1.options.account_id))
+    check_body(Seen(headers, body, lite, p1.options.account_id, models=p1.options.models))
     answer = write_answer(p1, body, p1.options.account_id, PLAIN, lite=lite)
     over = answer.input_tokens > p1.options.context_limit
     return answer, _OVERFLOWS[p1.options.context_form] if over else None

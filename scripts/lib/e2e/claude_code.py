@@ -13,6 +13,7 @@ from typing import Any
 from e2e.npm import Installed, platform_name
 from e2e.npm import install as npm_install
 from e2e.process import run
+from e2e.screen import Screen, on_screen
 from e2e.terminal import Terminal, on_terminal
 
 #: The newest version that was tried, and an older one that behaves differently in many places (docs/clients).
@@ -85,14 +86,26 @@ class ClaudeCode(Installed):
     @asynccontextmanager
     async def on_terminal(self, url: str, prompt: str, *flags: str, model: str) -> AsyncIterator[Terminal]:
         """The client as a user sees it, beginning with a prompt. It knows the folder and asks no question."""
+        self._know_folder()
+        command = [str(self.program), "--model", model, "--dangerously-skip-permissions", *flags, prompt]
+        async with on_terminal(command, self.work, self.environment(url, {})) as terminal:
+            yield terminal
+
+    @asynccontextmanager
+    async def on_screen(self, url: str, settings: Mapping[str, str], *flags: str, model: str) -> AsyncIterator[Screen]:
+        """The same on a screen that is drawn, in the permission mode that it begins with."""
+        self._know_folder()
+        command = [str(self.program), "--model", model, *flags]
+        async with on_screen(command, self.work, self.environment(url, settings)) as screen:
+            yield screen
+
+    def _know_folder(self) -> None:
+        """It was started here before, and asks no question about it."""
         place = self.home / ".claude"
         place.mkdir(exist_ok=True)
         trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
         known = {"hasCompletedOnboarding": True, "bypassPermissionsModeAccepted": True, "theme": "dark"}
         (place / ".claude.json").write_text(json.dumps({**known, "projects": {str(self.work): trusted}}))
-        command = [str(self.program), "--model", model, "--dangerously-skip-permissions", *flags, prompt]
-        async with on_terminal(command, self.work, self.environment(url, {})) as terminal:
-            yield terminal
 
     def environment(self, url: str, settings: Mapping[str, str]) -> dict[str, str]:
         return {

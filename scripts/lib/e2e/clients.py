@@ -27,6 +27,7 @@ from e2e import (
     node_agents,
     node_sdks,
     opencode,
+    python_agents,
     sdk_scenarios,
     token_limit_scenarios,
 )
@@ -56,6 +57,11 @@ def _node_sdk(sdk: node_sdks.NodeSdk) -> Client:
 _CLAUDE = (claude_code.install, claude_code.ClaudeCode)
 _NEWEST = claude_code.VERSIONS[:1]
 
+
+def _framework(one: python_agents.Framework) -> Client:
+    return Client(one.name, (one.version,), one.install, python_agents.Installed, python_agents.scenarios(one))
+
+
 CLIENTS = (
     Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, sdk_scenarios.SCENARIOS),
     Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, media_scenarios.PYTHON),
@@ -67,6 +73,7 @@ CLIENTS = (
     Client("claude-code captures", _NEWEST, *_CLAUDE, captures_scenarios.CLAUDE_CODE),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, token_limit_scenarios.SCENARIOS),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, auto_mode_scenarios.SCENARIOS),
+    Client("claude-code auto mode", _NEWEST, *_CLAUDE, auto_mode_scenarios.NEWEST),
     Client("sdk on p3", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, grok_scenarios.PYTHON),
     Client("claude-code on p3", _NEWEST, *_CLAUDE, grok_scenarios.CLAUDE_CODE),
     Client("codex on p3", codex.VERSIONS, codex.install, codex.Codex, grok_scenarios.CODEX),
@@ -78,6 +85,7 @@ CLIENTS = (
     Client("claude-code websocket", _NEWEST, *_CLAUDE, claude_code_scenarios.P1_SCENARIOS, "websocket"),
     Client("codex websocket", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.P1_SCENARIOS, "websocket"),
     _node_sdk(node_sdks.AI_SDK),
+    *(_framework(one) for one in python_agents.QUICK),
     Client("codex alone", codex.VERSIONS, codex.install, codex_alone.CodexAlone, codex_alone.SCENARIOS),
 )
 
@@ -104,5 +112,6 @@ MORE = (
         node_agents.CONTINUE,
     ),
     *(_node_sdk(sdk) for sdk in node_sdks.MORE),
+    *(_framework(one) for one in python_agents.MORE),
     Client("opencode alone", opencode.VERSIONS, opencode.install, opencode.Opencode, opencode.SCENARIOS),
 )

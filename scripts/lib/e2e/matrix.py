@@ -11,6 +11,16 @@ from dataclasses import dataclass
 
 from e2e import claude_code, codex, grok_cli, kimi_code, node_agents, node_sdks, opencode
 from e2e.clients import CLIENTS, MORE
+from e2e.python_agents import (
+    AIDER,
+    CLAUDE_AGENT_SDK,
+    INSTRUCTOR,
+    LANGCHAIN,
+    LITELLM,
+    LLM,
+    OPENAI_AGENTS,
+    PYDANTIC_AI,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +162,80 @@ ROWS = (
         "Messages, Responses, chat",
         "`cn`: a tool round over each wire, its page; p1, p2, p4. Not run: the extensions of editors",
         "works; OpenAI's wires on p1 in lenient mode; p5 without tools",
+    ),
+    Row(
+        "Claude Agent SDK, Python",
+        "claude-agent-sdk.md",
+        CLAUDE_AGENT_SDK.name,
+        (CLAUDE_AGENT_SDK.version,),
+        "Messages",
+        "its page: a round with a tool of the program; p1, p2, p4",
+        "works",
+    ),
+    Row(
+        "OpenAI Agents SDK",
+        OPENAI_AGENTS.page,
+        OPENAI_AGENTS.name,
+        (OPENAI_AGENTS.version,),
+        "Responses, chat",
+        "its page: a tool round over each wire, whole and streamed; p1, p2, p4",
+        "works; chat on p1 in lenient mode",
+    ),
+    Row(
+        "Pydantic AI",
+        PYDANTIC_AI.page,
+        PYDANTIC_AI.name,
+        (PYDANTIC_AI.version,),
+        "Messages, Responses, chat",
+        "its page: a tool round over each wire, whole and streamed, typed answers; p1, p2, p4",
+        "works; OpenAI's wires in lenient mode",
+    ),
+    Row(
+        "LangChain",
+        LANGCHAIN.page,
+        LANGCHAIN.name,
+        LANGCHAIN.packages,
+        "Messages, Responses, chat",
+        "its page: a tool round over each wire, streamed, typed answers; p1, p2, p4. Not run: newer versions, whose "
+        "dependencies could not be installed",
+        "works; OpenAI's wires in lenient mode; answers of a schema where the model has them",
+    ),
+    Row(
+        "Instructor",
+        INSTRUCTOR.page,
+        INSTRUCTOR.name,
+        (INSTRUCTOR.version,),
+        "Messages, chat",
+        "its page: typed answers, which are calls of a tool, over each wire; p1, p2, p4",
+        "works; chat in lenient mode",
+    ),
+    Row(
+        "LiteLLM",
+        LITELLM.page,
+        LITELLM.name,
+        (LITELLM.version,),
+        "Messages, Responses, chat",
+        "its page: a tool round over each wire; p1, p2, p4. Not run: newer versions, whose dependencies could not be "
+        "installed",
+        "works; OpenAI's wires in lenient mode; streamed calls over Responses break in the client",
+    ),
+    Row(
+        "llm",
+        LLM.page,
+        LLM.name,
+        (LLM.version,),
+        "chat",
+        "its page: a tool round, whole and streamed, an answer of a schema; p1, p2, p4",
+        "works; tools on p1 in lenient mode",
+    ),
+    Row(
+        "aider",
+        AIDER.page,
+        AIDER.name,
+        (AIDER.version,),
+        "chat",
+        "its page: an edit of a file, which it does by text and without tools; p1, p2, p4",
+        "works; in lenient mode",
     ),
 )
 

@@ -50,8 +50,10 @@ async def under_way(command: Sequence[str], folder: Path, environment: Mapping[s
         await process.wait()
 
 
-async def run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Finished:
-    """Runs it without stdin. Raises TimeoutError after RUN_LIMIT_S."""
+async def run(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], limit_s: float = RUN_LIMIT_S
+) -> Finished:
+    """Runs it without stdin. Raises TimeoutError after `limit_s` seconds."""
     started = asyncio.get_running_loop().time()
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -62,7 +64,7 @@ async def run(command: Sequence[str], folder: Path, environment: Mapping[str, st
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        out, err = await asyncio.wait_for(process.communicate(), RUN_LIMIT_S)
+        out, err = await asyncio.wait_for(process.communicate(), limit_s)
     except BaseException:
         if process.returncode is None:
             process.kill()

@@ -232,7 +232,7 @@ def test_a_megabyte_of_command_takes_no_time(text: str) -> None:
     started = time.perf_counter()
     for command in (text, text[:MAX_CALL]):
         by_rules(used("Bash", {"command": command}), Policy(home="/h", cwd="/h/p", deny=rules))
-    assert time.perf_counter() - started < 3
+    assert time.perf_counter() - started < 5
 
 
 def test_a_long_pattern_of_paths_takes_no_time() -> None:

@@ -492,6 +492,14 @@ def test_id_and_model_are_ours_and_the_rest_is_theirs() -> None:
     assert (usage["input_tokens"], usage["output_tokens"], usage["cache_read_input_tokens"]) == (5, 3, 2)
 
 
+@pytest.mark.parametrize(
+    ("told", "shown"), [({"thinking_tokens": 2}, 2), ({"thinking_tokens": 9}, 3), (None, None), ({}, None)]
+)
+def test_thinking_tokens_are_told_where_the_upstream_tells_them(told: Any, shown: int | None) -> None:
+    usage = folded(run(answer(*SPOKEN, output_tokens_details=told)))["usage"]
+    assert usage.get("output_tokens_details") == (None if shown is None else {"thinking_tokens": shown})
+
+
 def test_blocks_that_grow_together_come_one_after_another() -> None:
     call = calling(1)
     events = [SPOKEN[0], call[0], call[1], SPOKEN[1], call[2], SPOKEN[2], call[3]]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.openai_bodies import PARSERS, RULES, SURFACES, check_hub, function_tool, parse, refusal
-from proxy.core.convert.openai_mode import LENIENT_TAKES_IT, by_mode
+from proxy.core.convert.openai_mode import LENIENT_TAKES_IT, MAX_IGNORED, by_mode
 from proxy.core.invalid import InvalidRequest
 from proxy.providers.p1_codex.chat import chat_request
 
@@ -42,7 +42,6 @@ TOLD: list[tuple[str, Any]] = [
     ("prediction", {"type": "content", "content": "x"}),
     ("prompt_cache_retention", "24h"),
     ("prompt_cache_options", {"ttl": "1h"}),
-    ("web_search_options", {}),
     ("max_tool_calls", 3),
     ("truncation", "auto"),
     ("moderation", {"a": 1}),
@@ -53,6 +52,7 @@ TOLD: list[tuple[str, Any]] = [
 #: What asks for nothing.
 IDLE: list[tuple[str, Any]] = [
     ("stop", []),
+    ("top_p", 1),
     ("presence_penalty", 0),
     ("frequency_penalty", 0.0),
     ("logit_bias", {}),
@@ -284,6 +284,11 @@ def test_nested_strangers_are_told_by_path(surface: str, members: dict[str, Any]
     check_hub(found.request)
 
 
+def test_few_paths_are_told_of_many() -> None:
+    turns = [{"role": "user", "content": "x", "cache_control": {}}] * (2 * MAX_IGNORED)
+    assert len(parse("chat", lenient=True, messages=turns).ignored) == MAX_IGNORED
+
+
 HOSTED = [
     *("code_interpreter", "file_search", "mcp", "image_generation"),
     *("computer_use_preview", "local_shell", "shell", "apply_patch"),
@@ -317,3 +322,18 @@ def test_dated_names_are_their_kind(surface: str, date: str) -> None:
 @pytest.mark.parametrize("surface", SURFACES)
 def test_several_choices_are_refused_in_order(surface: str) -> None:
     assert refusal(surface, lenient=True, audio={}, conversation="x", temperature="hot")[0] == "audio"
+
+
+PLACE = {"country": "NO", "city": "Oslo"}
+
+
+def test_search_options_are_a_search_where_there_is_one() -> None:
+    options = {"search_context_size": "low", "user_location": {"type": "approximate", "approximate": PLACE}}
+    assert refusal("chat", "p3", web_search_options=options) == ("web_search_options", UNSUPPORTED)
+    assert parse("chat", lenient=True, web_search_options=options).ignored == ("web_search_options",)
+    (tool,) = parse("chat", "p3", lenient=True, web_search_options=options).request["tools"]
+    assert (tool["name"], tool["user_location"]) == ("web_search", {"type": "approximate", **PLACE})
+    found = parse("chat", "p1", lenient=True, web_search_options=options, tools=[{"type": "web_search"}])
+    assert [tool["name"] for tool in found.request["tools"]] == ["web_search"]
+    assert found.ignored == ("web_search_options[0].user_location",)
+    assert refusal("chat", "p3", lenient=True, web_search_options="x") == ("web_search_options", None)

@@ -109,6 +109,23 @@ def test_an_answer_comes_back_with_all_that_it_had() -> None:
     assert messages[1] == {"role": "assistant", "content": [{"type": "text", "text": "b"}]}
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"content": ""}, []),
+        ({"content": None}, []),
+        ({}, []),
+        ({"content": None, "refusal": "No."}, ["No."]),
+        ({"content": "b", "refusal": "No."}, ["b"]),
+    ],
+)
+def test_an_answer_with_nothing_in_it_says_nothing(answer: dict[str, Any], said: list[str]) -> None:
+    messages = parse(messages=[USER, {"role": "assistant", **answer}, USER]).request["messages"]
+    assert [message["content"][0]["text"] for message in messages[1:-1]] == said
+    if not said:
+        assert refusal(messages=[{"role": "assistant", **answer}]) == ("messages", None)
+
+
 @pytest.mark.parametrize("name", ["reasoning_content", "annotations", "parsed"])
 def test_nobody_but_the_assistant_has_what_an_answer_has(name: str) -> None:
     assert refusal(messages=[{**USER, name: ANSWER[name]}]) == (f"messages[0].{name}", UNSUPPORTED)

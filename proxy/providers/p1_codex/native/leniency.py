@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from proxy.core.convert.openai_fields import is_no_stream_option
-from proxy.core.convert.openai_mode import Fits, Mode, unsupported
+from proxy.core.convert.openai_mode import Fits, Mode, is_left_out, unknown_reference
 from proxy.core.effort import EFFORTS, effort_asked
 from proxy.core.ingress import IngressRules
-from proxy.core.invalid import shown
 from proxy.providers.p1_codex.catalog import TIERS
 
 Members = Mapping[str, Any]
@@ -62,6 +61,11 @@ def lenient_body(body: Members) -> tuple[dict[str, Any], tuple[str, ...]]:
         if name in result:
             result[name] = mend(mode, result[name])
     return {name: value for name, value in result.items() if value is not None}, tuple(mode.ignored)
+
+
+def takes_out(name: str) -> bool:
+    """Whether lenient mode sends bodies without this member."""
+    return name.isidentifier() and name not in _FIELDS and is_left_out(name)
 
 
 def _tier(mode: Mode, tier: Any) -> Any:
@@ -126,8 +130,7 @@ def _input(mode: Mode, given: Any) -> Any:
             items.append(_item(mode, item, f"input[{index}]"))
             ids.update([item["id"]] if isinstance(item.get("id"), str) else ())
         elif item.get("id") not in ids:
-            advice = f"nothing is kept here, and no earlier item is {shown(item.get('id'))}; send the item itself"
-            raise unsupported(f"input[{index}].type", "item_reference", advice)
+            raise unknown_reference(f"input[{index}].type", item.get("id"))
     return items
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from proxy.core.convert.openai_mode import LENIENT_TAKES_IT, UNSUPPORTED
 from proxy.core.error_bodies import error_of_body, error_of_value
 from proxy.core.invalid import cut
 from proxy.core.sse import encode_json, load_json
@@ -17,6 +18,7 @@ from proxy.errors import UpstreamError, openai_body
 from proxy.errors import headers as error_headers
 from proxy.providers.contract import NativeAnswer, NativeEnd
 from proxy.providers.p1_codex.failures import PROFILE, client_error
+from proxy.providers.p1_codex.native.leniency import takes_out
 from proxy.providers.p1_codex.native.relay import passed_headers, whole
 from proxy.providers.upstream.transport import refusal_of
 
@@ -77,5 +79,7 @@ def _told(error: UpstreamError, body: bytes) -> UpstreamError:
         found = pattern.search(error.message)
         if found is not None:
             param = about or cut(found["param"])
-            return error.replaced(param=param.lower() if param.istitle() else param, code=error.code or code)
+            param, code = param.lower() if param.istitle() else param, error.code or code
+            advice = LENIENT_TAKES_IT if code == UNSUPPORTED and takes_out(param) else ""
+            return error.replaced(param=param, code=code, message=error.message + advice)
     return error

@@ -1,0 +1,92 @@
+"""The reviewer's answer: what is not exactly a permission is none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.strategies import json_values
+from proxy.core.auto_mode.verdicts import MAX_EXPLANATION, NO_REASON, ToolUse, Verdict, results, reviewed
+
+CALLS = [ToolUse("a", "Bash", {}), ToolUse("b", "Bash", {})]
+FINE = [{"call": 1, "flagged": False}, {"call": 2, "flagged": True, "reason": "bad"}]
+
+
+def outcomes(text: str) -> list[str]:
+    found = reviewed(text, CALLS)
+    assert list(found) == ["a", "b"]
+    return [verdict.outcome for verdict in found.values()]
+
+
+def rows(*found: Any) -> str:
+    return json.dumps({"verdicts": list(found)})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (rows(*FINE), ["not_flagged", "flagged"]),
+        (rows(*reversed(FINE)), ["not_flagged", "flagged"]),
+        (f"```json\n{rows(*FINE)}\n```", ["not_flagged", "flagged"]),
+        (f"\n {rows(*FINE)} \n", ["not_flagged", "flagged"]),
+        (json.dumps({"verdicts": FINE, "note": "x"}), ["not_flagged", "flagged"]),
+        (rows(*FINE, {"call": 3, "flagged": False}), ["not_flagged", "flagged"]),
+        # a call without exactly one verdict
+        (rows(FINE[0]), ["not_flagged", "error"]),
+        (rows(), ["error", "error"]),
+        (rows(*FINE, {"call": 2, "flagged": False}), ["not_flagged", "error"]),
+        (rows(*FINE, {"call": 1, "flagged": False}), ["error", "flagged"]),
+        # values of another kind
+        (rows({"call": "1", "flagged": False}, FINE[1]), ["error", "flagged"]),
+        (rows({"call": True, "flagged": False}, FINE[1]), ["error", "flagged"]),
+        (rows({"call": 1.0, "flagged": False}, FINE[1]), ["error", "flagged"]),
+        (rows({"call": 1, "flagged": "false"}, FINE[1]), ["error", "flagged"]),
+        (rows({"call": 1, "flagged": 0}, FINE[1]), ["error", "flagged"]),
+        (rows({"call": 1, "flagged": None}, FINE[1]), ["error", "flagged"]),
+        (rows({"call": 1}, FINE[1]), ["error", "flagged"]),
+        (rows(7, "x", None, [], FINE[1]), ["error", "flagged"]),
+        # an answer that is something else
+        ("", ["error", "error"]),
+        ("not_flagged", ["error", "error"]),
+        ("I looked at both. " + rows(*FINE), ["error", "error"]),
+        (rows(*FINE) + " Done.", ["error", "error"]),
+        (rows(*FINE) + rows(*FINE), ["error", "error"]),
+        (rows(*FINE)[:-2], ["error", "error"]),
+        (json.dumps(FINE), ["error", "error"]),
+        (json.dumps({"verdicts": {"1": FINE[0]}}), ["error", "error"]),
+        ("[" * 100_000, ["error", "error"]),
+        ("```", ["error", "error"]),
+    ],
+)
+def test_a_verdict_is_what_can_be_read_as_one(text: str, expected: list[str]) -> None:
+    assert outcomes(text) == expected
+
+
+@given(st.text() | json_values.map(json.dumps) | st.lists(json_values).map(lambda found: rows(*found)))
+def test_any_answer_gives_each_call_an_outcome(text: str) -> None:
+    assert set(outcomes(text)) <= {"not_flagged", "flagged", "error"}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "told"),
+    [
+        (Verdict("not_flagged"), {"type": "evaluated", "outcome": "not_flagged"}),
+        (Verdict("flagged", "bad."), {"type": "evaluated", "outcome": "flagged", "explanation": "bad"}),
+        (Verdict("flagged", " two\n\x1b[31m lines "), {"explanation": "two [31m lines"}),
+        (Verdict("flagged", ""), {"explanation": NO_REASON}),
+        (Verdict("skipped"), {"type": "skipped"}),
+        (Verdict("timeout"), {"type": "unavailable", "reason": "timeout"}),
+        (Verdict("truncated"), {"type": "unavailable", "reason": "truncated"}),
+    ],
+)
+def test_the_form_that_clients_read(verdict: Verdict, told: dict[str, Any]) -> None:
+    assert verdict.told() | told == verdict.told()
+    assert results({"t": verdict})[0]["status"]["tool_uses"]["t"] == verdict.told()
+
+
+def test_a_long_explanation_is_cut() -> None:
+    assert len(Verdict("flagged", "x" * 9000).told()["explanation"]) == MAX_EXPLANATION
