@@ -125,9 +125,9 @@ AIDER = Framework(
     quiet={"AIDER_ANALYTICS": "false", "AIDER_CHECK_UPDATE": "false", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
 )
 
-#: Small ones, which CI can wait for, and the others.
-QUICK = (LLM, OPENAI_AGENTS)
-MORE = (PYDANTIC_AI, LANGCHAIN, INSTRUCTOR, LITELLM, CLAUDE_AGENT_SDK, AIDER)
+#: A small one, which CI can wait for, and the others.
+QUICK = (LLM,)
+MORE = (OPENAI_AGENTS, PYDANTIC_AI, LANGCHAIN, INSTRUCTOR, LITELLM, CLAUDE_AGENT_SDK, AIDER)
 
 Prepare = Callable[[Installed, str], None]
 
