@@ -180,7 +180,8 @@ class Config(Rows):
         None,
         model,
         "Model that judges tool calls in Claude Code's auto mode, asked by the proxy or by the client itself. Default:"
-        " the small model of the provider that the request goes to; for the proxy p1's where that has none.",
+        " the proxy asks the small model of the provider that answers; the client's own requests go to gpt-5.6-luna"
+        " where they would go to p1.",
         free_text=True,
     )
     auto_mode: str | None = row(

@@ -75,7 +75,8 @@ class Catalog:
     prefixed  names with one of the prefixes that are listed behind the models; there may be hundreds
     blanks    whether blanks around a name mean nothing
     main      its model behind the aliases
-    small     its model behind the alias of small and quick work, which reviews the safety of actions, too
+    small     its model behind the alias of small and quick work, which judges the tool calls of its answers, too
+    reviewer  the model that the client's own safety classifier goes to instead of the one it names; "" for that one
     aliases   aliases behind which another model stands
     followed  whether the aliases of a session that works with it go here, whatever the settings say
     limits    of models, where they are known
@@ -90,6 +91,7 @@ class Catalog:
     blanks: bool = False
     main: str = ""
     small: str = ""
+    reviewer: str = ""
     aliases: Mapping[str, str] = field(default_factory=dict, hash=False)
     limits: Mapping[str, Limits] = field(default_factory=dict, hash=False)
     followed: bool = False

@@ -18,7 +18,7 @@ from proxy.core.auto_mode.calls import CallCollector
 from proxy.core.auto_mode.policy import FIELD, Policy, policy_of
 from proxy.core.auto_mode.question import question
 from proxy.core.auto_mode.rules import decide
-from proxy.core.auto_mode.verdicts import ToolUse, Verdict, outcomes, results, reviewed
+from proxy.core.auto_mode.verdicts import ERROR, ToolUse, Verdict, outcomes, results, reviewed
 from proxy.core.content import texts_of
 from proxy.core.messages import Event, Fold
 from proxy.core.routing import normalise_model, route
@@ -69,14 +69,14 @@ def _client_judges() -> RequestError:
 
 
 def _reviewer(exchange: Exchange, provider: Provider) -> Reviewer | None:
-    """The model of the settings; else the small one of the provider that answers, or of the first that is signed in."""
+    """The model of the settings; else the small one of the provider that answers, or of the one behind the aliases."""
     state, config = exchange.state, exchange.state.config()
     if config.auto_review_model:
         model = normalise_model(config.auto_review_model)
         found = route(model, state.catalogs.of(config), alias_provider=config.alias_provider)
         chosen = state.providers.get(found.label) if found is not None else None
         return None if chosen is None else Reviewer(chosen, model)
-    for one in (provider, state.providers.get("p1")):
+    for one in (provider, state.providers.get(config.alias_provider)):
         small = one.catalog().small if one is not None else ""
         if one is not None and small:
             return Reviewer(one, small)
@@ -155,16 +155,21 @@ class Judge:
 
     async def _judge(self, calls: Sequence[ToolUse]) -> dict[str, Verdict]:
         started = time.monotonic()
-        size = sum(call.size for call in calls)
-        if size + self._policy.size > MAX_INLINE:
-            verdicts, left = await asyncio.to_thread(decide, calls, self._policy)
-        else:
-            verdicts, left = decide(calls, self._policy)
+        try:
+            verdicts, left = await self._by_rules(calls)
+        except Exception as error:
+            unforeseen(self._exchange.state, self._exchange.id, error)
+            verdicts, left = {call.id: ERROR for call in calls}, []
         if left:
             verdicts |= await self._reviewed(left)
         ordered = {call.id: verdicts[call.id] for call in calls}
         self._tell(ordered, self._reviewer.model if left else "", round((time.monotonic() - started) * 1000))
         return ordered
+
+    async def _by_rules(self, calls: Sequence[ToolUse]) -> tuple[dict[str, Verdict], list[ToolUse]]:
+        if sum(call.size for call in calls) + self._policy.size > MAX_INLINE:
+            return await asyncio.to_thread(decide, calls, self._policy)
+        return decide(calls, self._policy)
 
     async def _reviewed(self, calls: Sequence[ToolUse]) -> dict[str, Verdict]:
         """The reviewer's verdicts; when it fails, why there are none."""
@@ -175,7 +180,8 @@ class Judge:
             reason = "timeout"
         except ProxyError as error:
             reason = _REASONS.get(error.kind, "error")
-            self._exchange.log("warn", "auto_mode_judge_failed", reviewer=self._reviewer.model, error=error.message)
+            # not its text: an upstream may quote what it was asked
+            self._exchange.log("warn", "auto_mode_judge_failed", reviewer=self._reviewer.model, error=error.kind)
         except Exception as error:
             unforeseen(self._exchange.state, self._exchange.id, error)
             reason = "error"

@@ -171,7 +171,7 @@ async def test_an_unknown_model_and_an_unknown_path_are_errors_of_the_sdk(sdk: a
     with pytest.raises(anthropic.BadRequestError, match="Supported:"):
         await sdk.messages.create(model="nobody", max_tokens=100, messages=[USER])
     with pytest.raises(anthropic.NotFoundError):
-        await sdk.models.retrieve("gpt-5.5")
+        await sdk.models.retrieve("nobody")
 
 
 @pytest.mark.parametrize("wire", ALL, ids=str)

@@ -16,6 +16,7 @@ from proxy.errors import ProxyError, UpstreamError
 from proxy.observe.lifecycle import Judged
 from proxy.providers.contract import Call
 from proxy.sandbox import Sandbox
+from proxy.server import auto_mode
 
 Batch = list[dict[str, Any]]
 
@@ -187,6 +188,27 @@ async def test_nothing_but_the_end_is_held(live: Live) -> None:
         await until(lambda: len(fake.questions) == 1)
     await until(lambda: fake.cancelled == 1)  # the client left
     assert fake.closed == 2
+
+
+@pytest.mark.parametrize(("agent", "kind"), [({}, "main"), ({"x-claude-code-agent-id": "a"}, "subagent")])
+async def test_the_reviewer_learns_that_another_agent_wrote_the_task(live: Live, agent: Any, kind: str) -> None:
+    fake = use(live, Reviewed([START, *used(0), *END], review=says(False)))
+    await live.stream(asking(), {"x-claude-code-session-id": "s", **agent})
+    assert [one["agent"] for one in fake.questions] == [kind]
+
+
+async def test_a_large_call_is_looked_through_in_a_thread(live: Live) -> None:
+    use(live, Reviewed([START, *used(0, "rm -rf ~ " + "x" * 50_000), *END]))
+    assert told(await live.stream(asking()))["t0"]["outcome"] == "flagged"
+
+
+async def test_a_bug_in_the_rules_is_no_permission(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        raise RecursionError
+
+    monkeypatch.setattr(auto_mode, "decide", broken)
+    use(live, Reviewed([START, *used(0), *END], review=says(False)))
+    assert told(await live.stream(asking())) == {"t0": {"type": "unavailable", "reason": "error"}}
 
 
 async def test_tools_that_need_no_verdict_are_skipped_without_a_model(live: Live) -> None:

@@ -143,5 +143,5 @@ async def test_without_a_key_credentials_of_callers_are_ignored_and_stay_here(li
     assert "mine" not in str(sent) and "Cookie" not in sent and "x-api-key" not in sent
 
 
-def test_only_health_is_served_to_anybody() -> None:
-    assert [route.path for route in ROUTES if not route.guarded] == ["/healthz"]
+def test_only_health_and_a_greeting_are_served_to_anybody() -> None:
+    assert [route.path for route in ROUTES if not route.guarded] == ["/healthz", "/api/hello"]

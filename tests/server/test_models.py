@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from openai import AsyncOpenAI
 from openai import NotFoundError as OpenAiNotFound
 from openai.types import Model
 
+from proxy import Secret
 from proxy.sandbox.p1.catalog import P1Model
+from proxy.server.routes.probes import MAX_REPORT_BYTES
 
 WINDOW = ("context_window", "context_length", "max_input_tokens")
 ANSWER = ("max_output_tokens", "max_completion_tokens", "max_tokens")
@@ -219,3 +222,22 @@ async def test_a_missing_sign_in_of_an_alias_names_the_setting(live: Live) -> No
         ]
         assert [("or set aliasProvider (PROXY_ALIAS_PROVIDER)" in message) for message in answers] == [told] * 2
         assert all("model-proxy auth login p1" in message for message in answers)
+
+
+# -- what clients ask for beside models
+
+
+@with_live(api_key=Secret("k3y"))
+async def test_somebody_is_there_for_whoever_asks_without_a_key(live: Live) -> None:
+    for method in ("HEAD", "GET"):
+        answer = await live.request(method, "/api/hello")
+        assert (answer.status, answer.raw) == (200, b"")
+    assert (await live.post({}, "/v1/metrics")).status == 401
+
+
+@pytest.mark.parametrize("path", ["/v1/metrics", "/v1/logs", "/v1/traces"])
+async def test_reports_are_taken_and_forgotten_a_long_one_not_to_its_end(live: Live, path: str) -> None:
+    for body in (b"", b"\x00" * 1000, b"\x00" * (MAX_REPORT_BYTES + 2**20)):
+        answer = await live.request("POST", path, data=io.BytesIO(body))
+        assert (answer.status, answer.raw) == (200, b"")
+    assert (await live.request("POST", path, data=b"", headers={"Host": "evil.example"})).status == 403

@@ -142,7 +142,7 @@ class _Walk:
     def _pipeline(self, pipeline: Sequence[Command], depth: int) -> bool:
         fetched, piped = False, ""
         for command in pipeline:
-            inside = any([self._script(script, depth) for script in command.inner])  # noqa: C419 - all of them
+            inside = self._inside(command, depth)
             words = unwrapped(command.words)
             if words:
                 self._run(command, words, fetched=fetched, inside=inside, piped=piped, depth=depth)
@@ -158,18 +158,35 @@ class _Walk:
         downloaded = downloaded or (program.lower() in ("iex", "invoke-expression") and _names_download(arguments))
         if _ran_by_xargs(command.words):
             words = [*words, *piped.split()]
-        self.found.append(
-            Run(tuple(words), " ".join(words), command.source, tuple(command.reads), self._cwd, downloaded)
-        )
+        self._note(words, command, downloaded=downloaded)
         if script == "" and program in SHELLS:
             script = command.body or piped
         if script and script != UNKNOWN:
-            self.text(script, depth)
+            self._nested(program, script, depth)
         if program == "find":
             self._found_by_find(command, arguments)
-        if program in ("cd", "pushd", "chdir"):
-            target = next((one for one in arguments if not one.startswith("-")), self._home)
-            self._cwd = posixpath.normpath(posixpath.join(self._cwd, target)) if UNKNOWN not in target else ""
+        if program in ("cd", "pushd", "popd", "chdir"):
+            self._go(program, arguments)
+
+    def _inside(self, command: Command, depth: int) -> bool:
+        """Its substitutions, or the group that it is: whether one of them fetches. They run in a shell of their own,
+        which changes no folder for what follows."""
+        here = self._cwd
+        fetches = [self._script(script, depth) for script in command.inner]
+        self._cwd = here
+        return any(fetches)
+
+    def _nested(self, program: str, script: str, depth: int) -> None:
+        """A script in words; `eval` runs it in the same shell."""
+        here = self._cwd
+        self.text(script, depth)
+        if program not in _EVALUATORS:
+            self._cwd = here
+
+    def _go(self, program: str, arguments: Sequence[str]) -> None:
+        target = next((one for one in arguments if one == "-" or not one.startswith("-")), self._home)
+        unknown = program == "popd" or target == "-" or UNKNOWN in target
+        self._cwd = "" if unknown else posixpath.normpath(posixpath.join(self._cwd, target))
 
     def _note(self, words: Sequence[str], command: Command, *, downloaded: bool = False) -> None:
         reads = tuple(command.reads)

@@ -85,6 +85,7 @@ CATALOG = Catalog(
     families=FAMILIES,
     main="gpt-5.6-sol",
     small="gpt-5.6-luna",
+    reviewer="gpt-5.6-luna",
     aliases=ALIAS_TARGETS,
     followed=True,
     limits={name: Limits(row.context) for row in MODELS.values() for name in (row.id, row.id + FAST)},

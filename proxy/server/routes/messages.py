@@ -137,5 +137,5 @@ def _review_model(exchange: Exchange, config: Config, body: Mapping[str, Any], f
         return normalise_model(config.auto_review_model)
     known = exchange.state.catalogs.of(config)
     return next(
-        (catalog.small or None for catalog in known if found is not None and catalog.label == found.label), None
+        (catalog.reviewer or None for catalog in known if found is not None and catalog.label == found.label), None
     )

@@ -115,7 +115,7 @@ ROWS = (
         node_sdks.OPENAI.name,
         (node_sdks.OPENAI.version,),
         "Responses, chat",
-        "its page: the tool runner of chat whole and streamed, a tool round over Responses; p1, p2, p4",
+        "its page: the tool runner of chat whole and streamed, a round over Responses, parsed refusals; p1, p2, p4",
         "works; chat tools on p1 in lenient mode",
     ),
     Row(
@@ -143,7 +143,7 @@ ROWS = (
         opencode.VERSIONS,
         "Messages, Responses, chat",
         "a tool round over each wire, its page; p1, p2, p4; also at the simulated p4 alone",
-        "works; OpenAI's wires on p1 in lenient mode; not with p5",
+        "works; OpenAI's wires on p1 in lenient mode; p5 over Messages only",
     ),
     Row(
         "Qwen Code",
@@ -152,7 +152,7 @@ ROWS = (
         node_agents.QWEN_VERSIONS,
         "Messages, chat",
         "a tool round over each wire, its page; p1, p2, p4",
-        "works; chat on p1 in lenient mode; not with p5",
+        "works; chat on p1 in lenient mode; p5 over Messages only",
     ),
     Row(
         "Continue",
@@ -161,7 +161,7 @@ ROWS = (
         node_agents.CONTINUE_VERSIONS,
         "Messages, Responses, chat",
         "`cn`: a tool round over each wire, its page; p1, p2, p4. Not run: the extensions of editors",
-        "works; OpenAI's wires on p1 in lenient mode",
+        "works; OpenAI's wires on p1 in lenient mode; p5 without tools",
     ),
     Row(
         "Claude Agent SDK, Python",
@@ -217,7 +217,7 @@ ROWS = (
         "Messages, Responses, chat",
         "its page: a tool round over each wire; p1, p2, p4. Not run: newer versions, whose dependencies could not be "
         "installed",
-        "works; OpenAI's wires in lenient mode; streamed calls over Responses break in the client",
+        "works; OpenAI's wires in lenient mode; over Responses it breaks streamed calls of models unknown to it",
     ),
     Row(
         "llm",

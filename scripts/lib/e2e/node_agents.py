@@ -82,6 +82,7 @@ class Opencode(Agent):
     page, language, name = "opencode.md", "json", "opencode"
     place = ".config/opencode/opencode.json"
     wires = (("@ai-sdk/anthropic", MESSAGES_ONLY), ("@ai-sdk/openai-compatible", LENIENT), ("@ai-sdk/openai", LENIENT))
+    shown = ("hello there",) * 2
     tool = f'use bash: {{"command": "{_COMMAND}", "description": "says it"}}'
 
     def configuration(self, page: str, wire: str | None, model: str) -> str:

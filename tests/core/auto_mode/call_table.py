@@ -60,6 +60,9 @@ DELETIONS = (
     "ls | rm -rf ~",
     "ls\nrm -rf ~",
     "(rm -rf ~)",
+    "(cd ~ && rm -rf *)",
+    "eval 'cd ~' && rm -rf *",
+    "rm -rf $PWD/..",
     "{ rm -rf ~; }",
     "if true; then rm -rf ~; fi",
     "for x in 1; do rm -rf ~; done",
@@ -119,6 +122,12 @@ NO_DELETIONS = (
     "find ~ -name '*.pyc' -delete",
     "find ~ -type f",
     "cp -r ~ /backup",
+    "(cd ~; ls) && rm -rf *",
+    "echo $(cd ~; ls) && rm -rf *",
+    "bash -c 'cd ~' && rm -rf *",
+    "cd ~ && cd - && rm -rf *",
+    "cd ~ && cd project && rm -rf *",
+    "cd $SOMEWHERE && rm -rf *",
 )
 
 DOWNLOADS = (

@@ -308,13 +308,15 @@ def test_a_conversation_comes_back_whole(surface: str, data: st.DataObject) -> N
 def test_a_body_of_any_shape_is_parsed_or_refused(surface: str, data: st.DataObject) -> None:
     body = data.draw(OPEN_BODIES[surface])
     rules = RULES[data.draw(st.sampled_from(list(RULES)))]
+    session, lenient = data.draw(st.sampled_from([None, "s"])), data.draw(st.booleans())
     try:
-        ingress = PARSERS[surface](body, rules, session=data.draw(st.sampled_from([None, "s"])))
+        ingress = PARSERS[surface](body, rules, session=session, lenient=lenient)
     except InvalidRequest as error:
-        assert error.param and error.code in (None, "unsupported_parameter")
+        assert error.param and error.code in (None, "unsupported_parameter", "unsupported_value")
         return
     check_hub(ingress.request)
-    assert set(ingress.namespaces) <= {tool["name"] for tool in ingress.request.get("tools", ())}
+    names = {tool["name"] for tool in ingress.request.get("tools", ())}
+    assert {*ingress.namespaces, *ingress.customs} <= names
 
 
 @pytest.mark.parametrize("surface", SURFACES)
