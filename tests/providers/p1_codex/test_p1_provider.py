@@ -235,6 +235,16 @@ async def test_what_cannot_be_served_is_refused_before_anybody_is_asked(
     assert answer.status == 400 and live.upstream == 0
 
 
+@pytest.mark.parametrize(("word", "asked_for"), [(None, True), ("concise", True), ("off", False), ("none", False)])
+async def test_a_summary_of_the_reasoning_can_be_suppressed(live: Live, word: str | None, asked_for: bool) -> None:
+    live.config = configured(live.config, p1_reasoning_summary=word)
+    answer = await live.stream(ask(output_config={"effort": "high"}))
+    deltas = [event["delta"] for event in answer.events if event["type"] == "content_block_delta"]
+    thoughts = "".join(delta["thinking"] for delta in deltas if delta["type"] == "thinking_delta")
+    assert bool(thoughts) is asked_for and texts(answer.events)
+    assert ("summary" in live.sandbox.p1.requests[-1].body["reasoning"]) is asked_for
+
+
 async def test_role_system_messages_reach_the_model(live: Live) -> None:
     messages = [{"role": "user", "content": "Say hello"}, {"role": "system", "content": "Skills: a, b"}]
     answer = await live.stream(ask(messages))
