@@ -172,6 +172,12 @@ async def test_the_session_stays_the_same_over_retries(live: Live, wire: Wire) -
     assert wire.sessions(live) == ["session-1"] * 3 and live.sleeps == [1.0, 3.0]
 
 
+@every_body
+async def test_what_metadata_says_of_a_user_goes_to_nobody(live: Live, wire: Wire) -> None:
+    await told(live, ask(model=wire.model, metadata={"user_id": "somebody-9f", "email": "somebody-9f@home.example"}))
+    assert "somebody-9f" not in json.dumps(wire.sent(live))
+
+
 @pytest.mark.parametrize("wire", [wire for wire in WIRES if wire not in GO_WIRES], ids=str)
 async def test_without_a_session_there_is_no_cache_key(live: Live, wire: Wire) -> None:
     await told(live, ask(model=wire.model))

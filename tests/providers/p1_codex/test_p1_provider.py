@@ -13,6 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from checks import check_message_stream
 from harness import Live, ask, configured, kinds, texts, tool, until
+from p1_events import CREATED, completed, delta
 
 from proxy.server.state import STATE
 
@@ -167,6 +168,16 @@ async def test_a_count_is_the_estimate_of_the_stream(live: Live) -> None:
     started = (await live.stream(body)).events[0]["message"]["usage"]
     assert list(counted) == ["input_tokens"] and counted["input_tokens"] == started["input_tokens"] > 512
     assert live.upstream == 1
+
+
+async def test_a_stream_begins_with_the_estimate_and_ends_with_what_the_service_counted(live: Live) -> None:
+    exact = {"input_tokens": 777, "input_tokens_details": {"cached_tokens": 700}, "output_tokens": 3}
+    events = [CREATED, delta("hello"), completed(usage=exact)]
+    live.sandbox.p1.script.extend([{"events": events, "then": "end"}])
+    answer = (await live.stream(ask("a" * 4096))).events
+    assert 512 < answer[0]["message"]["usage"]["input_tokens"] < 700
+    usage = answer[-2]["usage"]
+    assert (usage["input_tokens"], usage["cache_read_input_tokens"], usage["output_tokens"]) == (77, 700, 3)
 
 
 async def test_a_count_needs_no_sign_in_and_no_messages(live: Live) -> None:
