@@ -220,8 +220,9 @@ def test_a_program_that_makes_a_config_is_held_to_what_the_file_is_held_to() -> 
     for wrong in ({"api_key": " "}, {"api_key": 7}, {"port": 70000}, {"bind_address": "localhost"}, {"captures": "ja"}):
         with pytest.raises(ValueError, match=f"^{next(iter(wrong))}: "):
             Config(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"^transport: expected auto, "):
-        CodexSettings(transport="pigeon")
+    for wrong in ({"transport": "pigeon"}, {"effort": "much"}, {"service_tier": "slow"}):
+        with pytest.raises(ValueError, match=f"^{next(iter(wrong))}: expected "):
+            CodexSettings(**wrong)  # type: ignore[arg-type]
 
 
 #: a key, a value that cannot be right, what is expected
