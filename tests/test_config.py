@@ -109,6 +109,37 @@ def test_a_variable_wins_over_the_file_and_the_file_over_the_default(
     assert getattr(config.section(setting.section), setting.field) == found and not warnings
 
 
+#: The names that the interface gives: variable, key of the file (none, where it gives none), a value.
+NAMED = [
+    *(
+        (f"PROXY_P1_{name}", f"p1.{key}", "1")
+        for name, key in (
+            *(("RESPONSES_API", "responsesApi"), ("IMAGES_API", "imagesApi")),
+            *(("TRANSCRIPTIONS_API", "transcriptionsApi"), ("SERVER_COMPACTION", "serverCompaction")),
+        )
+    ),
+    ("PROXY_BIND_ADDRESS", "bindAddress", "127.0.0.2"),
+    ("PROXY_AUTO_REVIEW_MODEL", "autoReviewModel", "k3"),
+    ("PROXY_ALIAS_PROVIDER", "aliasProvider", "p2"),
+    *(("PROXY_P1_REASONING_SUMMARY", "p1.reasoningSummary", word) for word in ("off", "none")),
+    ("PROXY_P1_SERVICE_TIER", "p1.serviceTier", "fast"),
+    ("PROXY_P1_BASE_URL", "p1.baseUrl", "https://h.example/responses"),
+    ("PROXY_P1_MODEL", "", "gpt-5.4"),
+    ("PROXY_P1_EFFORT", "", "high"),
+    *(("PROXY_COMPACT_EFFORT", "", word) for word in ("medium", "off")),
+    ("PROXY_P3_TOOL_IMAGE", "", "reattach"),
+    ("PROXY_TRAFFIC_LOG", "", "1"),
+]
+
+
+@pytest.mark.parametrize(("variable", "key", "value"), NAMED)
+def test_the_names_of_the_interface_are_known(variable: str, key: str, value: str) -> None:
+    config, warnings = load({variable: value})
+    assert config != Config() and not warnings
+    if key:
+        assert load(NOTHING, {key: value == "1" or value}) == (config, [])
+
+
 #: variable, a value that cannot be right, what is expected
 WRONG_VARIABLES = [
     *(("PORT", value, "whole number from 0 to 65535") for value in ("abc", "-1", "65536", "1.5", "٣", "²", "9" * 30)),
@@ -199,8 +230,9 @@ def test_a_program_that_makes_a_config_is_held_to_what_the_file_is_held_to() -> 
     for wrong in ({"api_key": " "}, {"api_key": 7}, {"port": 70000}, {"bind_address": "localhost"}, {"captures": "ja"}):
         with pytest.raises(ValueError, match=f"^{next(iter(wrong))}: "):
             Config(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"^transport: expected auto, "):
-        CodexSettings(transport="pigeon")
+    for wrong in ({"transport": "pigeon"}, {"effort": "much"}, {"service_tier": "slow"}):
+        with pytest.raises(ValueError, match=f"^{next(iter(wrong))}: expected "):
+            CodexSettings(**wrong)  # type: ignore[arg-type]
 
 
 #: a key, a value that cannot be right, what is expected
