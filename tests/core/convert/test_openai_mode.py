@@ -311,7 +311,9 @@ def test_a_hosted_tool_that_the_upstream_lacks(surface: str, kind: str) -> None:
     assert found.ignored == ("tools[0].type",)
     assert refusal(surface, lenient=True, tools=both, tool_choice={"type": kind}) == ("tool_choice.type", UNSUPPORTED)
     assert refusal(surface, lenient=True, tools=both[:1], tool_choice="required") == ("tool_choice", None)
-    assert "tools" not in parse(surface, lenient=True, tools=both[:1]).request
+    assert refusal(surface, lenient=True, tools=both[:1]) == ("tools[0].type", UNSUPPORTED)
+    assert LENIENT_TAKES_IT not in told(surface, tools=both[:1])
+    assert "tools" not in parse(surface, lenient=True, tools=both[:1], tool_choice="none").request
 
 
 @pytest.mark.parametrize("date", ["", "_2025_08_26", "_preview", "_preview_2025_03_11"])
