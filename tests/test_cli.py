@@ -185,6 +185,20 @@ async def test_the_allowance_is_shown(sandbox: Sandbox, tmp_path: Path) -> None:
     assert ended.status == 1 and "auth login p1" in ended.err and ended.out == ""
 
 
+async def test_the_sign_in_of_the_vendors_client_is_neither_read_nor_changed(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.p1.options.device_pending_polls = 0
+    theirs, env = tmp_path / ".codex" / "auth.json", environment(tmp_path, **sandbox.settings())
+    env["CODEX_HOME"] = str(theirs.parent)
+    theirs.parent.mkdir()
+    theirs.write_text(json.dumps({"tokens": {"access_token": "THEIRS", "refresh_token": "THEIRS"}}))
+    for arguments, status in ((("status",), 1), (("login",), 0), (("logout",), 0)):
+        more = ("--device",) if arguments == ("login",) else ()
+        ended = await run("auth", *arguments, "p1", *more, env=env)
+        assert ended.status == status and "THEIRS" not in ended.out + ended.err, ended
+    assert theirs.read_text().count("THEIRS") == 2 and [path.name for path in theirs.parent.iterdir()] == [theirs.name]
+    assert "THEIRS" not in str([dict(one) for one in sandbox.p1.issuer.token_requests])
+
+
 @pytest.mark.parametrize(("label", "_service", "account", "_page"), SIGN_INS)
 async def test_signing_in_with_a_browser(
     sandbox: Sandbox, tmp_path: Path, label: str, _service: str, account: str, _page: str

@@ -84,7 +84,7 @@ class IngressRules:
     hosted: Mapping[str, HostedTool] = field(default_factory=dict)
     image_urls: bool = True
     tools: BridgedTools | None = None
-    honours: frozenset[str] = frozenset({"max_tokens"})
+    honours: frozenset[str] = frozenset({"max_tokens", "stop"})
     formats: frozenset[str] = frozenset()
     always: frozenset[str] = frozenset()
 

@@ -70,7 +70,7 @@ class Catalog:
     label     p1 … p5
     service   the public name of the service, a synonym of the label wherever a user types one
     models    every id that routes here and is listed
-    prefixes  name prefixes that route here whatever follows
+    prefixes  name prefixes that route here whatever follows, the plain one first
     families  the form of names that are in no list and route here too: new models of the service, and unlisted ones
     prefixed  names with one of the prefixes that are listed behind the models; there may be hundreds
     blanks    whether blanks around a name mean nothing

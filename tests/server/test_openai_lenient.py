@@ -29,7 +29,7 @@ AGENT: dict[str, Any] = {
     "n": 1,
     "logprobs": False,
 }
-TOLD = ["max_tokens", "metadata", "seed", "stop", "temperature", "top_p", "user"]
+TOLD = ["max_tokens", "metadata", "seed", "temperature", "top_p", "user"]
 
 Client = openai.AsyncOpenAI
 
@@ -224,3 +224,12 @@ async def test_others_are_told_of_the_form_and_the_caller_too(client: Client, li
     assert ignored(raw.headers) == ["response_format"]
     assert raw.parse().choices[0].message.content
     assert any("Answer with JSON" in str(message) for message in live.sandbox.p2.requests[-1].body["messages"])
+
+
+@pytest.mark.parametrize("model", [FULL, LITE, "kimi-for-coding", "glm-5.2", "opencode-go/gpt-5.6-luna", "grok-4.6"])
+async def test_an_answer_ends_at_what_it_is_to_stop_at(client: Client, model: str) -> None:
+    asked: Any = [{"role": "user", "content": "say <<<one two END three>>>"}]
+    answer = await client.chat.completions.with_raw_response.create(model=model, messages=asked, stop=["END"])
+    [choice] = answer.parse().choices
+    assert (choice.message.content, choice.finish_reason) == ("one two ", "stop")
+    assert "stop" not in ignored(answer.headers)

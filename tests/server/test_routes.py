@@ -32,6 +32,22 @@ async def test_health_answers_anybody_who_asks(live: Live) -> None:
     assert (await live.request("HEAD", "/healthz")).status == 200
 
 
+@with_live(signed_in=False)
+async def test_health_asks_for_no_sign_in_and_no_upstream(live: Live) -> None:
+    await live.sandbox.stop()
+    assert (await live.get("/healthz")).json == {"ok": True}
+
+
+def test_no_route_changes_the_proxy_or_shows_a_credential() -> None:
+    """A route for settings, sign-ins or the end of the process would be a row here."""
+    taken = {route.path for route in ROUTES if not set(route.methods) <= {"GET", "HEAD"}}
+    answers = {"messages", "messages/count_tokens", "chat/completions", "responses"}
+    media = {"images/generations", "images/edits", "audio/transcriptions"}
+    assert taken == {f"/v1/{path}" for path in (*answers, *media, "metrics", "logs", "traces")}
+    told = {route.path for route in ROUTES} - taken
+    assert told == {"/healthz", "/api/hello", "/v1/models", "/v1/models/{id}"}
+
+
 #: Settings that switch every route on.
 ALL = {route.needs: True for route in ROUTES if route.needs}
 #: What is wrong with a path or a method is told in the form of the Messages API there.

@@ -17,6 +17,7 @@ from typing import Any
 from proxy.core.effort import effort_asked
 from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.invalid import InvalidRequest, cut, shown
+from proxy.core.stops import stops_of
 
 Members = Mapping[str, Any]
 Fits = Callable[[Any], bool]
@@ -123,8 +124,10 @@ def _one_of(*words: str) -> Fits:
     return lambda value: is_text(value) and value in words
 
 
-def _stops(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else [text for text in value if text]
+def _stops(value: Any) -> list[str] | None:
+    """None for more or longer ones than are looked for."""
+    texts = [value] if isinstance(value, str) else [text for text in value if text]
+    return texts if len(stops_of({"stop_sequences": texts})) == len(texts) else None
 
 
 @dataclass(frozen=True, slots=True)

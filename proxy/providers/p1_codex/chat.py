@@ -34,7 +34,7 @@ RULES = IngressRules(
     effort=DEFAULT_EFFORT,
     unsent="none",
     hosted={"web_search": _SEARCH},
-    honours=frozenset({"verbosity", "service_tier"}),
+    honours=frozenset({"stop", "verbosity", "service_tier"}),
     formats=frozenset({"json_schema", "json_object"}),
 )
 

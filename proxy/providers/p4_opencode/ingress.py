@@ -9,10 +9,10 @@ from proxy.providers.p4_opencode.request import MINIMAX, SAMPLING, takes_samplin
 _FORMATS = frozenset({"json_schema", "json_object"})
 _ALWAYS = frozenset({"response_format"})
 _RULES: dict[Wire, IngressRules] = {
-    "chat": IngressRules(honours=frozenset({"max_tokens", *SAMPLING})),
+    "chat": IngressRules(honours=frozenset({"max_tokens", "stop", *SAMPLING})),
     "messages": IngressRules(honours=frozenset({"max_tokens", "temperature", "top_p", "top_k", "stop"})),
     "responses": IngressRules(
-        honours=frozenset({"max_tokens", "verbosity", "strict"}), formats=_FORMATS, always=_ALWAYS
+        honours=frozenset({"max_tokens", "stop", "verbosity", "strict"}), formats=_FORMATS, always=_ALWAYS
     ),
 }
 #: Models that differ from the others of their wire.

@@ -217,7 +217,7 @@ ROWS = (
         "Messages, Responses, chat",
         "its page: a tool round over each wire; p1, p2, p4. Not run: newer versions, whose dependencies could not be "
         "installed",
-        "works; OpenAI's wires in lenient mode; streamed calls over Responses break in the client",
+        "works; OpenAI's wires in lenient mode; over Responses it breaks streamed calls of models unknown to it",
     ),
     Row(
         "llm",

@@ -14,10 +14,8 @@ from e2e import pypi
 from e2e.expecting import Scenario, Scenarios, expect, named
 from e2e.pages import blocks
 from e2e.process import Finished, run
-from e2e.servers import watched_proxy
+from e2e.servers import LENIENT, watched_proxy
 from proxy.sandbox import Sandbox
-
-LENIENT = {"PROXY_OPENAI_MODE": "lenient"}
 
 #: A page's programs together; some start a large program once for each model.
 LIMIT_S = 360.0

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from e2e.expecting import Scenario, Scenarios, expect, named
 from e2e.pages import run_python
-from e2e.servers import sandboxed_proxy, watched_proxy
+from e2e.servers import LENIENT, sandboxed_proxy, watched_proxy
 
 VERSIONS = (platform.python_version(),)
 
@@ -93,7 +93,7 @@ async def parse_helpers_with_a_refusal(_python: Python, folder: Path) -> None:
         place = folder / model.rpartition("/")[2]
         place.mkdir()
         async with (
-            watched_proxy(place, script, {"PROXY_OPENAI_MODE": "lenient"}) as (url, _sandbox),
+            watched_proxy(place, script, LENIENT) as (url, _sandbox),
             openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="unused", max_retries=0) as sdk,
         ):
             chat: dict[str, Any] = {"model": model, "response_format": Event, **_ASKED}

@@ -27,8 +27,8 @@ TOLD: list[tuple[str, Any]] = [
     ("temperature", 0.7),
     ("top_p", 0.9),
     ("top_k", 40),
-    ("stop", "END"),
-    ("stop", ["END", "FIN"]),
+    ("stop", ["x" * 1025]),
+    ("stop", ["a"] * 17),
     ("seed", 7),
     ("presence_penalty", 0.5),
     ("frequency_penalty", -0.5),
@@ -189,7 +189,7 @@ def test_p1s_own_form_says_it_too(members: dict[str, Any], param: str, taken: bo
 HONOURED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("qwen3.8-flash", {"temperature": 0.7, "top_p": 0.9, "top_k": 5}, {"temperature": 0.7, "top_p": 0.9, "top_k": 5}),
     ("glm-5.2", {"temperature": 0.7, "top_p": 0.9}, {"temperature": 0.7, "top_p": 0.9}),
-    ("minimax-m3", {"stop": "END"}, {"stop_sequences": ["END"]}),
+    *[(rules, {"stop": "END"}, {"stop_sequences": ["END"]}) for rules in ("p1", "p5", "minimax-m3", "glm-5.2")],
     ("qwen3.8-flash", {"stop": ["a", ""]}, {"stop_sequences": ["a"]}),
     ("p1", {"service_tier": "priority"}, {"speed": "fast"}),
 ]
