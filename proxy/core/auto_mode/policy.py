@@ -62,6 +62,11 @@ class Policy:
     unread: bool = False
     size: int = 0
 
+    @property
+    def never(self) -> tuple[str, ...]:
+        """Rules in words that nothing overrides."""
+        return self.lists.get("hard_deny", ())
+
 
 def policy_of(safeguards: Any) -> Policy | None:
     """The policy of a request's `safeguards`; None when they do not ask for verdicts on tool calls.
