@@ -304,6 +304,8 @@ class Conversation:
             messages.append({"role": turn.role, "content": content})
             if turn.results:
                 messages.append({"role": "user", "content": turn.results})
+        if not messages and self.system and self.mode.lenient:  # somebody has to speak
+            messages = [{"role": "user", "content": [self.system.pop()]}]
         if not messages:
             raise invalid(param, "must contain at least one message")
         if len(messages) > MAX_MESSAGES:
