@@ -93,6 +93,7 @@ def _policy(policy: Policy) -> dict[str, Any]:
         "permission_mode": policy.mode,
         "platform": policy.platform,
         "working_folder": policy.cwd,
+        "working_folders": list(policy.trusted),
         "home": policy.home,
         "branch": policy.branch,
         "default_branch": policy.default_branch,

@@ -101,6 +101,7 @@ def _needed(kept: Mapping[str, Any], missing: Sequence[Missing]) -> Missing | No
     choice = kept.get("tool_choice")
     word, forced = (choice.get("type"), choice.get("name")) if isinstance(choice, Mapping) else (choice, None)
     names = _names(kept)
+    forced = forced if isinstance(forced, str) else None
     if word == "none" or (word == "tool" and forced in names):
         return None
     able = [one for one in missing if not one.mere]
@@ -127,6 +128,8 @@ _UPLOADED = "no uploaded files. Send what is in it: an image or document with a 
 def _is_uploaded(block: Any) -> bool:
     if not isinstance(block, Mapping):
         return False
+    if block.get("type") == "tool_result" and isinstance(block.get("content"), list):
+        return any(map(_is_uploaded, block["content"]))
     source = block.get("source")
     return block.get("type") == "container_upload" or (isinstance(source, Mapping) and source.get("type") == "file")
 
