@@ -77,6 +77,14 @@ async def test_encrypted_reasoning_goes_back_up(client: Client, live: Live, mode
     assert thought.encrypted_content.endswith(sent["encrypted_content"])
 
 
+@pytest.mark.parametrize("model", [LUNA, GROK_ON_P4])
+async def test_encrypted_reasoning_is_had_without_an_effort(live: Live, model: str) -> None:
+    """Models think as hard as they like, then; their reasoning is to come back all the same."""
+    answer = await live.post(body_for(RESPONSES, model=model, include=["reasoning.encrypted_content"]), RESPONSES)
+    assert answer.status == 200
+    assert live.sandbox.p4.requests[-1].body["include"] == ["reasoning.encrypted_content"]
+
+
 async def test_reasoning_is_not_carried_by_who_does_not_ask(client: Client) -> None:
     response = await client.responses.create(model=LUNA, input="hello", reasoning={"effort": "high"})
     assert all(getattr(item, "encrypted_content", None) is None for item in response.output)

@@ -8,7 +8,7 @@ from typing import Any
 import openai
 import pytest
 from harness import Live, with_live
-from openai_live import CHAT, P2, RESPONSES, ask_both, error_of, function
+from openai_live import CHAT, P2, P3, RESPONSES, ask_both, error_of, function
 from sdk import validate
 
 from proxy.core.convert.openai_mode import LENIENT_TAKES_IT
@@ -189,16 +189,18 @@ async def test_strict_mode_leaves_it_to_the_backend(live: Live) -> None:
         ("qwen3.8-flash", {"temperature": 0.5, "top_p": 0.9}, []),
         ("opencode-go/kimi-k2.6", {}, ["temperature", "top_p"]),
         ("opencode-go/gpt-5.6-luna", {}, ["temperature", "top_p"]),
+        (P3, {"temperature": 0.5, "top_p": 0.9}, []),
+        (P2, {}, ["temperature", "top_p"]),
     ],
 )
 @pytest.mark.parametrize("path", [CHAT, RESPONSES])
-async def test_p4_gets_the_sampling_that_a_model_takes(
+async def test_upstreams_get_the_sampling_that_a_model_takes(
     live: Live, path: str, model: str, sampling: Any, told: list[str]
 ) -> None:
     answer = await ask_both(live, path, model=model, temperature=0.5, top_p=0.9)
     assert answer.status == 200 and ignored(answer.headers) == told
-    body = live.sandbox.p4.requests[-1].body
-    assert {name: body[name] for name in ("temperature", "top_p") if name in body} == sampling
+    (request,) = (*live.sandbox.p2.requests, *live.sandbox.p3.requests, *live.sandbox.p4.requests)
+    assert {name: request.body[name] for name in ("temperature", "top_p") if name in request.body} == sampling
 
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}

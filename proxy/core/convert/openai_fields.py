@@ -159,8 +159,10 @@ def joined(texts: Iterable[str]) -> str:
     return "".join(pieces)
 
 
-def merged(blocks: Iterable[Block]) -> list[Block]:
+def merged(blocks: list[Block]) -> list[Block]:
     """The blocks, neighbouring texts as one: what becomes of them upstream may have nothing in between."""
+    if not any(one["type"] == other["type"] == "text" for one, other in itertools.pairwise(blocks)):
+        return blocks
     result: list[Block] = []
     for kind, group in itertools.groupby(blocks, key=itemgetter("type")):
         neighbours = list(group)
@@ -304,6 +306,8 @@ class Conversation:
             messages.append({"role": turn.role, "content": content})
             if turn.results:
                 messages.append({"role": "user", "content": turn.results})
+        if not messages and self.system and self.mode.lenient:  # somebody has to speak
+            messages = [{"role": "user", "content": [self.system.pop()]}]
         if not messages:
             raise invalid(param, "must contain at least one message")
         if len(messages) > MAX_MESSAGES:

@@ -73,11 +73,12 @@ def by_mode(strict: Callable[[], Ingress], lenient: Callable[[], Ingress], *, le
 
 
 def _is_taken(lenient: Callable[[], Ingress], param: str | None) -> bool:
-    """Whether lenient mode has nothing against a member that strict mode refused."""
+    """Whether lenient mode has nothing against a member that strict mode refused, nor against what is in it."""
     try:
         lenient()
     except InvalidRequest as error:
-        return error.param != param
+        inside = error.param is not None and param is not None and error.param.startswith((f"{param}.", f"{param}["))
+        return error.param != param and not inside
     return True
 
 
@@ -190,6 +191,7 @@ _NEVER: Mapping[str, tuple[Fits, str]] = {
     "audio": (nothing, "answers are text"),
     "modalities": (lambda value: value in ([], ["text"]), "answers are text"),
     "logprobs": (lambda value: value is False, _NO_LOGPROBS),
+    "n": (lambda value: value == 1, "there is one answer to a request"),
     "store": (lambda value: value is False, _KEPT_NOWHERE),
     "background": (lambda value: value is False, "answers are given at once"),
     "previous_response_id": (nothing, _KEPT_NOWHERE),
@@ -304,6 +306,8 @@ class Mode:
 
     def check_keys(self, value: Members, known: frozenset[str], path: str) -> None:
         """The strangers of a nested object."""
+        if known.issuperset(value):  # nearly always, and a long conversation has thousands
+            return
         for key in sorted(key for key in value.keys() - known if value[key] is not None):
             self.leave_out(f"{path}.{key}")
 

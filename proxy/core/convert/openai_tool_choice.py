@@ -6,10 +6,11 @@ from typing import Any
 
 from proxy.core.convert.openai_fields import Block, Conversation
 from proxy.core.convert.openai_mode import UNSUPPORTED, Mode, invalid, unsupported
-from proxy.core.convert.openai_tools import ToolSet, hosted_type
+from proxy.core.convert.openai_tools import DISPENSABLE, ToolSet, hosted_type
 from proxy.core.ingress import BridgedTools, IngressRules
 from proxy.core.invalid import InvalidRequest, shown
 
+_NOT_THERE = "it would run upstream, and this model has none such"
 #: words of the bodies -> the hub's
 _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 
@@ -23,10 +24,19 @@ def read_choice(value: Any, parallel: bool | None, tools: ToolSet, mode: Mode, *
     if not tools.tools:
         if choice is not None and choice["type"] == "any":
             raise invalid("tool_choice", _none_left(tools))
+        if choice is None or choice["type"] != "none":
+            _check_not_alone(tools)
         return None
     if parallel is None:
         return choice
     return {**(choice or {"type": "auto"}), "disable_parallel_tool_use": not parallel}
+
+
+def _check_not_alone(tools: ToolSet) -> None:
+    """A request whose only tools would run upstream, where they are not, cannot mean an answer without them."""
+    for word, path in tools.left_out.items():
+        if word not in DISPENSABLE:
+            raise unsupported(path, word, f"{_NOT_THERE}, and there is no other tool")
 
 
 def _none_left(tools: ToolSet) -> str:
@@ -52,7 +62,7 @@ def _choice(value: Any, tools: ToolSet, rules: IngressRules, *, wrapped: bool) -
     named = value.get("function") if wrapped else value
     flat = _chosen(named, tools)
     if kind != "function" and (kind != "custom" or flat not in tools.customs):
-        advice = "it would run upstream, and this model has none such" if word in tools.left_out else ""
+        advice = _NOT_THERE if word in tools.left_out else ""
         raise unsupported("tool_choice.type", kind, advice)
     if flat is None:
         name = named.get("name") if isinstance(named, dict) else None

@@ -27,8 +27,8 @@ WEB_SEARCH_TYPE = "web_search"
 #: Any other is known without its date.
 _DATE = re.compile(r"_\d{4}_\d{2}_\d{2}\Z")
 _PREVIEW = "_preview"
-#: What Codex CLI offers and can do without, beside web search: it is left out in strict mode, too.
-_DISPENSABLE = frozenset({"tool_search"})
+#: What Codex CLI offers and can do without: it is left out in strict mode, too.
+DISPENSABLE = frozenset({WEB_SEARCH_TYPE, "tool_search"})
 #: Words that are no hosted tools, wherever they are found.
 _OWN = frozenset({"function", "custom", "namespace"})
 
@@ -70,7 +70,7 @@ class ToolSet:
     hosted      type word of a hosted tool, see `hosted_type` -> its name
     namespaces  flat name -> (namespace, name)
     customs     flat names of tools that take a text
-    left_out    type words of hosted tools that the provider has not
+    left_out    type word of a hosted tool that the provider has not -> where it stands
     """
 
     tools: list[Block] = field(default_factory=list)
@@ -79,7 +79,7 @@ class ToolSet:
     hosted: dict[str, str] = field(default_factory=dict)
     namespaces: dict[str, tuple[str, str]] = field(default_factory=dict)
     customs: set[str] = field(default_factory=set)
-    left_out: set[str] = field(default_factory=set)
+    left_out: dict[str, str] = field(default_factory=dict)
 
     def add(self, tool: Block, path: str) -> None:
         self.tools.append(tool)
@@ -143,12 +143,12 @@ class _ToolReader:
             self._hosted(word, rules.hosted[word], entry, path)
         elif not word or word in _OWN:
             raise unsupported(f"{path}.type", kind)
-        elif word == WEB_SEARCH_TYPE or (word in _DISPENSABLE and not self._wrapped):
+        elif word == WEB_SEARCH_TYPE or (word in DISPENSABLE and not self._wrapped):
             self._mode.drop(f"{path}.type")
-            self._found.left_out.add(word)
+            self._found.left_out.setdefault(word, f"{path}.type")
         else:
             self._mode.leave_out(f"{path}.type", kind)
-            self._found.left_out.add(word)
+            self._found.left_out.setdefault(word, f"{path}.type")
 
     def result(self) -> ToolSet:
         _drop_covered(self._found)

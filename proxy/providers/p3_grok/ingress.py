@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from proxy.core.effort import EFFORTS
 from proxy.core.ingress import WEB_SEARCH, HostedTool, IngressRules
+from proxy.providers.p3_grok.request import SAMPLING
 
 #: The service can narrow it so; the hub has no words for that.
 X_SEARCH = HostedTool(
@@ -14,5 +15,6 @@ X_SEARCH = HostedTool(
 INGRESS = IngressRules(
     efforts=("none", *EFFORTS),
     hosted={"web_search": WEB_SEARCH, "x_search": X_SEARCH},
+    honours=frozenset({"max_tokens", "stop", *SAMPLING}),
     formats=frozenset({"json_schema"}),
 )

@@ -39,6 +39,9 @@ _KNOWN = frozenset(
         *("stop_sequences", "service_tier", "diagnostics"),
     }
 )
+#: Sampling that the service takes. Only callers of the OpenAI-style routes are known to mean it: Claude Code sends a
+#: temperature with small requests whatever the model is.
+SAMPLING = ("temperature", "top_p")
 #: Of the names in a note, so many are told.
 _MAX_NAMES = 10
 
@@ -80,6 +83,8 @@ def responses_body(call: Call, grok: GrokSettings, constraints: str) -> Written:
     body |= {"store": False, "stream": True}
     # the few tokens that the classifier asks for would go into reasoning
     body |= {} if review else _limit(request.get("max_tokens"))
+    if call.converted:
+        body |= {name: request[name] for name in SAMPLING if request.get(name) is not None}
     if call.cache_key:
         body["prompt_cache_key"] = short_key(call.cache_key)
     body |= _format(request, notes)

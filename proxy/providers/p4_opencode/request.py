@@ -118,6 +118,8 @@ def responses_body(call: Call, row: OpenCodeModel, offsets: ReadOffsets) -> dict
     effort, key = call.target.effort, call.cache_key
     options = ResponsesOptions(row.id, effort=effort, cache_key=key, label=LABEL, offsets=offsets, strict=True)
     body = messages_to_responses(call.request, options)
+    if call.converted:  # Codex CLI and others carry it, whether they name an effort or not
+        body["include"] = ["reasoning.encrypted_content"]
     limit = _limit(call.request)
     return body | ({"max_output_tokens": limit} if limit else {})
 
