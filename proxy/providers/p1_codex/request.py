@@ -9,7 +9,7 @@ from typing import Any
 
 from proxy.auth.store import Credential
 from proxy.config import Config
-from proxy.core.compaction import EFFORTS, capped_effort, is_compaction
+from proxy.core.compaction import capped_effort, is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.effort import effort_asked
 from proxy.core.identity import Owner, fits_header
@@ -33,12 +33,8 @@ CODEX_AGENT = f"{CODEX_NAME}/{CODEX_VERSION} ({PRODUCT}; {__version__})"
 ACCOUNT_HEADER = "chatgpt-account-id"
 
 
-def _bad(message: str) -> RequestError:
-    return RequestError(message, provider=LABEL)
-
-
 def resolve(model: str, request: Mapping[str, Any], config: Config, *, auto_review: bool) -> Target:
-    """The upstream model, tier and effort behind a requested name. Raises RequestError (400)."""
+    """The upstream model, tier and effort behind a requested name."""
     final, fast = final_model(model, config, forced=not auto_review)
     return Target(final, _tier(request, config, fast=fast), effort_of(request, config))
 
@@ -74,8 +70,6 @@ def native_target(model: str, body: Mapping[str, Any], config: Config) -> Target
 def _tier(request: Mapping[str, Any], config: Config, *, fast: bool) -> str | None:
     tier = config.section(CodexSettings).service_tier
     if tier is not None:
-        if tier not in TIERS:
-            raise _bad(f"p1.serviceTier is {tier!r}; it must be one of {', '.join(TIERS)}")
         return TIERS[tier]
     if fast or request.get("speed") == "fast":
         return None if request.get("service_tier") == "standard_only" else "priority"
@@ -84,12 +78,7 @@ def _tier(request: Mapping[str, Any], config: Config, *, fast: bool) -> str | No
 
 def effort_of(request: Mapping[str, Any], config: Config) -> str | None:
     """The effort to ask for: the request's own, replaced by the forced one, capped for a compaction."""
-    effort = effort_asked(request, budget=True)
-    forced = config.section(CodexSettings).effort
-    if forced is not None:
-        if forced not in EFFORTS:
-            raise _bad(f"p1.effort is {forced!r}; it must be one of {', '.join(EFFORTS)}")
-        effort = forced
+    effort = config.section(CodexSettings).effort or effort_asked(request, budget=True)
     return capped_effort(effort, config.compact_effort) if is_compaction(request) else effort
 
 
