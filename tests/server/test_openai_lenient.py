@@ -185,11 +185,11 @@ async def test_strict_mode_leaves_it_to_the_backend(live: Live) -> None:
 @pytest.mark.parametrize(
     ("model", "sampling", "told"),
     [
-        ("glm-5.2", {"temperature": 0.5, "top_p": 0.9}, []),
-        ("qwen3.8-flash", {"temperature": 0.5, "top_p": 0.9}, []),
+        ("glm-5.2", {"temperature": 0, "top_p": 0.9}, []),
+        ("qwen3.8-flash", {"temperature": 0, "top_p": 0.9}, []),
         ("opencode-go/kimi-k2.6", {}, ["temperature", "top_p"]),
         ("opencode-go/gpt-5.6-luna", {}, ["temperature", "top_p"]),
-        (P3, {"temperature": 0.5, "top_p": 0.9}, []),
+        (P3, {"temperature": 0, "top_p": 0.9}, []),
         (P2, {}, ["temperature", "top_p"]),
     ],
 )
@@ -197,7 +197,7 @@ async def test_strict_mode_leaves_it_to_the_backend(live: Live) -> None:
 async def test_upstreams_get_the_sampling_that_a_model_takes(
     live: Live, path: str, model: str, sampling: Any, told: list[str]
 ) -> None:
-    answer = await ask_both(live, path, model=model, temperature=0.5, top_p=0.9)
+    answer = await ask_both(live, path, model=model, temperature=0, top_p=0.9)
     assert answer.status == 200 and ignored(answer.headers) == told
     (request,) = (*live.sandbox.p2.requests, *live.sandbox.p3.requests, *live.sandbox.p4.requests)
     assert {name: request.body[name] for name in ("temperature", "top_p") if name in request.body} == sampling

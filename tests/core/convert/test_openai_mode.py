@@ -52,6 +52,7 @@ TOLD: list[tuple[str, Any]] = [
 #: What asks for nothing.
 IDLE: list[tuple[str, Any]] = [
     ("stop", []),
+    ("stop", ["", ""]),
     ("top_p", 1),
     ("presence_penalty", 0),
     ("frequency_penalty", 0.0),
@@ -196,6 +197,8 @@ HONOURED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     *[(rules, {"stop": "END"}, {"stop_sequences": ["END"]}) for rules in ("p1", "p5", "minimax-m3", "glm-5.2")],
     ("qwen3.8-flash", {"stop": ["a", ""]}, {"stop_sequences": ["a"]}),
     ("p3", {"temperature": 0.7, "top_p": 0.9}, {"temperature": 0.7, "top_p": 0.9}),
+    *[(rules, {"temperature": 0, "top_p": 0.0}, {"temperature": 0, "top_p": 0.0}) for rules in ("p3", "glm-5.2")],
+    ("qwen3.8-flash", {"temperature": 0, "top_k": 0}, {"temperature": 0, "top_k": 0}),
     ("p1", {"service_tier": "priority"}, {"speed": "fast"}),
 ]
 
