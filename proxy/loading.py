@@ -154,14 +154,14 @@ def _from_file(file: Mapping[str, Any], settings: Iterable[Setting], place: str)
         if found is None:
             continue
         where = f"{place}: {setting.key}"
-        if not isinstance(found, _file_types(setting)) or isinstance(found, bool) != isinstance(setting.default, bool):
+        if setting.parse is not switch and (not isinstance(found, _file_types(setting)) or isinstance(found, bool)):
             raise ConfigError(f"{where}: expected {setting.kind}")
         values[setting] = _parsed(setting, found, where)
     return values
 
 
 def _file_types(setting: Setting) -> type | tuple[type, ...]:
-    if isinstance(setting.default, bool | int):
+    if isinstance(setting.default, int):
         return int
     return (str, list, dict) if isinstance(setting.default, tuple) else str
 
@@ -191,7 +191,7 @@ def unknown_keys(file: Mapping[str, Any], settings: Iterable[Setting], place: st
         elif members is not None:
             raise ConfigError(f'{place}: {group}: expected an object such as {{"{group}": {{…}}}}')
     return [
-        f"{place}: unknown key {cut(key)}{_meant(difflib.get_close_matches(cut(key), known, 1))}"
+        f"{place}: unknown key {cut(key)}{_meant(difflib.get_close_matches(cut(key), known | groups, 1))}"
         for key in found
         if key not in known
     ]
@@ -200,14 +200,15 @@ def unknown_keys(file: Mapping[str, Any], settings: Iterable[Setting], place: st
 def unknown_variables(environment: Mapping[str, str], settings: Iterable[Setting]) -> list[str]:
     """A warning for each variable that no setting has and that looks as if it were meant for one: the name of a
     provider's, or one that is nearly a name of ours. Other programs have names that begin like ours."""
-    known = {name.removeprefix(_OURS): name for setting in settings for name in setting.variables}
+    names = {*_ELSEWHERE, *(name for setting in settings for name in setting.variables)}
+    known = {name.removeprefix(_OURS): name for name in sorted(names, key=lambda name: name.startswith(_OURS))}
     warnings = []
-    for name in sorted(name for name in environment if name.startswith(_OURS) and name not in _ELSEWHERE):
+    for name in sorted(name for name in environment if name.startswith(_OURS) and name not in names):
         rest = cut(name.removeprefix(_OURS))
         own = _OF_A_PROVIDER.match(rest)
         beside = [one for one in known if own and one.startswith(own[0])]
         near = difflib.get_close_matches(rest, beside or known, 1, _NEARLY)
-        if rest not in known and (near or own):
+        if near or own:
             warnings.append(f"unknown variable {_OURS}{rest}{_meant([known[one] for one in near])}")
     return warnings
 

@@ -96,9 +96,7 @@ _ON, _OFF = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no"
 
 def switch(value: Any) -> bool:
     """true or false."""
-    if isinstance(value, bool):
-        return value
-    word = value.strip().lower() if isinstance(value, str) else None
+    word = str(value).strip().lower() if isinstance(value, str | int) else None
     if word in _ON or word in _OFF:
         return word in _ON
     raise UnfitValue("expected true or false (on, yes, 1; off, no, 0)")
@@ -166,10 +164,11 @@ def label_of(services: Mapping[str, str]) -> Callable[[Any], str]:
     listed = " or ".join(services)
 
     def parse(value: Any) -> str:
-        label = labels.get(text(value), value)
+        name = text(value).strip().lower()
+        label = labels.get(name, name)
         if label not in services:
-            raise UnfitValue(f"expected {listed}")
-        return str(label)
+            raise UnfitValue(f"expected {listed}, or the name of one: {', '.join(labels)}")
+        return label
 
     parse.__doc__ = f"{listed} ({', '.join(services.values())})."
     return parse
@@ -263,7 +262,13 @@ def hosts(value: Any) -> tuple[str, ...]:
     members = value.split(",") if isinstance(value, str) else value
     if not isinstance(members, list | tuple) or not all(isinstance(member, str) for member in members):
         raise UnfitValue("expected a list of host names")
+    for member in members:
+        if not member.isprintable() or not _NO_HOST.isdisjoint(member.strip()):
+            raise UnfitValue(f"expected host names such as proxy.example, without scheme and path; not {cut(member)!r}")
     return tuple(host_name(member) for member in members if member.strip())
+
+
+_NO_HOST = frozenset(" /@?#\\")
 
 
 def host_name(host: str) -> str:

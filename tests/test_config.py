@@ -90,7 +90,7 @@ VALUES: list[tuple[str, str | None, Any, Any]] = [
     *(("PROXY_P1_SERVER_COMPACTION", "0", stored, False) for stored in (True, False, None)),
     *(("PROXY_BIND_ADDRESS", "::1", None, "::1"), ("PROXY_BIND_ADDRESS", "[::]", None, "::")),
     ("PROXY_BIND_ADDRESS", " 0.0.0.0 ", None, "0.0.0.0"),
-    *(("PROXY_ALIAS_PROVIDER", word, None, "p2") for word in ("p2", "kimi")),
+    *(("PROXY_ALIAS_PROVIDER", word, None, "p2") for word in ("p2", "kimi", "P2", " Kimi ")),
     *(("PROXY_ALIAS_PROVIDER", word, None, "p1") for word in ("p1", "codex")),
     ("PROXY_ALLOWED_HOSTS", "A.example, b.example,,", None, ("a.example", "b.example")),
     ("PROXY_ALLOWED_HOSTS", None, ["A.example"], ("a.example",)),
@@ -109,10 +109,41 @@ def test_a_variable_wins_over_the_file_and_the_file_over_the_default(
     assert getattr(config.section(setting.section), setting.field) == found and not warnings
 
 
+#: The names that the interface gives: variable, key of the file (none, where it gives none), a value.
+NAMED = [
+    *(
+        (f"PROXY_P1_{name}", f"p1.{key}", "1")
+        for name, key in (
+            *(("RESPONSES_API", "responsesApi"), ("IMAGES_API", "imagesApi")),
+            *(("TRANSCRIPTIONS_API", "transcriptionsApi"), ("SERVER_COMPACTION", "serverCompaction")),
+        )
+    ),
+    ("PROXY_BIND_ADDRESS", "bindAddress", "127.0.0.2"),
+    ("PROXY_AUTO_REVIEW_MODEL", "autoReviewModel", "k3"),
+    ("PROXY_ALIAS_PROVIDER", "aliasProvider", "p2"),
+    *(("PROXY_P1_REASONING_SUMMARY", "p1.reasoningSummary", word) for word in ("off", "none")),
+    ("PROXY_P1_SERVICE_TIER", "p1.serviceTier", "fast"),
+    ("PROXY_P1_BASE_URL", "p1.baseUrl", "https://h.example/responses"),
+    ("PROXY_P1_MODEL", "", "gpt-5.4"),
+    ("PROXY_P1_EFFORT", "", "high"),
+    *(("PROXY_COMPACT_EFFORT", "", word) for word in ("medium", "off")),
+    ("PROXY_P3_TOOL_IMAGE", "", "reattach"),
+    ("PROXY_TRAFFIC_LOG", "", "1"),
+]
+
+
+@pytest.mark.parametrize(("variable", "key", "value"), NAMED)
+def test_the_names_of_the_interface_are_known(variable: str, key: str, value: str) -> None:
+    config, warnings = load({variable: value})
+    assert config != Config() and not warnings
+    if key:
+        assert load(NOTHING, {key: value == "1" or value}) == (config, [])
+
+
 #: variable, a value that cannot be right, what is expected
 WRONG_VARIABLES = [
     *(("PORT", value, "whole number from 0 to 65535") for value in ("abc", "-1", "65536", "1.5", "٣", "²", "9" * 30)),
-    *(("PROXY_ALIAS_PROVIDER", word, "p1 or p2") for word in ("p9", "P2", "x")),
+    *(("PROXY_ALIAS_PROVIDER", word, "p1 or p2") for word in ("p9", "pp2", "x")),
     *((name, word, "true or false \\(on, yes, 1; off, no, 0\\)") for name in SWITCHES for word in ("maybe", "2", "ja")),
     ("PROXY_COMPACT_EFFORT", "lo", "none, low, medium, high, xhigh, max or off"),
     ("PROXY_P1_REASONING_SUMMARY", "of", "auto, concise, detailed, off or none"),
@@ -158,6 +189,13 @@ def test_unknown_keys_are_warnings_with_the_nearest_name() -> None:
     assert len(warnings) == 5 and all(len(warning) < 300 for warning in warnings)
 
 
+@pytest.mark.parametrize("on", [True, 1, "1", "on", "Yes", " TRUE "])
+@pytest.mark.parametrize("off", [False, 0, "0", "off", "No", "", "  "])
+def test_a_switch_has_the_same_words_in_the_file_as_in_a_variable(on: Any, off: Any) -> None:
+    config, _ = load({}, {"p1": {"responsesApi": on, "reasoningSignatures": off}})
+    assert config.openai_routes and not config.section(CodexSettings).reasoning_signatures
+
+
 #: a variable that no setting has, the name that was meant; None where it is nobody's mistake
 STRANGE = [
     ("PROXY_P1_RESPONSE_API", "; did you mean PROXY_P1_RESPONSES_API?"),
@@ -166,6 +204,9 @@ STRANGE = [
     ("PROXY_ALLOWED_HOST", "; did you mean PROXY_ALLOWED_HOSTS?"),
     ("PROXY_P4_KEY", "; did you mean PROXY_P4_API_KEY?"),
     ("PROXY_P7_ZZZ", " is ignored"),
+    ("PROXY_PROT", "; did you mean PROXY_PORT?"),
+    ("PROXY_CONFIGDIR", "; did you mean PROXY_CONFIG_DIR?"),
+    ("PROXY_OPENCODE_API_KEY", "; did you mean OPENCODE_API_KEY?"),
     ("PROXY_P1_RESPONSES_APIS", "; did you mean PROXY_P1_RESPONSES_API?"),
     *(
         (name, None)
@@ -189,8 +230,9 @@ def test_a_program_that_makes_a_config_is_held_to_what_the_file_is_held_to() -> 
     for wrong in ({"api_key": " "}, {"api_key": 7}, {"port": 70000}, {"bind_address": "localhost"}, {"captures": "ja"}):
         with pytest.raises(ValueError, match=f"^{next(iter(wrong))}: "):
             Config(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"^transport: expected auto, "):
-        CodexSettings(transport="pigeon")
+    for wrong in ({"transport": "pigeon"}, {"effort": "much"}, {"service_tier": "slow"}):
+        with pytest.raises(ValueError, match=f"^{next(iter(wrong))}: expected "):
+            CodexSettings(**wrong)  # type: ignore[arg-type]
 
 
 #: a key, a value that cannot be right, what is expected
@@ -199,7 +241,7 @@ WRONG_KEYS: list[tuple[str, Any, str]] = [
     *(("port", value, "whole number from 0 to 65535") for value in (70000, -1)),
     *(("apiKey", value, "secret text") for value in (7, True, {"k": "k"})),
     *(("apiKey", value, "a secret that is not empty") for value in ("", " ")),
-    *(("p1.pdfInput", value, "true or false") for value in ("yes", 1)),
+    *(("p1.pdfInput", value, "true or false") for value in ("maybe", 2, 1.0, [])),
     *(
         *(
             (key, "a\nb", "text without control characters")
@@ -211,8 +253,13 @@ WRONG_KEYS: list[tuple[str, Any, str]] = [
         ("p3.models", {"grok-9": "gpt-5.5"}, "p3 has no model 'gpt-5.5' that grok-9"),
         ("server.allowedHosts", {"a": 1}, "host names"),
         ("server.allowedHosts", [1], "host names"),
+        *(("server.allowedHosts", value, "without scheme") for value in ("https://mine.example", ["a b"], "a\x00b")),
     ),
-    *(("aliasProvider", "p9", "p1 or p2"), ("p1.transport", "x", "websocket"), ("p1.baseUrl", "http://x", "https URL")),
+    *(
+        ("aliasProvider", "p9", "name of one: codex, "),
+        ("p1.transport", "x", "websocket"),
+        ("p1.baseUrl", "http://x", "https URL"),
+    ),
     *(("p1", value, 'object such as {"p1"') for value in ("x", 7, [], True)),
 ]
 

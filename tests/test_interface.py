@@ -33,7 +33,7 @@ STATEMENTS: tuple[tuple[str, str], ...] = (
         "Objects",
         "model-entry model-list model-list-whole no-cursor count-object health-object chat-object chat-chunks "
         "chat-citations chat-members image-fields image-model image-refused image-answer edit-json edit-form "
-        "messages-members incomplete",
+        "messages-members no-lifecycle incomplete",
     ),
     (
         "Health and Messages",

@@ -8,6 +8,7 @@ from proxy.cli.config_file import ConfigFile
 from proxy.cli.paths import state_root
 from proxy.config import Config
 from proxy.core.outgoing_proxies import OutboundProxies
+from proxy.core.routing import Catalog
 from proxy.observe.capture.layout import TRAFFIC
 from proxy.providers.entry import Entry
 from proxy.settings import is_loopback
@@ -38,7 +39,8 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
     lines = [f"{APP} {__version__} listens on {url}"]
     if sandbox:
         lines += ["SANDBOX: simulated upstreams, throw-away credentials; no account is used and", *_STAYS]
-    lines += _accounts(context, sign_ins(context, file))
+    known = sign_ins(context, file)
+    lines += _accounts(context, config, known)
     lines += _switched(config)
     if config.captures:
         lines.append(f"{CAPTURES_NOTICE}: {state_root(context.environment) / TRAFFIC}")
@@ -52,16 +54,25 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
     lines += [f"warning: {warning}" for warning in file.warnings]
     if is_open(config):
         lines.append(f"warning: {OPEN_NOTICE}")
-    return "\n".join([*lines, "", *_claude_code(url, config), ""])
+    usable = [one.entry for one in known if one.usable and one.entry.build is not None]
+    first = min(usable, key=lambda entry: entry.label != config.alias_provider, default=context.providers[0])
+    if usable and first.label != config.alias_provider:
+        lines.append(f"warning: names like opus and haiku go to {config.alias_provider}, where nobody is signed in;")
+        lines.append(f"  PROXY_ALIAS_PROVIDER={first.label} lets {first.label} serve them")
+    return "\n".join([*lines, "", *_claude_code(url, config, first.catalog_now(config)), ""])
 
 
 _STAYS = ["nothing leaves this machine."]
 
 
-def _accounts(context: Context, known: list[SignIn]) -> list[str]:
+def _accounts(context: Context, config: Config, known: list[SignIn]) -> list[str]:
     """Who is signed in with which models, and what to type where something is missing."""
     states = {one.entry.label: one.state for one in known}
-    lines = [_account(entry, states.get(entry.label, "")) for entry in context.providers if entry.build is not None]
+    lines = [
+        _account(entry, entry.catalog_now(config), states.get(entry.label, ""))
+        for entry in context.providers
+        if entry.build is not None
+    ]
     lines.append(f"  all models: {context.program} models --full")
     if not any(one.usable for one in known):
         lines += cures(known, context.program)
@@ -70,8 +81,7 @@ def _accounts(context: Context, known: list[SignIn]) -> list[str]:
     return lines
 
 
-def _account(entry: Entry, state: str) -> str:
-    catalog = entry.catalog
+def _account(entry: Entry, catalog: Catalog, state: str) -> str:
     example = next(iter(entry.examples.values()), "")
     count = len(catalog.models) + len(catalog.prefixed)
     return f"  {catalog.label} {catalog.service:<9} {state:<17} {count:>3} models, such as {example}".rstrip()
@@ -92,13 +102,17 @@ def _switched(config: Config) -> list[str]:
     return lines
 
 
-def _claude_code(url: str, config: Config) -> list[str]:
+def _claude_code(url: str, config: Config, catalog: Catalog) -> list[str]:
+    """What to paste, with the main model of this provider."""
     token = repr("the value of PROXY_API_KEY") if config.api_key else "unused"
-    return [
+    window = catalog.limits_of(catalog.main).context
+    lines = [
         "Claude Code:",
         f"  export ANTHROPIC_BASE_URL={url}",
         f"  export ANTHROPIC_AUTH_TOKEN={token}",
-        "  export ANTHROPIC_MODEL=gpt-5.6-sol",
-        "  export CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK=1   # no tool runs twice after a broken stream",
-        "  export CLAUDE_CODE_MAX_CONTEXT_TOKENS=272000         # the model's window, which the client does not know",
+        f"  export ANTHROPIC_MODEL={catalog.main}",
+        "  export CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK=1   # no tool runs twice",
     ]
+    if window is not None:
+        lines.append(f"  export CLAUDE_CODE_MAX_CONTEXT_TOKENS={window}   # the window of the model")
+    return lines

@@ -61,45 +61,50 @@ class RequestLines:
     def record(self, request_id: str, event: Event) -> None:
         match event:
             case UsageUpdated():
-                if (known := self._open.get(request_id)) is not None:
-                    _count(known, event)
+                if (request := self._open.get(request_id)) is not None:
+                    _count(request, event)
             case Started():
                 if len(self._open) < MAX_OPEN:
                     self._open[request_id] = _Open(event.endpoint, self._clock())
             case ProviderSelected() | ModelResolved():
-                if (known := self._open.get(request_id)) is not None:
-                    _name(known, event)
+                if (request := self._open.get(request_id)) is not None:
+                    _name(request, event)
             case Completed() | Failed() | Abandoned():
-                if (known := self._open.pop(request_id, None)) is not None:
-                    self._ended(known, event)
+                if (request := self._open.pop(request_id, None)) is not None:
+                    self._ended(request, event)
             case _:  # most events by far: what arrives from upstream
                 return
 
-    def _ended(self, known: _Open, event: Completed | Failed | Abandoned) -> None:
-        if known.endpoint in QUIET and not isinstance(event, Failed):
+    def _ended(self, request: _Open, event: Completed | Failed | Abandoned) -> None:
+        if request.endpoint in QUIET and not isinstance(event, Failed):
             return
-        seconds = f"{self._clock() - known.begun:.1f} s"
-        tokens = f"{_tokens(known.input_tokens, 'in')} {_tokens(known.output_tokens, 'out')}"
-        name = f"{known.model or known.endpoint} ({known.provider})" if known.provider else known.endpoint
-        self._tell(
-            f"{self._stamp()}  {_shown(name, NAME_WIDTH):<{NAME_WIDTH}} {_status(event):<4} {tokens} {seconds:>8}"
-        )
+        seconds = f"{self._clock() - request.begun:.1f} s"
+        tokens = f"{_tokens(request.input_tokens, 'in')} {_tokens(request.output_tokens, 'out')}"
+        self._tell(f"{self._stamp()}  {_named(request):<{NAME_WIDTH}} {_status(event):<4} {tokens} {seconds:>8}")
         if isinstance(event, Failed | Abandoned):
             self._tell(f"          {_shown(event.error, ERROR_WIDTH)}")
 
 
-def _count(known: _Open, event: UsageUpdated) -> None:
+def _count(request: _Open, event: UsageUpdated) -> None:
     if event.input_tokens is not None:
-        known.input_tokens = event.input_tokens
+        request.input_tokens = event.input_tokens
     if event.output_tokens is not None:
-        known.output_tokens = event.output_tokens
+        request.output_tokens = event.output_tokens
 
 
-def _name(known: _Open, event: ProviderSelected | ModelResolved) -> None:
+def _name(request: _Open, event: ProviderSelected | ModelResolved) -> None:
     if isinstance(event, ProviderSelected):
-        known.provider, known.model = event.provider, event.model
+        request.provider, request.model = event.provider, event.model
     elif event.resolved != event.requested:
-        known.model = f"{event.requested} = {event.resolved}"
+        request.model = f"{event.requested} = {event.resolved}"
+
+
+def _named(request: _Open) -> str:
+    """The model and its provider, which a long name does not push out; the endpoint of what reached none."""
+    if not request.provider:
+        return request.endpoint
+    provider = f" ({request.provider})"
+    return _shown(request.model or request.endpoint, NAME_WIDTH - len(provider)) + provider
 
 
 def _status(event: Completed | Failed | Abandoned) -> str:

@@ -79,8 +79,8 @@ def _with_cure(exchange: Exchange, error: ProxyError) -> ProxyError:
     """Whoever asked for an alias chose no provider, and may have signed in to another one."""
     if error.kind != "sign_in" or not exchange.alias:
         return error
-    cure = "or set aliasProvider (PROXY_ALIAS_PROVIDER) to a provider that you are signed in to, and start again"
-    return error.replaced(message=f"{error.message}; {cure}")
+    cure = "Or set aliasProvider (PROXY_ALIAS_PROVIDER) to a provider that you are signed in to, and start again."
+    return error.replaced(message=f"{error.message.rstrip('.')}. {cure}")
 
 
 async def answer(

@@ -34,7 +34,7 @@ def test_where_nobody_is_signed_in_it_says_what_to_type(tmp_path: Path) -> None:
     for line in ("  scripts/start auth login p1   # ChatGPT (Codex)", "  export PROXY_P4_API_KEY=…   # OpenCode Go"):
         assert line in text.splitlines()
     assert "auth login p4" not in text
-    own = text.partition(str(tmp_path))[0].partition("\nClaude Code:")[0]
+    own = text.replace(str(tmp_path), "")
     assert max(map(len, own.splitlines())) <= 80
 
 
@@ -46,6 +46,38 @@ def test_where_somebody_is_signed_in_it_says_who(tmp_path: Path) -> None:
     assert "  p3 grok      not signed in " in text and "  p4 opencode  signed in " in text
     assert "why a sign-in is unusable: scripts/start auth status" in text and "nobody" not in text
     assert "hunter" not in text and "secret" not in text
+
+
+#: who is signed in, variables, the lines to paste, who should serve the aliases
+TO_PASTE: list[tuple[tuple[str, ...], dict[str, str], tuple[str, str | None], str | None]] = [
+    ((), {}, ("gpt-5.6-sol", "272000"), None),
+    (("p1", "p2"), {}, ("gpt-5.6-sol", "272000"), None),
+    (("p1", "p2"), {"PROXY_ALIAS_PROVIDER": "p2"}, ("kimi-for-coding", "262144"), None),
+    (("p2",), {}, ("kimi-for-coding", "262144"), "p2"),
+    (("p2",), {"PROXY_ALIAS_PROVIDER": "p3"}, ("kimi-for-coding", "262144"), "p2"),
+    ((), {"PROXY_P4_API_KEY": "k"}, ("kimi-k2.7-code", "262144"), "p4"),
+    ((), {"PROXY_P5_AUTH_TOKEN": "k", "PROXY_ALIAS_PROVIDER": "cursor"}, ("cursor", None), None),
+]
+
+
+@pytest.mark.parametrize(("signed_in", "variables", "pasted", "cure"), TO_PASTE)
+def test_the_lines_to_paste_work_with_who_is_signed_in(
+    signed_in: tuple[str, ...],
+    variables: dict[str, str],
+    pasted: tuple[str, str | None],
+    cure: str | None,
+    tmp_path: Path,
+) -> None:
+    for label in signed_in:
+        sign_in(tmp_path, label, json.dumps(RECORD))
+    text = shown(tmp_path, **variables)
+    words = {name: value for line in text.splitlines() for name, _, value in [line.strip().partition("=")]}
+    window = words.get("export CLAUDE_CODE_MAX_CONTEXT_TOKENS")
+    assert (words["export ANTHROPIC_MODEL"], window and window.split()[0]) == pasted
+    assert ("go to" in text, words.get("PROXY_ALIAS_PROVIDER")) == (
+        cure is not None,
+        cure and f"{cure} lets {cure} serve them",
+    )
 
 
 #: variables, a line, what is nowhere

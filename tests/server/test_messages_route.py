@@ -158,3 +158,10 @@ async def test_a_turn_that_only_sets_the_effort_says_nothing(live: Live, wire: W
         answer = await live.post(ask(turns[:end], model=wire.model, tools=[tool()]))
         assert answer.status == 200, answer.raw
     assert "total 0" in answer.json["content"][-1]["text"]
+
+
+@every_wire
+async def test_what_metadata_says_of_a_user_goes_to_nobody(live: Live, wire: Wire) -> None:
+    metadata = {"user_id": "somebody-9f", "email": "somebody-9f@home.example"}
+    assert (await live.post(ask(model=wire.model, metadata=metadata))).status == 200
+    assert "somebody-9f" not in json.dumps(wire.sent(live))

@@ -14,6 +14,7 @@ from openai import NotFoundError as OpenAiNotFound
 from openai.types import Model
 
 from proxy import Secret
+from proxy.core.routing import ALIASES
 from proxy.sandbox.p1.catalog import P1Model
 from proxy.server.routes.probes import MAX_REPORT_BYTES
 
@@ -126,6 +127,7 @@ async def test_ids_of_the_settings_count_while_the_proxy_runs(live: Live) -> Non
         ("gpt-7-luna-fast", "gpt-7-luna", "gpt-6-luna", P1Model(full=False, lite=True)),
         ("gpt-5.9", "gpt-5.9", "gpt-5.5", P1Model(full=True, lite=False)),
         ("codex-mini-latest", "codex-mini-latest", "gpt-5.4-mini", P1Model(full=True, lite=False)),
+        ("gpt-daybreak-green", "gpt-daybreak-green", "gpt-daybreak-blue-latest", P1Model(full=False, lite=True)),
     ],
 )
 async def test_a_new_model_of_a_known_form_goes_out_like_the_nearest_and_the_log_says_so_once(
@@ -165,7 +167,12 @@ async def test_every_model_has_a_second_name_for_the_picker(live: Live) -> None:
     assert len(set(ids)) == len(ids)
     plain = [model for model in ids if not model.startswith("claude-")]
     aliases = {"haiku", "sonnet", "opus", "fable"}
-    assert {f"claude-{model}" for model in plain} - {f"claude-{alias}" for alias in aliases} <= set(ids)
+    modes = {model for model in plain if model.startswith(("cursor-plan:", "cursor-ask:"))}
+    wanted = {f"claude-{model}" for model in {*plain} - aliases - modes}
+    assert {model for model in ids if model.startswith("claude-") and model not in ALIASES} == wanted
+    assert "claude-cursor:gpt-5.5-high" in wanted and modes
+    places = {kind: [ids.index(model) for model in ids if model.startswith(kind)] for kind in ("claude-", "cursor:")}
+    assert max(places["claude-"]) < min(places["cursor:"])  # a picker asks for the first thousand
     assert all(isinstance(one["display_name"], str) for one in entries)
     told = next(one for one in entries if one["id"] == "claude-opencode-go/glm-5.1")
     assert limits(told) == ({202_752}, {32_768})
@@ -220,7 +227,7 @@ async def test_a_missing_sign_in_of_an_alias_names_the_setting(live: Live) -> No
             (await live.post(ask(model=model))).error["message"],
             (await live.post(chat, "/v1/chat/completions")).json["error"]["message"],
         ]
-        assert [("or set aliasProvider (PROXY_ALIAS_PROVIDER)" in message) for message in answers] == [told] * 2
+        assert [("`). Or set aliasProvider (PROXY_ALIAS_PROVIDER)" in message) for message in answers] == [told] * 2
         assert all("model-proxy auth login p1" in message for message in answers)
 
 

@@ -159,7 +159,7 @@ async def test_reasoning_of_another_provider_is_left_out(live: Live) -> None:
     assert sent(live).body["input"] == [USER, USER]
 
 
-@pytest.mark.parametrize("members", [{"store": True}, {"model": "gpt-5.5-fast-fast"}], ids=["store", "model"])
+@pytest.mark.parametrize("members", [{"store": True}, {"model": "opus-fast"}], ids=["store", "model"])
 async def test_what_is_refused_here(live: Live, members: dict[str, Any]) -> None:
     answer = await ask_both(live, RESPONSES, **{"model": P1, **members})
     error = error_of(answer)

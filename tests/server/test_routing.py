@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from harness import Fake, Live, ask, tool, use, with_live
+from harness import Fake, Live, ask, tool, until, use, with_live
 from oauth_accounts import Clock
 from wires import WIRES, Wire
 
@@ -184,6 +184,14 @@ async def test_only_requests_that_were_routed_count_and_token_counts_too(routed:
     assert sequence(routed) == 2
     await routed.post(ask(), "/v1/messages/count_tokens", headers={"x-claude-code-session-id": "s"})
     assert sequence(routed) == 3
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=str)
+async def test_the_log_tells_provider_and_model_of_each_request(live: Live, wire: Wire) -> None:
+    assert (await live.post(ask(model=wire.model))).status == 200
+    await until(lambda: live.notes.all("request_completed"))
+    [record] = live.notes.all("request_completed")
+    assert (record["provider"], record["model"]) == (wire.label, wire.model)
 
 
 async def test_concurrent_requests_of_a_session_get_numbers_of_their_own(routed: Live) -> None:

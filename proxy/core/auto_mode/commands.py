@@ -12,13 +12,23 @@ from proxy.core.auto_mode.shell import UNKNOWN, Budget, Command, Script, TooMuch
 
 SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "csh", "tcsh"})
 #: They run what they are given: words, or their input.
-_EVALUATORS = frozenset({"eval", "source", ".", "iex", "invoke-expression"})
+_EVALUATORS = frozenset({"eval", "source", ".", "trap", "iex", "invoke-expression"})
 _INTERPRETERS = re.compile(r"(?:python|perl|ruby|node|nodejs|php|lua|deno|bun|osascript|pwsh|powershell)[\d.]*")
 #: What they say, and what they pass on, comes to the next program in a pipe.
 _PRINTERS = frozenset({"echo", "printf"})
 _PASSERS = frozenset({"cat", "tee", "sudo"})
-#: Arguments with which an interpreter still runs its input.
-_STDIN = frozenset({"-", "-s", "-u", "-i", "-B", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+#: What stands for its input where an interpreter wants a script.
+_INPUT = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+#: Options with which an interpreter that is no shell still runs its input.
+_STDIN = _INPUT | {"-s", "-u", "-i", "-B"}
+#: Options behind which such an interpreter has its script.
+_CODE = re.compile(r"-[a-zA-Z]*[cepr]|-E|--eval|--print|eval")
+_POWERSHELLS = frozenset({"powershell", "pwsh"})
+_POWERSHELL_CODE = re.compile(r"-c(?:o(?:m(?:m(?:a(?:nd?)?)?)?)?)?", re.IGNORECASE)
+#: Tests of `find` that leave something out.
+FIND_TESTS = re.compile(
+    r"-i?(?:name|path|wholename|regex|lname)|-[acm](?:time|min)|-newer\w*|-size|-empty|-user|-group|-perm"
+)
 DOWNLOADERS = frozenset(
     {
         *("curl", "wget", "wget2", "fetch", "aria2c", "http", "https", "httpie", "xh", "lynx", "axel"),
@@ -45,6 +55,7 @@ _WRAPPERS: Mapping[str, tuple[str, int]] = {
     "caffeinate": ("-t -w", 0),
     "npx": ("-p --package", 0),
     "bunx": ("", 0),
+    "flock": ("-w -E --timeout --conflict-exit-code", 1),
     **dict.fromkeys(("nohup", "setsid", "command", "builtin", "busybox", "toybox", "unbuffer", "pkexec"), ("", 0)),
 }
 #: So many of them one behind another are none that anybody wrote.
@@ -146,7 +157,9 @@ class _Walk:
             words = unwrapped(command.words)
             if words:
                 self._run(command, words, fetched=fetched, inside=inside, piped=piped, depth=depth)
-                piped = " ".join(words[1:]) if words[0] in _PRINTERS else command.body or piped * (words[0] in _PASSERS)
+                piped = _printed(words) or command.body or piped * (words[0] in _PASSERS)
+            elif command.reads:
+                self._note(["cat"], command)  # `$(<file)` says what is in it
             fetched = fetched or inside or bool(words and words[0].lower() in DOWNLOADERS)
         return fetched
 
@@ -154,10 +167,10 @@ class _Walk:
         """One program, and what it is given to run."""
         program, arguments = words[0], words[1:]
         script = _script_of(program, arguments)
-        downloaded = script is not None and ((script == "" and fetched) or (inside and UNKNOWN in script))
+        downloaded = script is not None and ((script == "" and (fetched or inside)) or (inside and UNKNOWN in script))
         downloaded = downloaded or (program.lower() in ("iex", "invoke-expression") and _names_download(arguments))
         if _ran_by_xargs(command.words):
-            words = [*words, *piped.split()]
+            words = [*words, *(command.body or piped).split()]
         self._note(words, command, downloaded=downloaded)
         if script == "" and program in SHELLS:
             script = command.body or piped
@@ -211,23 +224,58 @@ def _script_of(program: str, arguments: Sequence[str]) -> str | None:
         )
     if program in SHELLS:
         return _shell_script(arguments)
-    if _INTERPRETERS.fullmatch(program):
-        if set(arguments) <= _STDIN:
-            return ""
-        return next((one for one in arguments if UNKNOWN in one), None)
-    return None
+    if program.lower() in _POWERSHELLS:
+        return _powershell_script(arguments)
+    return _code(arguments) if _INTERPRETERS.fullmatch(program) else None
 
 
 def _shell_script(arguments: Sequence[str]) -> str | None:
-    """Behind `-c`; a file is none that anybody has seen, unless it is the output of a command."""
-    for place, word in enumerate(arguments):
-        if word in _STDIN:
-            return ""
-        if re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word):
-            return next(iter(arguments[place + 1 :]), "")
+    """The first word that is no option, behind `-c`; a file is none that anybody has seen, unless it is the output of a
+    command."""
+    words, command = iter(arguments), False
+    for word in words:
         if not word.startswith(("-", "+")):
-            return word if UNKNOWN in word else None
+            if command or UNKNOWN in word:
+                return word
+            return "" if word in _INPUT else None
+        if re.fullmatch(r"-[a-zA-Z]*s[a-zA-Z]*", word):
+            return ""
+        command = command or re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word) is not None
+        if re.fullmatch(r"[-+][a-zA-Z]*[oO]|--rcfile|--init-file", word):
+            next(words, None)
     return ""
+
+
+def _powershell_script(arguments: Sequence[str]) -> str | None:
+    """All that follows `-Command`, or one word that is no name of a file."""
+    for place, word in enumerate(arguments):
+        if word.lower().endswith((".ps1", "-file")):
+            return None
+        if _POWERSHELL_CODE.fullmatch(word):
+            script = " ".join(arguments[place + 1 :])
+            return "" if script in _INPUT else script
+        if re.search(r"\s", word):
+            return word
+    return "" if set(arguments) <= _INPUT else None
+
+
+def _code(arguments: Sequence[str]) -> str | None:
+    """What another interpreter runs, as far as it is the output of a command: its code, or its first word that is no
+    option. Code in words is not looked into."""
+    if set(arguments) <= _STDIN:
+        return ""
+    code = False
+    for word in arguments:
+        if code or not word.startswith("-"):
+            return word if UNKNOWN in word else None
+        code = _CODE.fullmatch(word) is not None
+    return None
+
+
+def _printed(words: Sequence[str]) -> str:
+    """What a program says, as far as its words tell."""
+    names = words[0] == "find" and not any(map(FIND_TESTS.fullmatch, words))
+    return " ".join(words[1:]) if names or words[0] in _PRINTERS else ""
 
 
 def _names_download(arguments: Sequence[str]) -> bool:

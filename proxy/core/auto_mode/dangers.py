@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from proxy.core.auto_mode.commands import Run
+from proxy.core.auto_mode.commands import FIND_TESTS, Run
 from proxy.core.auto_mode.paths import NO_HOME, located
 from proxy.core.auto_mode.policy import Policy
 
@@ -23,14 +23,10 @@ _ALL = re.compile(r"(?=.*\*)[*.?!,{}\[\]]+")
 
 _REMOVERS = frozenset({"rm", "srm", "rimraf", "remove-item", "ri", "rmdir", "rd", "del", "erase"})
 _RECURSIVE = re.compile(r"-(?!-)[a-zA-Z]*[rR][a-zA-Z]*|--recursive|-(?i:rec\w*)|/[sS]")
-#: Tests of `find` that leave something out.
-_TESTS = re.compile(
-    r"-i?(?:name|path|wholename|regex|lname)|-[acm](?:time|min)|-newer\w*|-size|-empty|-user|-group|-perm"
-)
 
 _KEYS = re.compile(
     r"/(?:"
-    r"\.ssh(?:/(?:id_[^/]*(?<!\.pub)|identity|[^/]*\*[^/]*|[^/]*(?:_rsa|_ed25519|_ecdsa|_dsa|\.pem)))?"
+    r"\.ssh(?:/(?:id_[^/]*(?<!\.pub)|identity|[^/]*[*?{][^/]*|[^/]*(?:_rsa|_ed25519|_ecdsa|_dsa|\.pem)))?"
     r"|\.aws(?:/(?:credentials|sso/cache.*|cli/cache.*|\*))?|\.gnupg(?:/(?:private-keys-v1\.d.*|secring\.gpg|\*))?"
     r"|\.netrc|_netrc|\.git-credentials|\.pgpass|\.pypirc|\.vault-token|\.password-store(?:/.*)?"
     r"|\.config/gh/hosts\.yml|\.config/gcloud(?:/(?:[^/]*credentials[^/]*|access_tokens\.db|legacy_credentials.*|\*))?"
@@ -48,6 +44,8 @@ _NAMING = frozenset(
         *("dirname", "basename", "which", "sshd", "df", "tree"),
     }
 )
+#: Programs whose first word is a pattern.
+_SEARCHERS = frozenset({"grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack"})
 #: Options whose value is a key that a program uses itself.
 _IDENTITIES = frozenset({"-i", "--identity", "--private-key", "--kubeconfig"})
 #: Signs of words that are texts rather than paths.
@@ -84,7 +82,7 @@ def deletion(run: Run, policy: Policy) -> str | None:
 
 def _finds_all(arguments: tuple[str, ...]) -> bool:
     deletes = "-delete" in arguments or any(word in _REMOVERS for word in arguments)
-    return deletes and not any(map(_TESTS.fullmatch, arguments))
+    return deletes and not any(map(FIND_TESTS.fullmatch, arguments))
 
 
 def _is_vital(word: str, cwd: str, policy: Policy) -> bool:
@@ -148,7 +146,7 @@ def _pushed(words: list[str], branch: str) -> Iterator[str]:
         target = name.rpartition(":")[2]
         if "*" in target:
             yield "main"
-        yield branch if target in ("HEAD", "@") else target.removeprefix("refs/heads/")
+        yield branch if target in ("HEAD", "@") else target.removeprefix("refs/").removeprefix("heads/")
 
 
 def keys(run: Run, policy: Policy) -> str | None:
@@ -158,9 +156,18 @@ def keys(run: Run, policy: Policy) -> str | None:
         return secret
     if run.program in _NAMING:
         return secret if any(is_key(word, run.cwd, policy) for word in run.reads) else None
-    pairs = zip(("", *run.files), run.files, strict=False)
+    files = _searched(run.files) if run.program in _SEARCHERS else run.files
+    pairs = zip(("", *files), files, strict=False)
     words = [word for before, word in pairs if not {before, word.partition("=")[0]} & _IDENTITIES]
     return secret if any(is_key(word, run.cwd, policy) for word in words) else None
+
+
+def _searched(words: tuple[str, ...]) -> tuple[str, ...]:
+    """What a search goes through: all its words but the pattern, which names no file."""
+    if any(re.fullmatch(r"-(?!-)\w*[ef]|--(?:regexp|file)(?:=.*)?", word) for word in words):
+        return words
+    pattern = next((place for place, word in enumerate(words) if not word.startswith("-")), 0)
+    return (*words[:pattern], *words[pattern + 1 :])
 
 
 def is_key(word: str, cwd: str, policy: Policy) -> bool:

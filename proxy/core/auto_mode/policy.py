@@ -20,6 +20,8 @@ MAX_POLICY = 1024 * 1024
 #: Longer rules are none; clients cut theirs at a thousand characters.
 MAX_RULE = 4096
 
+MAX_FOLDERS = 100
+
 #: Of the user's rules in words.
 LISTS = ("allow", "soft_deny", "hard_deny", "environment")
 
@@ -43,6 +45,7 @@ class Policy:
     lists             `allow`, `soft_deny`, `hard_deny`, `environment` of the auto mode: rules in words
     only              the tools that the client asks about; None for all that it does not know to be harmless
     home, cwd         folders of the user; "" where unknown
+    trusted           folders in which the agent may work as well
     branch, default_branch  of the repository; "" where unknown
     unread            whether there is more than can be read
     size              characters of what the client said, roughly
@@ -57,10 +60,16 @@ class Policy:
     platform: str = ""
     home: str = ""
     cwd: str = ""
+    trusted: tuple[str, ...] = ()
     branch: str = ""
     default_branch: str = ""
     unread: bool = False
     size: int = 0
+
+    @property
+    def never(self) -> tuple[str, ...]:
+        """Rules in words that nothing overrides."""
+        return self.lists.get("hard_deny", ())
 
 
 def policy_of(safeguards: Any) -> Policy | None:
@@ -94,6 +103,7 @@ def _read(context: Mapping[str, Any], size: int) -> Policy:
         platform=_text(context, "platform"),
         home=_folder(context, "home_dir"),
         cwd=_folder(context, "live_cwd"),
+        trusted=_trusted(_mapping(context, "trusted_directories")),
         branch=_text(git, "branch"),
         default_branch=_text(git, "default_branch"),
         size=size,
@@ -114,6 +124,14 @@ def _folder(value: Mapping[str, Any], name: str) -> str:
     """A folder without a slash at its end, which also stands for `\\` of Windows."""
     text = _text(value, name).replace("\\", "/")
     return posixpath.normpath("/" + text.strip("/")) if text.startswith("/") else text.rstrip("/")
+
+
+def _trusted(directories: Mapping[str, Any]) -> tuple[str, ...]:
+    """The folder that the session began in, and those that the user added."""
+    more = directories.get("additional")
+    entries = [directories.get("primary"), *(more if isinstance(more, list) else ())]
+    paths = [_folder(one if isinstance(one, Mapping) else {"path": one}, "path") for one in entries[:MAX_FOLDERS]]
+    return tuple(dict.fromkeys(filter(None, paths)))
 
 
 def _texts(value: Any) -> tuple[str, ...]:

@@ -23,8 +23,6 @@ MAX_CALLS = 300_000
 #: How many of the user's last messages are shown, and how many characters of each.
 MAX_TURNS = 6
 MAX_TURN = 4_000
-#: Characters of the user's policy.
-MAX_POLICY = 100_000
 
 _CUT = " […] "
 
@@ -95,6 +93,7 @@ def _policy(policy: Policy) -> dict[str, Any]:
         "permission_mode": policy.mode,
         "platform": policy.platform,
         "working_folder": policy.cwd,
+        "working_folders": list(policy.trusted),
         "home": policy.home,
         "branch": policy.branch,
         "default_branch": policy.default_branch,

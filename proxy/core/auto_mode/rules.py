@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from proxy.core.auto_mode.commands import Run, runs
 from proxy.core.auto_mode.dangers import danger, is_key
@@ -27,15 +28,30 @@ HARMLESS = frozenset(
 _READERS = frozenset({"Read", "Grep", "NotebookRead"})
 #: Rules that let an agent push.
 _PUSHING = ("Bash", "Bash(*)", "Bash(git:*)", "Bash(git *)", "Bash(git push")
+#: How often words of the calls of one answer are held against a rule of the user.
+MAX_CHECKS = 200_000
+
+
+@dataclass(slots=True)
+class Checks:
+    """What may still be compared."""
+
+    left: int = MAX_CHECKS
+
+    def spend(self, number: int) -> None:
+        """Raises TooMuch."""
+        self.left -= number
+        if self.left < 0:
+            raise TooMuch
 
 
 def decide(calls: Iterable[ToolUse], policy: Policy) -> tuple[dict[str, Verdict], list[ToolUse]]:
     """The verdicts that rules reach, and the calls that are left for the reviewer."""
     verdicts: dict[str, Verdict] = {}
     left: list[ToolUse] = []
-    size = 0
+    size, checks = 0, Checks()
     for call in calls:
-        verdict = by_rules(call, policy)
+        verdict = by_rules(call, policy, checks)
         if verdict is None and size + call.size > MAX_CALLS:
             verdict = Verdict("input_too_long")
         if verdict is None:
@@ -46,12 +62,13 @@ def decide(calls: Iterable[ToolUse], policy: Policy) -> tuple[dict[str, Verdict]
     return verdicts, left
 
 
-def by_rules(call: ToolUse, policy: Policy) -> Verdict | None:
+def by_rules(call: ToolUse, policy: Policy, checks: Checks) -> Verdict | None:
     """None when a model must be asked."""
     if not call.whole:
         return Verdict("truncated")
     try:
         found = _runs(call, policy)
+        checks.spend(_words(call, found) * (len(policy.deny) + len(policy.never)))
     except TooMuch:
         return Verdict("input_too_long")
     why = _forbidden(call, found, policy) or _dangerous(call, found, policy)
@@ -68,12 +85,18 @@ def _runs(call: ToolUse, policy: Policy) -> list[Run]:
     return runs(command, home=policy.home or NO_HOME, cwd=policy.cwd) if isinstance(command, str) else []
 
 
+def _words(call: ToolUse, found: Sequence[Run]) -> int:
+    """How many words a call has that a rule may concern, at most."""
+    lists = sum(len(value) for value in call.input.values() if isinstance(value, (list, Mapping)))
+    return len(call.input) + lists + sum(len(run.words) + len(run.reads) for run in found)
+
+
 def _forbidden(call: ToolUse, found: Sequence[Run], policy: Policy) -> str | None:
     """By the user's own rules."""
     denied = forbids(policy.deny, call, found, policy)
     if denied is not None:
         return f"The user's permission rule {denied} denies it."
-    for entry in policy.lists.get("hard_deny", ()):
+    for entry in policy.never:
         if forbids((Rule(entry),), call, found, policy) is not None or concerns_command(entry, found):
             return f"The user's auto mode never allows it: {entry}"
     return None

@@ -116,6 +116,7 @@ class _Parser:
                 lines.append([])
             elif sign == "|":
                 self._at += 2 if self._text.startswith("|&", self._at) else 1
+                self._next_line()
             else:
                 lines[-1].append(self._command())
         self._depth -= 1
@@ -127,6 +128,11 @@ class _Parser:
             self._at += 1
         if sign == "\n":
             self._take_bodies()
+
+    def _next_line(self) -> None:
+        """A pipe goes on in the lines behind it."""
+        while self._skip_blanks() and self._text[self._at] == "\n":
+            self._separator("\n")
 
     def _skip_blanks(self) -> bool:
         """Past blanks and a comment; False at the end of the text."""
@@ -262,6 +268,8 @@ class _Parser:
         found[-1].append(UNKNOWN)
 
     def _variable(self, found: list[list[str]], *, quoted: bool) -> None:
+        if not quoted and self._text[self._at : self._at + 1] in ("'", '"'):
+            return  # `$'…'` and `$"…"` are texts
         name = _BRACED.match(self._text, self._at) or _NAME.match(self._text, self._at)
         if name is None:
             found[-1].append("$")
@@ -278,8 +286,10 @@ class _Parser:
         found += [[other] for other in others]
 
     def _assign(self, words: list[str]) -> None:
-        """A command of assignments alone sets variables for what follows. One that is long is not kept: every use of it
-        would make the words longer."""
+        """A command of assignments alone sets variables for what follows, and so does a loop over words. One that is
+        long is not kept: every use of it would make the words longer."""
+        if words[:1] == ["for"] and words[2:3] == ["in"]:
+            words = [f"{words[1]}={' '.join(words[3:])}"]
         found = [_ASSIGNED.fullmatch(word) for word in words]
         if not all(found):
             return

@@ -96,15 +96,18 @@ def refusal(kept: Mapping[str, Any], missing: Sequence[Missing], label: str) -> 
 
 
 def _needed(kept: Mapping[str, Any], missing: Sequence[Missing]) -> Missing | None:
-    """Without which of these the request makes no sense: one that it forces, or the first when no tool is left and it
-    does not say that it wants none."""
+    """Without which of these the request makes no sense: one that it forces, by its name or by that of a tool that it
+    brings, or the first when no tool is left and it does not say that it wants none."""
     choice = kept.get("tool_choice")
     word, forced = (choice.get("type"), choice.get("name")) if isinstance(choice, Mapping) else (choice, None)
     names = _names(kept)
+    forced = forced if isinstance(forced, str) else None
     if word == "none" or (word == "tool" and forced in names):
         return None
-    alone = (one for one in missing if not (names or one.mere))
-    return next((one for one in missing if word == "tool" and forced == one.name), next(alone, None))
+    able = [one for one in missing if not one.mere]
+    brings = [one for name in (forced, None) for one in able if word == "tool" and one.name == name]
+    wanted = brings or ([] if names else able)
+    return wanted[0] if wanted else None
 
 
 def _impossible(request: Mapping[str, Any], label: str) -> tuple[str, str] | None:
@@ -125,6 +128,8 @@ _UPLOADED = "no uploaded files. Send what is in it: an image or document with a 
 def _is_uploaded(block: Any) -> bool:
     if not isinstance(block, Mapping):
         return False
+    if block.get("type") == "tool_result" and isinstance(block.get("content"), list):
+        return any(map(_is_uploaded, block["content"]))
     source = block.get("source")
     return block.get("type") == "container_upload" or (isinstance(source, Mapping) and source.get("type") == "file")
 

@@ -60,6 +60,8 @@ MODELS: dict[str, CodexModel] = {
     )
 }
 
+_DAYBREAK_NAME = "gpt-daybreak-"
+_DAYBREAK = tuple(name for name in MODELS if name.startswith(_DAYBREAK_NAME))
 _LISTED = tuple(model.id for model in MODELS.values() if model.listed)
 
 #: alias -> upstream model
@@ -112,8 +114,8 @@ def is_new(name: str, added: Added) -> bool:
 
 
 def like(name: str) -> str:
-    """The listed model that a new one is most like."""
-    return nearest(name, _LISTED)
+    """The listed model that a new one is most like; of the line that is not listed, one of its own."""
+    return nearest(name, _DAYBREAK if name.startswith(_DAYBREAK_NAME) else _LISTED)
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -40,7 +40,7 @@ async def get_models(request: web.Request) -> web.Response:
     config, served = state.config(), state.served
     entries = [(model, label, model) for model, label in listing(served, config.alias_provider)]
     if config.claude_names:
-        entries += _for_picker(entries)
+        entries = _with_second_names(entries, served)
     shown, more = _page(entries, request.query)
     catalogs = {catalog.label: catalog for catalog in served}
     data = [_described(model, plain, catalogs[label]) for model, label, plain in shown]
@@ -55,11 +55,20 @@ async def get_models(request: web.Request) -> web.Response:
     )
 
 
-def _for_picker(entries: list[_Listed]) -> list[_Listed]:
-    """The second names, all behind the first ones: whoever wants only some of the list wants those."""
+def _with_second_names(entries: list[_Listed], served: Sequence[Catalog]) -> list[_Listed]:
+    """With the names for a picker, which asks for the first thousand entries and shows a row for each: so they stand
+    before the hundreds with a prefix, of which only those with the plain one have a second name."""
+    prefixed = {name for catalog in served for name in catalog.prefixed}
+    plain_prefixes = tuple(catalog.prefixes[0] for catalog in served if catalog.prefixes)
     known = {model for model, _, _ in entries} | ALIASES
-    found = ((CLAUDE + model, label, model) for model, label, _ in entries if model not in ALIASES)
-    return [entry for entry in found if entry[0] not in known]
+    second = [
+        (CLAUDE + model, label, model)
+        for model, label, _ in entries
+        if model not in ALIASES and (model not in prefixed or model.startswith(plain_prefixes))
+    ]
+    few = [entry for entry in entries if entry[0] not in prefixed]
+    many = [entry for entry in entries if entry[0] in prefixed]
+    return [*few, *(entry for entry in second if entry[0] not in known), *many]
 
 
 async def get_model(request: web.Request) -> web.Response:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from core.strategies import json_values
-from proxy.core.auto_mode.policy import MAX_RULE, Policy, Rule, policy_of
+from proxy.core.auto_mode.policy import MAX_FOLDERS, MAX_RULE, Policy, Rule, policy_of
 
 
 def read(**context: Any) -> Policy:
@@ -53,6 +53,24 @@ def test_rules_are_objects_or_texts_and_may_have_a_second_form() -> None:
 )
 def test_folders_have_one_form(home: Any, folder: str) -> None:
     assert read(home_dir=home, live_cwd=home).home == folder == read(live_cwd=home).cwd
+
+
+@pytest.mark.parametrize(
+    ("directories", "folders"),
+    [
+        (
+            {"primary": {"path": "/a/", "resolved": ["/r"]}, "additional": [{"path": "/b"}, "/c", {"path": 7}, None]},
+            "abc",
+        ),
+        ({"primary": {"path": "/a"}, "additional": [{"path": "/a"}]}, "a"),
+        ({"primary": None, "additional": "x"}, ""),
+        ({"additional": [*["/a"] * MAX_FOLDERS, "/b"]}, "a"),
+        (None, ""),
+        (["/x"], ""),
+    ],
+)
+def test_the_folders_of_the_user_are_those_it_began_in_and_added(directories: Any, folders: str) -> None:
+    assert read(trusted_directories=directories).trusted == tuple(f"/{name}" for name in folders)
 
 
 @given(json_values)

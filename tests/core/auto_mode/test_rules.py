@@ -14,7 +14,7 @@ from core.strategies import json_objects, json_values
 from proxy.core.auto_mode.permissions import forbids
 from proxy.core.auto_mode.policy import MAX_POLICY, Policy, Rule, policy_of
 from proxy.core.auto_mode.question import MAX_CALL, MAX_CALLS
-from proxy.core.auto_mode.rules import by_rules, decide
+from proxy.core.auto_mode.rules import Checks, by_rules, decide
 from proxy.core.auto_mode.verdicts import ToolUse
 
 HOME = Policy(home="/home/me", cwd="/home/me/project", branch="topic", default_branch="develop")
@@ -25,7 +25,7 @@ def used(tool: str, arguments: dict[str, Any], size: int = 10) -> ToolUse:
 
 
 def outcome(tool: str, arguments: dict[str, Any], policy: Policy = HOME) -> str | None:
-    verdict = by_rules(used(tool, arguments), policy)
+    verdict = by_rules(used(tool, arguments), policy, Checks())
     return None if verdict is None else verdict.outcome
 
 
@@ -66,7 +66,7 @@ def test_permission_rules_concern_what_their_users_mean(
         {"rules": {"deny": [{"rule": rule, "source": "userSettings"}]}},
         {"auto_mode": {"hard_deny": [rule]}},
     ):
-        verdict = by_rules(used(tool, arguments), policy(**home, **denying))
+        verdict = by_rules(used(tool, arguments), policy(**home, **denying), Checks())
         found = verdict is not None and verdict.outcome == "flagged" and rule in verdict.why
         assert found is concerned, verdict
 
@@ -139,7 +139,7 @@ def test_only_the_tools_that_the_client_asks_about_are_judged() -> None:
     ],
 )
 def test_what_is_too_much_to_look_at_is_not_judged(call: ToolUse, expected: str) -> None:
-    verdict = by_rules(call, HOME)
+    verdict = by_rules(call, HOME, Checks())
     assert verdict is not None and verdict.outcome == expected
 
 
@@ -196,7 +196,7 @@ _CONTEXTS = st.fixed_dictionaries(
 def test_rules_never_let_a_call_run_and_never_raise(tool: str, arguments: dict[str, Any], context: Any) -> None:
     found = policy_of([{"type": "dangerous_tool_use", "classifier_context": context}])
     assert found is not None
-    verdict = by_rules(used(tool, arguments), found)
+    verdict = by_rules(used(tool, arguments), found, Checks())
     assert verdict is None or verdict.outcome != "not_flagged"
     if verdict is not None:
         assert verdict.told()["type"] in ("evaluated", "skipped", "unavailable")
@@ -231,7 +231,18 @@ def test_a_megabyte_of_command_takes_no_time(text: str) -> None:
     rules = tuple(Rule(f"Bash({'a*' * 20}{number}:*)") for number in range(200))
     started = time.perf_counter()
     for command in (text, text[:MAX_CALL]):
-        by_rules(used("Bash", {"command": command}), Policy(home="/h", cwd="/h/p", deny=rules))
+        by_rules(used("Bash", {"command": command}), Policy(home="/h", cwd="/h/p", deny=rules), Checks())
+    assert time.perf_counter() - started < 5
+
+
+def test_many_rules_against_many_commands_take_no_time() -> None:
+    """Thirty calls of hundreds of commands each, and as many rules as a client can send."""
+    command = "; ".join(f"ls -la foo/bar{number}" for number in range(450))
+    calls = [ToolUse(str(number), "Bash", {"command": command}, 9000) for number in range(30)]
+    started = time.perf_counter()
+    rules = tuple(Rule(f"Bash(foo*bar{number}*baz:*)") for number in range(2000))
+    verdicts, left = decide(calls, Policy(home="/h", cwd="/h/p", deny=rules))
+    assert not left and {one.outcome for one in verdicts.values()} == {"input_too_long"}
     assert time.perf_counter() - started < 5
 
 

@@ -219,20 +219,19 @@ async def test_a_name_becomes_a_model_and_a_tier(
     assert (body["model"], body.get("service_tier")) == sent
 
 
-@pytest.mark.parametrize(
-    ("settings", "members"),
-    [
-        ({"p1_effort": "much"}, {}),
-        ({"p1_service_tier": "slow"}, {}),
-        ({}, {"model": "opus-fast"}),
-    ],
-)
-async def test_what_cannot_be_served_is_refused_before_anybody_is_asked(
-    live: Live, settings: dict[str, Any], members: dict[str, Any]
-) -> None:
-    live.config = configured(live.config, **settings)
-    answer = await live.post(ask(**members))
+async def test_what_cannot_be_served_is_refused_before_anybody_is_asked(live: Live) -> None:
+    answer = await live.post(ask(model="opus-fast"))
     assert answer.status == 400 and live.upstream == 0
+
+
+@pytest.mark.parametrize(("word", "asked_for"), [(None, True), ("concise", True), ("off", False), ("none", False)])
+async def test_a_summary_of_the_reasoning_can_be_suppressed(live: Live, word: str | None, asked_for: bool) -> None:
+    live.config = configured(live.config, p1_reasoning_summary=word)
+    answer = await live.stream(ask(output_config={"effort": "high"}))
+    deltas = [event["delta"] for event in answer.events if event["type"] == "content_block_delta"]
+    thoughts = "".join(delta["thinking"] for delta in deltas if delta["type"] == "thinking_delta")
+    assert bool(thoughts) is asked_for and texts(answer.events)
+    assert ("summary" in live.sandbox.p1.requests[-1].body["reasoning"]) is asked_for
 
 
 async def test_role_system_messages_reach_the_model(live: Live) -> None:

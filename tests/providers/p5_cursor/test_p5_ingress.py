@@ -54,7 +54,8 @@ def answered(surface: str) -> dict[str, Any]:
 def refusals(surface: str) -> list[tuple[dict[str, Any], bool, str, str | None, str]]:
     """Members of the body, whether there is a session, and the error: param, code, what its message holds."""
     streamed = {"stream": True}
-    hosted = {"type": "custom", "name": "x"}
+    custom = {"type": "custom", "name": "x"}
+    unbridged = ("tools[0].type", UNSUPPORTED, "custom") if surface == "chat" else (NAME.format(0), None, "'x'")
     return [
         (offering(surface, "Read"), True, "stream", None, "Cursor tools require 'stream' to be true"),
         (offering(surface, "Read", stream=False), True, "stream", None, "'stream'"),
@@ -82,7 +83,8 @@ def refusals(surface: str) -> list[tuple[dict[str, Any], bool, str, str | None, 
         (offering(surface, "Grep", **effort(surface, "none")), True, EFFORT[surface], None, "'none'"),
         (effort(surface, "none"), True, EFFORT[surface], None, "low, medium, high, xhigh, max"),
         (effort(surface, "minimal"), True, EFFORT[surface], None, "'minimal'"),
-        ({"tools": [hosted], "stream": True}, True, "tools[0].type", UNSUPPORTED, "custom"),
+        # a custom tool is a function where there are such, but none that can be bridged
+        ({"tools": [custom], "stream": True}, True, *unbridged),
     ]
 
 

@@ -86,7 +86,7 @@ async def test_a_prompt_of_any_length_lets_others_work() -> None:
     assert json.loads(body) == {"prompt": prompt, "size": "auto"} and turns >= 7
 
 
-@pytest.mark.parametrize("base", ["http://h/backend-api/codex", "http://h/x/", "http://h", "http://h//"])
+@pytest.mark.parametrize("base", ["https://h/backend-api/codex", "https://h/x/", "https://h", "https://h//"])
 def test_addresses(base: str) -> None:
     codex = CodexSettings(images_base_url=base, transcriptions_base_url=base)
     root = base.rstrip("/")
