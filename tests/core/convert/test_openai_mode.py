@@ -345,7 +345,7 @@ def test_search_options_are_a_search_where_there_is_one() -> None:
     assert (tool["name"], tool["user_location"]) == ("web_search", {"type": "approximate", **PLACE})
     found = parse("chat", "p1", lenient=True, web_search_options=options, tools=[{"type": "web_search"}])
     assert [tool["name"] for tool in found.request["tools"]] == ["web_search"]
-    assert found.ignored == ("web_search_options[0].user_location",)
+    assert found.ignored == ("web_search_options.user_location",)
     assert refusal("chat", "p3", lenient=True, web_search_options="x") == ("web_search_options", None)
 
 
