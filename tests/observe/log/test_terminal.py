@@ -28,6 +28,7 @@ def test_a_warning_is_a_sentence_and_told_once_and_the_file_has_all(tmp_path: Pa
     log.write("error", "server", "internal_error", reqId="1", error="KeyError", places=["a:1"])
     log.write("info", "server", "request")
     log.write("warn", "server", "request_failed", message="told in a line of its own")
+    log.write("warn", "p1", "codex_upstream_request_failed", attempt=3, status=400, retryInS=None)
     log.tell("17:40:12  gpt-5.5 (p1)  200")
     log.write("warn", "auth", "sign-in not renewed", provider="p2", error="it is away", upstreamId=None)
     log.close()
