@@ -7,11 +7,12 @@ from typing import Any
 
 import openai
 import pytest
-from harness import Live, with_live
+from harness import Fake, Live, played, use, with_live
 from openai_live import CHAT, P2, P3, RESPONSES, ask_both, error_of, function
 from sdk import validate
 
 from proxy.core.convert.openai_mode import LENIENT_TAKES_IT
+from proxy.errors import UpstreamError
 from proxy.server.exchange import IGNORED_HEADER
 
 FULL, LITE = "gpt-5.5", "gpt-5.6-sol"
@@ -102,6 +103,13 @@ async def test_strict_mode_names_the_way_out(live: Live) -> None:
         assert answer.status == 400 and error_of(answer)["param"] == name
         assert error_of(answer)["message"].endswith(LENIENT_TAKES_IT)
     assert LENIENT_TAKES_IT not in error_of(await ask_both(live, RESPONSES, model=P2, store=True))["message"]
+
+
+async def test_an_error_says_what_was_left_out_as_well(live: Live) -> None:
+    use(live, Fake("p2", played(UpstreamError("slow down", kind="rate_limit", status=429))))
+    for path in (CHAT, RESPONSES):
+        answer = await ask_both(live, path, model=P2, seed=1)
+        assert answer.status == 429 and ignored(answer.headers) == ["seed"]
 
 
 # -- native
