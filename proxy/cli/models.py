@@ -10,15 +10,18 @@ from typing import Any
 from proxy.cli.command import APP, Command, Context
 from proxy.cli.config_file import ConfigFile
 from proxy.config import Config
-from proxy.core.routing import ALIASES, Catalog
+from proxy.core.routing import ALIASES, Catalog, listing
 from proxy.providers.entry import Entry
 
 #: Ids of a provider that are shown, unless all are asked for.
 SHORT = 20
 
 
-def model_lines(providers: Iterable[Entry], config: Config, shown: int | None = SHORT) -> list[str]:
-    """The models of the providers that are served. The shortened form only counts those with a prefix."""
+def model_lines(
+    providers: Iterable[Entry], config: Config, shown: int | None = SHORT, *, program: str = APP
+) -> list[str]:
+    """The models of the providers that are served. The shortened form only counts those with a prefix, and says what to
+    type for all."""
     lines = []
     for entry in providers:
         if entry.build is None:
@@ -27,7 +30,7 @@ def model_lines(providers: Iterable[Entry], config: Config, shown: int | None = 
         models, prefixed = sorted(catalog.models), catalog.prefixed
         ids = [*models, *prefixed] if shown is None else models[:shown]
         hidden = len(models) + len(prefixed) - len(ids)
-        more = f", … ({hidden} more: {APP} models --full)" if hidden else ""
+        more = f", … ({hidden} more: {program} models --full)" if hidden else ""
         lines.append(f"{entry.title}: {', '.join(ids)}{more}")
     return lines
 
@@ -35,9 +38,10 @@ def model_lines(providers: Iterable[Entry], config: Config, shown: int | None = 
 def model_table(providers: Iterable[Entry], config: Config) -> dict[str, Any]:
     """The same for programs: every model with its limits, and what stands behind the aliases."""
     catalogs = [entry.catalog_now(config) for entry in providers if entry.build is not None]
-    own = next((catalog for catalog in catalogs if catalog.label == config.alias_provider), None)
+    by_label = {catalog.label: catalog for catalog in catalogs}
+    own = by_label.get(config.alias_provider)
     return {
-        "models": [_described(model, one) for one in catalogs for model in (*sorted(one.models), *one.prefixed)],
+        "models": [_described(model, by_label[label]) for model, label in listing(catalogs, alias_provider="")],
         "aliases": {} if own is None else {alias: _behind(alias, own) for alias in sorted(ALIASES)},
     }
 
@@ -68,7 +72,8 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
     if arguments.json:
         print(json.dumps(model_table(context.providers, config), indent=2))
     else:
-        print("\n".join(model_lines(context.providers, config, None if arguments.full else SHORT)))
+        shown = None if arguments.full else SHORT
+        print("\n".join(model_lines(context.providers, config, shown, program=context.program)))
     return 0
 
 

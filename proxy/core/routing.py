@@ -211,11 +211,13 @@ def _parts(model: str) -> tuple[str, tuple[int, ...], frozenset[str]]:
 
 
 def _grouped(catalogs: Sequence[Catalog], alias_provider: str) -> list[tuple[Catalog, list[str]]]:
-    """The catalogues by label, each with its models in order; the aliases are in that of the provider that serves
-    them."""
+    """The catalogues by label, each with the models that it serves, in order: a name that more than one lists is with
+    the first, and the aliases, where nobody lists them, are with the provider that serves them."""
+    ordered = sorted(catalogs, key=lambda catalog: catalog.label)
+    owners = {model: catalog.label for catalog in reversed(ordered) for model in catalog.models}
+    owners = dict.fromkeys(ALIASES, alias_provider) | owners
     return [
-        (catalog, sorted({*catalog.models, *(ALIASES if catalog.label == alias_provider else ())}))
-        for catalog in sorted(catalogs, key=lambda catalog: catalog.label)
+        (catalog, sorted(model for model, label in owners.items() if label == catalog.label)) for catalog in ordered
     ]
 
 

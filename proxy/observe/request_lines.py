@@ -80,10 +80,7 @@ class RequestLines:
             return
         seconds = f"{self._clock() - request.begun:.1f} s"
         tokens = f"{_tokens(request.input_tokens, 'in')} {_tokens(request.output_tokens, 'out')}"
-        name = f"{request.model or request.endpoint} ({request.provider})" if request.provider else request.endpoint
-        self._tell(
-            f"{self._stamp()}  {_shown(name, NAME_WIDTH):<{NAME_WIDTH}} {_status(event):<4} {tokens} {seconds:>8}"
-        )
+        self._tell(f"{self._stamp()}  {_named(request):<{NAME_WIDTH}} {_status(event):<4} {tokens} {seconds:>8}")
         if isinstance(event, Failed | Abandoned):
             self._tell(f"          {_shown(event.error, ERROR_WIDTH)}")
 
@@ -100,6 +97,14 @@ def _name(request: _Open, event: ProviderSelected | ModelResolved) -> None:
         request.provider, request.model = event.provider, event.model
     elif event.resolved != event.requested:
         request.model = f"{event.requested} = {event.resolved}"
+
+
+def _named(request: _Open) -> str:
+    """The model and its provider, which a long name does not push out; the endpoint of what reached none."""
+    if not request.provider:
+        return request.endpoint
+    provider = f" ({request.provider})"
+    return _shown(request.model or request.endpoint, NAME_WIDTH - len(provider)) + provider
 
 
 def _status(event: Completed | Failed | Abandoned) -> str:

@@ -28,6 +28,7 @@ from proxy.server.edge import edge
 from proxy.server.routes.table import ROUTES
 from proxy.server.sessions import Sessions
 from proxy.server.state import STATE, AppState, Catalogs, StreamTimers
+from proxy.settings import UnfitValue, check_model
 
 #: Nothing of ours reads a body with aiohttp's own methods, which this would limit; ours is `Config.max_body_bytes`.
 _NO_LIMIT = 0
@@ -61,13 +62,13 @@ def create_app(
                 process; none by default
     clock, sleep, chance  time and randomness, for tests
     tuning      timers and limits other than the defaults
-    entries     the providers, those of the registry by default
+    entries     the providers, those of the registry by default; raises UnfitValue where settings name others
     packed_bodies  the runner has `auto_decompress=False`, so that bodies are unpacked here, with bounds
 
     Nothing is opened here: connections and threads begin when the application starts and end when it is cleaned up. It
     takes no settings from the environment and installs no signal handler.
     """
-    current = config if callable(config) else lambda: config
+    current = _checked(config if callable(config) else lambda: config, entries)
     observers = (log or NullLog(), recorder or NullRecorder(), captures or NullCaptures())
     state = AppState(
         current,
@@ -92,6 +93,19 @@ def create_app(
     app.on_shutdown.append(_drain)
     _add_routes(app, current())
     return app
+
+
+def _checked(current: Callable[[], Config], entries: Sequence[Entry]) -> Callable[[], Config]:
+    """With names that `Config` cannot know to be right: of providers, and of their models."""
+    config = current()
+    labels = [entry.label for entry in entries]
+    if config.alias_provider not in (Config.alias_provider, *labels):
+        raise UnfitValue(f"alias_provider: expected {' or '.join(labels)}")
+    try:
+        check_model(config.auto_review_model or "", [entry.catalog_now(config) for entry in entries])
+    except UnfitValue as error:
+        raise UnfitValue(f"auto_review_model: {error}") from None
+    return current
 
 
 @asynccontextmanager

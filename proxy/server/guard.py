@@ -75,10 +75,17 @@ def _check_listener(request: web.BaseRequest, config: Config) -> None:
     local = request.transport.get_extra_info("sockname") if request.transport is not None else None
     if isinstance(local, tuple) and not _is_meant(local[0], config):  # other sockets have no address
         raise ProxyError(
-            f"this proxy is meant for {config.bind_address} and was reached at {local[0]};"
-            f" listen on {config.bind_address}, or set an `api_key`",
+            f"without an `api_key` this proxy is meant for {_open_places(config)} and was reached at {local[0]};"
+            " listen there only, set a key, or `allow_remote_unauthenticated`",
             kind="permission",
         )
+
+
+def _open_places(config: Config) -> str:
+    """Where it serves whoever asks. An address that means all of the machine is none that is reached."""
+    address = ipaddress.ip_address(config.bind_address)
+    own = "" if address.is_loopback or address.is_unspecified else f" and {config.bind_address}"
+    return f"loopback{own}"
 
 
 def _is_meant(host: str, config: Config) -> bool:

@@ -255,6 +255,14 @@ def test_the_listing_has_every_name_once_and_in_order() -> None:
     assert text.startswith("Supported: p1: claude-") and text.endswith("composer-2.5, cursor.")
 
 
+def test_a_name_is_listed_once_with_the_provider_that_serves_it() -> None:
+    both = [Catalog("p1", "codex", ("a", "b")), Catalog("p2", "kimi", ("b", "opus"))]
+    pairs = listing(both, "p1")
+    assert len({name for name, _ in pairs}) == len(pairs)
+    for name, label in pairs:
+        assert route(name, both, alias_provider="p1") == Route(label, name in ALIASES and name != "opus")
+
+
 def test_names_with_a_prefix_are_listed_behind_the_others_and_told_by_their_form() -> None:
     own = Catalog("p5", "cursor", ("b", "a"), prefixes=("c:", "d:"), prefixed=("c:y", "c:x"))
     assert listing([own], "p1") == [("a", "p5"), ("b", "p5"), ("c:y", "p5"), ("c:x", "p5")]

@@ -38,7 +38,7 @@ TOLD: list[tuple[str, tuple[Event, ...], list[str]]] = [
         ["gpt-5.6-sol (p1) cut 7 in 1.23M out 3.2 s", "broke?[31m"],
     ),
     ("messages", (*SOL, Abandoned("the client left")), ["gpt-5.6-sol (p1) left 3.2 s", "the client left"]),
-    ("messages", (LONG, Completed(200)), [f"cursor:{'x' * 26}… 200 3.2 s"]),
+    ("messages", (LONG, Completed(200)), [f"cursor:{'x' * 21}… (p5) 200 3.2 s"]),
     ("count_tokens", (*SOL, Completed(200)), []),
     ("count_tokens", (*SOL, Failed(503, "busy")), ["gpt-5.6-sol (p1) 503 3.2 s", "busy"]),
     ("messages", (*SOL, Failed(529, "x" * 1000)), ["gpt-5.6-sol (p1) 529 3.2 s", "x" * 299 + "…"]),

@@ -94,6 +94,20 @@ def test_a_listener_that_is_wider_than_meant_serves_nobody(local: Any, settings:
         check(request, Config(**settings), [API_KEY])
 
 
+@pytest.mark.parametrize(
+    ("bind", "told"),
+    [
+        *((bind, "for loopback and was") for bind in ("127.0.0.1", "0.0.0.0")),
+        ("192.0.2.8", "loopback and 192.0.2.8 and"),
+    ],
+)
+def test_the_refusal_says_where_it_serves_and_what_to_set(bind: str, told: str) -> None:
+    transport = mock.Mock(**{"get_extra_info.side_effect": {"sockname": ("192.0.2.7", 1)}.get})
+    request = make_mocked_request("GET", "/v1/models", transport=transport)
+    with pytest.raises(ProxyError, match=f"{told}.* reached at 192.0.2.7; .*key.*allow_remote_unauthenticated"):
+        check(request, Config(bind_address=bind), [API_KEY])
+
+
 async def test_a_request_without_host_is_served(live: Live) -> None:
     """HTTP/1.0 knows none."""
     assert (await live.raw(b"GET /v1/models?limit=1 HTTP/1.0\r\n\r\n")).startswith(b"HTTP/1.0 200")

@@ -48,6 +48,20 @@ async def test_unknown_paths_and_wrong_methods_have_our_form_under_the_prefix(li
     assert (await live.get("/v1/models", Host="evil.example")).status == 403
 
 
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"alias_provider": "kimi"}, "alias_provider: expected p1 or p2"),
+        ({"auto_review_model": "lunar-9"}, "auto_review_model: expected a model"),
+    ],
+)
+def test_names_that_nobody_has_are_told_when_the_application_is_made(
+    settings: dict[str, str], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=told):
+        create_app(Config(**settings), config_dir=tmp_path)  # type: ignore[arg-type]
+
+
 async def test_the_application_around_keeps_its_own_paths(live: Live) -> None:
     live.url = live.url.removesuffix(live.mount)
     answer = await live.get("/v1/models")

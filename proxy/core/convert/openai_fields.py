@@ -159,8 +159,10 @@ def joined(texts: Iterable[str]) -> str:
     return "".join(pieces)
 
 
-def merged(blocks: Iterable[Block]) -> list[Block]:
+def merged(blocks: list[Block]) -> list[Block]:
     """The blocks, neighbouring texts as one: what becomes of them upstream may have nothing in between."""
+    if not any(one["type"] == other["type"] == "text" for one, other in itertools.pairwise(blocks)):
+        return blocks
     result: list[Block] = []
     for kind, group in itertools.groupby(blocks, key=itemgetter("type")):
         neighbours = list(group)

@@ -21,6 +21,10 @@ MAX_REMEMBERED = 500
 _HIDDEN = frozenset({"reqId", "endpoint", "ms", "capture", "errorFile", "places"})
 #: Records of which the line of the request says as much.
 _IN_THE_LINE = frozenset({"request_failed", "unknown model"})
+#: How the records of failed attempts end; one that is not made again is the failure of its request.
+_ATTEMPT = "_upstream_request_failed"
+#: Who warns only once of a thing, and when it happens anew, again: a file that is mended and broken the same way.
+_ONCE_ALREADY = frozenset({"config"})
 _WORDS = {"warn": "warning", "error": "error"}
 
 
@@ -74,8 +78,9 @@ class _Sentences:
     def of(self, level: str, line: str) -> str:
         if level == TOLD:
             return line
-        said = _sentence(json.loads(line))
-        if not said or said in self._shown:
+        record = json.loads(line)
+        said = _sentence(record)
+        if not said or (said in self._shown and record["service"] not in _ONCE_ALREADY):
             return ""
         if len(self._shown) >= MAX_REMEMBERED:
             self._shown.clear()
@@ -90,9 +95,9 @@ def _sentence(record: dict[str, Any]) -> str:
     'warning: auth: sign-in refused (provider: p1)'
     """
     level, service, msg = record["level"], record["service"], record["msg"]
-    if msg in _IN_THE_LINE:
-        return ""
     fields = record.get("fields") or {}
-    more = ", ".join(f"{name}: {value}" for name, value in fields.items() if name not in _HIDDEN)
+    if msg in _IN_THE_LINE or (str(msg).endswith(_ATTEMPT) and fields.get("retryInS") is None):
+        return ""
+    more = ", ".join(f"{name}: {value}" for name, value in fields.items() if value is not None and name not in _HIDDEN)
     words = str(msg).replace("_", " ") if str(msg).isidentifier() else msg
     return f"{_WORDS.get(level, level)}: {service}: {words}" + (f" ({more})" if more else "")

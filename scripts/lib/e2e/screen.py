@@ -12,6 +12,8 @@ ROWS, COLUMNS = 60, 160
 #: Between a text and the key that sends it, and between two looks at the screen.
 TYPING_S, LOOKING_S = 0.4, 0.2
 WAIT_S = 60.0
+#: How the line begins in which the client takes a text, how much of it is compared, and how often it is sent.
+PROMPT, PROMPT_WIDTH, SENDING = "❯", 20, 5
 
 
 class Screen:
@@ -45,10 +47,15 @@ class Screen:
             raise AssertionError(f"the screen shows {word!r}: not within {WAIT_S} s; it shows {lines[-30:]}") from None
 
     async def say(self, text: str) -> None:
-        """Types a text and sends it."""
+        """Types a text and sends it. A client that is still at work may take the key for a further line."""
         await self.tmux("send-keys", "-l", text)
-        await asyncio.sleep(TYPING_S)
-        await self.tmux("send-keys", "Enter")
+        for _ in range(SENDING):
+            await asyncio.sleep(TYPING_S)
+            await self.tmux("send-keys", "Enter")
+            await asyncio.sleep(TYPING_S)
+            typed = [line for line in (await self.look()).splitlines() if line.startswith(PROMPT)]
+            if not typed or text[:PROMPT_WIDTH] not in typed[-1]:
+                return
 
 
 @asynccontextmanager

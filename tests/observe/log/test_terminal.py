@@ -28,8 +28,9 @@ def test_a_warning_is_a_sentence_and_told_once_and_the_file_has_all(tmp_path: Pa
     log.write("error", "server", "internal_error", reqId="1", error="KeyError", places=["a:1"])
     log.write("info", "server", "request")
     log.write("warn", "server", "request_failed", message="told in a line of its own")
+    log.write("warn", "p1", "codex_upstream_request_failed", attempt=3, status=400, retryInS=None)
     log.tell("17:40:12  gpt-5.5 (p1)  200")
-    log.write("warn", "auth", "sign-in not renewed", provider="p2", error="it is away")
+    log.write("warn", "auth", "sign-in not renewed", provider="p2", error="it is away", upstreamId=None)
     log.close()
     assert sorted(STAMP.sub("", stream.getvalue()).splitlines()) == [
         "error: server: internal error (error: KeyError)",
@@ -39,6 +40,14 @@ def test_a_warning_is_a_sentence_and_told_once_and_the_file_has_all(tmp_path: Pa
     ]
     written = (tmp_path / "proxy.log").read_text()
     assert written.count("sign-in not renewed") == 4 and "told in a line" in written and "gpt-5.5 (p1)" not in written
+
+
+def test_a_file_that_is_broken_the_same_way_again_is_told_again(tmp_path: Path) -> None:
+    log, stream = plain(tmp_path)
+    for _ in range(2):
+        log.write("warn", "config", "the settings stay as they were: no JSON")
+    log.close()
+    assert stream.getvalue().count("warning: config: the settings stay as they were: no JSON\n") == 2
 
 
 def test_what_was_said_is_remembered_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
