@@ -104,6 +104,8 @@ def test_without_a_label_all_are_told(tmp_path: Path, command: Run) -> None:
     told = json.loads(command("usage", "--json")[1])
     assert told == {f"p{number}": {"error": "not signed in"} for number in range(1, 6)}
     write_credential(tmp_path, "p2", "{")
+    told = json.loads(command("usage", "--json")[1])
+    assert told["p2"]["error"].startswith("unusable sign-in: ") and "p2/auth.json cannot be read" in told["p2"]["error"]
     write_credential(tmp_path, "p1", json.dumps(RECORD))
     status, out, _ = command("auth", "status")
     lines = out.splitlines()

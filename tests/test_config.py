@@ -407,10 +407,15 @@ def test_the_file_is_not_looked_at_for_every_request(tmp_path: Path) -> None:
 
 
 def test_models_of_the_settings_that_are_doubtful_are_told() -> None:
-    environment = {"PROXY_P4_MODELS": "gpt-5.5,glm-6,glm-5.2", "PROXY_P1_MODEL": "my-model"}
+    environment = {
+        "PROXY_P4_MODELS": "gpt-5.5,glm-6,glm-5.2",
+        "PROXY_P1_MODEL": "my-model",
+        "PROXY_P2_MODELS": "cursor:x,opus,gpt-7,kimi-k3",
+    }
     told = doubtful(load(environment)[0], PROVIDERS)
     assert told == [
         "p1.model: my-model is in no list; it is sent like the nearest that is",
+        "p2.models: cursor:x is a model of p5, which serves it",
         "p4.models: gpt-5.5 is a model of p1, which serves it",
     ]
     for model in ("my-model", "gpt-5.5-fast", "opus"):

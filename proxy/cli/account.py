@@ -69,6 +69,11 @@ class SignIn:
             return "signed in"
         return "not signed in" if len(self.lines) < 2 else UNUSABLE
 
+    @property
+    def why(self) -> str:
+        """Why it is not usable."""
+        return ": ".join([self.state, *self.lines[1:2]])
+
 
 def cures(known: Iterable[SignIn], program: str) -> list[str]:
     """What to type where nobody is signed in: a line for each provider that is served."""
@@ -81,12 +86,14 @@ def cures(known: Iterable[SignIn], program: str) -> list[str]:
 
 def sign_ins(context: Context, file: ConfigFile) -> list[SignIn]:
     """The accounts of all providers, as they are stored."""
-    found = []
-    for entry, account in accounts_of(context, file):
-        lines: list[str] = []
-        usable = account.status(say=lines.append)
-        found.append(SignIn(entry, usable, tuple(lines)))
-    return found
+    return [sign_in(entry, account) for entry, account in accounts_of(context, file)]
+
+
+def sign_in(entry: Entry, account: Account) -> SignIn:
+    """That of an account, as it is stored."""
+    lines: list[str] = []
+    usable = account.status(say=lines.append)
+    return SignIn(entry, usable, tuple(lines))
 
 
 def _connect(environment: Mapping[str, str], *urls: str) -> AbstractAsyncContextManager[ClientSession]:

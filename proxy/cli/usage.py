@@ -7,11 +7,11 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from proxy.cli.account import account_of, accounts_of
+from proxy.cli.account import account_of, accounts_of, sign_in
 from proxy.cli.command import Command, Context, say
 from proxy.cli.config_file import ConfigFile
 from proxy.errors import ProxyError
-from proxy.providers.entry import account_titles
+from proxy.providers.entry import Entry, account_titles
 
 if TYPE_CHECKING:
     from proxy.providers.contract import Account
@@ -32,7 +32,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
 async def _all(context: Context, *, as_json: bool) -> int:
     """All accounts are asked at one time; 1 when none could tell."""
     accounts = accounts_of(context, ConfigFile(context, new=True))
-    told = await asyncio.gather(*(_report(account, as_json=as_json) for _, account in accounts))
+    told = await asyncio.gather(*(_report(entry, account, as_json=as_json) for entry, account in accounts))
     if as_json:
         say(json.dumps({entry.label: one for (entry, _), (_, one) in zip(accounts, told, strict=True)}))
     else:
@@ -41,12 +41,12 @@ async def _all(context: Context, *, as_json: bool) -> int:
     return 0 if any(known for known, _ in told) else 1
 
 
-async def _report(account: Account, *, as_json: bool) -> tuple[bool, Any]:
+async def _report(entry: Entry, account: Account, *, as_json: bool) -> tuple[bool, Any]:
     """Whether an account could tell, and what, or why not: lines, or what JSON says."""
     lines: list[str] = []
     try:
-        if not account.status(say=lambda _line: None):
-            return False, {"error": "not signed in"} if as_json else ["not signed in"]
+        if not (known := sign_in(entry, account)).usable:
+            return False, {"error": known.why} if as_json else [known.why]
         await account.usage(as_json=as_json, say=lines.append)
     except (ProxyError, OSError) as error:
         why = error.message if isinstance(error, ProxyError) else str(error)

@@ -6,13 +6,13 @@ account are loaded when they are made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from proxy.config import Config
 from proxy.core.invalid import cut
-from proxy.core.routing import Added, Catalog
+from proxy.core.routing import Added, Catalog, route
 
 if TYPE_CHECKING:
     from proxy.providers.contract import Account, AccountContext, Provider, Services
@@ -70,15 +70,15 @@ def named(name: str, providers: Iterable[Entry]) -> Entry | None:
     return next((entry for entry in providers if name in (entry.catalog.label, entry.catalog.service)), None)
 
 
-def doubtful(config: Config, providers: Iterable[Entry]) -> list[str]:
+def doubtful(config: Config, providers: Sequence[Entry]) -> list[str]:
     """Warnings about models of the settings: those that another provider has too, and those that nobody lists."""
-    served = sorted(((entry, entry.catalog_now(config)) for entry in providers), key=lambda pair: pair[0].label)
-    warnings, owners = [], dict[str, str]()
-    for entry, catalog in served:
-        for model in catalog.models:
-            owner = owners.setdefault(model, entry.label)
-            if owner != entry.label and model not in entry.catalog.models:
-                warnings.append(f"{entry.label}.models: {cut(model)} is a model of {owner}, which serves it")
+    catalogs = [entry.catalog_now(config) for entry in providers]
+    warnings = []
+    for entry, catalog in zip(providers, catalogs, strict=True):
+        for model in (model for model in catalog.models if model not in entry.catalog.models):
+            found = route(model, catalogs, alias_provider="")
+            if found is not None and found.label != entry.label:
+                warnings.append(f"{entry.label}.models: {cut(model)} is a model of {found.label}, which serves it")
         replacing = getattr(config.section(entry.settings), "model", None) if entry.settings is not None else None
         if replacing and catalog.behind(replacing) not in catalog.models:
             warnings.append(f"{entry.label}.model: {cut(replacing)} is in no list; it is sent like the nearest that is")
