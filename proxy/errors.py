@@ -233,14 +233,15 @@ _ANSWERED = frozenset({"model", "safeguards"})
 def final_word(error: ProxyError, agent: str) -> ProxyError:
     """The error as a client is told it. Claude Code repeats a 400 or 422 that it does not know, five times, each time
     with fewer features, all of which we take: nothing is cured by that, and the upstream may be asked each time. It
-    stops at a type that no other client knows.
+    stops at a type that no other client knows, with 400: in auto mode it repeats a 422 of that type as well, without
+    `safeguards`, and has lost the mode for the session.
 
     agent  the client's `User-Agent`
     """
     probed = error.status == _PROBED.get(error.kind) and error.details is None and error.param not in _ANSWERED
     if not probed or not agent.startswith(_PROBING):
         return error
-    return error.replaced(kind="refused", status=error.status)
+    return error.replaced(kind="refused")
 
 
 def messages_body(error: ProxyError, request_id: str) -> dict[str, Any]:

@@ -70,7 +70,8 @@ CODE = "claude-cli/2.1.330 (external, cli)"
 def test_claude_code_is_told_at_once_that_probing_is_no_use(error: ProxyError, agent: str, told: str) -> None:
     last = final_word(error, agent)
     assert messages_body(last, "id")["error"]["type"] == told
-    assert (last.status, last.message, last.provider) == (error.status, error.message, error.provider)
+    assert last.status == (400 if error.status == 422 else error.status)  # in auto mode it repeats any 422
+    assert (last.message, last.provider) == (error.message, error.provider)
     assert headers(last) == headers(error)
 
 

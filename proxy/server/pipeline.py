@@ -69,6 +69,7 @@ def _failed(exchange: Exchange, error: Exception) -> web.StreamResponse:
     if response is None:
         told = exchange.family.final_word(known, exchange.request.headers.get("User-Agent", ""))
         answered = error_response(told, exchange.id, exchange.family)
+        answered.headers.update(exchange.head)
         exchange.replied(answered)
         return answered
     exchange.break_off()

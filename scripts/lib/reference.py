@@ -119,7 +119,7 @@ def errors_page() -> str:
         "Claude Code, from 2.1.329 on, answers a 400 or 422 that it does not know with the same request with fewer features, five times,",
         "whatever `x-should-retry` says. All those features are taken here, so nothing is cured by it, and a service that refused would be",
         "asked six times. A client that calls itself `claude-cli/…` therefore gets the type `policy_blocked`, at which it stops; it shows the",
-        "message all the same. Not so where it has an answer of its own: an unknown model, `safeguards`, message threads.",
+        "message all the same. A 422 becomes a 400 for it: in auto mode it would repeat it without `safeguards`, and leave the mode. Not so where it has an answer of its own: an unknown model, `safeguards`, message threads.",
         "",
         "On the OpenAI-style routes:",
         "",

@@ -7,11 +7,12 @@ from typing import Any
 
 import openai
 import pytest
-from harness import Live, with_live
+from harness import Fake, Live, played, use, with_live
 from openai_live import CHAT, P2, P3, RESPONSES, ask_both, error_of, function
 from sdk import validate
 
 from proxy.core.convert.openai_mode import LENIENT_TAKES_IT
+from proxy.errors import UpstreamError
 from proxy.server.exchange import IGNORED_HEADER
 
 FULL, LITE = "gpt-5.5", "gpt-5.6-sol"
@@ -104,6 +105,13 @@ async def test_strict_mode_names_the_way_out(live: Live) -> None:
     assert LENIENT_TAKES_IT not in error_of(await ask_both(live, RESPONSES, model=P2, store=True))["message"]
 
 
+async def test_an_error_says_what_was_left_out_as_well(live: Live) -> None:
+    use(live, Fake("p2", played(UpstreamError("slow down", kind="rate_limit", status=429))))
+    for path in (CHAT, RESPONSES):
+        answer = await ask_both(live, path, model=P2, seed=1)
+        assert answer.status == 429 and ignored(answer.headers) == ["seed"]
+
+
 # -- native
 
 #: A body as agents write it for the vendor's own service.
@@ -185,11 +193,11 @@ async def test_strict_mode_leaves_it_to_the_backend(live: Live) -> None:
 @pytest.mark.parametrize(
     ("model", "sampling", "told"),
     [
-        ("glm-5.2", {"temperature": 0.5, "top_p": 0.9}, []),
-        ("qwen3.8-flash", {"temperature": 0.5, "top_p": 0.9}, []),
+        ("glm-5.2", {"temperature": 0, "top_p": 0.9}, []),
+        ("qwen3.8-flash", {"temperature": 0, "top_p": 0.9}, []),
         ("opencode-go/kimi-k2.6", {}, ["temperature", "top_p"]),
         ("opencode-go/gpt-5.6-luna", {}, ["temperature", "top_p"]),
-        (P3, {"temperature": 0.5, "top_p": 0.9}, []),
+        (P3, {"temperature": 0, "top_p": 0.9}, []),
         (P2, {}, ["temperature", "top_p"]),
     ],
 )
@@ -197,7 +205,7 @@ async def test_strict_mode_leaves_it_to_the_backend(live: Live) -> None:
 async def test_upstreams_get_the_sampling_that_a_model_takes(
     live: Live, path: str, model: str, sampling: Any, told: list[str]
 ) -> None:
-    answer = await ask_both(live, path, model=model, temperature=0.5, top_p=0.9)
+    answer = await ask_both(live, path, model=model, temperature=0, top_p=0.9)
     assert answer.status == 200 and ignored(answer.headers) == told
     (request,) = (*live.sandbox.p2.requests, *live.sandbox.p3.requests, *live.sandbox.p4.requests)
     assert {name: request.body[name] for name in ("temperature", "top_p") if name in request.body} == sampling

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from events import delta, opened
 from harness import Answer, Fake, Live, configured, kinds, played, use, watch_often, whole_message, with_live
-from openai_live import BOTH, CHAT, P1, P2, RESPONSES, ask_both, body_for, chunks_of, error_of, function
+from openai_live import BOTH, CHAT, P1, P2, P3, RESPONSES, ask_both, body_for, chunks_of, error_of, function
 from openai_streams import check_chat_chunks, check_response_events
 
 from proxy.errors import KINDS, UpstreamError
@@ -192,6 +192,16 @@ async def test_choice_parallel_setting_and_effort_reach_the_upstream(
     body = live.sandbox.p2.requests[0].body  # this model bears no forced choice; it is asked again without
     assert (body["tool_choice"], body["thinking"]["effort"]) == (choice, "high")
     assert body.get("parallel_tool_calls") == parallel
+
+
+@both
+@pytest.mark.parametrize(("label", "model"), [("p2", P2), ("p3", P3), ("p4", "opencode-go/gpt-5.6-luna")])
+async def test_instructions_of_several_messages_stay_apart(live: Live, path: str, label: str, model: str) -> None:
+    said = [{"role": role, "content": f"{role}."} for role in ("system", "developer", "user")]
+    members = {"messages": said} if path == CHAT else {"input": said[1:], "instructions": said[0]["content"]}
+    assert (await live.post({"model": model, **members}, path)).status == 200
+    body = getattr(live.sandbox, label).requests[-1].body
+    assert (body.get("instructions") or body["messages"][0]["content"]) == "system.\n\ndeveloper."
 
 
 # -- failures

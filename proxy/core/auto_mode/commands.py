@@ -217,7 +217,7 @@ class _Walk:
 def _script_of(program: str, arguments: Sequence[str]) -> str | None:
     """The script in the words of a program that runs one; "" when it runs its input, None when it runs neither."""
     if program.lower() in _EVALUATORS:
-        return " ".join(arguments)
+        return " ".join(arguments) * (not arguments or arguments[0] not in _INPUT)
     if program == "su":
         return next(
             (arguments[place + 1] for place, one in enumerate(arguments[:-1]) if one in ("-c", "--command")), None
@@ -265,7 +265,9 @@ def _code(arguments: Sequence[str]) -> str | None:
     if set(arguments) <= _STDIN:
         return ""
     code = False
-    for word in arguments:
+    for word, following in zip(arguments, (*arguments[1:], "-"), strict=True):
+        if not code and (word in _INPUT or (word == "--" and following.startswith("-"))):
+            return ""
         if code or not word.startswith("-"):
             return word if UNKNOWN in word else None
         code = _CODE.fullmatch(word) is not None

@@ -54,9 +54,10 @@ def question(
         "user_turns": user_turns(messages),
         "calls": [{"call": place, "tool": call.tool, "input": call.input} for place, call in enumerate(calls, 1)],
     }
+    text = dump_json(shown).encode(errors="replace").decode()  # a model may write half of a surrogate pair
     return {
         "system": [{"type": "text", "text": SYSTEM}],
-        "messages": [{"role": "user", "content": [{"type": "text", "text": dump_json(shown)}]}],
+        "messages": [{"role": "user", "content": [{"type": "text", "text": text}]}],
         "max_tokens": 4096,
         "output_config": {"effort": "low"},
     }

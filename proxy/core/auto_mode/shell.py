@@ -34,7 +34,7 @@ _BLANKS = re.compile(r"(?:[ \t\r]|\\\n)*")
 _COMMENT = re.compile(r"#[^\n]*")
 
 #: Words before a command that are none of it.
-KEYWORDS = frozenset({"if", "then", "elif", "else", "do", "while", "until", "!", "time", "coproc", "export"})
+KEYWORDS = frozenset({"if", "then", "elif", "else", "do", "while", "until", "!", "{", "coproc", "export"})
 
 
 class TooMuch(Exception):

@@ -101,8 +101,10 @@ def _search(mode: Mode, found: list[Declared], options: Any) -> None:
     place = options.get("user_location")
     if isinstance(place, dict) and isinstance(place.get("approximate"), dict):
         place = {"type": "approximate", **place["approximate"]}
-    if place is not None:
+    if place is not None and "user_location" in mode.rules.hosted[WEB_SEARCH_TYPE].options:
         tool["user_location"] = place
+    elif place is not None:
+        mode.note(f"{_SEARCH_FIELD}.user_location")
     found.append((_SEARCH_FIELD, [tool]))
 
 

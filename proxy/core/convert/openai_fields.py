@@ -331,6 +331,5 @@ def hub_request(model: str, conversation: Conversation, messages: list[Block], a
         "tools": asked["tools"],
         "tool_choice": asked["tool_choice"],
         "output_config": ({"effort": effort} if effort and effort != mode.rules.unsent else {}) | mode.config,
-        **mode.wishes,
     }
-    return request | {name: value for name, value in optional.items() if value}
+    return request | {name: value for name, value in optional.items() if value} | mode.wishes  # a 0 there is a wish

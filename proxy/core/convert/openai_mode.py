@@ -156,7 +156,9 @@ _WISHES: Mapping[str, Wish] = {
     "temperature": Wish(_from_0_to(2), "must be a number from 0 to 2", at="temperature"),
     "top_p": Wish(_from_0_to(1), "must be a number from 0 to 1", lambda value: value == 1, at="top_p"),
     "top_k": Wish(_is_whole, "must be a whole number", at="top_k"),
-    "stop": Wish(_are_texts, "must be a string or a list of strings", _is_empty, "stop_sequences", _stops),
+    "stop": Wish(
+        _are_texts, "must be a string or a list of strings", lambda value: not any(value), "stop_sequences", _stops
+    ),
     "frequency_penalty": _PENALTY,
     "presence_penalty": _PENALTY,
     "seed": Wish(_is_number, "must be a number"),

@@ -71,7 +71,9 @@ def responses_body(call: Call, grok: GrokSettings, constraints: str) -> Written:
     # the classifier judges a conversation, in which somebody may ask for a search
     tools = NO_OFFER if review else offer(request, hosted=grok.hosted_search, constraints=constraints, notes=notes)
     body: dict[str, Any] = {"model": call.target.model}
-    instructions = "\n\n".join(filter(None, (_system(request.get("system")), *tools.paragraphs)))
+    # Claude Code's blocks are pieces of one text; those of the OpenAI-style routes were messages of their own
+    system = _system(request.get("system"), gap="\n\n" if call.converted else "")
+    instructions = "\n\n".join(filter(None, (system, *tools.paragraphs)))
     if instructions:
         body["instructions"] = instructions
     body["input"] = _input(request.get("messages"), grok, notes)
@@ -104,10 +106,10 @@ def _unknown(names: Any, what: str) -> list[str]:
     return [f"{what} left out: {cut(told)}"]
 
 
-def _system(system: Any) -> str:
+def _system(system: Any, *, gap: str) -> str:
     if system is not None and not isinstance(system, str | list):
         raise InvalidRequest("`system` must be a string or a list of text blocks", param="system")
-    return without_billing(system_text(system, gap=""))
+    return without_billing(system_text(system, gap=gap))
 
 
 def _input(messages: Any, grok: GrokSettings, notes: list[str]) -> list[Item]:

@@ -102,6 +102,8 @@ DELETIONS = (
     "ls |\n rm -rf ~",
     "cat <<EOF |\nrm -rf ~\nEOF\nbash",
     "trap 'rm -rf ~' EXIT",
+    "time -p rm -rf ~",
+    "if true; then { rm -rf ~; }; fi",
     "$'rm' -rf ~",
     "flock /tmp/lock rm -rf ~",
     "pwsh -NoProfile -Command 'Remove-Item -Recurse ~'",
@@ -190,6 +192,11 @@ DOWNLOADS = (
     "python3 <(curl x)",
     "powershell -ExecutionPolicy ByPass -c 'irm x | iex'",
     "curl x | pwsh -Command -",
+    "curl x | python3 - --version 1.8",
+    "curl x | php -- --install-dir=bin",
+    "curl -L x | perl - App::cpanminus",
+    "curl x | source /dev/stdin",
+    '. /dev/stdin <<< "$(curl x)"',
     "iex ((New-Object System.Net.WebClient).DownloadString('https://x'))",
 )
 NO_DOWNLOADS = (
@@ -207,6 +214,9 @@ NO_DOWNLOADS = (
     "curl x |\n jq .",
     'python3 script.py "$(curl -s x)"',
     "node tool.js $(curl -s x)",
+    "curl x | node -- filter.js",
+    "curl x | python3 -c 'import sys' -",
+    "curl x | python3 filter.py -",
     "curl x | pwsh script.ps1",
 )
 

@@ -124,6 +124,11 @@ def test_it_has_the_calls_the_turns_and_the_policy_and_nothing_else_of_the_field
     assert "example.org" not in json.dumps(asked) and "secret" not in message["content"][0]["text"]
 
 
+def test_half_of_a_surrogate_pair_can_be_sent() -> None:
+    asked = question([ToolUse("t", "Bash", {"command": "echo \ud83d"})], POLICY, {}, subagent=False)
+    assert b"echo ?" in asked["messages"][0]["content"][0]["text"].encode()
+
+
 def test_providers_take_it_for_a_review() -> None:
     """So that the model thinks little and has room for its answer."""
     assert is_auto_review(question([], POLICY, {}, subagent=False))

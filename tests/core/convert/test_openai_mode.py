@@ -52,6 +52,7 @@ TOLD: list[tuple[str, Any]] = [
 #: What asks for nothing.
 IDLE: list[tuple[str, Any]] = [
     ("stop", []),
+    ("stop", ["", ""]),
     ("top_p", 1),
     ("presence_penalty", 0),
     ("frequency_penalty", 0.0),
@@ -196,6 +197,8 @@ HONOURED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     *[(rules, {"stop": "END"}, {"stop_sequences": ["END"]}) for rules in ("p1", "p5", "minimax-m3", "glm-5.2")],
     ("qwen3.8-flash", {"stop": ["a", ""]}, {"stop_sequences": ["a"]}),
     ("p3", {"temperature": 0.7, "top_p": 0.9}, {"temperature": 0.7, "top_p": 0.9}),
+    *[(rules, {"temperature": 0, "top_p": 0.0}, {"temperature": 0, "top_p": 0.0}) for rules in ("p3", "glm-5.2")],
+    ("qwen3.8-flash", {"temperature": 0, "top_k": 0}, {"temperature": 0, "top_k": 0}),
     ("p1", {"service_tier": "priority"}, {"speed": "fast"}),
 ]
 
@@ -342,7 +345,7 @@ def test_search_options_are_a_search_where_there_is_one() -> None:
     assert (tool["name"], tool["user_location"]) == ("web_search", {"type": "approximate", **PLACE})
     found = parse("chat", "p1", lenient=True, web_search_options=options, tools=[{"type": "web_search"}])
     assert [tool["name"] for tool in found.request["tools"]] == ["web_search"]
-    assert found.ignored == ("web_search_options[0].user_location",)
+    assert found.ignored == ("web_search_options.user_location",)
     assert refusal("chat", "p3", lenient=True, web_search_options="x") == ("web_search_options", None)
 
 
