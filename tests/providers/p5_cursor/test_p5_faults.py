@@ -215,15 +215,16 @@ PAUSES: list[Row] = [
 
 TABLE = [*FRAMES, *ENDS, *COURSE, *HTTP, *ASKED, *PAUSES]
 
-#: For the faults that are about time; the others must not hang on how busy the machine is.
+#: For the faults that are about time; the others must not hang on how busy the machine is, nor a second run on how soon
+#: the first byte of it comes.
 SHORT = RunTimers(
     after_end=0.05,
     append=0.5,
     heartbeat=0.1,
     exec_heartbeat=0.05,
     early=0.1,
-    first=0.3,
-    silence=0.3,
+    first=1.0,
+    silence=1.0,
     quiet_end=0.2,
     progress=0.4,
     stalled=0.2,
