@@ -31,7 +31,7 @@ def blocks_of(content: Any) -> list[Any]:
 def messages_of(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The messages of a Messages request, whatever else stands there."""
     messages = request.get("messages")
-    return [message for message in messages if isinstance(message, Mapping)] if isinstance(messages, list) else []
+    return [message for message in messages if isinstance(message, dict)] if isinstance(messages, list) else []
 
 
 def texts_of(content: Any) -> Iterator[str]:

@@ -41,7 +41,7 @@ def hosted_kind(tool: Any) -> str | None:
     >>> hosted_kind({"type": "web_fetch_20250910"}), hosted_kind({"type": "bash_20250124"}), hosted_kind({"name": "x"})
     ('web_fetch', None, None)
     """
-    kind = tool.get("type") if isinstance(tool, Mapping) else None
+    kind = tool.get("type") if isinstance(tool, dict) else None
     if not isinstance(kind, str) or kind in _PLAIN or tool.get("input_schema") is not None or is_known(kind):
         return None
     return _DATE.sub("", kind)
@@ -91,7 +91,7 @@ def refusal(kept: Mapping[str, Any], missing: Sequence[Missing], label: str) -> 
     kept   the request without what is missing
     label  the provider
     """
-    one = _needed(kept, missing)
+    one = _needed(kept, missing) if missing else None
     return (one.path, _words(one, label)) if one is not None else _impossible(kept, label)
 
 
@@ -116,28 +116,32 @@ def _impossible(request: Mapping[str, Any], label: str) -> tuple[str, str] | Non
         return "fallbacks", f"{label} falls back to no other model. Leave it out, and ask another model yourself."
     for place, message in enumerate(messages_of(request)):
         content = message.get("content")
-        for index, block in enumerate(content if isinstance(content, list) else ()):
-            if _is_uploaded(block):
+        if not isinstance(content, list):
+            continue
+        for index, block in enumerate(content):
+            if isinstance(block, dict) and block.get("type") in _WITH_FILES and _is_uploaded(block):
                 return f"messages[{place}].content[{index}]", f"{label} has {_UPLOADED}"
     return None
 
 
+#: Blocks that may be a file, or hold one: a conversation has many others.
+_WITH_FILES = ("tool_result", "image", "document", "container_upload")
 _UPLOADED = "no uploaded files. Send what is in it: an image or document with a source of type base64."
 
 
 def _is_uploaded(block: Any) -> bool:
-    if not isinstance(block, Mapping):
+    if not isinstance(block, dict):
         return False
-    if block.get("type") == "tool_result" and isinstance(block.get("content"), list):
+    kind, source = block.get("type"), block.get("source")
+    if kind == "tool_result" and isinstance(block.get("content"), list):
         return any(map(_is_uploaded, block["content"]))
-    source = block.get("source")
-    return block.get("type") == "container_upload" or (isinstance(source, Mapping) and source.get("type") == "file")
+    return kind == "container_upload" or (isinstance(source, dict) and source.get("type") == "file")
 
 
 def _names(request: Mapping[str, Any]) -> set[str]:
     """The names of the tools that can be called."""
     tools = request.get("tools")
-    names = {tool.get("name") for tool in tools if isinstance(tool, Mapping)} if isinstance(tools, list) else set()
+    names = {tool.get("name") for tool in tools if isinstance(tool, dict)} if isinstance(tools, list) else set()
     return {name for name in names if isinstance(name, str) and name not in ("", PLACEHOLDER)}
 
 
