@@ -188,7 +188,21 @@ def check_model(name: str, catalogs: Sequence[Catalog]) -> None:
 _MODEL_ID = re.compile(r"[\w.:/@+-]{1,100}", re.ASCII)
 
 
-def added_models(label: str, known: Container[str], form: Callable[[str], str] = str) -> Callable[[Any], Added]:
+def models_row(
+    label: str,
+    known: Container[str],
+    form: Callable[[str], str] = str,
+    ways: str = "in the ways of the base that is named, else of the nearest by name",
+) -> Any:
+    """The field `models` of a section: ids that its provider does not list, see `added_models`.
+
+    ways  of the ids, for the help
+    """
+    help = f"Ids that {label} serves beside its own, {ways}."
+    return row(f"{label}.models", f"PROXY_{label.upper()}_MODELS", (), added_models(label, known, form), help)
+
+
+def added_models(label: str, known: Container[str], form: Callable[[str], str]) -> Callable[[Any], Added]:
     """Ids that a provider does not list, each with a model whose ways it has, "" when nobody says.
 
     known  the models that may be named so

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 #: Names that Claude Code uses on its own account (background requests, subagents, the /model picker). They belong to
@@ -111,6 +111,12 @@ class Catalog:
         dated = [alias for alias in self.aliases if f"{model}-".startswith((f"{alias}-", f"{alias}@"))]
         other = self.small if family == "haiku" else self.main
         return self.aliases.get(max(dated, key=len, default=family), other)
+
+    def extended(self, names: Iterable[tuple[str, str]]) -> Catalog:
+        """With these names in its list, each beside a listed one that has the same limits; "" where there is none."""
+        own = dict(names)
+        limits = {name: self.limits[base] for name, base in own.items() if base in self.limits}
+        return replace(self, models=tuple(dict.fromkeys((*self.models, *own))), limits={**self.limits, **limits})
 
     def limits_of(self, model: str) -> Limits:
         """Of a listed name or an alias."""

@@ -97,20 +97,13 @@ CATALOG = Catalog(
 @lru_cache(maxsize=8)
 def catalog_of(added: Added) -> Catalog:
     """The catalogue with these ids in its list."""
-    limits = {name + fast: Limits(MODELS[base].context) for name, base in added if base for fast in ("", FAST)}
-    names = [name + fast for name, _ in added for fast in ("", FAST)]
-    return replace(CATALOG, models=tuple(dict.fromkeys((*CATALOG.models, *names))), limits={**CATALOG.limits, **limits})
+    return CATALOG.extended((name + fast, base) for name, base in added for fast in ("", FAST))
 
 
 def without_fast(model: str, added: Added = ()) -> tuple[str, bool]:
     """A model's name without the suffix of the fast tier, and whether it had one; an id of the settings may end so."""
     base = model.removesuffix(FAST)
     return (model, False) if base == model or model in dict(added) else (base, True)
-
-
-def is_new(name: str, added: Added) -> bool:
-    """Whether an upstream model is in no list."""
-    return name not in MODELS and name not in dict(added)
 
 
 def like(name: str) -> str:

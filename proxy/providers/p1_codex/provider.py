@@ -34,7 +34,7 @@ from proxy.providers.p1_codex.account.rate_limits import RateLimits
 from proxy.providers.p1_codex.account.signin import p1_credentials
 from proxy.providers.p1_codex.account.workspace import Workspaces
 from proxy.providers.p1_codex.adapter import CodexResources
-from proxy.providers.p1_codex.catalog import IMAGE_MODEL, LABEL, catalog_of, is_new, like, model_for
+from proxy.providers.p1_codex.catalog import IMAGE_MODEL, LABEL, MODELS, catalog_of, like, model_for
 from proxy.providers.p1_codex.chat import RULES, chat_request
 from proxy.providers.p1_codex.compaction.flow import CompactionFlow
 from proxy.providers.p1_codex.failures import PROFILE
@@ -47,7 +47,7 @@ from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p1_codex.socket.manager import SocketManager
 from proxy.providers.p1_codex.turn import CodexTurn
 from proxy.providers.p1_codex.unary import UnaryCalls
-from proxy.providers.upstream.new_models import NewModels
+from proxy.providers.upstream.new_models import NewModels, is_new
 from proxy.providers.upstream.transport import HttpTimers, HttpTransport
 
 
@@ -116,7 +116,7 @@ class CodexProvider:
         return self._services.config().section(CodexSettings)
 
     def _noted(self, target: Target) -> Target:
-        if is_new(target.model, self._settings.models):
+        if is_new(target.model, MODELS, self._settings.models):
             self._new_models.met(target.model, like(target.model))
         return target
 

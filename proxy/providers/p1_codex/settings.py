@@ -8,7 +8,7 @@ from typing import Any
 from proxy.core.compaction import EFFORTS
 from proxy.core.routing import Added, normalise_model
 from proxy.providers.p1_codex.catalog import MODELS, TIERS
-from proxy.settings import Rows, added_models, header, integer, row, switch, url, word_of
+from proxy.settings import Rows, header, integer, models_row, row, switch, url, word_of
 
 
 def model_name(value: Any) -> str:
@@ -52,13 +52,7 @@ class CodexSettings(Rows):
     model: str | None = row(
         "p1.model", "PROXY_P1_MODEL", None, model_name, "Model for every p1 request, whatever was asked for."
     )
-    models: Added = row(
-        "p1.models",
-        "PROXY_P1_MODELS",
-        (),
-        added_models("p1", MODELS),
-        "Ids that p1 serves beside its own, in the ways of the base that is named, else of the nearest by name.",
-    )
+    models: Added = models_row("p1", MODELS)
     effort: str | None = row(
         "p1.effort",
         "PROXY_P1_EFFORT",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from proxy.core.routing import Added
 from proxy.providers.p2_kimi.catalog import MODELS
-from proxy.settings import Rows, added_models, header, row, url
+from proxy.settings import Rows, header, models_row, row, url
 
 
 @dataclass(frozen=True)
@@ -15,13 +15,7 @@ class KimiSettings(Rows):
 
     base_url: str = row("p2.baseUrl", "PROXY_P2_BASE_URL", "https://api.kimi.com/coding/v1", url, "The API of p2.")
     oauth_host: str = row("p2.oauthHost", "PROXY_P2_OAUTH_HOST", "https://auth.kimi.com", url, "Where p2 signs in.")
-    models: Added = row(
-        "p2.models",
-        "PROXY_P2_MODELS",
-        (),
-        added_models("p2", MODELS),
-        "Ids that p2 serves beside its own, in the ways of the base that is named, else of the nearest by name.",
-    )
+    models: Added = models_row("p2", MODELS)
     user_agent: str | None = row(
         "p2.userAgent",
         "PROXY_P2_USER_AGENT",

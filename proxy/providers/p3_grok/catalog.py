@@ -52,14 +52,7 @@ CATALOG = Catalog(
 @lru_cache(maxsize=8)
 def catalog_of(added: Added) -> Catalog:
     """The catalogue with these ids in its list."""
-    limits = {name: CATALOG.limits[base] for name, base in added if base}
-    models = tuple(dict.fromkeys((*CATALOG.models, *dict(added))))
-    return replace(CATALOG, models=models, limits={**CATALOG.limits, **limits})
-
-
-def is_new(name: str, added: Added) -> bool:
-    """Whether an upstream model is in no list."""
-    return name not in MODELS and name not in dict(added)
+    return CATALOG.extended(added)
 
 
 def model_for(name: str, added: Added = ()) -> GrokModel:

@@ -15,7 +15,7 @@ from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p3_grok.account.signin import p3_credentials
 from proxy.providers.p3_grok.answers import answer_rules, not_shown
-from proxy.providers.p3_grok.catalog import LABEL, NEWEST, catalog_of, is_new
+from proxy.providers.p3_grok.catalog import LABEL, MODELS, NEWEST, catalog_of
 from proxy.providers.p3_grok.failures import PROFILE, client_error
 from proxy.providers.p3_grok.headers import answer_headers
 from proxy.providers.p3_grok.ingress import INGRESS
@@ -24,7 +24,7 @@ from proxy.providers.p3_grok.search import WEB, X
 from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.credential import RequestCredential
-from proxy.providers.upstream.new_models import NewModels
+from proxy.providers.upstream.new_models import NewModels, is_new
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.transport import (
     HEADER_TIMEOUT_S,
@@ -144,7 +144,7 @@ class GrokProvider:
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         target = target_of(model, request, self._added)
-        if is_new(target.model, self._added):
+        if is_new(target.model, MODELS, self._added):
             self._new_models.met(target.model, NEWEST.id)
         return target
 

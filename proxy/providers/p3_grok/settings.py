@@ -8,7 +8,7 @@ from typing import Any
 
 from proxy.core.routing import Added
 from proxy.providers.p3_grok.catalog import MODELS
-from proxy.settings import Rows, UnfitValue, added_models, row, switch, text, url, word_of
+from proxy.settings import Rows, UnfitValue, models_row, row, switch, text, url, word_of
 
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:[-+][0-9A-Za-z.+-]+)?")
 
@@ -39,13 +39,7 @@ class GrokSettings(Rows):
         version,
         "Version of the vendor's client that p3 is told; the service refuses old ones.",
     )
-    models: Added = row(
-        "p3.models",
-        "PROXY_P3_MODELS",
-        (),
-        added_models("p3", MODELS),
-        "Ids that p3 serves beside its own, in the ways of the base that is named, else of the nearest by name.",
-    )
+    models: Added = models_row("p3", MODELS)
     tool_image: str = row(
         None,
         "PROXY_P3_TOOL_IMAGE",

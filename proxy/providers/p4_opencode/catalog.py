@@ -99,9 +99,8 @@ CATALOG = Catalog(LABEL, "opencode", _names(MODELS), main="kimi-k2.7-code", smal
 @lru_cache(maxsize=8)
 def catalog_of(added: Added) -> Catalog:
     """The catalogue with these ids in its list."""
-    limits = {name: _LIMITS[PREFIX + base] for own, base in added if base for name in _names((own,))}
-    models = tuple(dict.fromkeys((*CATALOG.models, *_names(dict(added)))))
-    return replace(CATALOG, models=models, limits={**_LIMITS, **limits})
+    own = dict(added)
+    return CATALOG.extended((name, PREFIX + own[bare(name)]) for name in _names(own))
 
 
 def model_for(name: str, added: Added = ()) -> OpenCodeModel | None:

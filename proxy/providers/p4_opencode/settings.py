@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from proxy.core.routing import Added
 from proxy.core.secret import Secret
 from proxy.providers.p4_opencode.catalog import MODELS, bare
-from proxy.settings import Rows, added_models, row, secret, url
+from proxy.settings import Rows, models_row, row, secret, url
 
 
 @dataclass(frozen=True)
@@ -18,10 +18,4 @@ class OpenCodeSettings(Rows):
         "p4.apiKey", "PROXY_P4_API_KEY OPENCODE_API_KEY", None, secret, "API key of p4.", secret=True
     )
     base_url: str = row("p4.baseUrl", "PROXY_P4_BASE_URL", "https://opencode.ai/zen/go/v1", url, "The API of p4.")
-    models: Added = row(
-        "p4.models",
-        "PROXY_P4_MODELS",
-        (),
-        added_models("p4", MODELS, bare),
-        "Ids that p4 serves beside its own, in the ways of the base that is named, else of the nearest by name.",
-    )
+    models: Added = models_row("p4", MODELS, bare)

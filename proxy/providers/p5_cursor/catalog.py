@@ -102,9 +102,7 @@ CATALOG = Catalog(
 @lru_cache(maxsize=8)
 def catalog_of(added: Added = (), ids: tuple[str, ...] = SNAPSHOT) -> Catalog:
     """The catalogue with these ids of the service in its list, and those of the settings also by their bare name."""
-    own = tuple(dict(added))
-    models, prefixed = dict.fromkeys((*CATALOG.models, *own)), dict.fromkeys((*ids, *own))
-    return replace(CATALOG, models=tuple(models), prefixed=listed(prefixed))
+    return replace(CATALOG.extended(added), prefixed=listed(dict.fromkeys((*ids, *dict(added)))))
 
 
 #: What stands behind an id for an effort and the like.

@@ -10,7 +10,7 @@ from proxy.core.routing import Added
 from proxy.core.secret import Secret
 from proxy.providers.p5_cursor.catalog import service_id
 from proxy.providers.p5_cursor.snapshot import BASES
-from proxy.settings import Rows, UnfitValue, added_models, row, secret, text, url
+from proxy.settings import Rows, UnfitValue, models_row, row, secret, text, url
 
 _BUILD = re.compile(r"(?:cli-)?([0-9][0-9A-Za-z.+-]{2,60})", re.ASCII)
 
@@ -35,12 +35,8 @@ class CursorSettings(Rows):
         build,
         "Build of the vendor's client that p5 is told; the service refuses old ones.",
     )
-    models: Added = row(
-        "p5.models",
-        "PROXY_P5_MODELS",
-        (),
-        added_models("p5", BASES, service_id),
-        "Ids that p5 serves beside its own, also without a prefix; with a base, in the efforts of that model.",
+    models: Added = models_row(
+        "p5", BASES, service_id, "also without a prefix; with a base, in the efforts of that model"
     )
     auth_token: Secret | None = row(
         None,

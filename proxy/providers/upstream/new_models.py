@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
+from proxy.core.routing import Added
 from proxy.observe.lifecycle import Log
 
 #: Beyond this many, nothing is told any more.
 MAX_TOLD = 256
+
+
+def is_new(name: str, listed: Container[str], added: Added) -> bool:
+    """Whether an upstream model is in no list, neither that of its provider nor that of the settings."""
+    return name not in listed and name not in dict(added)
 
 
 class NewModels:
