@@ -17,10 +17,7 @@ from proxy.version import __version__
 #: addresses that mean all of this machine -> one where it is reached
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
-
 CAPTURES_NOTICE = "captures are on: this folder holds prompts, answers and tool results; treat it as sensitive"
-
-
 OPEN_NOTICE = "the listener is open to everybody who reaches it"
 
 
@@ -38,7 +35,8 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
     url = f"http://{address(_REACHABLE.get(config.bind_address, config.bind_address), port)}"
     lines = [f"{APP} {__version__} listens on {url}"]
     if sandbox:
-        lines += ["SANDBOX: simulated upstreams, throw-away credentials; no account is used and", *_STAYS]
+        lines.append("SANDBOX: simulated upstreams, throw-away credentials; no account is used and")
+        lines.append("nothing leaves this machine.")
     known = sign_ins(context, file)
     lines += _accounts(context, config, known)
     lines += _switched(config)
@@ -60,9 +58,6 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
         lines.append(f"warning: names like opus and haiku go to {config.alias_provider}, where nobody is signed in;")
         lines.append(f"  PROXY_ALIAS_PROVIDER={first.label} lets {first.label} serve them")
     return "\n".join([*lines, "", *_claude_code(url, config, first.catalog_now(config)), ""])
-
-
-_STAYS = ["nothing leaves this machine."]
 
 
 def _accounts(context: Context, config: Config, known: list[SignIn]) -> list[str]:

@@ -192,10 +192,7 @@ class _Parser:
         text, found, quoted = self._text, [list[str]()], False
         self._tilde(found)
         while self._at < len(text):
-            plain = _PLAIN.match(text, self._at)
-            if plain is not None:
-                self._at = plain.end()
-                found[-1].append(plain[0])
+            if self._run_of(_PLAIN, found):
                 continue
             sign = text[self._at]
             if sign.isspace() or sign in ";|&()" or (sign in "<>" and not text.startswith("(", self._at + 1)):
@@ -208,6 +205,15 @@ class _Parser:
                 self._expansion(sign, command, found, quoted=False)
         words = ["".join(pieces) for pieces in found]
         return words if quoted or words != [""] else []
+
+    def _run_of(self, signs: re.Pattern[str], found: list[list[str]]) -> bool:
+        """Takes a run of signs that mean themselves; False when there is none."""
+        run = signs.match(self._text, self._at)
+        if run is None:
+            return False
+        self._at = run.end()
+        found[-1].append(run[0])
+        return True
 
     def _tilde(self, found: list[list[str]]) -> None:
         tilde = _TILDE.match(self._text, self._at)
@@ -230,10 +236,7 @@ class _Parser:
     def _double(self, command: Command, found: list[list[str]]) -> None:
         text = self._text
         while self._at < len(text):
-            plain = _PLAIN_QUOTED.match(text, self._at)
-            if plain is not None:
-                self._at = plain.end()
-                found[-1].append(plain[0])
+            if self._run_of(_PLAIN_QUOTED, found):
                 continue
             sign = text[self._at]
             self._at += 1

@@ -11,9 +11,10 @@ from typing import Any
 
 from proxy.core.sse import dump_json, load_json
 
-MEMBER = "input"
+#: The one member of a function that stands for a custom tool.
+CUSTOM_INPUT = "input"
 #: What stands before the text in arguments of the usual form; others are told at their end.
-_HEAD = re.compile(r'\s*+\{\s*+"input"\s*+:\s*+"')
+_HEAD = re.compile(rf'\s*+\{{\s*+"{CUSTOM_INPUT}"\s*+:\s*+"')
 _MAX_HEAD = 256
 #: Whole characters of a JSON string. Half a surrogate pair waits for its other half.
 _CHARACTERS = re.compile(
@@ -85,5 +86,5 @@ def _text_of(arguments: str) -> str:
     value: Any = (load_json(arguments) if arguments.strip() else None) or ""
     if isinstance(value, dict):
         texts = [member for member in value.values() if isinstance(member, str)]
-        value = value.get(MEMBER, texts[0] if len(texts) == 1 else value)
+        value = value.get(CUSTOM_INPUT, texts[0] if len(texts) == 1 else value)
     return value if isinstance(value, str) else dump_json(value)

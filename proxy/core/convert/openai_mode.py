@@ -182,7 +182,7 @@ _WISHES: Mapping[str, Wish] = {
     ),
 }
 
-_KEPT_NOWHERE = "nothing is kept here; send the whole conversation with every request"
+KEPT_NOWHERE = "nothing is kept here; send the whole conversation with every request"
 _NO_LOGPROBS = "no upstream gives them"
 _TO_TOOLS = "declare the functions in `tools`, and choose among them by `tool_choice`"
 _OTHER_ROUTE = "it belongs to the other of the two routes"
@@ -194,10 +194,10 @@ _NEVER: Mapping[str, tuple[Fits, str]] = {
     "modalities": (lambda value: value in ([], ["text"]), "answers are text"),
     "logprobs": (lambda value: value is False, _NO_LOGPROBS),
     "n": (lambda value: value == 1, "there is one answer to a request"),
-    "store": (lambda value: value is False, _KEPT_NOWHERE),
+    "store": (lambda value: value is False, KEPT_NOWHERE),
     "background": (lambda value: value is False, "answers are given at once"),
-    "previous_response_id": (nothing, _KEPT_NOWHERE),
-    "conversation": (nothing, _KEPT_NOWHERE),
+    "previous_response_id": (nothing, KEPT_NOWHERE),
+    "conversation": (nothing, KEPT_NOWHERE),
     "prompt": (nothing, "no prompts are kept here; send the text itself"),
     "functions": (_is_empty, _TO_TOOLS),
     "function_call": (_one_of("none", "auto"), _TO_TOOLS),

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from proxy.core.convert.custom_input import CUSTOM_INPUT
 from proxy.core.convert.openai_fields import Block, Members, needed_text, objects_of, optional_flag
 from proxy.core.convert.openai_mode import Mode, invalid, is_text, unsupported
 from proxy.core.ingress import HostedTool
@@ -52,9 +53,6 @@ def flat_name(namespace: str, name: str) -> str:
     """
     return short_name(_NOT_IN_NAMES.sub("_", f"{namespace}__{name}"))
 
-
-#: The one member of a function that stands for a custom tool.
-CUSTOM_INPUT = "input"
 
 #: A list of tools with the path that it has in the body.
 Declared = tuple[str, Any]

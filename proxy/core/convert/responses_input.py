@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from proxy.core.convert.custom_input import CUSTOM_INPUT
 from proxy.core.convert.openai_fields import (
     TEXTS,
     Block,
@@ -24,7 +25,7 @@ from proxy.core.convert.openai_fields import (
     text_block,
 )
 from proxy.core.convert.openai_mode import Mode, invalid, is_text, not_one_of, unknown_reference
-from proxy.core.convert.openai_tools import CUSTOM_INPUT, Declared, ToolSet, flat_name
+from proxy.core.convert.openai_tools import Declared, ToolSet, flat_name
 from proxy.core.convert.responses.signatures import is_ours
 from proxy.core.sse import dump_json
 

@@ -13,7 +13,16 @@ from typing import Any
 
 from proxy.core.convert.openai_fields import Members, hub_request, is_no_stream_option, optional_flag, token_limit
 from proxy.core.convert.openai_formats import text_member
-from proxy.core.convert.openai_mode import CACHE_HINTS, Fits, Mode, anything, invalid, is_text, unsupported
+from proxy.core.convert.openai_mode import (
+    CACHE_HINTS,
+    KEPT_NOWHERE,
+    Fits,
+    Mode,
+    anything,
+    invalid,
+    is_text,
+    unsupported,
+)
 from proxy.core.convert.openai_tool_choice import check_rules, read_choice
 from proxy.core.convert.openai_tools import WEB_SEARCH_TYPE, read_tools
 from proxy.core.convert.responses_input import InputReader
@@ -79,7 +88,7 @@ def responses_request_to_messages(
     messages = items.conversation.messages("input")
     parallel = optional_flag(body.get("parallel_tool_calls"), "parallel_tool_calls")
     if optional_flag(body.get("store"), "store"):
-        raise unsupported("store", True, "nothing is kept here; send the whole conversation with every request")
+        raise unsupported("store", True, KEPT_NOWHERE)
     limit = mode.limit("max_output_tokens", token_limit(body, "max_output_tokens"))
     tools = read_tools([("tools", body.get("tools")), *items.tools], mode, wrapped=False)
     items.rename(tools)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from proxy.core.auto_mode.policy import FIELD as SAFEGUARDS
 from proxy.core.sse import dump_json, load_json
 from proxy.observe.log.redact import SECRET_KEYS, redact_text
 
@@ -32,8 +33,6 @@ _DATA_KEYS = (
     *("b64_json", "partial_image_b64", "encrypted_content", "file_data", "image_data", "image_base64"),
     *("thought_signature", "base64"),
 )
-#: What a client in auto mode tells of its user's rules and machine; paths are keys in it, too.
-_POLICY = "safeguards"
 #: Longer names of members are no keys of ours; they are shown like any text.
 _MAX_KEY = 128
 #: What holds schemas by name: one called `email` is no address.
@@ -286,7 +285,7 @@ def _rule_of_key(name: str) -> tuple[str, str, str]:
     shown, folded = redacted_text(name), _folded(name)
     if folded in _SECRETS:
         return shown, folded, "secret"
-    if folded == _POLICY:
+    if folded == SAFEGUARDS:  # what a client in auto mode tells of its user's machine; paths are keys in it, too
         return shown, folded, "whole"
     if folded in _DATA or folded == "imageurl":
         return shown, folded, "data"
