@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from proxy.cli.account import UNUSABLE, SignIn, cures, sign_ins
 from proxy.cli.command import APP, Context
-from proxy.cli.config_file import ConfigFile
+from proxy.cli.config_file import ConfigFile, is_open
 from proxy.cli.paths import state_root
 from proxy.config import Config
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.core.routing import Catalog
 from proxy.observe.capture.layout import TRAFFIC
 from proxy.providers.entry import Entry
-from proxy.settings import is_loopback
 from proxy.version import __version__
 
 #: addresses that mean all of this machine -> one where it is reached
@@ -19,11 +18,6 @@ _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 CAPTURES_NOTICE = "captures are on: this folder holds prompts, answers and tool results; treat it as sensitive"
 OPEN_NOTICE = "the listener is open to everybody who reaches it"
-
-
-def is_open(config: Config) -> bool:
-    """Whether anybody on the network may use the proxy."""
-    return not is_loopback(config.bind_address) and not config.api_key
 
 
 def address(host: str, port: int) -> str:

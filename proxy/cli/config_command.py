@@ -13,7 +13,7 @@ from proxy.cli.outgoing import proxies_of
 from proxy.cli.paths import config_root
 from proxy.config import ConfigError
 from proxy.core.secret import Secret
-from proxy.loading import load, problems, read_file, settings_of
+from proxy.loading import problems, read_file, settings_of
 from proxy.settings import Setting
 
 #: What `config init` writes, with its default.
@@ -39,12 +39,12 @@ def _check(context: Context) -> int:
     path = config_root(context.environment) / FILE_NAME
     settings = settings_of(context.providers)
     check_folder(context)
-    content = read_file(path)
-    wrong = problems(context.environment, content, settings, place=str(path))
+    wrong = problems(context.environment, read_file(path), settings, place=str(path))
     warnings: list[str] = []
     if not wrong:
-        config, warnings = load(context.environment, content, settings, place=str(path))
-        for check in (lambda: check_exposure(config), lambda: proxies_of(context.environment)):
+        file = ConfigFile(context)
+        warnings = file.warnings
+        for check in (lambda: check_exposure(file.config), lambda: proxies_of(context.environment)):
             try:
                 check()
             except ConfigError as error:

@@ -16,7 +16,6 @@ from proxy.settings import is_loopback
 #: The file is looked at again after this long.
 RELOAD_S = 1.0
 
-
 #: The name of the file in the folder of the settings.
 FILE_NAME = "config.json"
 
@@ -31,9 +30,14 @@ def check_folder(context: Context) -> None:
         )
 
 
+def is_open(config: Config) -> bool:
+    """Whether anybody on the network may use the proxy."""
+    return not is_loopback(config.bind_address) and not config.api_key
+
+
 def check_exposure(config: Config) -> None:
     """Raises ConfigError for a listener that nobody meant to open."""
-    if is_loopback(config.bind_address) or config.api_key or config.allow_remote_unauthenticated:
+    if not is_open(config) or config.allow_remote_unauthenticated:
         return
     raise ConfigError(
         f"refusing to listen on {config.bind_address}: everybody who reaches it could use your accounts. Set"

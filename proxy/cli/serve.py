@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from proxy.cli.banner import CAPTURES_NOTICE, OPEN_NOTICE, address, banner, is_open
+from proxy.cli.banner import CAPTURES_NOTICE, OPEN_NOTICE, address, banner
 from proxy.cli.command import Command, Context
-from proxy.cli.config_file import ConfigFile, check_exposure
+from proxy.cli.config_file import ConfigFile, check_exposure, is_open
 from proxy.cli.outgoing import proxies_of
 from proxy.cli.paths import state_root
 from proxy.cli.sandbox import start_sandbox

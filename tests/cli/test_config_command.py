@@ -73,6 +73,17 @@ def test_what_a_start_would_only_warn_of_is_good(tmp_path: Path, config: Run) ->
     ]
 
 
+def test_models_that_a_start_would_warn_of_are_told(tmp_path: Path, config: Run) -> None:
+    path = write(tmp_path, '{"p3": {"models": ["kimi-k3"]}}')
+    status, out = config("check", PROXY_P1_MODEL="gpt-99")
+    assert status == 0
+    assert out.splitlines() == [
+        "warning: p1.model: gpt-99 is in no list; it is sent like the nearest that is",
+        "warning: p3.models: kimi-k3 is a model of p2, which serves it",
+        f"{path}: good",
+    ]
+
+
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
