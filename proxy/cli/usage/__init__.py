@@ -1,0 +1,1 @@
+"""The command `usage`, and what it draws."""

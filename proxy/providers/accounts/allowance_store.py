@@ -1,0 +1,176 @@
+"""What is known of the allowances of all accounts: told by the providers, kept in a file over restarts, read by whoever
+shows them.
+
+The file names no account: a digest tells two of them apart. It says nothing that a monitor does not show.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from proxy.auth.store import remove_leftovers, write_private
+from proxy.core.allowances.kept import MAX_ACCOUNTS, Kept, decode_kept, encode_kept, newest_kept
+from proxy.core.allowances.report import FULL, Allowance, Low, lows, merged
+from proxy.core.allowances.words import utc_text, wait_text
+from proxy.observe.lifecycle import Log, NullLog
+
+FILE_NAME = "allowances.json"
+MAX_FILE_BYTES = 1024 * 1024
+#: The file is written no more often than this.
+SAVE_EVERY_S = 5.0
+
+#: Told of something that somebody should know: level, message, label of the provider.
+Notice = Callable[[str, str, str], None]
+
+
+class AllowanceStore:
+    """The newest of each account, the one heard of last at the end.
+
+    folder  where the file is kept; None: in memory only
+    notice  told of windows that run out, beside the log
+    """
+
+    def __init__(
+        self,
+        log: Log | None = None,
+        clock: Callable[[], float] = time.time,
+        *,
+        folder: Path | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        notice: Notice = lambda _level, _message, _provider: None,
+    ) -> None:
+        self._log = log or NullLog()
+        self._clock = clock
+        self._path = None if folder is None else folder / FILE_NAME
+        self._sleep = sleep
+        self._known: dict[tuple[str, str], Allowance] = {}
+        self._saving: asyncio.Task[None] | None = None
+        self._changed = self._failed = self._closed = False
+        self.notice = notice
+
+    def tell(self, provider: str, account: str | None, report: Allowance) -> None:
+        """Takes note of a report. `account`: what tells the accounts of a provider apart, None for the only one."""
+        self._tell((provider, digest(provider, account)), report)
+
+    def _tell(self, key: tuple[str, str], report: Allowance) -> None:
+        if not (report.windows or report.notes):
+            return
+        now = self._clock()
+        known, found = lows(merged(self._known.pop(key, Allowance()), report, now))
+        self._known[key] = known
+        if len(self._known) > MAX_ACCOUNTS:
+            del self._known[next(iter(self._known))]
+        for low in found:
+            self._warn(key[0], low, now)
+        self._save_soon()
+
+    def tell_current(self, provider: str, report: Allowance) -> None:
+        """The same, of the account that was heard of last."""
+        self._tell(next((key for key in reversed(self._known) if key[0] == provider), (provider, "")), report)
+
+    def of(self, provider: str) -> Allowance | None:
+        """What is known of the account of a provider that was heard of last."""
+        return self.current.get(provider)
+
+    @property
+    def current(self) -> Mapping[str, Allowance]:
+        """Label -> allowance, for every provider that is known, in the order of the labels."""
+        return dict(sorted({provider: known for (provider, _), known in self._known.items()}.items()))
+
+    async def load(self) -> None:
+        """Reads the file. To be called before anything is told; a file that is none of ours is left alone until the
+        next one is written."""
+        if self._path is None:
+            return
+        try:
+            await asyncio.to_thread(remove_leftovers, self._path.parent)
+            self._known = await asyncio.to_thread(read_kept, self._path, self._clock())
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError) as error:
+            why = str(error) if isinstance(error, ValueError) else type(error).__name__
+            self._log.write("warn", "allowances", "allowances_not_read", file=str(self._path), reason=why)
+
+    async def close(self) -> None:
+        """Writes what is not written yet."""
+        self._closed = True
+        if self._saving is not None:
+            self._saving.cancel()
+            await asyncio.wait({self._saving})
+        if self._changed:
+            await self._save()
+
+    def _warn(self, provider: str, low: Low, now: float) -> None:
+        window, over = low.window, low.window.resets_at
+        self._log.write(
+            "warn",
+            provider,
+            "allowance_low",
+            limit=window.limit or None,
+            window=window.title,
+            usedPercent=window.used,
+            resetsAt=None if over is None else utc_text(over),
+        )
+        used = (
+            f"{window.full_title} window {window.used:.3g}% used"
+            if low.step < FULL
+            else f"{window.full_title} window used up"
+        )
+        resets = "" if over is None else f", resets in {wait_text(over - now)} ({utc_text(over)})"
+        self.notice("warn", f"{provider}: {used}{resets}", provider)
+
+    def _save_soon(self) -> None:
+        self._changed = self._path is not None
+        if self._changed and not self._closed and (self._saving is None or self._saving.done()):
+            self._saving = asyncio.create_task(self._save_changes())
+
+    async def _save_changes(self) -> None:
+        while self._changed:
+            await self._sleep(SAVE_EVERY_S)
+            await self._save()
+
+    async def _save(self) -> None:
+        if self._path is None:
+            return
+        self._changed = False
+        try:
+            await asyncio.to_thread(_write_kept, self._path, dict(self._known), self._clock())
+            self._failed = False
+        except OSError as error:
+            if not self._failed:  # a full disk is told of once
+                self._log.write(
+                    "warn", "allowances", "allowances_not_kept", file=str(self._path), error=type(error).__name__
+                )
+            self._failed = True
+
+
+def digest(provider: str, account: str | None) -> str:
+    """What stands for an account in the file.
+
+    >>> len(digest("p1", "acct-1")), digest("p1", None)
+    (12, '')
+    """
+    return hashlib.sha256(f"{provider}:{account}".encode()).hexdigest()[:12] if account else ""
+
+
+def _write_kept(path: Path, known: Kept, now: float) -> None:
+    """Blocks. Another proxy may have written there what it was told. Raises OSError."""
+    try:
+        others = read_kept(path, math.inf)
+    except (OSError, ValueError):
+        others = {}
+    write_private(path, encode_kept(newest_kept(others, known, now)))
+
+
+def read_kept(path: Path, now: float) -> dict[tuple[str, str], Allowance]:
+    """What the file holds. Blocks. Raises OSError, and ValueError for a file that is none of ours."""
+    with path.open("rb") as file:
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise ValueError("it is too long")
+    return decode_kept(data, now)
