@@ -1,0 +1,175 @@
+"""Watches over the prompt caches of upstreams: each request is compared with the one before it, after its answer.
+
+Nothing is done before the answer has begun, and mostly nothing before its last byte is out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.core.cache_health.fingerprint import Fingerprint, of_messages
+from proxy.core.cache_health.judge import CacheVerdict, Sent, judge
+from proxy.core.cache_health.memory import Compared, Memory
+from proxy.core.identity import MAX_ID_BYTES, Owner
+from proxy.providers.contract import Caching, Provider, Target
+
+#: A body of more bytes is looked at in a thread: it takes longer than the loop should be kept.
+LOOP_BYTES = 512 * 1024
+#: When: as soon as the answer begins, or so many seconds after it was sent, since an answer that is sent whole begins
+#: where it ends.
+LOOK_S = 0.5
+#: Kinds of reasons that come once and pass.
+_PASSING = frozenset({"compaction", "messages", "time", "provider", "model", "effort"})
+#: Models that are remembered for having told of cached input.
+_MAX_TELLING = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that is compared.
+
+    owner    whose conversation it is; None: it is compared with nothing
+    body     a hub request, or another that `fingerprint` reads; never changed
+    size     bytes of the body, as it came
+    summary  it asks for a summary of the conversation
+    """
+
+    owner: Owner | None
+    provider: Provider
+    target: Target
+    body: Mapping[str, Any]
+    size: int
+    summary: bool = False
+    fingerprint: Callable[[Mapping[str, Any]], Fingerprint] = of_messages
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What became of the cache of a session's prompts; `news`: the reason is one that was not told last."""
+
+    verdict: CacheVerdict
+    news: bool
+    session: str
+
+    @property
+    def level(self) -> str:
+        """Of a notice: what a user has done, or a client does in passing, is no warning."""
+        return "warn" if not _PASSING.issuperset(self.verdict.kind.split("+")) else "info"
+
+
+class CacheWatch:
+    """One object an application."""
+
+    def __init__(self) -> None:
+        self.memory = Memory()
+        self._telling: set[tuple[str, str]] = set()
+        self._caching: dict[str, Caching | None] = {}
+
+    def caching(self, provider: Provider) -> Caching | None:
+        """The provider as one that knows of its caches. Found out once: looking through a protocol takes as long as
+        all else that is done here for a small request."""
+        label = provider.label
+        if label not in self._caching:
+            self._caching[label] = provider if isinstance(provider, Caching) else None
+        return self._caching[label]
+
+    def tells(self, provider: Provider, model: str, cached: int) -> bool:
+        """Whether a count of cached input is one: some services never tell any, and 0 then means nothing. What a model
+        has told once it will tell again."""
+        key = provider.label, model
+        if cached and len(self._telling) < _MAX_TELLING:
+            self._telling.add(key)
+        if cached > 0 or key in self._telling:
+            return True
+        caching = self.caching(provider)
+        return caching is not None and caching.tells_cached(model)
+
+
+class CacheCheck:
+    """One request, from the beginning of its answer to its end."""
+
+    def __init__(self, watch: CacheWatch, asked: Asked, clock: Callable[[], float]) -> None:
+        self._watch = watch
+        self._clock = clock
+        self._asked = asked
+        self._began_at: float | None = None
+        self._account: Any = None
+        self._compared: Compared | None = None
+        self._session = "" if asked.owner is None else asked.owner.session
+        self._large = asked.owner is not None and asked.size > LOOP_BYTES
+        self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look) if self._large else None
+        self._work: asyncio.Future[Fingerprint] | None = None
+        self._counts: tuple[int, int] | None = None
+
+    def answer_began(self) -> None:
+        """The upstream has read the request: it is what the next one is compared with."""
+        asked = self._asked
+        if asked.owner is None:
+            return
+        self._began_at = self._clock()
+        caching = self._watch.caching(asked.provider)
+        self._account = None if caching is None else caching.cache_owner()
+        if self._large:
+            self._look()
+
+    def used(self, input_tokens: int | None, cached: int | None) -> int | None:
+        """Notes what the answer tells of its input; the cached part of it, None where the service does not tell. No
+        input at all is what an answer without counts becomes on its way here."""
+        asked = self._asked
+        if not input_tokens or cached is None or not self._watch.tells(asked.provider, asked.target.model, cached):
+            return None
+        self._counts = input_tokens, cached
+        return cached
+
+    def ended(self) -> Checked | None:
+        """After the last byte: what became of the cache, None where that is not known. A body that is still being
+        looked at is not waited for."""
+        self.close()
+        if self._compared is None or self._counts is None:
+            return None
+        compared, (input_tokens, cached) = self._compared, self._counts
+        verdict = judge(
+            compared.old,
+            compared.new,
+            cached_tokens=cached,
+            input_tokens=input_tokens,
+            compacted=compared.compacted,
+        )
+        return Checked(verdict, compared.line.is_new(verdict.kind), self._session)
+
+    def close(self) -> None:
+        """The request is over, however it ended."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._began_at is None or self._compared is not None:
+            return
+        if self._work is None:
+            self._note(self._asked.fingerprint(self._asked.body))
+        elif self._work.done():
+            self._looked_at(self._work)
+        else:
+            self._work.add_done_callback(self._looked_at)
+
+    def _look(self) -> None:
+        if self._work is None:
+            loop = asyncio.get_running_loop()
+            self._work = loop.run_in_executor(None, self._asked.fingerprint, self._asked.body)
+
+    def _looked_at(self, work: asyncio.Future[Fingerprint]) -> None:
+        if self._compared is None and not work.cancelled() and work.exception() is None:
+            self._note(work.result())
+
+    def _note(self, found: Fingerprint) -> None:
+        asked, target = self._asked, self._asked.target
+        if asked.owner is None or self._began_at is None:
+            return
+        sent = Sent(found, self._began_at, asked.provider.label, target.model, target.effort, self._account)
+        self._compared = self._watch.memory.reached(asked.owner, sent, summary=asked.summary)
+
+
+def owner_by(session: str | None) -> Owner | None:
+    """The owner for a session, or a caller's own cache key, that came in no identity header."""
+    return Owner(session) if session and len(session) <= MAX_ID_BYTES else None
