@@ -1,0 +1,146 @@
+"""What is counted of requests and of what happens beside them (`Metrics`)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from proxy.observe.lifecycle import ServiceEvent, SignInRenewed, SocketsOpen
+from proxy.observe.metrics import table
+from proxy.observe.metrics.process import process_values
+from proxy.observe.metrics.registry import OTHER, Labels, Registry
+from proxy.observe.monitor.snapshot import AllowanceRow, RequestRow
+
+#: Values that a label has at most, OTHER aside: models may be named by anybody, of the rest there are few anyway.
+MAX_MODELS, MAX_VALUES = 64, 32
+#: In place of a provider, a status or a word that a request does not have.
+NONE = "none"
+#: How a renewal ended.
+RENEWED, NOT_RENEWED = "ok", "failed"
+
+
+#: Counters of a provider, with their other labels.
+_FROM_THE_BEGINNING = (
+    (table.ATTEMPTS,),
+    (table.RETRIES,),
+    (table.RENEWALS, RENEWED),
+    (table.RENEWALS, NOT_RENEWED),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What is not counted but looked at when somebody asks.
+
+    active    provider -> requests under way, "" for those that have none yet
+    buffered  bytes of request bodies that are held
+    refusals  limit -> how often it refused a request since the start
+    """
+
+    active: Mapping[str, int] = field(default_factory=dict)
+    buffered: int = 0
+    refusals: Mapping[str, int] = field(default_factory=dict)
+    allowances: Sequence[AllowanceRow] = ()
+
+
+class _Values:
+    """The values of one label: the first `most` that come are told apart."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: set[str] = set()
+
+    def of(self, value: str) -> str:
+        if value in self._known:
+            return value
+        if len(self._known) >= self._most:
+            return OTHER
+        self._known.add(value)
+        return value
+
+
+class Metrics:
+    """Of one application.
+
+    version    of this program
+    providers  that there are: what is counted of each begins with 0, so that the first of anything is an increase
+    """
+
+    def __init__(self, version: str, providers: Sequence[str] = ()) -> None:
+        self._registry = Registry(table.ALL)
+        self._registry.replace(table.BUILD, {(version, sys.version.split()[0]): 1})
+        self._sockets: dict[Labels, float] = {}
+        self._models = _Values(MAX_MODELS)
+        self._providers, self._endpoints, self._words = _Values(MAX_VALUES), _Values(MAX_VALUES), _Values(MAX_VALUES)
+        self._idle = dict.fromkeys(map(self._provider, providers), 0)
+        for provider in self._idle:
+            for metric, *words in _FROM_THE_BEGINNING:
+                self._registry.add(metric, 0, provider, *words)
+
+    def finished(self, row: RequestRow) -> None:
+        """A request is over."""
+        provider = self._provider(row.provider)
+        model = self._models.of(row.resolved or row.requested or NONE)
+        endpoint = self._endpoints.of(row.endpoint or NONE)
+        status = f"{row.http // 100}xx" if row.http else NONE
+        add = self._registry.add
+        add(table.REQUESTS, 1, provider, model, endpoint, row.status, status)
+        if row.status == "failed":
+            add(table.FAILURES, 1, provider, self._words.of(row.kind or NONE))
+        if row.status == "completed":
+            self._registry.observe(table.DURATION, row.elapsed, provider, endpoint)
+        self._time(row, provider)
+        if row.provider is not None:
+            self._cost(row, provider, model)
+        for outcome, calls in row.judge.items():
+            add(table.JUDGED, calls, self._words.of(outcome))
+        add(table.JUDGE_INPUT, row.judge_input_tokens)
+        add(table.JUDGE_OUTPUT, row.judge_output_tokens)
+
+    def _time(self, row: RequestRow, provider: str) -> None:
+        for span, ms in row.timings.items():
+            self._registry.observe(table.SPANS, ms / 1000, provider, span)
+        if "first_token" in row.timings:
+            self._registry.observe(table.FIRST_TOKEN, sum(row.timings.values()) / 1000, provider)
+
+    def _cost(self, row: RequestRow, provider: str, model: str) -> None:
+        add = self._registry.add
+        add(table.INPUT_TOKENS, row.input_tokens or 0, provider, model)
+        add(table.CACHED_TOKENS, row.cached_tokens or 0, provider, model)
+        add(table.OUTPUT_TOKENS, row.output_tokens or 0, provider, model)
+        add(table.RESPONSE_BYTES, row.throughput.bytes, provider)
+        add(table.ATTEMPTS, row.attempts, provider)
+        add(table.RETRIES, max(0, row.attempts - 1), provider)
+
+    def happened(self, event: ServiceEvent) -> None:
+        """Something that belongs to no request."""
+        provider = self._provider(event.provider)
+        match event:
+            case SignInRenewed():
+                self._registry.add(table.RENEWALS, 1, provider, RENEWED if event.ok else NOT_RENEWED)
+            case SocketsOpen():
+                self._sockets[(provider,)] = event.count
+                self._registry.replace(table.SOCKETS, self._sockets)
+
+    def lagged(self, seconds: float) -> None:
+        """The event loop was so late."""
+        self._registry.observe(table.LAG, seconds)
+
+    def text(self, moment: Moment) -> str:
+        """All of it, now."""
+        replace = self._registry.replace
+        active = {**self._idle, **{provider or NONE: count for provider, count in moment.active.items()}}
+        replace(table.ACTIVE, {(provider,): count for provider, count in active.items()})
+        replace(table.BUFFERED, {(): moment.buffered})
+        replace(table.REFUSALS, {(limit,): count for limit, count in moment.refusals.items()})
+        rows = {(row.provider, row.window, row.limit): row for row in moment.allowances}
+        replace(table.ALLOWANCE_USED, {labels: row.used / 100 for labels, row in rows.items()})
+        resets: dict[Labels, float] = {at: row.resets_at for at, row in rows.items() if row.resets_at is not None}
+        replace(table.ALLOWANCE_RESET, resets)
+        for metric, value in process_values().items():
+            replace(metric, {(): value})
+        return self._registry.text()
+
+    def _provider(self, label: str | None) -> str:
+        return self._providers.of(label or NONE)
