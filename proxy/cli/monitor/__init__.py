@@ -1,0 +1,1 @@
+"""The monitor on the whole terminal: of the proxy that `serve` runs, of one that runs elsewhere, and of none."""

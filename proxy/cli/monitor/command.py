@@ -1,0 +1,113 @@
+"""`monitor`: what a proxy that runs is doing, on the whole terminal or as text."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from proxy.cli.command import APP, Command, Context, say
+from proxy.cli.monitor.full_screen import full_screen, obstacle
+from proxy.cli.monitor.running_proxy import RunningProxy, running_proxy
+from proxy.cli.signals import Stop, stop_event
+from proxy.errors import ProxyError
+
+if TYPE_CHECKING:
+    from proxy.observe.monitor.snapshot import Snapshot
+    from proxy.observe.monitor.terminal.watcher import Seen
+
+#: Between two looks at the proxy, in seconds.
+POLL_S = 1.0
+#: As text: so wide and high where that is not known.
+PLAIN_SIZE = (160, 50)
+
+
+def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+    parser.add_argument("--url", help="of the proxy; without it the one that the settings of this machine name")
+    parser.add_argument("--plain", action="store_true", help="one look, as text")
+
+
+async def _run(arguments: argparse.Namespace, context: Context) -> int:
+    async with running_proxy(context, arguments.url) as proxy:
+        if arguments.plain or not sys.stdout.isatty():
+            _print(await proxy.snapshot())
+            return 0
+        if why := obstacle(context.environment):
+            raise ProxyError(
+                f"{why}: `{context.program} monitor --plain` prints one look; with monitor.page the proxy serves"
+                f" a page at {proxy.url}"
+            )
+        return await _attached(proxy, context)
+
+
+def _print(snapshot: Snapshot) -> None:
+    """As many lines as there is to say."""
+    from proxy.observe.monitor.terminal.plain import plain_lines
+
+    columns = shutil.get_terminal_size(PLAIN_SIZE).columns
+    for line in plain_lines(snapshot, columns, time.time()):
+        say(line)
+
+
+async def _attached(proxy: RunningProxy, context: Context) -> int:
+    """Until the user leaves."""
+    from proxy.observe.monitor.terminal.view import View
+
+    stop = stop_event()
+    watch = Watch(proxy)
+    await watch.ask()
+    if watch.unfit is not None:
+        raise watch.unfit
+    setup = (f"Attached to {proxy.url}", "q leaves; the proxy goes on.")
+    async with full_screen(context.environment, watch.look, View(setup=setup, attached=True), stop) as watcher:
+        polling = asyncio.create_task(watch.poll(stop))
+        await stop.wait()
+        polling.cancel()
+    if watcher.error is not None:
+        raise ProxyError(f"the monitor failed: {watcher.error}")
+    return 0
+
+
+class Watch:
+    """What a proxy told last, and since when it tells nothing.
+
+    unfit  what answers is no monitor, or one of another version: waiting does not help
+    """
+
+    def __init__(self, proxy: RunningProxy) -> None:
+        self._proxy = proxy
+        self._last: Snapshot | None = None
+        self._at = time.time()
+        self._error = ""
+        self.unfit: ProxyError | None = None
+
+    async def poll(self, stop: Stop) -> None:
+        while not stop.is_set():
+            await asyncio.sleep(POLL_S)
+            await self.ask()
+
+    async def ask(self) -> None:
+        try:
+            self._last = await self._proxy.snapshot()
+        except ProxyError as error:
+            self._error = error.message
+            self.unfit = error if error.kind == "bad_answer" else None
+        else:
+            self._at, self._error = time.time(), ""
+
+    def look(self) -> Seen:
+        from proxy.observe.monitor.snapshot import Snapshot
+        from proxy.observe.monitor.terminal.watcher import Seen
+        from proxy.observe.monitor.terminal.words import duration
+
+        now = time.time()
+        age = duration(now - self._at)
+        if self._last is None:
+            return Seen(Snapshot(now, now, 0.0, program=APP, url=self._proxy.url), self._error)
+        return Seen(self._last, f"{age} old: {self._error}" if self._error else "")
+
+
+MONITOR = Command("monitor", "watch a proxy that runs: monitor --url URL", _run, _arguments)

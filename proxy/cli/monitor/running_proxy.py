@@ -1,0 +1,128 @@
+"""What another process asks of a proxy that runs: its monitor's snapshot, with the caller key of this machine's
+settings, directly, whatever outgoing proxies the environment names."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+from proxy.cli.banner import reachable
+from proxy.cli.command import APP, Context
+from proxy.cli.config_file import ConfigFile
+from proxy.config import ConfigError
+from proxy.errors import ProxyError
+
+if TYPE_CHECKING:
+    from aiohttp import ClientSession
+
+    from proxy.observe.monitor.snapshot import Snapshot
+
+#: A proxy on this machine answers in milliseconds; one that is asked over a network gets some time.
+TIMEOUT_S = 5.0
+#: A longer answer is none of ours: the tables of the monitor are bounded.
+MAX_ANSWER_BYTES = 16 * 1024 * 1024
+
+_PATH = "/monitor"
+
+
+class RunningProxy:
+    """A proxy that is asked again and again over one connection.
+
+    url  of its monitor, without what only a sign-in needs: for messages
+    """
+
+    def __init__(self, session: ClientSession, url: str, key: str, program: str) -> None:
+        self.url = url
+        self._session = session
+        self._headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+        self._program = program
+
+    async def snapshot(self) -> Snapshot:
+        """What its monitor knows now. Raises ProxyError, with what to do next."""
+        from aiohttp import ClientError
+
+        from proxy.observe.monitor.snapshot import of_json
+
+        try:
+            status, raw = await self._get()
+        except (ClientError, TimeoutError, OSError) as error:
+            raise ProxyError(f"no proxy answers at {self.url}{_why(error)}. {self._cure()}") from None
+        if status != 200:
+            raise ProxyError(self._refused(status, raw))
+        try:
+            return of_json(json.loads(raw))
+        except (ValueError, RecursionError) as error:
+            raise ProxyError(f"{self.url} answers something else than a monitor: {error}", kind="bad_answer") from None
+
+    async def _get(self) -> tuple[int, bytes]:
+        """The status and the beginning of the body: one that is longer is cut, and then is no JSON."""
+        async with self._session.get(self.url, headers=self._headers, allow_redirects=False) as answer:
+            read = bytearray()
+            async for chunk in answer.content.iter_any():
+                read += chunk
+                if len(read) > MAX_ANSWER_BYTES:
+                    break
+            return answer.status, bytes(read)
+
+    def _cure(self) -> str:
+        return f"Start one with `{self._program}`, or name the address of another with --url"
+
+    def _refused(self, status: int, raw: bytes) -> str:
+        if status in (401, 403):
+            return f"{self.url} refuses to tell: {_message(raw) or f'status {status}'}"
+        if status == 404:
+            return f"{self.url} is not there: what answers is no {APP}, or an older one. {self._cure()}"
+        return f"{self.url} answers with status {status}"
+
+
+@asynccontextmanager
+async def running_proxy(context: Context, url: str | None = None) -> AsyncIterator[RunningProxy]:
+    """The proxy at a URL, without one that of this machine's settings. Raises ConfigError."""
+    from aiohttp import ClientSession, ClientTimeout
+
+    config = ConfigFile(context, new=True).config
+    parts = _parts(url or reachable(config.bind_address, config.port))
+    key = parts.password or (config.api_key.reveal() if config.api_key else "")
+    plain = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    async with ClientSession(timeout=ClientTimeout(total=TIMEOUT_S), trust_env=False) as session:
+        yield RunningProxy(session, plain, key, context.program)
+
+
+async def fetch_snapshot(context: Context, url: str | None = None) -> Snapshot:
+    """One look at a proxy that runs. Raises ProxyError."""
+    async with running_proxy(context, url) as proxy:
+        return await proxy.snapshot()
+
+
+def _parts(url: str) -> SplitResult:
+    """A URL as it is typed: the scheme and the path of the monitor may be missing. Raises ConfigError."""
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError(f"--url: {url!r} is no address of a proxy, such as http://127.0.0.1:18765")
+    path = parts.path.rstrip("/")
+    return SplitResult(parts.scheme, parts.netloc, path if path.endswith(_PATH) else path + _PATH, "", "")
+
+
+def _why(error: Exception) -> str:
+    """What the system says, behind a colon; the client's own words repeat the address."""
+    cause = getattr(error, "os_error", error)
+    number = getattr(cause, "errno", None) or 0
+    words = os.strerror(number) if number > 0 else getattr(cause, "strerror", None) or str(cause)
+    return f": {words}" if words else ""
+
+
+def _message(raw: bytes) -> str:
+    """What an error of ours says, "" for anything else."""
+    try:
+        found = json.loads(raw)["error"]["message"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return ""
+    return "".join(char for char in found if char.isprintable())[:500] if isinstance(found, str) else ""

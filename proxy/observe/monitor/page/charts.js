@@ -1,0 +1,183 @@
+// The two pictures over time. Shapes are stretched to the room there is; words and lines over them are HTML, which is
+// not stretched.
+
+import { el, setAttribute, setHidden, setStyle, setText, svg } from "./dom.js";
+import { clock, count, decimal, tokens } from "./format.js";
+import { grouped, lastOf, niceCeiling, spanOf } from "./model.js";
+
+const W = 600;
+const H = 120;
+const MOST_BARS = 60;
+
+// values  what a place along the picture is about, for its readout
+class Picture {
+  #readout;
+  #words = [];
+  #rest = "";
+  #at = null;
+
+  constructor(place, readout, name) {
+    this.#readout = readout;
+    this.name = name;
+    this.drawing = svg("svg", { viewBox: `0 0 ${W} ${H}`, preserveAspectRatio: "none", "aria-hidden": "true" });
+    this.cursor = el("div", { class: "cursor", hidden: true });
+    this.labels = el("div", { class: "levels", "aria-hidden": "true" });
+    this.times = el("div", { class: "times", "aria-hidden": "true" });
+    this.empty = el("span");
+    this.frame = el("div", { class: "frame", role: "img", tabindex: "0" }, this.drawing, this.labels, this.cursor, el("p", { class: "empty-picture" }, this.empty));
+    place.append(el("div", { class: "picture" }, this.frame, this.times));
+    this.frame.addEventListener("pointermove", (event) => this.#point(event));
+    this.frame.addEventListener("pointerleave", () => this.#show(null));
+    this.frame.addEventListener("blur", () => this.#show(null));
+    this.frame.addEventListener("keydown", (event) => this.#key(event));
+  }
+
+  // words  for each place, oldest first; `rest`: what stands there when nobody points
+  told(words, rest, summary) {
+    this.#words = words;
+    this.#rest = rest;
+    setAttribute(this.frame, "aria-label", `${this.name}: ${summary}`);
+    this.#show(this.#at === null ? null : Math.min(this.#at, words.length - 1));
+  }
+
+  level(parts) {
+    this.labels.replaceChildren(...parts.map(([share, words]) => {
+      const label = el("span", {}, words);
+      setStyle(label, "top", `${share * 100}%`);
+      return label;
+    }));
+  }
+
+  span(minutes) {
+    if (this.times.dataset.minutes === String(minutes)) return;
+    this.times.dataset.minutes = String(minutes);
+    const marks = [1, 0.75, 0.5, 0.25].map((part) => `${minutes * part} min`.replace(".5", "½"));
+    this.times.replaceChildren(...[...marks, "now"].map((words) => el("span", {}, words)));
+  }
+
+  #point(event) {
+    const box = this.frame.getBoundingClientRect();
+    const place = Math.floor(((event.clientX - box.left) / box.width) * this.#words.length);
+    this.#show(Math.min(this.#words.length - 1, Math.max(0, place)));
+  }
+
+  #key(event) {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step || this.#words.length === 0) return;
+    event.preventDefault();
+    const from = this.#at ?? this.#words.length;
+    this.#show(Math.min(this.#words.length - 1, Math.max(0, from + step)));
+  }
+
+  #show(at) {
+    this.#at = at;
+    setHidden(this.cursor, at === null);
+    if (at !== null) setStyle(this.cursor, "left", `${((at + 0.5) / this.#words.length) * 100}%`);
+    setText(this.#readout, at === null ? this.#rest : this.#words[at] ?? "");
+  }
+}
+
+function gridLine(y) {
+  return svg("path", { class: "grid", d: `M0 ${y}H${W}` });
+}
+
+export class SpeedChart {
+  constructor(place, readout, headline) {
+    this.picture = new Picture(place, readout, "Tokens per second");
+    this.headline = headline;
+    this.area = svg("path", { class: "area" });
+    this.line = svg("path", { class: "line" });
+    this.picture.drawing.append(gridLine(H * 0.02), gridLine(H / 2), gridLine(H - 0.5), this.area, this.line);
+  }
+
+  update(series, now) {
+    const { minutes, steps } = spanOf(series.tokens.length, series.step);
+    const rates = ratesOf(series, now);
+    const values = lastOf(rates, steps);
+    const top = niceCeiling(Math.max(...values), 10);
+    const points = values.map((value, index) => [((index + 0.5) / steps) * W, H - (value / top) * H * 0.98]);
+    const line = points.map(([x, y], index) => `${index ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+    setAttribute(this.line, "d", line);
+    setAttribute(this.area, "d", `${line}L${points.at(-1)[0].toFixed(1)} ${H}L${points[0][0].toFixed(1)} ${H}z`);
+    this.picture.level([[0.02, tokens(top)], [0.5, tokens(top / 2)], [0.98, "0"]]);
+    this.picture.span(minutes);
+    this.#words(series, values, minutes);
+  }
+
+  #words(series, values, minutes) {
+    const minute = Math.max(1, Math.round(60 / series.step));
+    const recent = lastOf(values, minute).reduce((sum, each) => sum + each, 0) / minute;
+    const most = Math.max(...values);
+    const start = series.end - values.length * series.step;
+    const words = values.map((value, index) => `${clock(start + index * series.step)}  ${decimal(value)} tok/s`);
+    const headline = most > 0 ? [decimal(recent), "tok/s over the last minute"] : ["0", "tok/s; no output yet"];
+    fillHeadline(this.headline, ...headline);
+    setText(this.picture.empty, most > 0 ? "" : "Nothing was generated in this time");
+    this.picture.told(words, `last ${minutes} minutes${most > 0 ? `, most ${decimal(most)}` : ""}`, `${decimal(recent)} over the last minute, at most ${decimal(most)} in the last ${minutes} minutes`);
+  }
+}
+
+// Tokens of a step -> per second. The newest step is not over: what it misses is taken from the one before.
+export function ratesOf(series, now) {
+  const rates = series.tokens.map((each) => each / series.step);
+  const missing = Math.min(1, Math.max(0, (series.end - now) / series.step));
+  if (rates.length > 1) rates[rates.length - 1] += rates.at(-2) * missing;
+  return rates;
+}
+
+// Where requests stand on; failures hang below it.
+const BASE = H * 0.7;
+
+export class TrafficChart {
+  constructor(place, readout, headline) {
+    this.picture = new Picture(place, readout, "Requests and failures");
+    this.headline = headline;
+    this.good = svg("path", { class: "good" });
+    this.bad = svg("path", { class: "bad" });
+    this.picture.drawing.append(gridLine(H * 0.02), svg("path", { class: "axis", d: `M0 ${BASE}H${W}` }), this.good, this.bad);
+  }
+
+  update(series) {
+    const { minutes, steps } = spanOf(series.requests.length, series.step);
+    const size = Math.max(1, Math.ceil(steps / MOST_BARS));
+    const bars = Math.ceil(steps / size);
+    const all = lastOf(grouped(lastOf(series.requests, steps), size), bars);
+    const bad = lastOf(grouped(lastOf(series.failures, steps), size), bars);
+    const top = niceCeiling(Math.max(...all), 4);
+    const topBad = niceCeiling(Math.max(...bad), 2);
+    setAttribute(this.good, "d", barsPath(all.map((each) => (each / top) * BASE * 0.97), -1));
+    setAttribute(this.bad, "d", barsPath(bad.map((each) => (each / topBad) * (H - BASE) * 0.9), 1));
+    this.picture.level([[0.02, tokens(top)], [0.85, "failed"]]);
+    this.picture.span(minutes);
+    this.#words(series, all, bad, size * series.step, minutes);
+  }
+
+  #words(series, all, bad, length, minutes) {
+    const sum = (values) => values.reduce((total, each) => total + each, 0);
+    const [total, failed] = [sum(all), sum(bad)];
+    const start = series.end - all.length * length;
+    const words = all.map((each, index) => `${clock(start + index * length).slice(0, 5)}  ${count(each, "request")}, ${bad[index]} failed`);
+    const rest = `last ${minutes} minutes`;
+    fillHeadline(this.headline, tokens(total), failed > 0 ? `${total === 1 ? "request" : "requests"}, ${tokens(failed)} failed` : `${total === 1 ? "request" : "requests"}, none failed`);
+    setText(this.picture.empty, total > 0 ? "" : "No request ended in this time");
+    this.picture.told(words, rest, `${count(total, "request")}, ${failed} failed in the ${rest}`);
+  }
+}
+
+function barsPath(heights, direction) {
+  const room = W / heights.length;
+  const wide = (room * 0.72).toFixed(2);
+  return heights
+    .map((height, index) => {
+      if (height <= 0) return "";
+      const [x, reach] = [(index * room + room * 0.14).toFixed(2), (direction * Math.max(2, height)).toFixed(2)];
+      return `M${x} ${BASE}v${reach}h${wide}V${BASE}z`;
+    })
+    .join("");
+}
+
+function fillHeadline(node, number, words) {
+  if (!node.firstChild) node.append(el("strong"), el("span"));
+  setText(node.firstChild, number);
+  setText(node.lastChild, words);
+}

@@ -1,0 +1,265 @@
+"""What the monitor knows at one moment, as plain data: what the terminal draws, the page is sent, and a dashboard that
+is attached to a running proxy reads.
+
+Times are epoch seconds, lengths of time are seconds, unless a name says otherwise. Nothing here holds a prompt.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+#: Of the JSON form. A reader refuses another one, and takes what it misses from the defaults below.
+VERSION = 1
+
+#: Statuses of a request that is under way, and of one that is over.
+UNDER_WAY = ("started", "selected", "compacting", "upstream", "streaming")
+OVER = ("completed", "failed", "abandoned")
+
+
+#: Endpoints whose answer comes at once, at its end: a rate of it would say nothing.
+UNRATED = frozenset({"images", "transcriptions"})
+
+#: An answer that came within less, in seconds, came at once as well, whoever served it.
+SHORTEST_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """What came, over how long: of a request, or of all of a session that have both.
+
+    tokens   output tokens since the model began
+    seconds  from its first output to its newest
+    """
+
+    tokens: int = 0
+    seconds: float = 0.0
+    bytes: int = 0
+    chunks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CacheView:
+    """What the upstream's cache did. Shares are 0 to 1 of the input; None: not known. `reason`: why less than expected,
+    in words."""
+
+    cached: float | None = None
+    expected: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRow:
+    """A request, under way or over.
+
+    number     within its session, from 1
+    requested  the name that the client asked for; `resolved`: what the upstream was asked for
+    status     one of UNDER_WAY or OVER; `http`: the status that was answered
+    elapsed    until it was over, or until now
+    timings    span -> milliseconds, as in `observe.lifecycle.SPANS`
+    input_tokens  our own estimate until the upstream tells them
+    judge      what auto mode's judge found: outcome -> calls; `judge_input_tokens`, `judge_output_tokens`: what it cost
+    kind       the kind of the error, as in `errors.KINDS`; "" without one
+    capture    where the captured request is kept, "" where none is
+    """
+
+    id: str
+    endpoint: str
+    status: str
+    started_at: float
+    elapsed: float = 0.0
+    finished_at: float | None = None
+    session: str | None = None
+    agent: str | None = None
+    parent: str | None = None
+    number: int | None = None
+    project: str | None = None
+    provider: str | None = None
+    requested: str | None = None
+    resolved: str | None = None
+    effort: str | None = None
+    http: int | None = None
+    error: str = ""
+    kind: str = ""
+    attempts: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    throughput: Throughput = field(default_factory=Throughput)
+    timings: Mapping[str, float] = field(default_factory=dict)
+    cache: CacheView = field(default_factory=CacheView)
+    judge: Mapping[str, int] = field(default_factory=dict)
+    judge_input_tokens: int = 0
+    judge_output_tokens: int = 0
+    client_id: str | None = None
+    upstream_id: str | None = None
+    capture: str = ""
+
+    @property
+    def bad(self) -> bool:
+        """Whether it belongs among the events."""
+        return self.status in ("failed", "abandoned") or bool(self.error) or (self.http or 0) >= 400
+
+
+@dataclass(frozen=True, slots=True)
+class TotalsRow:
+    """What sessions and agents are told by alike. Counts are of the whole life; the last request says provider, model,
+    effort and status. `cache`: of the newest request that told it."""
+
+    id: str | None
+    last_seen: float
+    active: int = 0
+    requests: int = 0
+    failures: int = 0
+    provider: str | None = None
+    requested: str | None = None
+    resolved: str | None = None
+    effort: str | None = None
+    status: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    throughput: Throughput = field(default_factory=Throughput)
+    cache: CacheView = field(default_factory=CacheView)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow(TotalsRow):
+    """The main conversation of a session (`id` None), or one of its sub-agents."""
+
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow(TotalsRow):
+    """All of a client session; `id` None is the row of requests without one.
+
+    history  output tokens in steps of `Series.step`, the newest last, without leading zeros
+    agents   the main conversation first; () while there is no other
+    """
+
+    project: str | None = None
+    history: tuple[int, ...] = ()
+    agents: tuple[AgentRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AllowanceRow:
+    """A window of a provider's allowance.
+
+    limit      what is limited, "" for everything
+    window     the length in words: `5 hours`, `Weekly`
+    used       per cent, may pass 100
+    resets_at  when it begins again, None when nobody said
+    as_of      when the provider said so
+    reset      it has begun again since: what is used now is not known, and `used` is 0
+    """
+
+    provider: str
+    window: str
+    used: float
+    as_of: float
+    limit: str = ""
+    resets_at: float | None = None
+    reset: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that somebody should know and that is no request: an allowance that runs out, a cache that was lost.
+    `level` is info, warn or error."""
+
+    at: float
+    level: str
+    message: str
+    provider: str | None = None
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """How it went over the last hour, in steps of `step` seconds; the newest is the last, and is not over. `end` is the
+    end of that one. Requests and failures count where they ended."""
+
+    step: float = 10.0
+    end: float = 0.0
+    tokens: tuple[int, ...] = ()
+    requests: tuple[int, ...] = ()
+    failures: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything. `active` oldest first, `recent` and `notices` newest first, `sessions` by id."""
+
+    started_at: float
+    snapshot_at: float
+    uptime: float
+    sessions: tuple[SessionRow, ...] = ()
+    active: tuple[RequestRow, ...] = ()
+    recent: tuple[RequestRow, ...] = ()
+    allowances: tuple[AllowanceRow, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    series: Series = field(default_factory=Series)
+    program: str = ""
+    url: str = ""
+
+
+def of_json(value: Any) -> Snapshot:
+    """The snapshot in what another proxy answered: what it does not tell has its default, what this version does not
+    know is left out. Raises ValueError for what is no snapshot, and for another version."""
+    if not isinstance(value, Mapping) or not isinstance(value.get("snapshot"), Mapping):
+        raise ValueError("that is no snapshot of a monitor")
+    if value.get("version") != VERSION:
+        raise ValueError(
+            f"that proxy tells version {value.get('version')!r} of the monitor, this program reads {VERSION}"
+        )
+    return _made(Snapshot, value["snapshot"])
+
+
+T = TypeVar("T")
+
+
+def _made(kind: type[T], value: Mapping[str, Any]) -> T:
+    hints = typing.get_type_hints(kind)
+    told = ((name, hint) for name, hint in hints.items() if name in value)
+    known = {name: _fit(hint, value[name]) for name, hint in told if value[name] is not None or _may_miss(hint)}
+    try:
+        return kind(**known)
+    except TypeError as error:
+        raise ValueError(f"a {kind.__name__} is not whole: {error}") from None
+
+
+def _may_miss(hint: Any) -> bool:
+    return typing.get_origin(hint) is types.UnionType
+
+
+def _fit(hint: Any, value: Any) -> Any:
+    """A value of JSON in a type of the fields above. Raises ValueError."""
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        if not isinstance(value, Mapping):
+            raise ValueError(f"expected a {hint.__name__}")
+        return _made(hint, value)
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin is types.UnionType:
+        return None if value is None else _fit(inner[0], value)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise ValueError("expected a list")
+        return tuple(_fit(inner[0], one) for one in value)
+    if origin is not None:
+        if not isinstance(value, Mapping):
+            raise ValueError("expected an object")
+        return {str(name): _fit(inner[1], one) for name, one in value.items()}
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, float) and not math.isfinite(value):  # Python's JSON knows NaN
+        raise ValueError("expected a finite number")
+    if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
+        raise ValueError(f"expected {hint.__name__}")
+    return value

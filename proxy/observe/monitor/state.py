@@ -1,0 +1,448 @@
+"""The one store of what goes on: told of every event of every request, asked for snapshots by whoever looks.
+
+It belongs to the event loop: everything here is called on it, and returns at once. Nothing is made ready for anybody
+who might look; an event costs a look-up and a few additions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from proxy.core.secret import blanked
+from proxy.observe.lifecycle import (
+    Abandoned,
+    CacheChecked,
+    Captured,
+    CompactionStarted,
+    Completed,
+    Event,
+    Failed,
+    GenerationStarted,
+    InputEstimated,
+    Judged,
+    ModelResolved,
+    NullRecorder,
+    Progress,
+    ProjectResolved,
+    ProviderSelected,
+    Recorder,
+    Sequenced,
+    ServiceEvent,
+    SessionFound,
+    Started,
+    Timed,
+    UpstreamAnswered,
+    UpstreamStarted,
+    UsageUpdated,
+)
+from proxy.observe.monitor.sessions import SessionTable, agent_of
+from proxy.observe.monitor.snapshot import UNRATED, AllowanceRow, CacheView, Notice, RequestRow, Series, Snapshot
+from proxy.observe.monitor.steps import HOUR, STEP_S, Steps, step_at
+from proxy.observe.monitor.texts import one_line, short
+from proxy.observe.monitor.tracked import (
+    Live,
+    Totals,
+    TrackedRequest,
+    added,
+    gain,
+    most,
+    rated,
+    session_row,
+)
+
+#: Requests that are over and still shown; those under way that are known, of which the admission lets far fewer in.
+MAX_RECENT, MAX_ACTIVE = 200, 10_000
+MAX_NOTICES = 50
+#: For this long after a snapshot somebody is taken to look still.
+LOOKING_S = 60.0
+
+#: endpoint of a route -> its name here
+_SHOWN = {"generation": "images", "edit": "images"}
+#: Of a service without a choice of models, what is shown in its place.
+_ONLY_MODEL = {"transcriptions": "transcribe"}
+
+
+class MonitorState:
+    """A `Recorder`. What it is told it tells `beside` as well, the recorder of a program that embeds the proxy.
+
+    clock       seconds that only go forward; `wall`: epoch seconds
+    allowances  what is left of the providers' allowances, asked when a snapshot is made
+    program     what the snapshots call this program; `url`: where it listens, set by whoever listens
+    changes     grows with whatever changes a snapshot, but for the data that arrives of active requests
+    """
+
+    def __init__(
+        self,
+        *,
+        beside: Recorder | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+        allowances: Callable[[], Sequence[AllowanceRow]] = tuple,
+        program: str = "",
+    ) -> None:
+        self._beside = beside or NullRecorder()
+        self._tell_beside = None if beside is None else beside.record
+        self._clock, self._wall = clock, wall
+        self.allowances = allowances
+        self.program, self.url = program, ""
+        self.changes = 0
+        self._mono_started, self._started_at = clock(), wall()
+        self._known: dict[str, TrackedRequest] = {}
+        self._active: dict[str, TrackedRequest] = {}
+        self._recent: deque[TrackedRequest] = deque()
+        self._sessions = SessionTable()
+        self._notices: deque[Notice] = deque(maxlen=MAX_NOTICES)
+        self._tokens, self._requests, self._failures = Steps(HOUR), Steps(HOUR), Steps(HOUR)
+        self._listeners: list[Callable[[RequestRow], None]] = []
+        self._service_listeners: list[Callable[[ServiceEvent], None]] = []
+        self._watching = 0
+        self._looked_at = -LOOKING_S
+
+    # -- what is told
+
+    def record(self, request_id: str, event: Event) -> None:
+        request = self._known.get(request_id)
+        if type(event) is Progress:  # most events by far
+            if request is not None:
+                self._progressed(request, event)
+        elif request is not None:
+            request.row = request.session.row = None
+            _EFFECTS[type(event)](self, request, event)
+            self.changes += 1
+        elif isinstance(event, Started | Failed):
+            self._unknown(request_id, event)
+            self.changes += 1
+        if self._tell_beside is not None:
+            self._tell_beside(request_id, event)
+
+    def happened(self, event: ServiceEvent) -> None:
+        for listener in self._service_listeners:
+            listener(event)
+        self._beside.happened(event)
+
+    def notice(self, level: str, message: str, *, provider: str | None = None, session: str | None = None) -> None:
+        """Something that somebody should know and that is no request. `level` is info, warn or error."""
+        self._notices.appendleft(Notice(self._wall(), level, one_line(blanked(message)), provider, session))
+        self.changes += 1
+
+    def finished(self, listener: Callable[[RequestRow], None]) -> None:
+        """`listener` is given every request that is over from now on, once, on the event loop."""
+        self._listeners.append(listener)
+
+    def happening(self, listener: Callable[[ServiceEvent], None]) -> None:
+        """`listener` is given what happens beside the requests from now on; it must return at once and never raise."""
+        self._service_listeners.append(listener)
+
+    # -- who looks
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Somebody looks while inside."""
+        self._watching += 1
+        try:
+            yield
+        finally:
+            self._watching -= 1
+
+    @property
+    def wants_project(self) -> bool:
+        looking = self._watching > 0 or self._clock() - self._looked_at < LOOKING_S
+        return looking or self._beside.wants_project
+
+    def mark(self) -> object:
+        """Differs from an earlier one when a snapshot would show something else than then."""
+        now = self._clock()
+        if self._active:
+            return now
+        step = step_at(now)
+        moves = self._tokens.until(step) or self._requests.until(step)
+        return self.changes, tuple(self.allowances()), step if moves else None
+
+    def snapshot(self) -> Snapshot:
+        now, wall = self._clock(), self._wall()
+        self._looked_at = now
+        step = step_at(now)
+        live = self._live()
+        return Snapshot(
+            started_at=self._started_at,
+            snapshot_at=wall,
+            uptime=now - self._mono_started,
+            sessions=tuple(session_row(session, live, wall, step) for session in self._sessions.known()),
+            active=tuple(request.as_row(now) for request in self._active.values()),
+            recent=tuple(request.as_row(now) for request in self._recent),
+            allowances=tuple(self.allowances()),
+            notices=tuple(self._notices),
+            series=Series(
+                step=STEP_S,
+                end=wall + (step + 1) * STEP_S - now,
+                tokens=self._tokens.whole(step),
+                requests=self._requests.whole(step),
+                failures=self._failures.whole(step),
+            ),
+            program=self.program,
+            url=self.url,
+        )
+
+    def active(self) -> Counter[str]:
+        """provider -> how many requests are under way; "" for those that have none yet."""
+        return Counter(request.provider or "" for request in self._active.values())
+
+    def _live(self) -> dict[int, Live]:
+        """What the active requests add to their sessions and agents, by identity; the newest request says the
+        status."""
+        live: dict[int, Live] = {}
+        for request in self._active.values():
+            for totals in (request.session, request.agent):
+                live.setdefault(id(totals), Live("")).add(request)
+        return live
+
+    # -- the life of a request
+
+    def _unknown(self, request_id: str, event: Started | Failed) -> None:
+        """A request begins; or one that nobody told of fails, which is shown all the same."""
+        if len(self._active) >= MAX_ACTIVE:
+            return
+        told = event if isinstance(event, Started) else Started("", None)
+        now, wall = self._clock(), self._wall()
+        session = self._sessions.of(told.session, wall)
+        agent = agent_of(session, told.agent, told.parent, wall)
+        request = TrackedRequest(
+            id=request_id,
+            endpoint=_SHOWN.get(told.endpoint, told.endpoint),
+            started_at=wall,
+            mono_started=now,
+            session=session,
+            agent=agent,
+            agent_id=short(told.agent),
+            parent=short(told.parent),
+            client_id=short(told.client_id),
+        )
+        self._known[request_id] = self._active[request_id] = request
+        self._join(request)
+        if isinstance(event, Failed):
+            self._failed(request, event)
+
+    def _join(self, request: TrackedRequest) -> None:
+        self._sessions.busy(request.session)
+        for totals in (request.session, request.agent):
+            totals.count(request)
+            totals.last_seen = request.started_at
+            totals.status = request.status
+
+    def _leave(self, request: TrackedRequest) -> None:
+        """The request turned out to belong elsewhere."""
+        for totals in (request.session, request.agent):
+            totals.count(request, -1)
+        self._sessions.left(request.session)
+
+    def _end(self, request: TrackedRequest, status: str, http: int | None, error: str) -> bool:
+        """Of the ends of a request the first counts; whether this is it."""
+        if request.over:
+            return False
+        now, wall = self._clock(), self._wall()
+        request.status, request.http, request.error = status, http, one_line(error)
+        request.over, request.mono_ended, request.finished_at = True, now, wall
+        del self._active[request.id]
+        self._recent.appendleft(request)
+        request.counted = rated(request.throughput)
+        for totals in (request.session, request.agent):
+            totals.active -= 1
+            totals.failures += request.failed
+            totals.last_seen = wall
+            totals.status = status
+            totals.throughput = added(totals.throughput, request.counted)
+        self._sessions.left(request.session)
+        step = step_at(now)
+        self._requests.add(step, 1)
+        self._failures.add(step, int(request.failed))
+        if len(self._recent) > MAX_RECENT:
+            del self._known[self._recent.pop().id]
+        self._tell_finished(request.as_row(now) if self._listeners else None)
+        return True
+
+    def _tell_finished(self, row: RequestRow | None) -> None:
+        if row is None:
+            return
+        for listener in self._listeners:
+            try:
+                listener(row)
+            except Exception as error:  # a fault of whoever looks must not reach the request
+                self.notice("error", f"a finished request could not be told: {type(error).__name__}")
+
+    # -- the effects of events on a request that is known
+
+    def _progressed(self, request: TrackedRequest, event: Progress) -> None:
+        request.bytes += event.bytes
+        request.chunks += event.chunks
+        if request.over:
+            request.row = request.session.row = None
+            self._recount(request)
+            self.changes += 1
+            return
+        request.status = "streaming"
+        now = self._clock()
+        if request.mono_first is None:
+            request.mono_first = now
+        request.mono_newest = now
+
+    def _recount(self, request: TrackedRequest) -> None:
+        """Something came of a request that is over."""
+        before, request.counted = request.counted, rated(request.throughput)
+        for totals in (request.session, request.agent):
+            totals.throughput = added(added(totals.throughput, before, -1), request.counted)
+
+    def _session_found(self, request: TrackedRequest, event: SessionFound) -> None:
+        if request.session.id is not None or request.over:
+            return
+        self._leave(request)
+        wall = self._wall()
+        request.session = self._sessions.of(event.session, wall)
+        request.agent = agent_of(request.session, request.agent_id, request.parent, wall)
+        self._join(request)
+        for totals in (request.session, request.agent):
+            _name(totals, request)
+        request.session.project = request.project or request.session.project
+
+    def _project(self, request: TrackedRequest, event: ProjectResolved) -> None:
+        request.project = request.session.project = short(event.project)
+
+    def _number(self, request: TrackedRequest, event: Sequenced) -> None:
+        request.number = event.number
+
+    def _selected(self, request: TrackedRequest, event: ProviderSelected) -> None:
+        request.provider, request.effort = event.provider, event.effort
+        request.requested = short(event.model) or _ONLY_MODEL.get(request.endpoint)
+        self._moved(request, "selected")
+        for totals in (request.session, request.agent):
+            _name(totals, request)
+
+    def _resolved(self, request: TrackedRequest, event: ModelResolved) -> None:
+        request.requested, request.resolved = short(event.requested), short(event.resolved)
+        for totals in (request.session, request.agent):
+            _name(totals, request)
+
+    def _compacting(self, request: TrackedRequest, _event: CompactionStarted) -> None:
+        self._moved(request, "compacting")
+
+    def _asked(self, request: TrackedRequest, event: UpstreamStarted) -> None:
+        request.attempts = max(request.attempts, event.attempt)
+        self._moved(request, "upstream")
+
+    def _moved(self, request: TrackedRequest, status: str) -> None:
+        if not request.over:
+            request.status = status
+
+    def _generating(self, request: TrackedRequest, _event: GenerationStarted) -> None:
+        if request.generating or request.over:
+            return
+        request.generating = True
+        request.mono_first = request.mono_newest = self._clock()
+        request.baseline = request.output_tokens or 0
+
+    def _estimated(self, request: TrackedRequest, event: InputEstimated) -> None:
+        request.estimate = event.tokens
+
+    def _used(self, request: TrackedRequest, event: UsageUpdated) -> None:
+        """Counts of a request never go down, and what they go up by is added to the totals: these outlive everything
+        that is shown of the request."""
+        read = gain(request.input_tokens, event.input_tokens)
+        written = gain(request.output_tokens, event.output_tokens)
+        cached = gain(request.cached_tokens, event.cached_tokens)
+        request.input_tokens = most(request.input_tokens, event.input_tokens)
+        request.output_tokens = most(request.output_tokens, event.output_tokens)
+        request.cached_tokens = most(request.cached_tokens, event.cached_tokens)
+        for totals in (request.session, request.agent):
+            totals.input_tokens += read
+            totals.output_tokens += written
+            totals.cached_tokens += cached
+        now = request.mono_ended if request.over else self._clock()
+        if event.output_tokens is not None and request.mono_first is not None:
+            request.mono_newest = now
+        if written and request.endpoint not in UNRATED:
+            step = step_at(self._clock())
+            request.session.history.add(step, written)
+            self._tokens.add(step, written)
+        if request.over:
+            self._recount(request)
+
+    def _judged(self, request: TrackedRequest, event: Judged) -> None:
+        """The calls of a request may be judged in several steps."""
+        found = dict(request.judge)
+        for outcome, calls in event.outcomes.items():
+            found[outcome] = found.get(outcome, 0) + calls
+        request.judge = found
+        request.judge_input_tokens += event.input_tokens
+        request.judge_output_tokens += event.output_tokens
+
+    def _timed(self, request: TrackedRequest, event: Timed) -> None:
+        request.timings = event.spans
+
+    def _cache(self, request: TrackedRequest, event: CacheChecked) -> None:
+        view = CacheView(event.cached, event.expected, one_line(event.reason))
+        request.cache = request.session.cache = request.agent.cache = view
+
+    def _answered(self, request: TrackedRequest, event: UpstreamAnswered) -> None:
+        request.upstreams_id = short(event.upstream_id)
+
+    def _captured(self, request: TrackedRequest, event: Captured) -> None:
+        request.capture = event.place
+
+    def _completed(self, request: TrackedRequest, event: Completed) -> None:
+        self._end(request, "completed", event.status, "")
+
+    def _failed(self, request: TrackedRequest, event: Failed) -> None:
+        if request.status == "completed":
+            self._failed_late(request, event)
+        elif not request.over:
+            request.kind = event.kind
+            self._end(request, "failed", event.status, event.error)
+
+    def _failed_late(self, request: TrackedRequest, event: Failed) -> None:
+        """Its answer was whole, it seemed."""
+        before = request.failed
+        request.status, request.error, request.kind = "failed", one_line(event.error), event.kind
+        request.http = event.status or request.http
+        for totals in (request.session, request.agent):
+            totals.failures += not before
+        self._failures.add(step_at(self._clock()), int(not before))
+
+    def _abandoned(self, request: TrackedRequest, event: Abandoned) -> None:
+        self._end(request, "abandoned", None, event.error)
+
+    def _again(self, request: TrackedRequest, event: Started) -> None:
+        """A request begins once."""
+
+
+_EFFECTS: dict[type[Any], Callable[[MonitorState, TrackedRequest, Any], None]] = {
+    Started: MonitorState._again,
+    SessionFound: MonitorState._session_found,
+    ProjectResolved: MonitorState._project,
+    Sequenced: MonitorState._number,
+    ProviderSelected: MonitorState._selected,
+    ModelResolved: MonitorState._resolved,
+    CompactionStarted: MonitorState._compacting,
+    UpstreamStarted: MonitorState._asked,
+    GenerationStarted: MonitorState._generating,
+    InputEstimated: MonitorState._estimated,
+    UsageUpdated: MonitorState._used,
+    Judged: MonitorState._judged,
+    Timed: MonitorState._timed,
+    CacheChecked: MonitorState._cache,
+    UpstreamAnswered: MonitorState._answered,
+    Captured: MonitorState._captured,
+    Completed: MonitorState._completed,
+    Failed: MonitorState._failed,
+    Abandoned: MonitorState._abandoned,
+}
+
+
+def _name(totals: Totals, request: TrackedRequest) -> None:
+    """The last request says provider, model and effort."""
+    if request.provider is None:
+        return
+    totals.provider, totals.effort = request.provider, request.effort
+    totals.requested, totals.resolved = request.requested, request.resolved

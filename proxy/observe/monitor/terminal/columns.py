@@ -1,0 +1,312 @@
+"""The columns of each pane, by the width of the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from proxy.observe.monitor.snapshot import AgentRow, RequestRow, SessionRow
+from proxy.observe.monitor.terminal.cells import Line, Run, fit
+from proxy.observe.monitor.terminal.rows import EventLine, RequestLine, SessionLine
+from proxy.observe.monitor.terminal.view import Pane
+from proxy.observe.monitor.terminal.words import (
+    NONE,
+    clock,
+    duration,
+    model,
+    rate,
+    session_name,
+    share,
+    sparkline,
+    spinner,
+    target,
+    tokens,
+)
+
+#: Name of a tier and the inner width from which it holds.
+TIERS = (("wide", 152), ("expanded", 118), ("medium", 88), ("narrow", 76), ("emergency", 0))
+
+STATUS_ROLES = {
+    "completed": "good",
+    "streaming": "live",
+    "compacting": "compact",
+    "failed": "bad",
+    "abandoned": "bad",
+    "upstream": "busy",
+    "selected": "wait",
+    "started": "wait",
+}
+
+#: Headings of the output of the last minutes, by the width that they need.
+_TREND_TITLES = ((15, "Tokens/10s · 4k"), (10, "Tokens/10s"), (7, "Tok/10s"), (0, "Trend"))
+#: A column that takes the spare width has at least this much, else columns marked with `?` are left out.
+MIN_FLEXIBLE = {"wide": 16, "expanded": 8, "medium": 16, "narrow": 14, "emergency": 8}
+
+#: `name:cells`, `*` for the spare width, `?` for what is left out where that gets too narrow: the last one first.
+TABLES: Mapping[Pane, Mapping[str, str]] = {
+    "sessions": {
+        "wide": "mark:2 id:8 project:16 a:3 r:4 f:3 provider:8 model:36? effort:6 in:7 out:7 cache:6 rate:12 trend:* "
+        "status:11",
+        "expanded": "mark:2 id:8 project:13 arf:7 prov:4 model:18 effort:6 in:7 out:7 cache:5 rate:11 trend:* "
+        "status:10",
+        "medium": "mark:2 id:8 project:12 arf:7 prov:4 model:* cache:5? rate:11 trend:8 status:10",
+        "narrow": "mark:2 id:8 project:10 arf:7 target:* cache:5? rate:11 trend:6 status:10",
+        "emergency": "mark:2 id:8 target:* status:10?",
+    },
+    "active": {
+        "wide": "started:8 phase:12 project:16 session:8 provider:8 model:36 effort:6 endpoint:* in:7 out:7 rate:12 "
+        "elapsed:8",
+        "expanded": "started:8 phase:12 project:12 session:8 prov:4 model:* effort:6 endpoint:12 rate:12 elapsed:8",
+        "medium": "started:8 phase:12 prov:4 model:* effort:6 endpoint:12 rate:12 elapsed:8",
+        "narrow": "started:8 phase:12 prov:4 model:* effort:6? rate:12 elapsed:8",
+        "emergency": "started:8? phase:12 target:* elapsed:8?",
+    },
+    "recent": {
+        "wide": "finished:8 code:4 project:16 session:8 provider:8 model:36 effort:6 endpoint:12 latency:8 rate:12 "
+        "in:7 out:7 cached:6 details:*",
+        "expanded": "finished:8 code:4 project:12 session:8 prov:4 model:* effort:6 latency:8 rate:12 in:7 out:7 "
+        "cached:6? bad:1",
+        "medium": "finished:8 code:4 prov:4 model:* effort:6? latency:8 rate:12 in:7 out:7 cached:6? bad:1",
+        "narrow": "finished:8 code:4 prov:4 model:* latency:7 rate:11 in:7 out:6 bad:1",
+        "emergency": "finished:8? code:4 target:* latency:7? bad:1",
+    },
+    "events": {
+        "wide": "time:8 level:5 project:16 session:8 provider:8 model:28 message:*",
+        "expanded": "time:8 level:5 project:12 prov:4 model:24 message:*",
+        "medium": "time:8 level:5 prov:4 model:20 message:*",
+        "narrow": "time:8 level:5 prov:4 model:14 message:*",
+        "emergency": "time:8? level:5 message:*",
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """cell   a row and the time -> text and style, for so many cells"""
+
+    title: str
+    cell: Callable[[Any, float, int], Run]
+    right: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    column: Column
+    width: int
+
+    @property
+    def heading(self) -> str:
+        title = self.column.title
+        if self.column is COLUMNS["trend"]:
+            title = next(words for width, words in _TREND_TITLES if self.width >= width)
+        return fit(title, self.width, right=self.column.right)
+
+    def cell(self, row: object, now: float) -> Run:
+        run = self.column.cell(row, now, self.width)
+        return Run(fit(run.text, self.width, right=self.column.right), run.role)
+
+
+def tier_of(inner: int) -> str:
+    return next(name for name, width in TIERS if inner >= width)
+
+
+@lru_cache(maxsize=64)
+def columns_of(pane: Pane, inner: int) -> tuple[Sized, ...]:
+    """The columns that fit, with their widths; together with a blank between them they take `inner` cells."""
+    tier = tier_of(inner)
+    wanted = [part.partition(":")[::2] for part in TABLES[pane][tier].split()]
+    while (spare := _spare(wanted, inner)) < MIN_FLEXIBLE[tier] and (left := _optional(wanted)) is not None:
+        del wanted[left]
+    return tuple(Sized(COLUMNS[name], max(1, spare) if size == "*" else int(size.rstrip("?"))) for name, size in wanted)
+
+
+def _spare(wanted: list[tuple[str, str]], inner: int) -> int:
+    return inner - sum(int(size.rstrip("?")) for _, size in wanted if size != "*") - _blanks(wanted)
+
+
+def _blanks(wanted: list[tuple[str, str]]) -> int:
+    return len(wanted) - 1 - (wanted[0][0] == "mark")  # the mark stands close to what it marks
+
+
+def _optional(wanted: list[tuple[str, str]]) -> int | None:
+    return next((index for index in reversed(range(len(wanted))) if wanted[index][1].endswith("?")), None)
+
+
+def row_line(columns: tuple[Sized, ...], row: object, now: float) -> Line:
+    return _joined(columns, [sized.cell(row, now) for sized in columns])
+
+
+def heading_line(columns: tuple[Sized, ...]) -> Line:
+    return _joined(columns, [Run(sized.heading, "heading") for sized in columns])
+
+
+def _joined(columns: tuple[Sized, ...], cells: list[Run]) -> Line:
+    marked = columns[0].column is COLUMNS["mark"]
+    found: list[Run] = []
+    for index, cell in enumerate(cells):
+        if index and not (marked and index == 1):
+            found.append(Run(" "))
+        found.append(cell)
+    return tuple(found)
+
+
+# Cells.
+
+
+def _status(text: str) -> Run:
+    return Run(text or NONE, STATUS_ROLES.get(text, ""))
+
+
+def _styled(read: Callable[[Any], Run]) -> Callable[[Any, float, int], Run]:
+    return lambda row, *_: read(row)
+
+
+def _plain(read: Callable[[Any], str | None]) -> Callable[[Any, float, int], Run]:
+    return lambda row, *_: _told(read(row))
+
+
+def _told(text: str | None) -> Run:
+    return Run(text or NONE, "" if text and text != NONE else "dim")
+
+
+def _id(row: SessionLine) -> Run:
+    if row.agent is None:
+        return Run(session_name(row.session.id), "bold")
+    return Run(row.sign + (row.agent.id or "main"), "dim")
+
+
+def _project(row: Any) -> str | None:
+    if isinstance(row, SessionLine):
+        return row.session.project if row.agent is None else "agent" if row.agent.id else "conversation"
+    project: str | None = _of(row).project
+    return project
+
+
+def _of(row: Any) -> Any:
+    """What carries the names and numbers."""
+    return row.shown if isinstance(row, SessionLine) else row.request if isinstance(row, RequestLine) else row
+
+
+def _session(row: RequestLine | EventLine) -> str | None:
+    if isinstance(row, EventLine) and row.session is None and row.request is None:
+        return None
+    return session_name(_of(row).session)
+
+
+def _model(row: Any) -> str:
+    return row.model if isinstance(row, EventLine) else model(_of(row).requested, _of(row).resolved)
+
+
+def _target(row: SessionLine | RequestLine) -> str:
+    shown: SessionRow | AgentRow | RequestRow = _of(row)
+    return target(shown.provider, shown.requested, shown.resolved)
+
+
+def _counts(row: SessionLine) -> str:
+    return f"{row.shown.active}/{row.shown.requests}/{row.shown.failures}"
+
+
+def _failures(row: SessionLine) -> Run:
+    return Run(str(row.shown.failures), "bad" if row.shown.failures else "dim")
+
+
+def _active(row: SessionLine) -> Run:
+    return Run(str(row.shown.active), "live" if row.shown.active else "dim")
+
+
+def _trend(row: SessionLine, _now: float, width: int) -> Run:
+    return Run(sparkline(row.session.history, width) if row.agent is None else "", "trend")
+
+
+def _phase(row: RequestLine, now: float, _width: int) -> Run:
+    """The spinner, and where the request is."""
+    status = row.request.status
+    blank = "" if status == "compacting" else " "
+    return Run(f"{spinner(now)}{blank}{status}", STATUS_ROLES.get(status, ""))
+
+
+def _code(row: RequestLine) -> Run:
+    http = row.request.http
+    return Run(NONE if http is None else str(http), code_role(row.request))
+
+
+def code_role(request: RequestRow) -> str:
+    if request.http is None:
+        return STATUS_ROLES.get(request.status, "")
+    return "bad" if request.http >= 500 or (request.bad and request.http < 400) else "wait" if request.bad else "good"
+
+
+def _details(row: RequestLine) -> Run:
+    if row.request.bad:
+        return Run(row.request.error or row.request.status, "bad")
+    return Run(row.request.cache.reason, "compact")
+
+
+def cached_share(shown: Any) -> float | None:
+    """The share of the input that came from the cache; of a request the one that was measured."""
+    if shown.cache.cached is not None:
+        return float(shown.cache.cached)
+    if not shown.cached_tokens or not shown.input_tokens:
+        return None
+    return float(shown.cached_tokens / shown.input_tokens)
+
+
+def session_share(row: SessionLine) -> float | None:
+    """Of all that was sent in the session, or by the agent."""
+    shown = row.shown
+    return (
+        shown.cached_tokens / shown.input_tokens if shown.input_tokens and shown.cached_tokens else shown.cache.cached
+    )
+
+
+def _share(row: SessionLine) -> Run:
+    return _share_run(session_share(row), bool(row.shown.cache.reason))
+
+
+def _cached(row: RequestLine) -> Run:
+    return _share_run(cached_share(row.request), bool(row.request.cache.reason))
+
+
+def _share_run(value: float | None, lost: bool) -> Run:
+    return Run(share(value), "compact" if lost else "dim" if value is None else "")
+
+
+#: Name of a column -> what it shows.
+COLUMNS: Mapping[str, Column] = {
+    "mark": Column("", _styled(lambda row: Run(" " + (row.sign if row.agent is None else " "), "busy"))),
+    "id": Column("ID", _styled(_id)),
+    "project": Column("Project", _plain(_project)),
+    "a": Column("A", _styled(_active), right=True),
+    "r": Column("R", _styled(lambda row: Run(str(row.shown.requests))), right=True),
+    "f": Column("F", _styled(_failures), right=True),
+    "arf": Column("A/R/F", _plain(_counts), right=True),
+    "provider": Column("Provider", _plain(lambda row: _of(row).provider)),
+    "prov": Column("Prov", _plain(lambda row: _of(row).provider)),
+    "model": Column("Model", _plain(_model)),
+    "target": Column("Target", _plain(_target)),
+    "effort": Column("Effort", _plain(lambda row: _of(row).effort)),
+    "in": Column("In", _plain(lambda row: tokens(_of(row).input_tokens)), right=True),
+    "out": Column("Out", _plain(lambda row: tokens(_of(row).output_tokens)), right=True),
+    "cache": Column("Cache", _styled(_share), right=True),
+    "cached": Column("Cached", _styled(_cached), right=True),
+    "rate": Column(
+        "Rate", _plain(lambda row: rate(_of(row).throughput, getattr(_of(row), "endpoint", ""))), right=True
+    ),
+    "trend": Column("Trend", _trend),
+    "status": Column("Status", _styled(lambda row: _status(row.shown.status))),
+    "started": Column("Started", _plain(lambda row: clock(row.request.started_at))),
+    "finished": Column("Finished", _plain(lambda row: clock(row.request.finished_at))),
+    "phase": Column("Status", _phase),
+    "session": Column("Session", _plain(_session)),
+    "endpoint": Column("Endpoint", _plain(lambda row: row.request.endpoint)),
+    "elapsed": Column("Elapsed", _plain(lambda row: duration(row.request.elapsed)), right=True),
+    "latency": Column("Latency", _plain(lambda row: duration(row.request.elapsed)), right=True),
+    "code": Column("Code", _styled(_code), right=True),
+    "bad": Column("!", _styled(lambda row: Run("!" if row.request.bad else "", "bad"))),
+    "details": Column("Details", _styled(_details)),
+    "time": Column("Time", _plain(lambda row: clock(row.at))),
+    "level": Column("Code", _styled(lambda row: Run(row.code, row.role)), right=True),
+    "message": Column("Message", _styled(lambda row: Run(row.message))),
+}

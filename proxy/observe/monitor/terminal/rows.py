@@ -1,0 +1,257 @@
+"""The rows of each pane: which of the snapshot, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.observe.monitor.snapshot import AgentRow, Notice, RequestRow, SessionRow, Snapshot, Throughput
+from proxy.observe.monitor.terminal.view import Key, Pane, Place, View
+from proxy.observe.monitor.terminal.words import model, session_name, share
+
+#: How deep agents of agents are shown.
+MAX_DEPTH = 4
+#: The code column of what is no request.
+_LEVELS = {"info": ("info", "busy"), "warn": ("warn", "wait"), "error": ("err", "bad")}
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLine:
+    """A session, or an agent of it. `sign`: what stands before it in the tree."""
+
+    session: SessionRow
+    agent: AgentRow | None = None
+    sign: str = " "
+
+    @property
+    def shown(self) -> SessionRow | AgentRow:
+        return self.agent or self.session
+
+    @property
+    def key(self) -> Key:
+        return (self.session.id,) if self.agent is None else (self.session.id, self.agent.id)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLine:
+    request: RequestRow
+
+    @property
+    def key(self) -> Key:
+        return (self.request.id,)
+
+
+@dataclass(frozen=True, slots=True)
+class EventLine:
+    """A failed request, a cache that was lost, or a notice. `request`: its id, to open it."""
+
+    at: float
+    code: str
+    role: str
+    message: str
+    request: str | None = None
+    project: str | None = None
+    session: str | None = None
+    provider: str | None = None
+    model: str = "-"
+
+    @property
+    def key(self) -> Key:
+        return (self.request, self.code, str(self.at), self.message)
+
+
+Row = SessionLine | RequestLine | EventLine
+
+
+def rows_of(pane: Pane, snapshot: Snapshot, view: View) -> list[Any]:
+    return _ROWS[pane](snapshot, view)
+
+
+def sort_of(pane: Pane, view: View) -> str:
+    """The name of the order; "" for a pane that has one only."""
+    return view.sorts.get(pane, next(iter(SORTS.get(pane, {})), ""))
+
+
+def selected(rows: Sequence[Row], place: Place) -> int:
+    """The index of the selected row; 0 of none."""
+    if place.key is None or not rows:
+        return 0
+    found = next((index for index, row in enumerate(rows) if row.key == place.key), None)
+    return min(place.index, len(rows) - 1) if found is None else found
+
+
+def is_tree(session: SessionRow) -> bool:
+    """Whether there is more than the main conversation."""
+    return any(agent.id is not None for agent in session.agents)
+
+
+# What is shown, by the words of the filter.
+
+
+def _wanted(words: str) -> Callable[[Iterable[object]], bool]:
+    wanted = words.casefold().split()
+
+    def test(texts: Iterable[object]) -> bool:
+        if not wanted:
+            return True
+        whole = " ".join(str(text) for text in texts if text).casefold()
+        return all(word in whole for word in wanted)
+
+    return test
+
+
+def _session_texts(row: SessionRow) -> Iterator[object]:
+    yield from (session_name(row.id), row.id, row.project)
+    yield from _named(row)
+    for agent in row.agents:
+        yield agent.id
+        yield from _named(agent)
+
+
+def _named(row: SessionRow | AgentRow) -> Iterator[object]:
+    yield from (row.provider, row.requested, row.resolved, row.effort, row.status)
+
+
+def _request_texts(row: RequestRow) -> Iterator[object]:
+    yield from (session_name(row.session), row.session, row.project, row.agent, row.provider, row.requested)
+    yield from (row.resolved, row.effort, row.status, row.endpoint, row.http, row.error, row.id, row.cache.reason)
+
+
+def _event_texts(row: EventLine) -> Iterator[object]:
+    yield from (session_name(row.session), row.session, row.project, row.provider, row.model, row.code, row.message)
+
+
+# Sessions, each with its agents below it when they are open.
+
+
+def _sessions(snapshot: Snapshot, view: View) -> list[SessionLine]:
+    test = _wanted(view.words)
+    order = SORTS["sessions"][sort_of("sessions", view)]
+    rows = sorted(snapshot.sessions, key=lambda row: session_name(row.id))
+    rows = sorted((row for row in rows if test(_session_texts(row))), key=order)
+    return [line for row in rows for line in _with_agents(row, row.id in view.opened)]
+
+
+def _with_agents(row: SessionRow, opened: bool) -> Iterator[SessionLine]:
+    tree = is_tree(row)
+    yield SessionLine(row, None, ("▾" if opened else "▸") if tree else " ")
+    if tree and opened:
+        yield from (SessionLine(row, agent, sign) for agent, sign in agents_of(row))
+
+
+def agents_of(row: SessionRow) -> list[tuple[AgentRow, str]]:
+    """The agents of a session as a tree: each with what stands before it. An agent whose parent is unknown, or is
+    itself below it, stands below the session."""
+    below: dict[str | None, list[AgentRow]] = {}
+    known = {agent.id for agent in row.agents}
+    for agent in row.agents:
+        below.setdefault(agent.parent if agent.parent in known and agent.parent is not None else "", []).append(agent)
+    found: list[tuple[AgentRow, str]] = []
+    _descend(below, "", "", found)
+    told = {agent.id for agent, _ in found}
+    return found + [(agent, "└ ") for agent in row.agents if agent.id not in told]
+
+
+def _descend(
+    below: Mapping[str | None, list[AgentRow]], parent: str | None, before: str, found: list[tuple[AgentRow, str]]
+) -> None:
+    agents = below.get(parent, ())
+    for index, agent in enumerate(agents):
+        last = index == len(agents) - 1
+        found.append((agent, before + ("└ " if last else "├ ")))
+        if agent.id is not None and len(before) < 2 * MAX_DEPTH:
+            _descend(below, agent.id, before + ("  " if last else "│ "), found)
+
+
+def _rate(throughput: Throughput) -> float:
+    return throughput.tokens / throughput.seconds if throughput.seconds > 0 else 0.0
+
+
+#: Pane -> name of an order -> its key; the first is the one at the start. Rows of one key keep their order.
+SORTS: Mapping[str, Mapping[str, Callable[[Any], float]]] = {
+    "sessions": {
+        "id": lambda _row: 0,
+        "last seen": lambda row: -row.last_seen,
+        "active": lambda row: -row.active,
+        "tokens": lambda row: -(row.input_tokens + row.output_tokens),
+        "rate": lambda row: -_rate(row.throughput),
+        "failures": lambda row: -row.failures,
+        "least cached": lambda row: 2.0 if row.cache.cached is None else row.cache.cached,
+    },
+    "recent": {
+        "newest": lambda _row: 0,
+        "latency": lambda row: -row.elapsed,
+        "tokens": lambda row: -((row.input_tokens or 0) + (row.output_tokens or 0)),
+        "rate": lambda row: -_rate(row.throughput),
+        "failures": lambda row: not row.bad,
+    },
+}
+
+
+# Requests.
+
+
+def _active(snapshot: Snapshot, view: View) -> list[RequestLine]:
+    test = _wanted(view.words)
+    return [RequestLine(row) for row in snapshot.active if test(_request_texts(row))]
+
+
+def _recent(snapshot: Snapshot, view: View) -> list[RequestLine]:
+    test = _wanted(view.words)
+    order = SORTS["recent"][sort_of("recent", view)]
+    return [
+        RequestLine(row) for row in sorted(filter(lambda row: test(_request_texts(row)), snapshot.recent), key=order)
+    ]
+
+
+# Events: what went wrong and what somebody should know, the newest first.
+
+
+def _events(snapshot: Snapshot, view: View) -> list[EventLine]:
+    test = _wanted(view.words)
+    projects = {row.id: row.project for row in snapshot.sessions}
+    found = [_failure(row) for row in snapshot.recent if row.bad]
+    lost = [row for row in snapshot.recent if row.cache.reason]
+    told = {(row.session, row.cache.reason) for row in lost}
+    found += [_cache_event(row) for row in lost]
+    found += [_notice(row, projects) for row in snapshot.notices if (row.session, _reason(row)) not in told]
+    return sorted((row for row in found if test(_event_texts(row))), key=lambda row: -row.at)
+
+
+def _failure(row: RequestRow) -> EventLine:
+    role = "wait" if row.http is not None and 400 <= row.http < 500 else "bad"
+    message = row.error or (f"HTTP {row.http}" if row.http else row.status)
+    return _of_request(row, "-" if row.http is None else str(row.http), role, message)
+
+
+def _reason(row: Notice) -> str:
+    """Of a notice of a cache that was lost, which its request tells as well, and can be opened."""
+    return row.message.partition(": ")[2]
+
+
+def _cache_event(row: RequestRow) -> EventLine:
+    cached, wanted = row.cache.cached, row.cache.expected
+    shares = f"{share(cached)} of the input" if cached is not None else "less than expected"
+    expected = "" if wanted is None or wanted <= (cached or 0.0) else f", {share(wanted)} expected"
+    return _of_request(row, "cache", "compact", f"{shares} from the cache{expected}: {row.cache.reason}")
+
+
+def _of_request(row: RequestRow, code: str, role: str, message: str) -> EventLine:
+    at = row.started_at + row.elapsed if row.finished_at is None else row.finished_at
+    name = model(row.requested, row.resolved)
+    return EventLine(at, code, role, message, row.id, row.project, row.session, row.provider, name)
+
+
+def _notice(row: Notice, projects: Mapping[str | None, str | None]) -> EventLine:
+    code, role = _LEVELS.get(row.level, (row.level, ""))
+    project = projects.get(row.session) if row.session is not None else None
+    return EventLine(row.at, code, role, row.message, None, project, row.session, row.provider)
+
+
+_ROWS: Mapping[Pane, Callable[[Snapshot, View], list[Any]]] = {
+    "sessions": _sessions,
+    "active": _active,
+    "recent": _recent,
+    "events": _events,
+}

@@ -1,0 +1,94 @@
+"""The whole screen as lines, from a snapshot, what the user chose, the size and the time."""
+
+from __future__ import annotations
+
+from proxy.observe.monitor.snapshot import Snapshot
+from proxy.observe.monitor.terminal.cells import Line, Run, clean, fit_line, line_width
+from proxy.observe.monitor.terminal.details import detail_lines, title_of
+from proxy.observe.monitor.terminal.layout import FOOTER_FROM, STRIP_FROM, Area, areas
+from proxy.observe.monitor.terminal.overlays import box_of, with_box
+from proxy.observe.monitor.terminal.panes import boxed, pane_lines
+from proxy.observe.monitor.terminal.strip import strip_line
+from proxy.observe.monitor.terminal.view import Detail, View
+from proxy.observe.monitor.terminal.words import duration
+
+#: Keys that are named in the last line.
+FOOTER = (
+    ("q", "quit"),
+    ("?", "help"),
+    ("b", "setup"),
+    ("a", "allowances"),
+    ("↑↓ j k", "move"),
+    ("Tab", "pane"),
+    ("Enter", "open"),
+    ("s", "sort"),
+    ("/", "filter"),
+    ("Space", "agents"),
+)
+
+
+def screen(snapshot: Snapshot, view: View, width: int, height: int, now: float) -> list[Line]:
+    """`height` lines of `width` cells each."""
+    if width < 1 or height < 1:
+        return []
+    strip = has_strip(snapshot, height)
+    lines = [header_line(snapshot, view, width)]
+    if strip:
+        lines.append(strip_line(snapshot.allowances, width, now))
+    for area in areas(view, height, strip):
+        lines += _area_lines(area, snapshot, view, width, now)
+    footer = [_footer(view, width)] if height >= FOOTER_FROM else []
+    blank: Line = (Run(" " * width),)
+    lines = lines[: height - len(footer)]
+    lines += [blank] * (height - len(footer) - len(lines)) + footer
+    box = box_of(view, snapshot, width, now)
+    return lines if box is None else with_box(lines, box, view.top, width)
+
+
+def has_strip(snapshot: Snapshot, height: int) -> bool:
+    return bool(snapshot.allowances) and height >= STRIP_FROM
+
+
+def _area_lines(area: Area, snapshot: Snapshot, view: View, width: int, now: float) -> list[Line]:
+    if area.pane != "detail":
+        return pane_lines(area, area.pane, snapshot, view, width, now)
+    return [] if view.detail is None else _detail_area(area, view.detail, snapshot, view, width, now)
+
+
+def _detail_area(area: Area, detail: Detail, snapshot: Snapshot, view: View, width: int, now: float) -> list[Line]:
+    lines = detail_lines(detail, snapshot, width - 2, now)
+    top = min(detail.top, max(0, len(lines) - area.inner))
+    title = title_of(detail)
+    if len(lines) > area.inner > 0:
+        title += f" · lines {top + 1}-{top + area.inner} of {len(lines)} · PgUp PgDn"
+    return boxed(area, title, lines[top:], width, view.focus in ("sessions", "active"))
+
+
+def header_line(snapshot: Snapshot, view: View, width: int) -> Line:
+    parts = (snapshot.url, f"uptime {duration(snapshot.uptime)}", f"sessions {len(snapshot.sessions)}")
+    words = (clean(part) for part in (*parts, f"active {len(snapshot.active)}") if part)
+    named = (Run(f" {clean(snapshot.program)}  ", "name"), Run("  ".join(words), "header"))
+    if not view.note:
+        return fit_line(named, width, "header")
+    note = Run(f" {clean(view.note)} ", "alarm")
+    room = width - line_width((note,))
+    return fit_line((*fit_line(named, room, "header"), note) if room > 0 else (note,), width, "header")
+
+
+def _footer(view: View, width: int) -> Line:
+    if view.typing:
+        return fit_line((Run(" /", "key"), Run(clean(view.words)), Run("▏", "key"), Run(_TYPING, "dim")), width)
+    found = [Run(" ")]
+    for key, words in FOOTER:
+        hint = [Run(key, "key"), Run(f" {'leave' if view.attached and key == 'q' else words}  ", "footer")]
+        if line_width((*found, *hint)) > width + 2:  # no half of a hint; its last two blanks may be cut
+            break
+        found += hint
+    return fit_line(_without_end(found), width)
+
+
+def _without_end(runs: list[Run]) -> list[Run]:
+    return [*runs[:-1], runs[-1]._replace(text=runs[-1].text.rstrip() or " ")]
+
+
+_TYPING = "  Enter keep  Esc clear"

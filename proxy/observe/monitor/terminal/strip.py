@@ -1,0 +1,117 @@
+"""The allowances: a line below the header, and an overlay with all that is known of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from proxy.observe.monitor.snapshot import AllowanceRow
+from proxy.observe.monitor.terminal.cells import Line, Run, clean, cut, fit, fit_line, line_width
+from proxy.observe.monitor.terminal.words import bar, duration, moment, window
+
+#: Per cent from which a window is shown as a warning, and as used up.
+WARN_AT, BAD_AT = 80.0, 95.0
+#: What a provider said longer ago than this is shown as old, in seconds.
+OLD_S = 3_600.0
+
+
+class Form(NamedTuple):
+    """How much of a window is told in the line.
+
+    bar     cells of its bar
+    resets  per cent from which its reset is told
+    worst   of each provider only the window that is used most
+    """
+
+    bar: int
+    resets: float
+    worst: bool = False
+
+
+#: The first that fits is taken, else the last.
+FORMS = (
+    Form(8, 0.0),
+    Form(4, 0.0),
+    Form(0, 0.0),
+    Form(0, WARN_AT),
+    Form(0, math.inf),
+    Form(0, WARN_AT, worst=True),
+    Form(0, math.inf, worst=True),
+)
+#: Letters of what is limited, in the line.
+LIMIT_WIDTH = 10
+
+
+def strip_line(rows: Sequence[AllowanceRow], width: int, now: float) -> Line:
+    """All windows in one line; what does not fit is cut."""
+    line: Line = ()
+    for form in FORMS:
+        line = _line(rows, form, now)
+        if line_width(line) <= width:
+            break
+    return fit_line(line, width)
+
+
+def _line(rows: Sequence[AllowanceRow], form: Form, now: float) -> Line:
+    found: list[Run] = []
+    for provider, windows in groupby(rows, key=lambda row: row.provider):
+        found.append(Run(f"{' ' if not found else '  '}{cut(clean(provider), 8)}", "bold"))
+        for row in [max(windows, key=lambda row: row.used)] if form.worst else windows:
+            found += _window(row, form, now)
+    return tuple(found)
+
+
+def _window(row: AllowanceRow, form: Form, now: float) -> list[Run]:
+    name = cut(clean(row.limit), LIMIT_WIDTH) + " " if row.limit else ""
+    role = role_of(row, now)
+    found = [Run(f" {name}{cut(clean(window(row.window)), LIMIT_WIDTH)} ", "dim")]
+    if form.bar:
+        found.append(Run(bar(row.used, form.bar) + " ", role))
+    found.append(Run(percent(row), role))
+    if row.used >= form.resets and row.resets_at is not None and row.resets_at > now:
+        found.append(Run(f" ↻{duration(row.resets_at - now)}", "dim"))
+    return found
+
+
+def percent(row: AllowanceRow) -> str:
+    """What is used; of a window that has begun again nobody knows."""
+    return "-" if row.reset else f"{min(max(row.used, 0.0), 999.0):.0f}%"
+
+
+def role_of(row: AllowanceRow, now: float) -> str:
+    if is_over(row, now):
+        return "dim"
+    return "bad" if row.used >= BAD_AT else "wait" if row.used >= WARN_AT else "good"
+
+
+def is_over(row: AllowanceRow, now: float) -> bool:
+    """Whether the window that was told of has ended."""
+    return row.reset or (row.resets_at is not None and row.resets_at <= now)
+
+
+def allowance_lines(rows: Sequence[AllowanceRow], width: int, now: float) -> list[Line]:
+    """A line a window: provider, window, bar, per cent, reset, and how old that is."""
+    if not rows:
+        return [(Run(" No provider has told of an allowance yet.", "dim"),)]
+    return [fit_line(_row(row, now), width) for row in rows]
+
+
+def _row(row: AllowanceRow, now: float) -> Line:
+    role = role_of(row, now)
+    reset = "begun again since" if row.reset else "" if row.resets_at is None else _reset(row.resets_at, now)
+    age = max(0.0, now - row.as_of)
+    old = "wait" if age > OLD_S else "dim"
+    return (
+        Run(f" {fit(row.provider, 4)} ", "bold"),
+        Run(fit(" ".join(part for part in (row.limit, row.window) if part), 18)),
+        Run(f" {bar(row.used, 10)} ", role),
+        Run(fit(percent(row), 4, right=True), role),
+        Run(f"  {fit(reset, 25)}"),
+        Run(f" {duration(age)} ago", old),
+    )
+
+
+def _reset(at: float, now: float) -> str:
+    return f"resets in {duration(at - now)}" if at > now else f"was reset {moment(at, now)}"

@@ -1,0 +1,154 @@
+"""The monitor on a terminal, in a thread of its own: a terminal that is slow, or stopped with Ctrl-S, keeps nobody
+waiting but whoever looks at it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from proxy.observe.monitor.snapshot import Snapshot
+from proxy.observe.monitor.terminal.cells import Line
+from proxy.observe.monitor.terminal.keys import Stage, pressed
+from proxy.observe.monitor.terminal.screen import screen
+from proxy.observe.monitor.terminal.view import View
+
+#: Between two pictures, in seconds; a key makes one at once.
+REDRAW_S = 0.25
+#: How long the end waits for the thread; one that writes to a stopped terminal is left alone.
+JOIN_S = 2.0
+
+
+class Surface(Protocol):
+    """What is drawn on: `display.Display`, or a test's."""
+
+    def size(self) -> tuple[int, int]: ...
+    def draw(self, lines: Sequence[Line]) -> None: ...
+    def keys(self, wake: int, timeout: float) -> list[str]: ...
+    def suspend(self) -> None: ...
+    def resume(self) -> None: ...
+    def close(self) -> None: ...
+    def give_back(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What there is to show. `note`: what is wrong with the connection."""
+
+    snapshot: Snapshot
+    note: str = ""
+
+
+class Watcher:
+    """look      what there is to show, called on the thread of the watcher
+    quit      called there when the user wants to end, and when the monitor fails
+    surface   opens the terminal
+    ours      whether the terminal may be touched now
+    """
+
+    def __init__(
+        self,
+        look: Callable[[], Seen],
+        quit: Callable[[], None],
+        surface: Callable[[], Surface],
+        *,
+        view: View,
+        ours: Callable[[], bool] = lambda: True,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._look, self._quit, self._open, self._ours, self._clock = look, quit, surface, ours, clock
+        self._view = view
+        self._surface: Surface | None = None
+        self._thread: threading.Thread | None = None
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._write, False)
+        self._pausing = self._ending = False
+        self.error: Exception | None = None
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="proxy-monitor", daemon=True)
+        self._thread.start()
+
+    def stopping(self) -> None:
+        """From now on it says that the proxy ends."""
+        self._view = replace(self._view, stopping=True)
+        self._wake()
+
+    def pause(self) -> None:
+        """Ctrl-Z: gives the terminal back and stops the process; goes on when it is in the foreground again."""
+        self._pausing = True
+        self._wake()
+
+    def close(self) -> None:
+        """Gives the terminal back. Waits at most JOIN_S."""
+        self._ending = True
+        self._wake()
+        if self._thread is not None:
+            self._thread.join(JOIN_S)
+        self.give_back()
+        if self._thread is None or not self._thread.is_alive():
+            os.close(self._read)
+            os.close(self._write)
+            self._thread = None
+
+    def give_back(self) -> None:
+        """The same at once, from any thread, for the case that the process ends now."""
+        if self._surface is not None:
+            self._surface.give_back()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):  # full: it wakes anyway
+            os.write(self._write, b"x")
+
+    # On the thread.
+
+    def _run(self) -> None:
+        """A terminal that cannot be taken is a failure like any other."""
+        try:
+            self._surface = self._open()
+            while not self._ending:
+                self._turn(self._surface)
+        except Exception as error:
+            self.error = error
+            self._quit()
+        finally:
+            if self._surface is not None:
+                with contextlib.suppress(Exception):
+                    self._surface.close()
+
+    def _turn(self, surface: Surface) -> None:
+        """A picture, and what was typed until the next one."""
+        seen, now = self._look(), self._clock()
+        width, height = surface.size()
+        surface.draw(screen(seen.snapshot, replace(self._view, note=seen.note), width, height, now))
+        for key in surface.keys(self._read, REDRAW_S):
+            self._press(key, Stage(seen.snapshot, width, height, now))
+        self._drain()
+        if self._pausing:
+            self._paused(surface)
+
+    def _press(self, key: str, stage: Stage) -> None:
+        view, wish = pressed(self._view, key, stage)
+        self._view = replace(view, stopping=view.stopping or self._view.stopping)
+        if wish == "quit":
+            self._quit()
+
+    def _drain(self) -> None:
+        os.set_blocking(self._read, False)
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._read, 4_096)
+
+    def _paused(self, surface: Surface) -> None:
+        self._pausing = False
+        surface.suspend()
+        # Of this thread, which so does nothing more until it goes on; told the process, it may stop a little later.
+        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+        while not self._ours() and not self._ending:  # it went on in the background
+            time.sleep(REDRAW_S)
+        if not self._ending:
+            surface.resume()

@@ -1,0 +1,158 @@
+"""Numbers, times and names as the monitor writes them."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Mapping, Sequence
+
+from proxy.observe.monitor.snapshot import SHORTEST_S, UNRATED, Throughput
+
+NONE = "-"
+NO_SESSION = "no-session"
+
+LEVELS = "▁▂▃▄▅▆▇█"
+#: Output tokens of one step that fill a cell.
+FULL_SCALE = 4_000
+FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+FRAMES_A_SECOND = 4
+BAR_CELLS, BAR_FULL, BAR_EMPTY = 8, "█", "░"
+
+_UUID = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+#: A length of time, and the two units that tell it: (below this, divisor, unit, rest's unit).
+_SPANS = ((3_600, 60, "m", "s", 1), (172_800, 3_600, "h", "m", 60), (math.inf, 86_400, "d", "h", 3_600))
+_SHORT_WINDOWS = {"weekly": "week", "monthly": "month", "daily": "day", "hourly": "hour"}
+
+
+def tokens(count: int | None) -> str:
+    """
+    >>> tokens(999), tokens(1_234), tokens(3_400_000), tokens(None)
+    ('999', '1.2k', '3.4M', '-')
+    """
+    if count is None:
+        return NONE
+    return str(count) if count < 1_000 else f"{count / 1e3:.1f}k" if count < 999_950 else f"{count / 1e6:.1f}M"
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(7.9), duration(125), duration(3_780), duration(400_000)
+    ('7s', '2m05s', '1h03m', '4d15h')
+    """
+    whole = int(max(0.0, seconds)) if math.isfinite(seconds) else 0
+    if whole < 60:
+        return f"{whole}s"
+    _, divisor, unit, rest, rest_divisor = next(row for row in _SPANS if whole < row[0])
+    return f"{whole // divisor}{unit}{whole % divisor // rest_divisor:02}{rest}"
+
+
+def rate(throughput: Throughput, endpoint: str = "") -> str:
+    """
+    >>> rate(Throughput(tokens=100, seconds=8.0)), rate(Throughput(bytes=3_072, seconds=2.0)), rate(Throughput())
+    ('12.5 tok/s', '1.5 KB/s', '-')
+    """
+    seconds = throughput.seconds
+    if not SHORTEST_S <= seconds < math.inf or endpoint in UNRATED:
+        return NONE
+    if throughput.tokens > 0:
+        return f"{_short(throughput.tokens / seconds)} tok/s"
+    if throughput.bytes > 0:
+        return _bytes(throughput.bytes / seconds)
+    return f"{_short(throughput.chunks / seconds)} ev/s" if throughput.chunks > 0 else NONE
+
+
+def _short(number: float) -> str:
+    return f"{number:.1f}" if number < 1_000 else tokens(int(min(number, 1e15)))
+
+
+def _bytes(number: float) -> str:
+    if number < 1_024:
+        return f"{number:.0f} B/s"
+    return f"{number / 1_024:.1f} KB/s" if number < 1_048_576 else f"{number / 1_048_576:.1f} MB/s"
+
+
+def share(value: float | None) -> str:
+    """
+    >>> share(0.825), share(None)
+    ('82%', '-')
+    """
+    return NONE if value is None or not math.isfinite(value) else f"{100 * value:.0f}%"
+
+
+def clock(at: float | None) -> str:
+    """The local time of day."""
+    return NONE if at is None else time.strftime("%H:%M:%S", _local(at))
+
+
+def moment(at: float | None, now: float) -> str:
+    """The local time of day, with its date when that is another day."""
+    if at is None:
+        return NONE
+    day = time.strftime("%Y-%m-%d", _local(at))
+    return clock(at) if day == time.strftime("%Y-%m-%d", _local(now)) else f"{day} {clock(at)}"
+
+
+def _local(at: float) -> time.struct_time:
+    try:
+        return time.localtime(at)
+    except (OverflowError, OSError, ValueError):  # a number that is no time
+        return time.localtime(0)
+
+
+def session_name(session: str | None) -> str:
+    """The first group of a UUID; of another id all of it."""
+    if session is None:
+        return NO_SESSION
+    match = _UUID.fullmatch(session)
+    return match[1] if match else session
+
+
+def model(requested: str | None, resolved: str | None) -> str:
+    """Both names where they differ."""
+    if not requested or not resolved or requested == resolved:
+        return requested or resolved or NONE
+    return f"{requested} → {resolved}"
+
+
+def target(provider: str | None, requested: str | None, resolved: str | None) -> str:
+    name = model(requested, resolved)
+    return f"{provider}/{name}" if provider else name
+
+
+def sparkline(history: Sequence[int], width: int) -> str:
+    """A cell a step, the newest at the right."""
+    return "".join(map(_level, history[-width:])).rjust(width) if width > 0 else ""
+
+
+def _level(count: int) -> str:
+    return LEVELS[min(len(LEVELS), math.ceil(count * len(LEVELS) / FULL_SCALE)) - 1] if count > 0 else " "
+
+
+def spinner(now: float) -> str:
+    return FRAMES[int(now % 3_600 * FRAMES_A_SECOND) % len(FRAMES)]
+
+
+def bar(percent: float, width: int = BAR_CELLS) -> str:
+    """
+    >>> bar(50, 4)
+    '██░░'
+    """
+    full = round(width * min(max(percent, 0.0), 100.0) / 100)
+    return BAR_FULL * full + BAR_EMPTY * (width - full)
+
+
+def window(words: str) -> str:
+    """The length of a window in few letters.
+
+    >>> window("5 hours"), window("Weekly"), window("30 minutes")
+    ('5h', 'week', '30m')
+    """
+    number, _, unit = words.partition(" ")
+    if number.isdigit() and unit:
+        return number + unit[0]
+    return _SHORT_WINDOWS.get(words.lower(), words)
+
+
+def listed(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())

@@ -1,0 +1,255 @@
+"""What the store keeps of a request, of a session and of an agent, and the rows that are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from proxy.observe.monitor.snapshot import (
+    SHORTEST_S,
+    UNRATED,
+    AgentRow,
+    CacheView,
+    RequestRow,
+    SessionRow,
+    Throughput,
+)
+from proxy.observe.monitor.steps import TREND, Steps
+
+_NONE = Throughput()
+_UNSEEN = CacheView()
+
+
+@dataclass(slots=True, eq=False)
+class Totals:
+    """What a session and an agent have in common. The counts are of the whole life, `throughput` of the requests that
+    are over and have both tokens and a duration."""
+
+    last_seen: float
+    active: int = 0
+    requests: int = 0
+    failures: int = 0
+    provider: str | None = None
+    requested: str | None = None
+    resolved: str | None = None
+    effort: str | None = None
+    status: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    throughput: Throughput = _NONE
+    cache: CacheView = _UNSEEN
+
+    def count(self, request: TrackedRequest, sign: int = 1) -> None:
+        """Adds all that a request counts, or takes it away again."""
+        self.active += sign * (not request.over)
+        self.requests += sign
+        self.failures += sign * request.failed
+        self.input_tokens += sign * (request.input_tokens or 0)
+        self.output_tokens += sign * (request.output_tokens or 0)
+        self.cached_tokens += sign * (request.cached_tokens or 0)
+        self.throughput = added(self.throughput, request.counted, sign)
+
+
+@dataclass(slots=True, eq=False)
+class TrackedAgent(Totals):
+    parent: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class TrackedSession(Totals):
+    """`row` is what was made of it when it last had no active request, for the step `row_step`."""
+
+    id: str | None = None
+    project: str | None = None
+    agents: dict[str | None, TrackedAgent] = field(default_factory=dict)
+    history: Steps = field(default_factory=lambda: Steps(TREND))
+    row: SessionRow | None = None
+    row_step: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class TrackedRequest:
+    """Times that begin with `mono` are of the clock that only goes forward.
+
+    counted  its throughput as far as its session's has it
+    row      what was made of it when it was over
+    """
+
+    id: str
+    endpoint: str
+    started_at: float
+    mono_started: float
+    session: TrackedSession
+    agent: TrackedAgent
+    agent_id: str | None = None
+    parent: str | None = None
+    client_id: str | None = None
+    status: str = "started"
+    over: bool = False
+    mono_ended: float = 0.0
+    finished_at: float | None = None
+    number: int | None = None
+    project: str | None = None
+    provider: str | None = None
+    requested: str | None = None
+    resolved: str | None = None
+    effort: str | None = None
+    http: int | None = None
+    error: str = ""
+    kind: str = ""
+    attempts: int = 0
+    estimate: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    bytes: int = 0
+    chunks: int = 0
+    generating: bool = False
+    mono_first: float | None = None
+    mono_newest: float = 0.0
+    baseline: int = 0
+    timings: Mapping[str, float] = field(default_factory=dict)
+    cache: CacheView = _UNSEEN
+    judge: Mapping[str, int] = field(default_factory=dict)
+    judge_input_tokens: int = 0
+    judge_output_tokens: int = 0
+    upstreams_id: str | None = None
+    capture: str = ""
+    counted: Throughput = _NONE
+    row: RequestRow | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended as one that belongs among the events."""
+        return self.over and (self.status != "completed" or (self.http or 0) >= 400)
+
+    @property
+    def throughput(self) -> Throughput:
+        if self.endpoint in UNRATED:
+            return _NONE
+        seconds = 0.0 if self.mono_first is None else self.mono_newest - self.mono_first
+        seconds = seconds if seconds >= SHORTEST_S else 0.0
+        return Throughput(max((self.output_tokens or 0) - self.baseline, 0), seconds, self.bytes, self.chunks)
+
+    def as_row(self, now: float) -> RequestRow:
+        """`now`: of the clock that only goes forward."""
+        if self.row is not None:
+            return self.row
+        row = RequestRow(
+            id=self.id,
+            endpoint=self.endpoint,
+            status=self.status,
+            started_at=self.started_at,
+            elapsed=max((self.mono_ended if self.over else now) - self.mono_started, 0.0),
+            finished_at=self.finished_at,
+            session=self.session.id,
+            agent=self.agent_id,
+            parent=self.parent,
+            number=self.number,
+            project=self.project,
+            provider=self.provider,
+            requested=self.requested,
+            resolved=self.resolved,
+            effort=self.effort,
+            http=self.http,
+            error=self.error,
+            kind=self.kind,
+            attempts=self.attempts,
+            input_tokens=self.estimate if self.input_tokens is None and not self.over else self.input_tokens,
+            output_tokens=self.output_tokens,
+            cached_tokens=self.cached_tokens,
+            throughput=self.throughput,
+            timings=self.timings,
+            cache=self.cache,
+            judge=self.judge,
+            judge_input_tokens=self.judge_input_tokens,
+            judge_output_tokens=self.judge_output_tokens,
+            client_id=self.client_id,
+            upstream_id=self.upstreams_id,
+            capture=self.capture,
+        )
+        self.row = row if self.over else None
+        return row
+
+
+def gain(known: int | None, told: int | None) -> int:
+    """What a count goes up by: it never goes down."""
+    return 0 if told is None else max(told - (known or 0), 0)
+
+
+def most(known: int | None, told: int | None) -> int | None:
+    return known if told is None else max(told, known or 0)
+
+
+def rated(one: Throughput) -> Throughput:
+    """What a session counts of a request's: nothing unless it has both tokens and a duration."""
+    return one if one.tokens and one.seconds > 0 else _NONE
+
+
+def added(total: Throughput, one: Throughput, sign: int = 1) -> Throughput:
+    if one is _NONE:
+        return total
+    return Throughput(
+        total.tokens + sign * one.tokens,
+        total.seconds + sign * one.seconds,
+        total.bytes + sign * one.bytes,
+        total.chunks + sign * one.chunks,
+    )
+
+
+@dataclass(slots=True)
+class Live:
+    """What the active requests of a session, or of an agent, add to it at one moment: the newest tells its status."""
+
+    status: str
+    throughput: Throughput = _NONE
+
+    def add(self, request: TrackedRequest) -> None:
+        self.status = request.status
+        self.throughput = added(self.throughput, rated(request.throughput))
+
+
+def session_row(session: TrackedSession, live: Mapping[int, Live], now: float, step: int) -> SessionRow:
+    """`live`: by the identity of a session or an agent; `now`: epoch seconds."""
+    row = session.row
+    if not session.active and row is not None and (session.row_step == step or not row.history):
+        return row
+    made = SessionRow(
+        id=session.id,
+        project=session.project,
+        history=session.history.until(step),
+        agents=row.agents if row is not None and not session.active else _agent_rows(session, live, now),
+        **_shared(session, live, now),
+    )
+    session.row, session.row_step = (None if session.active else made), step
+    return made
+
+
+def _agent_rows(session: TrackedSession, live: Mapping[int, Live], now: float) -> tuple[AgentRow, ...]:
+    """The main conversation first, the others as they came; nothing where it is alone."""
+    if session.agents.keys() <= {None}:
+        return ()
+    known = sorted(session.agents.items(), key=lambda item: item[0] is not None)
+    return tuple(AgentRow(id=name, parent=agent.parent, **_shared(agent, live, now)) for name, agent in known)
+
+
+#: What a row of totals has as the store has it; the rest depends on the requests that are under way.
+_AS_KEPT = (
+    *("active", "requests", "failures", "provider", "requested", "resolved", "effort"),
+    *("input_tokens", "output_tokens", "cached_tokens", "cache"),
+)
+
+
+def _shared(totals: Totals, live: Mapping[int, Live], now: float) -> dict[str, Any]:
+    """The members of a `TotalsRow`, but for its id."""
+    members: dict[str, Any] = {name: getattr(totals, name) for name in _AS_KEPT}
+    extra = live.get(id(totals))
+    if extra is None:
+        return members | {"status": totals.status, "throughput": totals.throughput, "last_seen": totals.last_seen}
+    return members | {
+        "status": extra.status,
+        "throughput": added(totals.throughput, extra.throughput),
+        "last_seen": now,
+    }

@@ -1,0 +1,81 @@
+"""Expected screens: `tests/vectors/monitor/<name>.txt` is the demo at one moment, after some keys, in one size."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from proxy.observe.monitor.demo import Demo
+from proxy.observe.monitor.snapshot import Snapshot
+from proxy.observe.monitor.terminal.keys import Stage, pressed
+from proxy.observe.monitor.terminal.screen import screen
+from proxy.observe.monitor.terminal.view import View
+
+FOLDER = Path(__file__).parents[3] / "vectors" / "monitor"
+NOON = 1_787_140_800.0  # 2026-08-19T12:00:00Z
+SETUP = ("model-proxy listens on mock://tui-demo", "", "export ANTHROPIC_BASE_URL=" + "http://127.0.0.1:18765/" * 4)
+
+#: Name -> columns, rows, keys.
+CASES = {
+    "overview-20x5": (20, 5, ""),
+    "overview-60x16": (60, 16, ""),
+    "overview-80x24": (80, 24, ""),
+    "overview-100x30": (100, 30, ""),
+    "overview-120x40": (120, 40, ""),
+    "overview-200x60": (200, 60, ""),
+    "agents-120x40": (120, 40, "space down down"),
+    "session-detail-120x40": (120, 40, "enter"),
+    "session-detail-scrolled-80x24": (80, 24, "enter page_down"),
+    "request-detail-120x40": (120, 40, "tab j enter"),
+    "by-tokens-filtered-120x40": (120, 40, "s s s / p 1"),
+    "help-80x24": (80, 24, "?"),
+    "setup-80x24": (80, 24, "b"),
+    "allowances-120x40": (120, 40, "a"),
+    "quit-120x40": (120, 40, "q"),
+}
+
+
+def outputs() -> dict[Path, str]:
+    """File -> the screen as text."""
+    with in_utc():
+        snapshot, now = demo()
+        return {FOLDER / f"{name}.txt": _drawn(snapshot, now, *case) for name, case in CASES.items()}
+
+
+def stale() -> list[Path]:
+    """Files that no case makes."""
+    return [path for path in sorted(FOLDER.glob("*")) if path.stem not in CASES]
+
+
+def demo() -> tuple[Snapshot, float]:
+    """The demo, seven seconds after its start."""
+    passed = 0.0
+    simulated = Demo(clock=lambda: passed, wall=lambda: NOON + passed)
+    passed = 7.0
+    return simulated.snapshot(), NOON + passed
+
+
+def _drawn(snapshot: Snapshot, now: float, columns: int, rows: int, keys: str) -> str:
+    view = View(setup=SETUP)
+    for key in keys.split():
+        view, _ = pressed(view, " " if key == "space" else key, Stage(snapshot, columns, rows, now))
+    lines = screen(snapshot, view, columns, rows, now)
+    return "".join("".join(run.text for run in line) + "\n" for line in lines)
+
+
+@contextmanager
+def in_utc() -> Iterator[None]:
+    """The screen shows the local time."""
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    try:
+        yield
+    finally:
+        os.environ.pop("TZ")
+        if before is not None:
+            os.environ["TZ"] = before
+        time.tzset()
