@@ -1,0 +1,41 @@
+"""The table of checks, and the one loop over it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable
+
+from proxy.cli.doctor.clients import CLIENTS
+from proxy.cli.doctor.data import DATA
+from proxy.cli.doctor.files import FILES
+from proxy.cli.doctor.finding import Check, Finding, Group, Section, Setup, note, warn
+from proxy.cli.doctor.listener import LISTENER
+from proxy.cli.doctor.network import CLOCK, NETWORK
+from proxy.cli.doctor.settings import SETTINGS
+from proxy.cli.doctor.sign_ins import SIGN_INS
+
+#: In the order in which they are told: what the later ones stand on comes first.
+GROUPS: tuple[Group, ...] = (SETTINGS, FILES, LISTENER, SIGN_INS, NETWORK, CLOCK, CLIENTS, DATA)
+
+
+async def examine(setup: Setup, begin: Callable[[Group], None]) -> AsyncIterator[Section]:
+    """What each group found, as soon as it is known; `begin` is told of it before anything is done."""
+    for group in GROUPS:
+        begin(group)
+        found: list[Finding] = []
+        for check in (*group.checks, *(group.settled if setup.file is not None else ())):
+            found += await _found(check, setup)
+        if group.settled and setup.file is None:
+            found.append(note("not looked at", "the settings cannot be used"))
+        yield Section(group, tuple(found))
+
+
+async def _found(check: Check, setup: Setup) -> list[Finding]:
+    """What stops one check is a finding like others: the rest is looked at all the same."""
+    try:
+        found = check(setup)
+        return [*(await found if inspect.isawaitable(found) else found)]
+    except Exception as error:
+        name = check.__name__.removeprefix("check_").replace("_", " ")
+        why = f"{type(error).__name__}: {error}"
+        return [warn(f"{name} could not be looked at", why, f"report it with {setup.program} doctor --bundle")]

@@ -1,0 +1,69 @@
+"""The accounts, as they are stored: nobody is asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from proxy.cli.account import UNUSABLE, SignIn
+from proxy.cli.doctor.finding import Finding, Group, Setup, fail, note, ok, warn
+
+#: What `auth status` tells of the end of an access token: seconds, negative or 0 when it is over.
+_EXPIRES = re.compile(r"Expires.*?\bin (-?\d+)s")
+#: Lines that say whose account it is.
+_PERSONAL = re.compile(r"(Account|User|Email|User ID): (?!\(none\))(.+)")
+_SHOWN = 4
+
+
+def check_sign_ins(setup: Setup) -> Sequence[Finding]:
+    """One finding for each provider that is served."""
+    served = [one for one in setup.known if one.entry.build is not None]
+    found = [_of(one, setup) for one in served]
+    if not any(one.usable for one in served):
+        first = next((one for one in served if one.state == UNUSABLE), None)
+        label = first.entry.label if first else setup.config.alias_provider
+        found.append(fail("nobody is signed in", "one account is enough", f"{setup.program} auth login {label}"))
+    return found
+
+
+def _of(one: SignIn, setup: Setup) -> Finding:
+    entry = one.entry
+    cure = setup.export(entry.key, "…") if entry.key else f"{setup.program} auth login {entry.label}"
+    if one.state == UNUSABLE:
+        return fail(f"{entry.title}: {UNUSABLE}", "; ".join(one.lines[1:]), cure)
+    if not one.usable:
+        return note(f"{entry.title}: not signed in", f"only needed for its models ({entry.product})", cure)
+    told = "; ".join(hidden(line) for line in one.lines)
+    left = next((int(found[1]) for line in one.lines if (found := _EXPIRES.search(line))), 1)
+    if left > 0:
+        return ok(f"{entry.title}: signed in", told)
+    if _is_renewable(one):
+        return ok(f"{entry.title}: signed in; the next request renews it", told)
+    return fail(f"{entry.title}: the token has ended, and nothing renews it", told, cure)
+
+
+def _is_renewable(one: SignIn) -> bool:
+    """A token in a variable is as it is; a stored one is renewed, unless `auth status` says what to do instead."""
+    return not any("environment (" in line or "To sign in again" in line for line in one.lines)
+
+
+def hidden(line: str) -> str:
+    """A line of `auth status` without whose account it is: the beginning is enough to tell two apart.
+
+    >>> hidden("Account: 8f14e45f-ceea"), hidden("Account: (none)")
+    ('Account: 8f14…', 'Account: (none)')
+    """
+    return _PERSONAL.sub(lambda found: f"{found[1]}: {found[2][:_SHOWN]}…", line)
+
+
+def check_aliases(setup: Setup) -> Sequence[Finding]:
+    """Names like `sonnet` need an account that serves them."""
+    usable = [one.entry.label for one in setup.known if one.usable and one.entry.build is not None]
+    wanted = setup.config.alias_provider
+    if not usable or wanted in usable:
+        return []
+    cure = setup.export("PROXY_ALIAS_PROVIDER", usable[0])
+    return [warn(f"names like opus and haiku go to {wanted}", "nobody is signed in there", cure)]
+
+
+SIGN_INS = Group("signIns", "Sign-ins", settled=(check_sign_ins, check_aliases))
