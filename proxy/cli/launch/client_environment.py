@@ -1,0 +1,167 @@
+"""What a client must be told to use the proxy, as data: its variables, or its options. The one place of these."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from proxy.core.routing import FAMILIES, Catalog, normalise_model
+
+#: Clients refuse to start without any key; the proxy looks at it only when callers need one.
+NO_KEY = "unused"
+CODEX_KEY = "MODEL_PROXY_KEY"
+
+#: Variables that lead Claude Code elsewhere, or give it a second credential.
+ELSEWHERE = (
+    "ANTHROPIC_API_KEY",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_USE_ANTHROPIC_AWS",
+    "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_FOUNDRY",
+    "CLAUDE_CODE_USE_GATEWAY",
+    "CLAUDE_CODE_USE_MANTLE",
+    "CLAUDE_CODE_USE_VERTEX",
+)
+_OUTGOING = ("http_proxy", "all_proxy")
+_DIRECT = ("no_proxy", "NO_PROXY")
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a client is to use.
+
+    url      of the proxy, without a path
+    key      that callers must send; "" for none
+    catalog  of the provider of the model
+    alias    whether names like opus and haiku go to that provider anyway
+    """
+
+    url: str
+    key: str
+    catalog: Catalog
+    model: str
+    alias: bool
+
+    @property
+    def window(self) -> int | None:
+        """Tokens that fit into the window of the model, where that is known."""
+        return self.catalog.limits_of(normalise_model(self.model)).context
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """choice  whether it is the user's: a value of theirs is kept"""
+
+    name: str
+    value: str
+    why: str = ""
+    choice: bool = True
+
+
+def claude_code(served: Served) -> list[Variable]:
+    """The variables of Claude Code."""
+    families = () if served.alias else sorted(FAMILIES)
+    window = () if served.window is None else (str(served.window),)
+    return [
+        Variable("ANTHROPIC_BASE_URL", served.url, choice=False),
+        Variable("ANTHROPIC_AUTH_TOKEN", served.key or NO_KEY, choice=False),
+        Variable("ANTHROPIC_MODEL", served.model),
+        *(Variable(f"ANTHROPIC_DEFAULT_{one.upper()}_MODEL", served.catalog.behind(one)) for one in families),
+        Variable("CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK", "1", "no tool runs twice"),
+        *(Variable("CLAUDE_CODE_MAX_CONTEXT_TOKENS", size, "the window of the model") for size in window),
+        # older versions, and names that the client knows, look at this one alone
+        *(Variable("CLAUDE_CODE_AUTO_COMPACT_WINDOW", size, "compacts in time") for size in window),
+    ]
+
+
+def claude_code_child(served: Served) -> list[Variable]:
+    """The same for one that is started here: it is told that the provider is none of its settings' business, so an
+    address, a token or a key helper in its files does not count."""
+    return [*claude_code(served), Variable("CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST", "1", choice=False)]
+
+
+def openai(served: Served) -> list[Variable]:
+    """The variables of clients made with OpenAI's SDKs."""
+    return [
+        Variable("OPENAI_BASE_URL", f"{served.url}/v1", choice=False),
+        Variable("OPENAI_API_KEY", served.key or NO_KEY, choice=False),
+    ]
+
+
+def codex(served: Served) -> list[Variable]:
+    """The variables of Codex, beside its options."""
+    return [Variable(CODEX_KEY, served.key or NO_KEY, choice=False)]
+
+
+def codex_options(served: Served, *, model: bool) -> list[str]:
+    """The options of Codex that stand in for its file. Those that the user adds stand behind them, and so win.
+
+    model  whether the model is ours to name
+    """
+    place = {"name": "model-proxy", "base_url": f"{served.url}/v1", "wire_api": "responses", "env_key": CODEX_KEY}
+    table = ",".join(f"{name}={json.dumps(value)}" for name, value in place.items())
+    settings = [f"model_providers.model-proxy={{{table}}}", 'model_provider="model-proxy"']
+    if model:
+        settings.append(f"model={json.dumps(served.model)}")
+    if served.window is not None:
+        settings.append(f"model_context_window={served.window}")
+    return [word for setting in settings for word in ("-c", setting)]
+
+
+def child_environment(
+    own: Mapping[str, str], variables: Sequence[Variable], url: str
+) -> tuple[dict[str, str], list[str]]:
+    """The environment of a client, and what is to be said of it: what of the user's is kept, and what is not.
+
+    own  the environment of the user, which stays as it is
+    """
+    result, said = dict(own), []
+    for variable in variables:
+        theirs = own.get(variable.name)
+        if theirs and theirs != variable.value:
+            said.append(f"{variable.name}: {_kept(variable, theirs) if variable.choice else 'not used here'}")
+        if not (theirs and variable.choice):
+            result[variable.name] = variable.value
+    return result | _direct(own, url), said
+
+
+def _kept(variable: Variable, theirs: str) -> str:
+    return f"your {theirs} is kept, and not {variable.value}"
+
+
+def without_elsewhere(environment: dict[str, str]) -> list[str]:
+    """Takes out what would lead Claude Code elsewhere; says what that was."""
+    found = [name for name in ELSEWHERE if environment.pop(name, "")]
+    return [f"{', '.join(found)}: not used here"] if found else []
+
+
+def _direct(own: Mapping[str, str], url: str) -> dict[str, str]:
+    """An outgoing proxy of the user could not reach this machine."""
+    host = urlsplit(url).hostname or ""
+    if not any(own.get(name) or own.get(name.upper()) for name in _OUTGOING):
+        return {}
+    hosts = next((own[name] for name in _DIRECT if own.get(name)), "")
+    if hosts.strip() == "*" or host in hosts.split(","):
+        return {}
+    return dict.fromkeys(_DIRECT, ",".join(filter(None, (hosts, host))))
+
+
+def asked_model(arguments: Iterable[str], names: Sequence[str]) -> str | None:
+    """The model that the user asks the client for, by one of its options; the last one counts.
+
+    >>> asked_model(["-p", "hi", "--model=a", "-m", "b", "--", "--model", "c"], ("--model", "-m"))
+    'b'
+    """
+    found, expected = None, False
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if expected:
+            found, expected = argument, False
+        elif argument == "--":
+            break
+        elif name in names:
+            found, expected = (value, False) if equals else (found, True)
+    return found

@@ -1,0 +1,65 @@
+"""Lines that set variables, for each shell. Every value is quoted, so that none of it is read as anything else."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+
+
+def _fish(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+#: All of these end a text in single quotes, and stand for one when they are doubled.
+_POWERSHELL_QUOTES = "'\u2018\u2019\u201a\u201b"
+
+
+def _powershell(value: str) -> str:
+    return "'" + "".join(char * 2 if char in _POWERSHELL_QUOTES else char for char in value) + "'"
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """How variables are set and removed. A comment begins with # in all of them.
+
+    use  what to type so that the lines count; `{}` is the command that prints them
+    """
+
+    sets: str
+    unsets: str
+    quote: Callable[[str], str]
+    use: str
+
+    def set(self, name: str, value: str) -> str:
+        return self.sets.format(name, self.quote(value))
+
+    def unset(self, name: str) -> str:
+        return self.unsets.format(name)
+
+
+#: What `--shell` takes -> the shell. Bash, zsh and the like are `sh`.
+SHELLS: Mapping[str, Shell] = {
+    "sh": Shell("export {}={}", "unset {}", shlex.quote, 'eval "$({})"'),
+    "fish": Shell("set -gx {} {}", "set -e {}", _fish, "{} | source"),
+    "powershell": Shell(
+        "$env:{} = {}",
+        "Remove-Item -ErrorAction SilentlyContinue Env:{}",
+        _powershell,
+        "{} | Out-String | Invoke-Expression",
+    ),
+}
+_POWERSHELLS = ("pwsh", "powershell")
+
+
+def usual_shell(environment: Mapping[str, str], platform: str) -> str:
+    """The name in SHELLS of the shell that the user has.
+
+    >>> [usual_shell({"SHELL": path}, "linux") for path in ("/usr/bin/fish", "/bin/zsh", "/opt/pwsh", "")]
+    ['fish', 'sh', 'powershell', 'sh']
+    """
+    name = PurePath(environment.get("SHELL", "")).name.removesuffix(".exe")
+    if name in _POWERSHELLS or (not name and platform == "win32"):
+        return "powershell"
+    return name if name in SHELLS else "sh"

@@ -1,0 +1,137 @@
+"""What clients are told, and what becomes of what the user has set."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from proxy.cli.launch.client_environment import (
+    Served,
+    asked_model,
+    child_environment,
+    claude_code,
+    codex_options,
+    openai,
+    without_elsewhere,
+)
+from proxy.core.routing import Catalog, Limits
+
+URL = "http://127.0.0.1:18765"
+CATALOG = Catalog("p9", "toy", ("big", "quick"), main="big", small="quick", limits={"big": Limits(5000)})
+SERVED = Served(URL, "", CATALOG, "big", alias=True)
+
+
+def told(served: Served) -> dict[str, str]:
+    return {one.name: one.value for one in claude_code(served)}
+
+
+FAMILIES = {
+    "ANTHROPIC_DEFAULT_FABLE_MODEL": "big",
+    "ANTHROPIC_DEFAULT_HAIKU_MODEL": "quick",
+    "ANTHROPIC_DEFAULT_OPUS_MODEL": "big",
+    "ANTHROPIC_DEFAULT_SONNET_MODEL": "big",
+}
+WINDOW = {"CLAUDE_CODE_MAX_CONTEXT_TOKENS": "5000", "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "5000"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "differs"),
+    [
+        ({}, WINDOW),
+        ({"key": "k y"}, {**WINDOW, "ANTHROPIC_AUTH_TOKEN": "k y"}),
+        ({"model": "quick"}, {"ANTHROPIC_MODEL": "quick"}),
+        ({"model": "big[1m]"}, {**WINDOW, "ANTHROPIC_MODEL": "big[1m]"}),
+        ({"alias": False}, {**WINDOW, **FAMILIES}),
+    ],
+)
+def test_what_claude_code_is_told(changes: dict[str, Any], differs: dict[str, str]) -> None:
+    base = {
+        "ANTHROPIC_BASE_URL": URL,
+        "ANTHROPIC_AUTH_TOKEN": "unused",
+        "ANTHROPIC_MODEL": "big",
+        "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
+    }
+    assert told(replace(SERVED, **changes)) == {**base, **differs}
+
+
+def test_what_other_clients_are_told() -> None:
+    assert {one.name: one.value for one in openai(replace(SERVED, key="k"))} == {
+        "OPENAI_BASE_URL": f"{URL}/v1",
+        "OPENAI_API_KEY": "k",
+    }
+
+
+def test_the_options_of_codex_are_values_of_toml() -> None:
+    place = (
+        'model_providers.model-proxy={name="model-proxy",base_url="http://127.0.0.1:18765/v1",'
+        'wire_api="responses",env_key="MODEL_PROXY_KEY"}'
+    )
+    base = ["-c", place, "-c", 'model_provider="model-proxy"']
+    assert codex_options(SERVED, model=True) == [*base, "-c", 'model="big"', "-c", "model_context_window=5000"]
+    assert codex_options(replace(SERVED, model="quick"), model=False) == base
+
+
+#: what the user has set, what the client then has, what is said of it
+OWN: list[tuple[dict[str, str], dict[str, str], list[str]]] = [
+    ({}, {"ANTHROPIC_BASE_URL": URL, "ANTHROPIC_MODEL": "big"}, []),
+    ({"ANTHROPIC_MODEL": "big", "ANTHROPIC_BASE_URL": URL}, {"ANTHROPIC_MODEL": "big"}, []),
+    (
+        {"ANTHROPIC_MODEL": "mine"},
+        {"ANTHROPIC_MODEL": "mine"},
+        ["ANTHROPIC_MODEL: your mine is kept, and not big"],
+    ),
+    ({"ANTHROPIC_MODEL": ""}, {"ANTHROPIC_MODEL": "big"}, []),
+    (
+        {"ANTHROPIC_BASE_URL": "https://elsewhere", "ANTHROPIC_AUTH_TOKEN": "hunter2"},
+        {"ANTHROPIC_BASE_URL": URL, "ANTHROPIC_AUTH_TOKEN": "unused"},
+        ["ANTHROPIC_BASE_URL: not used here", "ANTHROPIC_AUTH_TOKEN: not used here"],
+    ),
+    ({"OTHER": "kept"}, {"OTHER": "kept"}, []),
+]
+
+
+@pytest.mark.parametrize(("own", "has", "said"), OWN)
+def test_a_choice_of_the_user_is_kept_and_told(own: dict[str, str], has: dict[str, str], said: list[str]) -> None:
+    before = dict(own)
+    result, lines = child_environment(own, claude_code(SERVED), URL)
+    assert result.items() >= has.items() and lines == said and own == before
+
+
+@pytest.mark.parametrize(
+    ("own", "direct"),
+    [
+        ({}, None),
+        ({"HTTPS_PROXY": "http://proxy"}, None),
+        ({"HTTP_PROXY": "http://proxy"}, "127.0.0.1"),
+        ({"all_proxy": "http://proxy", "NO_PROXY": "a,b"}, "a,b,127.0.0.1"),
+        ({"HTTP_PROXY": "http://proxy", "no_proxy": "127.0.0.1"}, None),
+        ({"HTTP_PROXY": "http://proxy", "no_proxy": "*"}, None),
+    ],
+)
+def test_an_outgoing_proxy_is_not_asked_for_this_machine(own: dict[str, str], direct: str | None) -> None:
+    result, _ = child_environment(own, [], URL)
+    assert result == {**own, **({} if direct is None else {"no_proxy": direct, "NO_PROXY": direct})}
+
+
+def test_what_leads_elsewhere_is_taken_out_and_told_without_its_value() -> None:
+    environment = {"ANTHROPIC_API_KEY": "hunter2", "CLAUDE_CODE_USE_BEDROCK": "1", "PATH": "/bin"}
+    assert without_elsewhere(environment) == ["ANTHROPIC_API_KEY, CLAUDE_CODE_USE_BEDROCK: not used here"]
+    assert environment == {"PATH": "/bin"} and without_elsewhere(environment) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "model"),
+    [
+        ([], None),
+        (["-p", "hi"], None),
+        (["--model", "a"], "a"),
+        (["--model=a", "-m", "b"], "b"),
+        (["--", "--model", "a"], None),
+        (["--model"], None),
+        (["-m="], ""),
+    ],
+)
+def test_the_model_among_the_arguments_of_a_client(arguments: list[str], model: str | None) -> None:
+    assert asked_model(arguments, ("--model", "-m")) == model

@@ -1,0 +1,251 @@
+"""The launcher as a process, with programs in place of the clients."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread, Timer
+
+import aiohttp
+import pytest
+from processes import environment, finished, start
+
+from proxy.cli import main
+from proxy.cli.command import Context
+from proxy.cli.launch.background import answers, check_running, free_port
+from proxy.cli.launch.setting_out import set_out
+from proxy.cli.launch.users import Users
+from proxy.config import ConfigError
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="the launcher becomes its client on POSIX alone")
+
+CLIENT = """#!/bin/sh
+for word in "$@"; do echo "[$word]"; done
+echo "url=$ANTHROPIC_BASE_URL model=$ANTHROPIC_MODEL key=$ANTHROPIC_API_KEY token=$ANTHROPIC_AUTH_TOKEN"
+echo "pid=$$"
+read -r line
+kill -$line $$
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> dict[str, str]:
+    """Both clients are on the PATH, and show what they got; then they wait for the name of a signal that ends them."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("claude", "codex"):
+        (programs / name).write_text(CLIENT)
+        (programs / name).chmod(0o755)
+    own = environment(tmp_path, PROXY_PORT=str(free_port()), PROXY_P4_API_KEY="k")
+    return own | {"PATH": f"{programs}:/usr/bin:/bin"}
+
+
+async def launched(world: dict[str, str], *arguments: str) -> asyncio.subprocess.Process:
+    return await start(sys.executable, "-m", "proxy", *arguments, env=world, stdin=asyncio.subprocess.PIPE)
+
+
+async def lines_of(process: asyncio.subprocess.Process) -> list[str]:
+    assert process.stdout is not None
+    lines = []
+    while not lines or not lines[-1].startswith("pid="):
+        line = await asyncio.wait_for(process.stdout.readline(), 20)
+        assert line, await finished(process)
+        lines.append(line.decode().rstrip("\n"))
+    return lines
+
+
+def background_of(world: dict[str, str]) -> list[int]:
+    """The processes that serve for these launchers."""
+    users = f"{world['XDG_STATE_HOME']}/model-proxy/launched/"
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if users in place.read_text():
+                found.append(int(place.parent.name))
+        except OSError:  # it ended just now
+            continue
+    return found
+
+
+@contextmanager
+def ended(world: dict[str, str]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for process in background_of(world):
+            os.kill(process, signal.SIGKILL)
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes below /proc")
+async def test_two_clients_share_one_proxy_and_get_their_arguments_signals_and_statuses(world: dict[str, str]) -> None:
+    world |= {"ANTHROPIC_API_KEY": "hunter2"}
+    with ended(world):
+        claude, codex = await asyncio.gather(
+            launched(world, "claude", "-p", "it's $HOME", "--help", "--", "--proxy-model"),
+            launched(world, "codex", "--proxy-model", "p4", "--", "exec", ""),
+        )
+        shown, options = await asyncio.gather(lines_of(claude), lines_of(codex))
+        url = f"http://127.0.0.1:{world['PROXY_PORT']}"
+        assert shown[:-1] == [
+            *("[-p]", "[it's $HOME]", "[--help]", "[--]", "[--proxy-model]"),
+            f"url={url} model=kimi-k2.7-code key= token=unused",
+        ]
+        assert shown[-1] == f"pid={claude.pid}", "the launcher has become the client"
+        assert options[-4:-2] == ["[exec]", "[]"] and f'base_url="{url}/v1"' in options[1]
+        assert len(background_of(world)) == 1
+        with urllib.request.urlopen(f"{url}/healthz") as answer:
+            assert answer.status == 200
+        await failing_request(url)
+        state = Path(world["XDG_STATE_HOME"]) / "model-proxy"
+        output, log = state / "launched" / "output.log", state / "proxy.log"
+        async with asyncio.timeout(5):
+            while "unknown model" not in log.read_text():
+                await asyncio.sleep(0.05)
+        assert "listens on" in output.read_text() and "unknown model" not in output.read_text(), "which has no bound"
+        for process, name, number in ((claude, b"TERM\n", signal.SIGTERM), (codex, b"KILL\n", signal.SIGKILL)):
+            _, err = await asyncio.wait_for(process.communicate(name), 5)
+            assert process.returncode == -number
+            assert b"hunter2" not in err and (b"ANTHROPIC_API_KEY: not used here" in err) == (process is claude)
+
+
+async def failing_request(url: str) -> None:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{url}/v1/messages", json={"model": "no", "max_tokens": 1, "messages": []}) as answer,
+    ):
+        assert answer.status == 400
+
+
+def test_a_start_that_waits_can_be_interrupted(world: dict[str, str]) -> None:
+    """Nothing returns to the loop meanwhile, whose own handler would only take note."""
+    users = Users(Path(world["XDG_STATE_HOME"]) / "model-proxy" / "launched" / world["PROXY_PORT"])
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with users.locked(), after(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)):
+            assert main(["claude"], Context(world)) == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def after(seconds: float, then: Callable[[], None]) -> Iterator[None]:
+    timer = Timer(seconds, then)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@pytest.mark.parametrize(
+    ("sandbox", "port", "alone"), [(False, "18765", False), (False, "0", True), (True, "18765", True)]
+)
+def test_a_port_that_nobody_else_knows(world: dict[str, str], sandbox: bool, port: str, alone: bool) -> None:
+    """It is no reason for simulated upstreams."""
+    background = set_out(Context(world | {"PROXY_PORT": port}), sandbox=sandbox).background
+    assert (background.sandbox, background.alone) == (sandbox, alone)
+    assert background.port != 0 and (background.users.path.name == port) is not alone
+
+
+def test_what_cannot_be_started_says_what_to_do(
+    world: dict[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "execve")
+    nobody = {name: value for name, value in world.items() if name != "PROXY_P4_API_KEY"}
+    with listening(b'{"ok": false}') as port:
+        rows = [
+            (nobody, "auth login p1"),
+            (world | {"PATH": "/nonexistent"}, "npm install -g @anthropic-ai/claude-code"),
+            (world | {"PROXY_PORT": str(port)}, f"127.0.0.1:{port} is taken by another program"),
+        ]
+        for own, said in rows:
+            assert main(["claude"], Context(own)) == 1
+            assert said in capsys.readouterr().err
+    assert not background_of(world)
+
+
+@contextmanager
+def listening(health: bytes, status: int = 200, asked: list[bytes] | None = None) -> Iterator[int]:
+    """A server of somebody else's, or an older one of ours. `asked` is given the credential of each request."""
+    asked = [] if asked is None else asked
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.headers.get("Authorization", "").encode("latin-1"))
+            self.send_response(200 if self.path == "/healthz" else status)
+            self.end_headers()
+            self.wfile.write(health)
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("health", [b"", b"<html>", b'{"ok": false}', b"[1]", b"\xff"])
+def test_a_port_of_somebody_else_is_told(health: bytes) -> None:
+    with listening(health) as port, pytest.raises(ConfigError, match="taken by another program"):
+        answers(f"http://127.0.0.1:{port}")
+
+
+def test_nobody_and_ours() -> None:
+    assert not answers(f"http://127.0.0.1:{free_port()}")
+    with listening(b'{"ok": true}') as port:
+        assert answers(f"http://127.0.0.1:{port}")
+
+
+def test_what_speaks_no_http_is_somebody_else() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+
+        def talk() -> None:
+            connection, _ = server.accept()
+            connection.sendall(b"220 mail\r\n")
+            connection.close()
+
+        thread = Thread(target=talk)
+        thread.start()
+        with pytest.raises(ConfigError, match="taken by another program"):
+            answers(f"http://127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("status", "openai", "said"),
+    [
+        (200, False, None),
+        (405, True, None),
+        (401, False, "wants another key: set PROXY_API_KEY"),
+        (401, True, "wants another key: set PROXY_API_KEY"),
+        (404, True, "PROXY_P1_RESPONSES_API=1"),
+    ],
+)
+def test_a_proxy_that_runs_must_fit(status: int, openai: bool, said: str | None) -> None:
+    with listening(b'{"ok": true}', status) as port:
+        url = f"http://127.0.0.1:{port}"
+        if said is None:
+            check_running(url, "key", openai=openai)
+        else:
+            with pytest.raises(ConfigError, match=said):
+                check_running(url, "key", openai=openai)
+
+
+def test_a_key_with_letters_of_any_language_is_sent_as_the_proxy_reads_it() -> None:
+    asked: list[bytes] = []
+    with listening(b"", 200, asked) as port:
+        check_running(f"http://127.0.0.1:{port}", "schlüssel ✓", openai=False)
+    assert asked == ["Bearer schlüssel ✓".encode()]
