@@ -1,0 +1,97 @@
+"""The JSON object in a request body."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Callable
+from typing import Any
+
+from proxy.core.bodies.in_pieces import parse_in_pieces
+from proxy.core.bodies.values import PIECE, check_values
+from proxy.core.invalid import InvalidRequest
+from proxy.core.sse import load_json
+
+#: JSON nested deeper is refused: nothing real needs it, and recursive code may rely on it.
+MAX_DEPTH = 128
+
+
+def decode_body(raw: bytes | bytearray) -> dict[str, Any]:
+    """The JSON object in a request body. Raises InvalidRequest for anything else, with "Invalid JSON:" in front."""
+    return _decoded(raw, _text_at_once, load_json)
+
+
+def decode_large_body(raw: bytes | bytearray) -> dict[str, Any]:
+    """The same for a thread: others go on meanwhile."""
+    return _decoded(raw, _text, parse_in_pieces)
+
+
+def _decoded(raw: bytes | bytearray, text: Callable[[Any], str], parse: Callable[[str], Any]) -> dict[str, Any]:
+    if not raw or raw.isspace():
+        raise InvalidRequest("Invalid JSON: empty body", code="invalid_json")
+    check_values(raw)
+    try:
+        body = parse(text(raw))
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"Invalid JSON: not UTF-8 at byte {error.start}", code="invalid_json") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise InvalidRequest(f"Invalid JSON: {error.msg} at {where}", code="invalid_json") from None
+    except (RecursionError, ValueError):  # ValueError: NaN, 1e999, an integer with thousands of digits
+        raise InvalidRequest("Invalid JSON: nested too deeply, or a number out of range", code="invalid_json") from None
+    if not isinstance(body, dict):
+        raise InvalidRequest("Invalid JSON: expected an object at the top level")
+    _check_depth(body)
+    if b"\\ud" in raw or b"\\uD" in raw:
+        _check_surrogates(body)
+    return body
+
+
+def _text_at_once(raw: bytes | bytearray) -> str:
+    return raw.decode()
+
+
+def _text(raw: bytes | bytearray) -> str:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    parts, place = [], 0
+    try:
+        while place < len(raw):
+            parts.append(decoder.decode(raw[place : place + PIECE], place + PIECE >= len(raw)))
+            place += PIECE
+    except UnicodeDecodeError as error:
+        at = error.start + min(place + PIECE, len(raw)) - len(error.object)
+        raise UnicodeDecodeError("utf-8", raw, at, at + 1, error.reason) from None
+    return "".join(parts)
+
+
+def _check_depth(body: Any) -> None:
+    level: list[Any] = [body]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for node in level
+            for child in (node.values() if type(node) is dict else node)
+            if type(child) is dict or type(child) is list
+        ]
+        if not level:
+            return
+    raise InvalidRequest(f"Invalid JSON: nested deeper than {MAX_DEPTH} levels", code="invalid_json")
+
+
+def _check_surrogates(body: Any) -> None:
+    r"""An escape like `\ud800` without its other half is no text: it cannot be sent on as UTF-8."""
+    try:
+        left: list[Any] = [body]
+        while left:
+            node = left.pop()
+            if type(node) is str:
+                node.isascii() or node.encode()
+            elif type(node) is dict:
+                left += node
+                left += node.values()
+            elif type(node) is list:
+                left += node
+    except UnicodeEncodeError:
+        raise InvalidRequest(
+            "Invalid JSON: a string holds half of a surrogate pair (\\ud800 … \\udfff)", code="invalid_json"
+        ) from None
