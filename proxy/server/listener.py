@@ -1,0 +1,90 @@
+"""The listener of a proxy that runs alone: connections are bounded in number, and in the time that they may be idle or
+take for the head of a request.
+
+A program that mounts the application has a runner of its own, which decides about both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from aiohttp import web
+
+from proxy.config import Config
+from proxy.core.sse import encode_json
+from proxy.errors import ProxyError, messages_body
+
+#: How long a connection that is one too many may take to read why.
+REFUSED_S = 1.0
+
+
+class Listener:
+    """Where clients connect.
+
+    cut_s  what the runner may take at the end beyond the time that answers have to finish
+    """
+
+    def __init__(self, app: web.Application, config: Config, cut_s: float) -> None:
+        # Handlers are cancelled when their client leaves; the watch of a request would do it too, half a second later.
+        # Bodies are unpacked by us, with bounds. The timer of idle connections runs until a head is whole.
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            handler_cancellation=True,
+            auto_decompress=False,
+            shutdown_timeout=cut_s,
+            keepalive_timeout=config.idle_timeout_ms / 1000,
+        )
+        self._config = config
+        self._listening: asyncio.Server | None = None
+
+    async def start(self) -> int:
+        """The port. Raises OSError when it is taken; then nothing is left to close."""
+        await self._runner.setup()
+        config = self._config
+        try:
+            loop = asyncio.get_running_loop()
+            self._listening = await loop.create_server(self._accept, config.bind_address, config.port)
+        except OSError:
+            await self._runner.cleanup()
+            raise
+        port: int = self._listening.sockets[0].getsockname()[1]
+        return port
+
+    @property
+    def server(self) -> web.Server:
+        """What knows the connections; after `start`."""
+        server = self._runner.server
+        if server is None:
+            raise RuntimeError("not started")
+        return server
+
+    def _accept(self) -> asyncio.BaseProtocol:
+        if len(self.server.connections) < self._config.max_connections:
+            return self.server()
+        return _Refusal(self._config.max_connections)
+
+    async def close(self) -> None:
+        """Stops accepting, lets answers finish and cuts what is left after the limit."""
+        if self._listening is not None:
+            self._listening.close()
+        await self._runner.cleanup()
+
+
+class _Refusal(asyncio.Protocol):
+    """One connection too many."""
+
+    def __init__(self, limit: int) -> None:
+        message = f"busy: {limit} connections at a time are served; try again in a second"
+        body = encode_json(messages_body(ProxyError(message, kind="unavailable"), ""))
+        head = "HTTP/1.1 503 Service Unavailable", "Content-Type: application/json", f"Content-Length: {len(body)}"
+        self._answer = "\r\n".join((*head, "Retry-After: 1", "Connection: close", "", "")).encode() + body
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        link = cast("asyncio.Transport", transport)
+        link.write(self._answer)
+        if link.can_write_eof():
+            link.write_eof()
+        # Closed at once, with bytes of the client unread, it would be reset and the answer lost.
+        asyncio.get_running_loop().call_later(REFUSED_S, link.abort)

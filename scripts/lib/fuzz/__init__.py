@@ -1,0 +1,1 @@
+"""Cases for the proxy, mutated at every level, one after the other."""

@@ -1,0 +1,101 @@
+"""Cases that `scripts/fuzz` found, once and for all; and that its oracle sees what is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from events import closed, delta, opened
+from fuzzing import FuzzCase, Rig, Step, judge, rig
+from harness import Answer, Fake, ask, played, use, whole_message
+
+CASES = sorted((Path(__file__).parent / "fuzz_cases").glob("*.json"))
+STREAM = {"content-type": "text/event-stream"}
+WHOLE = whole_message("gpt-5.5", "fine")
+
+
+@pytest.fixture
+async def running(tmp_path: Path) -> AsyncIterator[Rig]:
+    async with rig(tmp_path) as one:
+        yield one
+
+
+def case(**members: Any) -> FuzzCase:
+    return FuzzCase("/v1/messages", body=json.dumps(ask(**members)), headers={"content-type": "application/json"})
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+async def test_a_case_that_was_found(path: Path, running: Rig) -> None:
+    assert await running.run(FuzzCase.load(path.read_text())) == []
+    assert await running.leftovers() == []
+
+
+async def test_a_plain_answer_has_nothing_wrong(running: Rig) -> None:
+    assert await running.run(case(stream=True)) == []
+    assert await running.leftovers() == []
+
+
+def _logs() -> None:
+    logging.getLogger("asyncio").error("Task exception was never retrieved")
+
+
+def _burns() -> None:
+    begun = time.thread_time()
+    while time.thread_time() - begun < 0.3:
+        pass
+
+
+def _raises() -> None:
+    raise TypeError("unhashable")
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"), [(_raises, "internal_error"), (_logs, "in the log"), (_burns, "a step of")]
+)
+async def test_the_oracle_sees_a_fault(
+    fault: Callable[[], None], words: str, running: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def stream(_call: Any) -> AsyncIterator[list[dict[str, Any]]]:
+        fault()
+        yield WHOLE
+
+    use(running.live, Fake("p1", stream))  # type: ignore[arg-type]
+    assert any(words in one for one in await running.run(case()))
+    caplog.clear()
+
+
+async def test_the_oracle_sees_a_secret(running: Rig) -> None:
+    token = json.loads((running.live.root / "p1" / "auth.json").read_text())["access"]
+    use(running.live, Fake("p1", played(whole_message("gpt-5.5", f"it is {token}"))))
+    assert [one for one in await running.run(case()) if "a secret" in one]
+
+
+async def test_the_oracle_sees_a_task_that_is_left(running: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = asyncio.create_task(asyncio.sleep(60), name="left")
+    assert any("left" in one for one in await running.leftovers())
+    task.cancel()
+
+
+def _sse(*events: dict[str, Any]) -> bytes:
+    return "".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events).encode()
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (_sse(*WHOLE[:-1]), "the stream has no end"),
+        (_sse(WHOLE[0], opened(), delta(), delta(kind="thinking_delta"), closed()), "a wrong delta"),
+        (_sse(*WHOLE)[:-9], "Error"),
+        (_sse(*WHOLE), "looks complete"),
+    ],
+)
+def test_the_oracle_sees_a_wrong_stream(raw: bytes, words: str) -> None:
+    broken = Step('event: response.created\ndata: {"type": "response.created"}\n\n')
+    [wrong] = judge(case(), Answer(200, STREAM, raw), [("p1-responses", broken)])
+    assert words in wrong
