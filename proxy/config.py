@@ -150,6 +150,22 @@ class Config(Rows):
         integer(1, 86_400_000),
         "A request body that takes longer in all is given up (408).",
     )
+    max_connections: int = row(
+        "server.maxConnections",
+        "PROXY_MAX_CONNECTIONS",
+        512,
+        integer(1, 100_000),
+        "Connections of clients at one time, idle ones too; a further one is told to come back (503).",
+        fixed=True,
+    )
+    idle_timeout_ms: int = row(
+        "server.idleTimeoutMs",
+        "PROXY_IDLE_TIMEOUT_MS",
+        300_000,
+        integer(1, 86_400_000),
+        "A connection that brings no whole request head for that long is closed, however slowly it sends.",
+        fixed=True,
+    )
     stream_grace_ms: int = row(
         "server.streamGraceMs",
         "PROXY_STREAM_GRACE_MS",
@@ -258,6 +274,38 @@ class Config(Rows):
         4,
         integer(1, 1000),
         "The same, of transcriptions.",
+    )
+    # watching
+    monitor_page: bool = row(
+        "monitor.page",
+        "PROXY_MONITOR_PAGE",
+        False,
+        switch,
+        "Serve the monitor as a web page at /monitor, to this machine or to callers with the key.",
+        fixed=True,
+    )
+    limits_routes: bool = row(
+        "monitor.limits",
+        "PROXY_MONITOR_LIMITS",
+        False,
+        switch,
+        "Serve what is left of the allowances at /v1/account/limits and /.well-known/ccr/account, to the same.",
+        fixed=True,
+    )
+    metrics: bool = row(
+        "monitor.metrics",
+        "PROXY_METRICS",
+        False,
+        switch,
+        "Serve metrics for Prometheus at /metrics, to the same.",
+        fixed=True,
+    )
+    side_effort: str | None = row(
+        "sideEffort",
+        "PROXY_SIDE_EFFORT",
+        None,
+        word_of(*EFFORTS),
+        "Highest reasoning effort of side requests: those of sub-agents, and those for the small model.",
     )
     # captures
     captures: bool = row(

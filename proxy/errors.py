@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from proxy.core.secret import blanked
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -98,33 +100,12 @@ KINDS: dict[str, Kind] = {
     "upstream": Kind(502, "api_error", "api_error"),
 }
 
-#: What a bare status of an upstream means. Statuses that are not listed: `kind_of_status`.
-STATUS_KINDS: dict[int, str] = {
-    400: "invalid_request",
-    401: "sign_in",
-    402: "billing",
-    403: "permission",
-    404: "not_found",
-    413: "too_large",
-    422: "unprocessable",
-    429: "rate_limit",
-    500: "transient",
-    502: "transient",
-    503: "transient",
-    504: "upstream_timeout",
-    529: "overloaded",
-}
-
-
-def kind_of_status(status: int) -> str:
-    """The kind of an upstream answer of which only the status is known."""
-    return STATUS_KINDS.get(status, "transient" if status >= 500 else "upstream")
-
 
 class ProxyError(Exception):
     """Base of all errors that a caller may see. It stays as it was made: `replaced` makes another one.
 
-    message      fit for a stranger: says what is wrong and what to do; no secret, no prompt, no traceback
+    message      fit for a stranger: says what is wrong and what to do; no prompt, no traceback. Secrets of this process
+                 that somebody quoted are taken out of it and of the other texts
     kind         a row of KINDS
     status       the upstream's own status where it is kept; otherwise the row's
     retry_after  seconds, when known
@@ -153,6 +134,7 @@ class ProxyError(Exception):
         final: bool = False,
         passed: Mapping[str, str] | None = None,
     ) -> None:
+        message = blanked(message)
         super().__init__(message)
         self.message = message
         self.kind = kind or self.default_kind
@@ -160,12 +142,12 @@ class ProxyError(Exception):
         self.status = status or row.status
         self.retry_after = retry_after
         self.provider = provider
-        self.param = param
-        self.code = code
+        self.param = _blanked(param)
+        self.code = _blanked(code)
         self.details = details
-        self.upstream_id = upstream_id
+        self.upstream_id = _blanked(upstream_id)
         self.final = final
-        self.passed = passed
+        self.passed = passed and {name: blanked(value) for name, value in passed.items()}
 
     @property
     def row(self) -> Kind:
@@ -174,7 +156,8 @@ class ProxyError(Exception):
     def replaced(self, **changes: Any) -> Self:
         """A new error of the same class with other members, all that are not named kept. A status that was the kind's
         own becomes that of the new kind."""
-        members = vars(self) | changes
+        texts = {name: blanked(value) if isinstance(value, str) else value for name, value in changes.items()}
+        members = vars(self) | texts
         if len(members) != len(vars(self)):
             raise TypeError(f"{type(self).__name__} has no {sorted(changes.keys() - vars(self).keys())}")
         if self.status == self.row.status and "status" not in changes:
@@ -182,6 +165,10 @@ class ProxyError(Exception):
         error = type(self).__new__(type(self), members["message"])  # children differ in how they are called
         vars(error).update(members)
         return error
+
+
+def _blanked(text: str | None) -> str | None:
+    return text if text is None else blanked(text)
 
 
 class RequestError(ProxyError):

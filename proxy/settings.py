@@ -82,9 +82,10 @@ class Rows:
     def __post_init__(self) -> None:
         for setting in rows_of(type(self)):
             value = getattr(self, setting.field)
-            if value != setting.default and not isinstance(value, Secret):
+            if value != setting.default:
                 try:
-                    object.__setattr__(self, setting.field, setting.parse(value))
+                    plain = value.reveal() if isinstance(value, Secret) else value
+                    object.__setattr__(self, setting.field, setting.parse(plain))
                 except UnfitValue as error:
                     raise UnfitValue(f"{setting.field}: {error}") from None
 
@@ -96,7 +97,7 @@ _ON, _OFF = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no"
 
 def switch(value: Any) -> bool:
     """true or false."""
-    word = str(value).strip().lower() if isinstance(value, str | int) else None
+    word = trimmed(str(value)).lower() if isinstance(value, str | int) else None
     if word in _ON or word in _OFF:
         return word in _ON
     raise UnfitValue("expected true or false (on, yes, 1; off, no, 0)")
@@ -105,13 +106,27 @@ def switch(value: Any) -> bool:
 def text(value: Any) -> str:
     """text."""
     if isinstance(value, str):
-        return value
+        return trimmed(value)
     raise UnfitValue("expected a text")
+
+
+#: What editors and files put around a value beside blanks: byte order marks, spaces of no width, NUL.
+_UNSEEN = "\0\ufeff\u200b\u200c\u200d\u2060"
+_EDGES = re.compile(rf"^[\s{_UNSEEN}]+|[\s{_UNSEEN}]+$")
+
+
+def trimmed(value: str) -> str:
+    """Without what stands around it unseen: the line end of a file, a byte order mark.
+
+    >>> trimmed("\\ufeffk3y\\r\\n")
+    'k3y'
+    """
+    return _EDGES.sub("", value)
 
 
 def header(value: Any) -> str:
     """text without control characters."""
-    found = text(value).strip()
+    found = text(value)
     if not found.isprintable():
         raise UnfitValue("expected a text without control characters, since a header carries it")
     return found
@@ -129,8 +144,8 @@ def integer(low: int, high: int) -> Callable[[Any], int]:
     """A whole number within bounds."""
 
     def parse(value: Any) -> int:
-        if isinstance(value, str) and value.isascii() and value.strip().isdigit() and len(value) < 20:
-            value = int(value)
+        if isinstance(value, str) and (digits := trimmed(value)).isascii() and digits.isdigit() and len(digits) < 20:
+            value = int(digits)
         if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
             return value
         raise UnfitValue(f"expected a whole number from {low} to {high}")
@@ -227,7 +242,7 @@ _ADDED = 'expected ids, alone or with a model that is listed: `id, id=base`, ["i
 
 def _pairs(value: Any) -> list[tuple[str, str]]:
     """Raises UnfitValue."""
-    members = value.split(",") if isinstance(value, str) else value
+    members = trimmed(value).split(",") if isinstance(value, str) else value
     members = members.items() if isinstance(members, Mapping) else members
     if not isinstance(members, Iterable):
         raise UnfitValue(_ADDED)
@@ -276,6 +291,7 @@ def hosts(value: Any) -> tuple[str, ...]:
     members = value.split(",") if isinstance(value, str) else value
     if not isinstance(members, list | tuple) or not all(isinstance(member, str) for member in members):
         raise UnfitValue("expected a list of host names")
+    members = [trimmed(member) for member in members]
     for member in members:
         if not member.isprintable() or not _NO_HOST.isdisjoint(member.strip()):
             raise UnfitValue(f"expected host names such as proxy.example, without scheme and path; not {cut(member)!r}")
@@ -286,15 +302,38 @@ _NO_HOST = frozenset(" /@?#\\")
 
 
 def host_name(host: str) -> str:
-    """The name in a Host header, in the form in which names are compared; an IPv6 address has no brackets then.
+    """A host name of a setting in the form in which names are compared, with a port or without; an IPv6 address has no
+    brackets then.
 
     >>> host_name("Mine.Example.:80"), host_name("[::1]:80"), host_name("::1")
     ('mine.example', '::1', '::1')
     """
     name = host.strip().lower()
-    if name.startswith("["):
-        return name[1:].partition("]")[0]
-    return (name.rpartition(":")[0] if name.count(":") == 1 else name).rstrip(".")
+    return name if _is_v6(name) else name_of_authority(name) or name
+
+
+_AUTHORITY = re.compile(r"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[^][:@/\\?#%\s\x00-\x20]+))(?::(?P<port>[0-9]{0,5}))?")
+_MAX_PORT = 65535
+
+
+def name_of_authority(authority: str) -> str:
+    """The host in a Host header, in the same form; "" for what is none, such as an address with something behind its
+    bracket.
+
+    >>> name_of_authority("LocalHost.:80"), name_of_authority("[::1]:80"), name_of_authority("[::1].evil.example")
+    ('localhost', '::1', '')
+    """
+    found = _AUTHORITY.fullmatch(authority.strip(" \t").lower())
+    if found is None or int(found["port"] or 0) > _MAX_PORT or (found["v6"] and not _is_v6(found["v6"])):
+        return ""
+    return found["v6"] or found["name"].removesuffix(".")
+
+
+def _is_v6(text: str) -> bool:
+    try:
+        return ipaddress.ip_address(text).version == 6
+    except ValueError:
+        return False
 
 
 def is_loopback(host: str) -> bool:

@@ -15,6 +15,7 @@ from harness import Live
 from hypothesis import HealthCheck, settings
 from stations import Told
 
+from proxy.core import secret
 from proxy.providers.upstream import tokenizer
 from proxy.sandbox import Sandbox
 
@@ -35,6 +36,12 @@ def _one_vocabulary() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tokenizer, "load_encoding", functools.cache(tokenizer.load_encoding))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _secrets_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process has the secrets of its accounts; here it would have those of all tests before, and look for them."""
+    monkeypatch.setattr(secret, "_LIVE", secret._Live())
 
 
 @pytest.fixture(autouse=True)
@@ -89,3 +96,9 @@ async def live(
     """A signed-in proxy in front of the sandbox."""
     async with Live(sandbox, tmp_path, **live_options) as running:
         yield running
+
+
+def pytest_collection_finish() -> None:
+    """The collector need not look through the tests themselves again and again: they stay to the end."""
+    gc.collect()
+    gc.freeze()

@@ -31,7 +31,10 @@ ANSWER: list[Row] = [
     *rows(OVERLOADED, "overloaded", {"times": 9}),
     *(
         row
-        for status, kind in ((500, "api_error"), (502, "api_error"), (503, "api_error"), (504, "timeout_error"))
+        for status, kind in (
+            *((status, "api_error") for status in (409, 425, 500, 502, 503, 522, 530)),
+            *((status, "timeout_error") for status in (408, 504)),
+        )
         for row in rows(Refused(status, kind, 4, BUSY), "server_error", {"status": status, "times": 9})
     ),
     *rows(Good(2, waits=(2.0,)), "overloaded", {"retry_after": 2}),
@@ -63,7 +66,7 @@ OVER_HTTP: list[Row] = [
 #: An address that is not there, where the status is passed on.
 NOT_FOUND: list[Row] = rows(Refused(404, "not_found_error", headers=FINAL), "html_error", {"status": 404})
 
-#: JSON that is none, where a wire does not skip it.
+#: JSON that is none.
 MALFORMED: list[Row] = [
     *rows(Broken(), "malformed_json"),
     *rows(AGAIN, "malformed_json", {"after": "created"}, {"after": "nothing"}),

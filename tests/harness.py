@@ -29,7 +29,7 @@ from proxy.core.routing import Catalog
 from proxy.core.token_usage import usage_of
 from proxy.loading import load, settings_of
 from proxy.observe.capture.contract import Captures
-from proxy.observe.lifecycle import Event, Progress
+from proxy.observe.lifecycle import CacheChecked, Event, Progress, ServiceEvent, Timed, UpstreamAnswered
 from proxy.providers.contract import Call, Target, Tuning
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
@@ -104,14 +104,19 @@ class Watcher:
 
     def __init__(self) -> None:
         self.told: dict[str, list[Event]] = {}
+        self.beside: list[ServiceEvent] = []
 
     def record(self, request_id: str, event: Event) -> None:
         self.told.setdefault(request_id, []).append(event)
 
+    def happened(self, event: ServiceEvent) -> None:
+        self.beside.append(event)
+
     @property
     def last(self) -> list[Event]:
-        """Of the newest request, progress apart."""
-        return [event for event in list(self.told.values())[-1] if not isinstance(event, Progress)]
+        """Of the newest request, without progress and what is told beside every answer."""
+        beside = Progress, Timed, UpstreamAnswered, CacheChecked
+        return [event for event in list(self.told.values())[-1] if not isinstance(event, beside)]
 
     @property
     def names(self) -> list[str]:
@@ -166,6 +171,7 @@ class Live:
         tuning: tuple[object, ...] = (),
         entries: Sequence[Entry] = PROVIDERS,
         settings: Mapping[str, str] | None = None,
+        state_dir: Path | None = None,
         **config: Any,
     ) -> None:
         self.sandbox = sandbox
@@ -191,6 +197,7 @@ class Live:
             tuning=Tuning(tuning),
             entries=entries,
             packed_bodies=True,
+            state_dir=state_dir,
         )
         self._cancellation = handler_cancellation
 

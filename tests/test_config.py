@@ -21,7 +21,7 @@ from proxy.providers.entry import doubtful
 from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p2_kimi.settings import KimiSettings
 from proxy.providers.registry import PROVIDERS
-from proxy.settings import is_loopback
+from proxy.settings import Setting, UnfitValue, is_loopback, text
 
 NOTHING: dict[str, str] = {}
 
@@ -81,7 +81,11 @@ VALUES: list[tuple[str, str | None, Any, Any]] = [
     *(("PROXY_P2_MODELS", None, value, (("a", "k3"), ("b", ""))) for value in ({"a": "k3", "b": None}, ["a=k3", "b"])),
     *(("PROXY_AUTO_REVIEW_MODEL", word, None, word) for word in ("k3", "opus", "glm-5.2", "gpt-5.5[1m]")),
     *(("PROXY_P1_MODEL", "opus[1m]", None, "opus"), ("PROXY_P1_EFFORT", "HIGH", None, "high")),
-    *(("PROXY_P1_MODEL", "", "gpt-5.4", "gpt-5.4"), ("PROXY_API_KEY", " ", None, None)),
+    *(
+        ("PROXY_P1_MODEL", "", "gpt-5.4", "gpt-5.4"),
+        ("PROXY_API_KEY", " ", None, None),
+        ("PROXY_P5_AUTH_TOKEN", "  ", None, None),
+    ),
     *(("PROXY_LOG_STDERR", None, value, value) for value in (True, False)),
     *((name, word, None, True) for name in SWITCHES for word in ("1", "TRUE", " yes ", "On")),
     *((name, word, None, False) for name in SWITCHES for word in ("0", "OFF", "no ", "False", "", " ")),
@@ -427,3 +431,34 @@ def test_a_model_of_one_setting_may_be_named_by_another() -> None:
     assert load({"PROXY_P2_MODELS": "kimi-k4", "PROXY_AUTO_REVIEW_MODEL": "kimi-k4"})[0].auto_review_model == "kimi-k4"
     with pytest.raises(ConfigError, match=r"^config\.json: autoReviewModel: expected a model"):
         load({}, {"autoReviewModel": "kimi-k4"})
+
+
+_SAMPLES = (
+    *("https://h.example", "127.0.0.1", "on", "7", "p1", "2.1", "0.2.93", "gpt-5.5", "cli-1.2.3-abcdef0"),
+    *("http", "reject", "high", "strict", "judge", "off", "text", "fast", "priority", "auto"),
+)
+
+
+@pytest.mark.parametrize("setting", [one for one in SETTINGS if one.variables], ids=lambda one: one.variables[0])
+def test_what_stands_unseen_around_a_value_is_no_part_of_it_and_inside_it_is_refused(setting: Setting) -> None:
+    """`key\\n` from a file of variables is common, and a header with it would be none."""
+    value, parsed = next((sample, found) for sample in _SAMPLES if (found := _parsed(setting, sample)) is not None)
+    for unseen in ("{}\n", "{}\r\n", "\ufeff{}", "\t{} \xa0", "\u200b{}\u2060", "{}\0"):
+        assert _parsed(setting, unseen.format(value)) == parsed, unseen
+    for inside in ("\n", "\r", "\0", "\x1b", "\ufeff", "\u200b", "\udcff"):
+        if setting.parse is not text and not setting.free_text:  # which no header carries
+            with pytest.raises(ConfigError, match=setting.variables[0]):
+                load({setting.variables[0]: f"{value}{inside}{value}"})
+
+
+def _parsed(setting: Setting, value: str) -> Any:
+    try:
+        return setting.parse(value)
+    except UnfitValue:
+        return None
+
+
+def test_a_program_that_embeds_the_proxy_may_give_keys_as_they_were_read() -> None:
+    assert Config(api_key=Secret("k3y\r\n")) == Config(api_key=Secret("k3y"))
+    with pytest.raises(ValueError, match=r"api_key: .*control characters"):
+        Config(api_key=Secret("k3\ny"))

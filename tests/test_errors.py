@@ -6,7 +6,6 @@ import pytest
 
 from proxy.errors import (
     KINDS,
-    STATUS_KINDS,
     BusyError,
     ProxyError,
     RequestError,
@@ -14,7 +13,6 @@ from proxy.errors import (
     UpstreamError,
     final_word,
     headers,
-    kind_of_status,
     messages_body,
     messages_event,
     openai_body,
@@ -78,11 +76,6 @@ def test_claude_code_is_told_at_once_that_probing_is_no_use(error: ProxyError, a
 def test_no_kind_has_a_status_that_the_openai_family_does_not_know() -> None:
     for row in KINDS.values():
         assert (row.openai_status or row.status) != 529
-
-
-def test_every_status_of_an_upstream_has_a_kind() -> None:
-    assert all(kind in KINDS for kind in STATUS_KINDS.values())
-    assert [kind_of_status(status) for status in (418, 500, 501, 599)] == ["upstream", *["transient"] * 3]
 
 
 def test_what_no_retry_cures_says_so() -> None:

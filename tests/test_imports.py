@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,8 @@ IMPURE = frozenset(
 LIFECYCLE = "proxy.observe.lifecycle"
 #: what providers tell of each attempt
 CAPTURE = "proxy.observe.capture.contract"
+#: what they mark of a request's time
+TIMINGS = "proxy.observe.timings"
 
 #: room -> what else of this project it may import
 ROOMS = {
@@ -46,6 +49,7 @@ ROOMS = {
         *("proxy.core", "proxy.auth", "proxy.errors", "proxy.config", "proxy.settings", "proxy.version", "proxy.data"),
         LIFECYCLE,
         CAPTURE,
+        TIMINGS,
     ),
     "sandbox": ("proxy.core.sse",),
 }
@@ -75,6 +79,7 @@ def imports_of(source: str, module: str, *, is_package: bool = False) -> Iterato
                 yield str(node.args[0].value)
 
 
+@cache
 def found(path: Path) -> set[str]:
     return set(imports_of(path.read_text("utf-8"), module_of(path), is_package=path.name == "__init__.py"))
 

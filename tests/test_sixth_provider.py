@@ -163,7 +163,7 @@ async def test_it_is_signed_in_and_out(live: Live, command: Run, tmp_path: Path)
     assert refused.status == 401 and "auth login p6" in refused.error["message"]
     assert await command("auth", "login", "toy") == (0, f"Auth saved in {stored}\n", "")
     assert await command("auth", "status", "p6") == (0, "Signed in\n", "")
-    assert await command("usage", "p6") == (0, "Toys are not counted\n", "")
+    assert await command("usage", "p6") == (0, "Toys usage:\n  not counted\n", "")
     assert (await live.post(ask(model="toy-large"))).status == 200
     assert "p5 (cursor), p6 (toy)" in (await command("auth", "login", "p9"))[2]
 

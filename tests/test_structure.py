@@ -9,6 +9,7 @@ from collections.abc import Set
 from functools import cache
 from pathlib import Path
 from statistics import median, quantiles
+from typing import NamedTuple
 
 import pytest
 from test_imports import PACKAGE, module_of
@@ -23,24 +24,41 @@ P90_FUNCTION_LINES = 15
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
+class Source(NamedTuple):
+    """What is looked at of a file. Not its tree: a million nodes that stay would slow down every test behind."""
+
+    imports: list[ast.Import | ast.ImportFrom]
+    functions: list[tuple[str, int]]  # line and name, lines without the docstring
+    classes: list[str]
+
+
 @cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
+def source_of(path: Path) -> Source:
+    source = Source([], [], [])
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            source.imports.append(node)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = lines_of(node) - (lines_of(node.body[0]) if ast.get_docstring(node) else 0)
+            source.functions.append((f"{node.lineno} {node.name}", length))
+        elif isinstance(node, ast.ClassDef):
+            source.classes.append(node.name)
+    return source
 
 
 def imports_by_module() -> dict[str, set[str]]:
     """module -> the modules that it imports, in functions and for types only as well. A folder that stands on the way
     to a module is not counted."""
     modules = {module_of(path): path for path in FILES}
-    return {module: _imported(tree_of(path), modules.keys()) - {module} for module, path in modules.items()}
+    return {module: _imported(source_of(path), modules.keys()) - {module} for module, path in modules.items()}
 
 
-def _imported(tree: ast.Module, modules: Set[str]) -> set[str]:
+def _imported(source: Source, modules: Set[str]) -> set[str]:
     found = set()
-    for node in ast.walk(tree):
+    for node in source.imports:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert not node.level, "imports are absolute"
             names = (f"{node.module}.{alias.name}" for alias in node.names)
             found |= {name if name in modules else str(node.module) for name in names}
@@ -67,16 +85,7 @@ def circle_in(edges: dict[str, set[str]]) -> list[str]:
 
 def function_lengths() -> dict[str, int]:
     """Place of a function -> its lines without the docstring."""
-    functions = {
-        f"{module_of(path)}:{node.lineno} {node.name}": node
-        for path in FILES
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
-    return {
-        place: lines_of(node) - (lines_of(node.body[0]) if ast.get_docstring(node) else 0)
-        for place, node in functions.items()
-    }
+    return {f"{module_of(path)}:{place}": length for path in FILES for place, length in source_of(path).functions}
 
 
 def lines_of(node: ast.stmt) -> int:
@@ -120,7 +129,6 @@ def test_no_two_classes_of_a_layer_share_a_name() -> None:
     places: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path in FILES:
         layer = path.relative_to(PACKAGE).parts[0]
-        for node in ast.walk(tree_of(path)):
-            if isinstance(node, ast.ClassDef):
-                places[layer, node.name.lstrip("_")].append(module_of(path))
+        for name in source_of(path).classes:
+            places[layer, name.lstrip("_")].append(module_of(path))
     assert {name: modules for (_, name), modules in places.items() if len(modules) > 1} == {}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.auth.store import Credential
+from proxy.core.identity import fits_header
 from proxy.core.secret import Secret
 
 #: A longer life is cut to this; it keeps an absurd number out of the file.
@@ -53,8 +54,8 @@ def granted(
     for name, token in (("access_token", access), ("refresh_token", refresh)):
         if not token:
             raise ValueError(f"the token response has no {name}")
-        if not token.isprintable():  # no header takes it
-            raise ValueError(f"the token response has no usable {name}")
+        if not fits_header(token):
+            raise ValueError(f"the token response has no usable {name}: it has characters that no header may have")
     if seconds is None or seconds <= 0:
         raise ValueError("the token response has no usable expires_in")
     expires_ms = now_ms + int(min(seconds, MAX_EXPIRES_S) * 1000)

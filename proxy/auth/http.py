@@ -17,6 +17,7 @@ import aiohttp
 
 from proxy.auth.text import printable
 from proxy.core.secret import Secret
+from proxy.core.upstream_failures import moment_of_http_date, passes
 from proxy.errors import UpstreamError
 
 CONNECT_TIMEOUT_S = 15.0
@@ -34,6 +35,7 @@ _NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 @dataclass(frozen=True, slots=True)
 class TokenResponse:
     """An issuer's answer. `data` is its JSON object, {} for anything else; neither it nor the text is ever logged.
+    `date`: what its clock says, epoch seconds.
 
     Error answers have one of two shapes:
         {"error": {"code": "refresh_token_reused", "message": "…"}}
@@ -45,6 +47,7 @@ class TokenResponse:
     data: Mapping[str, Any] = field(repr=False)
     content_type: str = ""
     retry_after: float | None = None
+    date: float | None = None
 
     @property
     def ok(self) -> bool:
@@ -89,10 +92,6 @@ class IssuerFailure(UpstreamError):
         self.sent = sent
 
 
-#: Statuses of failures that pass by themselves, often within seconds.
-PASSING_STATUSES = {429, 500, 502, 503, 504}
-
-
 async def repeated(
     send: Callable[[], Awaitable[TokenResponse]],
     *,
@@ -115,7 +114,7 @@ async def repeated(
             if isinstance(error.__cause__, TimeoutError) or (error.sent and not once_sent):
                 raise
         else:
-            if answer.status not in PASSING_STATUSES or is_final(answer):
+            if not passes(answer.status) or is_final(answer):
                 return answer
         await sleep(wait_s)
     return await send()
@@ -205,6 +204,7 @@ class TokenClient:
             _json_object(text),
             response.content_type,
             _seconds(response.headers.get("Retry-After")),
+            _moment(response.headers.get("Date")),
         )
 
     def _failure(self, error: Exception, *, sent: bool) -> IssuerFailure:
@@ -219,6 +219,10 @@ def _json_object(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _moment(value: str | None) -> float | None:
+    return None if value is None else moment_of_http_date(value)
 
 
 def _seconds(value: str | None) -> float | None:

@@ -24,11 +24,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from proxy.auth.http import TokenResponse
-from proxy.auth.store import Credential, CredentialFile
+from proxy.auth.store import Credential, CredentialFile, account_digest
 from proxy.auth.text import printable
 from proxy.core.secret import Secret
 from proxy.errors import ProxyError, SignInError, UpstreamError
-from proxy.observe.lifecycle import Log, NullLog
+from proxy.observe.lifecycle import Happened, Log, NullLog, SignInRenewed, unheard
 
 #: `Credential` too, so that those who only use credentials import from one place.
 __all__ = ["Credential", "Credentials", "Renewal", "is_refused", "sign_in_hint"]
@@ -129,6 +129,7 @@ class Credentials:
     """The credential of one provider, ready for use. One object an application; `close` it at the end.
 
     patience_s  see PATIENCE_S
+    happened    is told of every call to the issuer, and whether it brought a token
 
     `get` and `renew` raise SignInError (sign in again) or UpstreamError (the credential is fine): `unavailable` when
     trying later helps, or what the session raised about an outgoing proxy.
@@ -143,6 +144,7 @@ class Credentials:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         log: Log | None = None,
         patience_s: float = PATIENCE_S,
+        happened: Happened = unheard,
     ) -> None:
         self._file = file
         self._renewal = renewal
@@ -150,6 +152,7 @@ class Credentials:
         self._sleep = sleep
         self._log = log or NullLog()
         self._patience_s = patience_s
+        self._happened = happened
         self._paused_until = -math.inf
         self._flight: asyncio.Task[Credential] | None = None
         self._unsaved: _Unsaved | None = None
@@ -160,6 +163,11 @@ class Credentials:
     def present(self) -> bool:
         """Whether there is a credential to try; costs a look at the file's date."""
         return self._current(self._file.load()) is not None
+
+    @property
+    def account(self) -> int | None:
+        """See `account_digest`; costs a look at the file's date."""
+        return account_digest(self._current(self._file.load()))
 
     async def get(self) -> Credential:
         """The stored credential, renewed first when it is about to end. While it lives, a renewal that fails or takes
@@ -206,8 +214,15 @@ class Credentials:
         if self._closed:
             raise self._temporary("the proxy is shutting down")
         self._flight = asyncio.get_running_loop().create_task(self._renewed(rejected))
-        self._flight.add_done_callback(_retrieve)
+        self._flight.add_done_callback(self._landed)
         return self._flight
+
+    def _landed(self, flight: asyncio.Task[Credential]) -> None:
+        """Nothing keeps what it brought: an error holds, by its traceback, the request that was told of it."""
+        if self._flight is flight:
+            self._flight = None
+        if not flight.cancelled():
+            flight.exception()  # nobody may have waited for it
 
     async def _renewed_or(self, old: Credential) -> Credential:
         """A new credential, or the old one where there is none yet. Raises SignInError for one that was refused."""
@@ -287,11 +302,15 @@ class Credentials:
                 return await self._after_refusal(old, answer, from_peer=from_peer)
             if answer.ok:
                 new = self._parsed(answer, old)
+                self._happened(SignInRenewed(self._renewal.label, ok=True))
                 await self._keep(old, new)
                 return new
             raise self._temporary(
                 f"it answered {answer.reason(old.access, old.refresh)}", retry_after=answer.retry_after
             )
+        except ProxyError:
+            self._happened(SignInRenewed(self._renewal.label, ok=False))
+            raise
         finally:
             # An unsaved rotation keeps it: the token on disk is used up, and other processes must know.
             if self._unsaved is None:
@@ -403,9 +422,3 @@ class Credentials:
         )
         reason = printable(error.strerror or type(error).__name__)
         return self._temporary(f"the folder of the credential cannot be written ({reason})")
-
-
-def _retrieve(flight: asyncio.Task[Credential]) -> None:
-    """Retrieves the exception, since every request that waited may have gone."""
-    if not flight.cancelled():
-        flight.exception()

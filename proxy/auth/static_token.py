@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from proxy.auth import jwt
 from proxy.auth.refresh import sign_in_hint
-from proxy.auth.store import Credential
+from proxy.auth.store import Credential, account_digest
 from proxy.core.secret import Secret
 from proxy.errors import SignInError
 
@@ -32,6 +32,11 @@ class StaticToken:
     def present(self) -> bool:
         """The user has set it."""
         return True
+
+    @property
+    def account(self) -> int | None:
+        """See `account_digest`."""
+        return account_digest(self._credential)
 
     async def get(self) -> Credential:
         """The token. Raises SignInError when it ends."""

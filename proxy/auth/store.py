@@ -13,6 +13,7 @@ import asyncio
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -21,12 +22,16 @@ from pathlib import Path
 from typing import Any
 
 from proxy.auth import jwt
-from proxy.auth.lock import LOCK_WAIT_S, locked
+from proxy.auth.lock import LOCK_WAIT_S, lock_now, locked
+from proxy.core.identity import fits_header
 from proxy.core.secret import Secret
 from proxy.errors import ProxyError
 
 #: A record is a few kilobytes; more than this is not ours.
 MAX_FILE_BYTES = 1024 * 1024
+#: What a save that was killed leaves, and how many of these are looked at.
+_LEFTOVER = re.compile(r"\.[\w.-]+\.tmp")
+MAX_LEFTOVERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,21 @@ class Credential:
     expires_ms: int
     account_id: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
+    #: The account's id is no credential, but nobody else's business either: see `core.secret.blanked`.
+    _hidden: Secret = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hidden", Secret(self.account_id or ""))
+
+
+def account_digest(credential: Credential | None) -> int | None:
+    """Whose a credential is, to be compared within this process only: the same after every renewal. None: it does not
+    say."""
+    if credential is None:
+        return None
+    person = jwt.claims(credential.access.reveal()).get("sub")
+    known = (credential.account_id, person if isinstance(person, str) else None)
+    return None if known == (None, None) else hash(known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +117,8 @@ def parse_record(data: bytes, fields: Fields) -> Credential | None:
         return None
     known = fields.all()
     extra = {name: value for name, value in record.items() if name not in known}
-    if not (fields.fit(extra) and access.isprintable() and refresh.isprintable()):
+    texts = (access, refresh, account if isinstance(account, str) else "")
+    if not (fields.fit(extra) and all(map(fits_header, texts))):
         return None
     return Credential(
         access=Secret(access),
@@ -152,10 +173,21 @@ def write_private(path: Path, data: bytes) -> None:
     Blocks (two fsyncs): call it in a thread. Raises OSError.
     """
     private_folder(path.parent)
+    try:
+        _replace(path, data)
+    except FileNotFoundError:  # `remove_leftovers` of another process came between two of its steps
+        _replace(path, data)
+    # From here on the new file is in place: what fails now is no failed save.
+    _best_effort(path.chmod, 0o600)
+    _best_effort(_sync_folder, path.parent)
+
+
+def _replace(path: Path, data: bytes) -> None:
     temp = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(fd, "wb") as file:
+            _best_effort(lock_now, fd)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -163,9 +195,26 @@ def write_private(path: Path, data: bytes) -> None:
     except BaseException:
         temp.unlink(missing_ok=True)
         raise
-    # From here on the new file is in place: what fails now is no failed save.
-    _best_effort(path.chmod, 0o600)
-    _best_effort(_sync_folder, path.parent)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Removes what `write_private` left in a folder when its process was killed; what a living one writes is locked.
+    What cannot be removed stays. Blocks."""
+    try:
+        found = [path for path in folder.iterdir() if _LEFTOVER.fullmatch(path.name)]
+    except OSError:
+        return
+    for path in found[:MAX_LEFTOVERS]:
+        _best_effort(_remove_unlocked, path)
+
+
+def _remove_unlocked(path: Path) -> None:
+    fd = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    try:
+        lock_now(fd)
+        path.unlink()
+    finally:
+        os.close(fd)
 
 
 class CredentialFile:
@@ -240,6 +289,7 @@ class CredentialFile:
 
     def _delete(self) -> None:
         self.path.unlink(missing_ok=True)
+        remove_leftovers(self.path.parent)
         self.pending_path.unlink(missing_ok=True)
         _best_effort(_sync_folder, self.path.parent)
 

@@ -48,6 +48,8 @@ def _account(entry: Entry, context: Context, file: ConfigFile) -> Account | None
 
 #: There is something, which cannot be used.
 UNUSABLE = "unusable sign-in"
+#: There is nothing.
+NOT_SIGNED_IN = "not signed in"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class SignIn:
         """In a word or two: something that is there and cannot be used is told apart from nothing."""
         if self.usable:
             return "signed in"
-        return "not signed in" if len(self.lines) < 2 else UNUSABLE
+        return NOT_SIGNED_IN if len(self.lines) < 2 else UNUSABLE
 
     @property
     def why(self) -> str:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from proxy.cli.account import UNUSABLE, SignIn, cures, sign_ins
 from proxy.cli.command import APP, Context
 from proxy.cli.config_file import ConfigFile, is_open
+from proxy.cli.launch.choosing import first_entry, served_model
+from proxy.cli.launch.client_environment import Served, claude_code
+from proxy.cli.launch.shells import SHELLS
 from proxy.cli.paths import state_root
 from proxy.config import Config
 from proxy.core.outgoing_proxies import OutboundProxies
@@ -24,9 +29,19 @@ def address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def local_host(bind_address: str) -> str:
+    """The address at which a program of this machine reaches the listener."""
+    return _REACHABLE.get(bind_address, bind_address)
+
+
+def reachable(bind_address: str, port: int) -> str:
+    """The URL at which a program of this machine reaches the listener."""
+    return f"http://{address(local_host(bind_address), port)}"
+
+
 def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: int, *, sandbox: bool) -> str:
     config = file.config
-    url = f"http://{address(_REACHABLE.get(config.bind_address, config.bind_address), port)}"
+    url = reachable(config.bind_address, port)
     lines = [f"{APP} {__version__} listens on {url}"]
     if sandbox:
         lines.append("SANDBOX: simulated upstreams, throw-away credentials; no account is used and")
@@ -46,12 +61,12 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
     lines += [f"warning: {warning}" for warning in file.warnings]
     if is_open(config):
         lines.append(f"warning: {OPEN_NOTICE}")
-    usable = [one.entry for one in known if one.usable and one.entry.build is not None]
-    first = min(usable, key=lambda entry: entry.label != config.alias_provider, default=context.providers[0])
-    if usable and first.label != config.alias_provider:
+    usable = {one.entry.label for one in known if one.usable}
+    first = first_entry(context.providers, config, usable)
+    if first.label in usable and first.label != config.alias_provider:
         lines.append(f"warning: names like opus and haiku go to {config.alias_provider}, where nobody is signed in;")
         lines.append(f"  PROXY_ALIAS_PROVIDER={first.label} lets {first.label} serve them")
-    return "\n".join([*lines, "", *_claude_code(url, config, first.catalog_now(config)), ""])
+    return "\n".join([*lines, "", *claude_code_lines(served_model(url, config, context.providers, first, None)), ""])
 
 
 def _accounts(context: Context, config: Config, known: list[SignIn]) -> list[str]:
@@ -91,17 +106,10 @@ def _switched(config: Config) -> list[str]:
     return lines
 
 
-def _claude_code(url: str, config: Config, catalog: Catalog) -> list[str]:
+def claude_code_lines(served: Served) -> list[str]:
     """What to paste, with the main model of this provider."""
-    token = repr("the value of PROXY_API_KEY") if config.api_key else "unused"
-    window = catalog.limits_of(catalog.main).context
+    told = replace(served, key="the value of PROXY_API_KEY") if served.key else served
     lines = [
-        "Claude Code:",
-        f"  export ANTHROPIC_BASE_URL={url}",
-        f"  export ANTHROPIC_AUTH_TOKEN={token}",
-        f"  export ANTHROPIC_MODEL={catalog.main}",
-        "  export CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK=1   # no tool runs twice",
+        f"  {SHELLS['sh'].set(one.name, one.value)}{f'   # {one.why}' if one.why else ''}" for one in claude_code(told)
     ]
-    if window is not None:
-        lines.append(f"  export CLAUDE_CODE_MAX_CONTEXT_TOKENS={window}   # the window of the model")
-    return lines
+    return ["Claude Code:", *lines]

@@ -37,6 +37,7 @@ class Command:
     arguments  adds them to the parser of the command, when it is the one that was asked for
     run        returns the exit status; a ProxyError or an OSError that it raises is printed
     failure    the exit status then
+    split      of the arguments: its own, and those of another program, which are not parsed and stand in `rest`
     """
 
     name: str
@@ -44,6 +45,7 @@ class Command:
     run: Callable[[argparse.Namespace, Context], Awaitable[int]]
     arguments: Callable[[argparse.ArgumentParser, Context], None] = _none
     failure: int = 1
+    split: Callable[[list[str]], tuple[list[str], list[str]]] | None = None
 
 
 def say(line: str) -> None:

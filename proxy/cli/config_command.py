@@ -36,15 +36,10 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
 
 def _check(context: Context) -> int:
     """Prints all that would stop a start, and what it would warn of; 1 when something would stop it."""
-    path = config_root(context.environment) / FILE_NAME
-    settings = settings_of(context.providers)
-    check_folder(context)
-    wrong = problems(context.environment, read_file(path), settings, place=str(path))
-    warnings: list[str] = []
+    wrong, warnings = examined(context)
     if not wrong:
-        file = ConfigFile(context)
-        warnings = file.warnings
-        for check in (lambda: check_exposure(file.config), lambda: proxies_of(context.environment)):
+        config = ConfigFile(context).config
+        for check in (lambda: check_exposure(config), lambda: proxies_of(context.environment)):
             try:
                 check()
             except ConfigError as error:
@@ -53,28 +48,50 @@ def _check(context: Context) -> int:
         for line in lines:
             say(f"{kind}: {line}")
     if not wrong:
+        path = config_root(context.environment) / FILE_NAME
         say(f"{path}: {'good' if path.exists() else 'not there; defaults and variables count'}")
     return 1 if wrong else 0
+
+
+def examined(context: Context) -> tuple[list[str], list[str]]:
+    """What is wrong with the settings, each by itself, and what a start would warn of. Raises ConfigError where there
+    is nothing to look at: a folder that was named and is not there, a file that is no JSON."""
+    path = config_root(context.environment) / FILE_NAME
+    check_folder(context)
+    wrong = problems(context.environment, read_file(path), settings_of(context.providers), place=str(path))
+    return wrong, [] if wrong else ConfigFile(context).warnings
 
 
 def _show(context: Context, *, changed: bool, as_json: bool) -> int:
     """Prints every setting, its value and where that comes from."""
     file = ConfigFile(context)
+    if as_json:
+        say(json.dumps(shown_settings(file, context, changed=changed), indent=2, default=list))
+        return 0
+    rows = _rows(file, context, changed=changed)
+    for setting, value, source in rows:
+        say(f"{setting.name:<34} {_words(setting, value):<24} {source}")
+    if not rows:
+        say("every setting has its default")
+    return 0
+
+
+def shown_settings(file: ConfigFile, context: Context, *, changed: bool = False) -> dict[str, Any]:
+    """Name -> value and source of every setting, or of those that are not the default: {"port": {"value": 18765,
+    "source": "default"}}. Secrets are hidden."""
+    rows = _rows(file, context, changed=changed)
+    return {setting.name: {"value": _shown(value), "source": source} for setting, value, source in rows}
+
+
+def _rows(file: ConfigFile, context: Context, *, changed: bool) -> list[tuple[Setting, Any, str]]:
+    """Settings, values, and where those come from."""
     rows = []
     for setting in settings_of(context.providers):
         source = file.source(setting.name)
         if source is not None or not changed:
             value = getattr(file.config.section(setting.section), setting.field)
             rows.append((setting, value, str(file.path) if source == FILE_NAME else source or "default"))
-    if as_json:
-        members = {s.name: {"value": _shown(value), "source": source} for s, value, source in rows}
-        say(json.dumps(members, indent=2, default=list))
-        return 0
-    for setting, value, source in rows:
-        say(f"{setting.name:<34} {_words(setting, value):<24} {source}")
-    if not rows:
-        say("every setting has its default")
-    return 0
+    return rows
 
 
 def _shown(value: Any) -> Any:

@@ -12,17 +12,28 @@ from proxy.cli.auth import AUTH
 from proxy.cli.captures.command import CAPTURES
 from proxy.cli.command import APP, Command, Context
 from proxy.cli.config_command import CONFIG
+from proxy.cli.doctor.command import DOCTOR
+from proxy.cli.launch.command import CLAUDE, CODEX, ENV
+from proxy.cli.launch.completion import COMPLETION
 from proxy.cli.models import MODELS
+from proxy.cli.monitor.cache import CACHE
+from proxy.cli.monitor.command import MONITOR
+from proxy.cli.monitor.demo import DEMO
 from proxy.cli.sandbox import SANDBOX
 from proxy.cli.serve import SERVE
 from proxy.cli.typed import typed
-from proxy.cli.usage import USAGE
+from proxy.cli.usage.command import USAGE
 from proxy.cli.version import VERSION
 from proxy.errors import ProxyError
 from proxy.version import __version__
 
-COMMANDS = (SERVE, AUTH, USAGE, MODELS, CONFIG, CAPTURES, SANDBOX, VERSION)
+COMMANDS = (
+    *(SERVE, CLAUDE, CODEX, ENV, MONITOR, DEMO, AUTH, USAGE, CACHE, MODELS),
+    *(CONFIG, DOCTOR, CAPTURES, SANDBOX, COMPLETION, VERSION),
+)
 DEFAULT = SERVE.name
+#: As a shell tells of a program that a closed pipe ended.
+_CUT_OFF = 128 + 13
 #: Options that stand without a command; any others are those of the default one.
 _OWN_OPTIONS = ("-h", "--help", "-v", "--version")
 
@@ -35,9 +46,14 @@ def main(
     arguments = _parse(list(sys.argv[1:] if argv is None else argv), context, commands)
     command: Command = arguments.command
     try:
-        return asyncio.run(_run(command, arguments, context))
+        status = asyncio.run(_run(command, arguments, context))
+        sys.stdout.flush()
+        return status
     except ProxyError as error:
         print(f"{APP}: {error.message}", file=sys.stderr)
+    except BrokenPipeError:  # of `doctor | head`: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _CUT_OFF
     except OSError as error:  # a folder that is a file, a disk that is full
         print(f"{APP}: {error}", file=sys.stderr)
     except KeyboardInterrupt:
@@ -59,5 +75,9 @@ def _parse(argv: list[str], context: Context, commands: Sequence[Command]) -> ar
         place = places.add_parser(command.name, help=command.help)
         if command.name == argv[0]:  # a start is quick: what the others take is looked up when they are asked for
             command.arguments(place, context)
-        place.set_defaults(command=command)
+            if command.split is not None:
+                own, rest = command.split(argv[1:])
+                argv = [argv[0], *own]
+                place.set_defaults(rest=rest)
+        place.set_defaults(command=command, commands=commands)
     return parser.parse_args(argv)

@@ -8,19 +8,21 @@ import contextlib
 import dataclasses
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 
-from proxy.cli.banner import CAPTURES_NOTICE, OPEN_NOTICE, address, banner
+from proxy.cli.banner import CAPTURES_NOTICE, OPEN_NOTICE, address, banner, reachable
 from proxy.cli.command import Command, Context
 from proxy.cli.config_file import ConfigFile, check_exposure, is_open
+from proxy.cli.monitor.full_screen import obstacle
+from proxy.cli.monitor.serving import LogNotices, watched
 from proxy.cli.outgoing import proxies_of
 from proxy.cli.paths import state_root
 from proxy.cli.sandbox import start_sandbox
-from proxy.cli.signals import stop_event
+from proxy.cli.signals import Stop, stop_event
 from proxy.config import Config, ConfigError
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.observe.capture.layout import TRAFFIC
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
     from proxy.observe.capture.writing.captures import FolderCaptures
     from proxy.observe.log.file_log import FileLog
+    from proxy.observe.monitor.state import MonitorState
+    from proxy.server.listener import Listener
 
 #: What the runner may take beyond the time that answers have to finish.
 CUT_S = 1.0
@@ -44,20 +48,34 @@ def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
         "--sandbox-script", type=Path, metavar="FILE", help="faults for the simulated upstreams to play"
     )
     parser.add_argument("--no-monitor", action="store_true", help="plain output even on a terminal")
+    # of the launcher: the file of those whom this proxy is for
+    parser.add_argument("--until-unused", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--unused-after", type=float, metavar="S", help=argparse.SUPPRESS)
     parser.add_argument("--allow-remote-unauthenticated", action="store_true", help="allow an open listener")
 
 
 @dataclass(frozen=True, slots=True)
+class _Unused:
+    """When a proxy that was started for others ends: the file of those, and for how long there is none, in seconds."""
+
+    users: Path
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
 class _Start:
-    """What is decided before anything listens."""
+    """What is decided before anything listens. `screen`: where the log shows warnings while the monitor is on the
+    terminal, None when it will not be."""
 
     context: Context
     file: ConfigFile
     proxies: OutboundProxies
     log: FileLog
     captures: FolderCaptures | None
-    stop: asyncio.Event
+    stop: Stop
     sandbox: bool
+    screen: LogNotices | None
+    unused: _Unused | None
 
     @property
     def state_root(self) -> Path:
@@ -76,10 +94,12 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
         check_exposure(file.config)
         # The simulated upstreams are inside this process: no proxy elsewhere could reach them.
         proxies = OutboundProxies() if sandbox else proxies_of(context.environment)
-        log = _open_log(file.config, context.environment)
+        screen = None if arguments.no_monitor or obstacle(context.environment) else LogNotices(sys.stderr)
+        log = _open_log(file.config, context.environment, screen)
         captures = _open_captures(file.config, context.environment, log)
         try:
-            return await _serve(_Start(context, file, proxies, log, captures, stop, sandbox))
+            unused = _Unused(arguments.until_unused, arguments.unused_after) if arguments.until_unused else None
+            return await _serve(_Start(context, file, proxies, log, captures, stop, sandbox, screen, unused))
         finally:
             if captures is not None:
                 await asyncio.to_thread(captures.close, CAPTURE_FLUSH_S)
@@ -95,13 +115,13 @@ def _override(file: ConfigFile, arguments: argparse.Namespace) -> None:
         file.override(allow_remote_unauthenticated=True)
 
 
-def _open_log(config: Config, environment: Mapping[str, str]) -> FileLog:
+def _open_log(config: Config, environment: Mapping[str, str], screen: LogNotices | None) -> FileLog:
     from proxy.observe.log.file_log import FileLog
 
-    terminal = _terminal(config)
+    terminal = _terminal(config) if screen is None else cast("TextIO", screen)
     return FileLog(
         state_root(environment),
-        stderr=config.log_stderr,
+        stderr=config.log_stderr and screen is None,
         plain=terminal is not None,
         verbose=config.log_verbose,
         stream=terminal,
@@ -129,52 +149,92 @@ def _open_captures(config: Config, environment: Mapping[str, str], log: FileLog)
 
 async def _serve(start: _Start) -> int:
     """Listens until the signal; the exit status."""
-    from aiohttp import web
-
     from proxy.observe.request_lines import RequestLines
     from proxy.server.app import create_app
+    from proxy.server.listener import Listener
+    from proxy.server.state import STATE
 
     log, file = start.log, start.file
-    terminal = _terminal(file.config) is not None
+    terminal = start.screen is None and _terminal(file.config) is not None
     file.warn = lambda warning: log.write("warn", "config", warning)
     logging.getLogger().addHandler(_LibraryRecords(log))
     app = create_app(
         file.current,
         config_dir=file.root,
         log=log,
-        recorder=RequestLines(log.tell) if terminal else None,
         captures=start.captures,
         proxies=start.proxies,
         entries=start.context.providers,
         packed_bodies=True,
+        state_dir=None if start.sandbox else start.state_root,  # simulated accounts are nobody's
     )
-    # Handlers are cancelled when their client leaves; the watch of a request would do it too, half a second later.
-    # Bodies are unpacked by us, with bounds.
-    runner = web.AppRunner(
-        app, access_log=None, handler_cancellation=True, auto_decompress=False, shutdown_timeout=CUT_S
-    )
-    port = await _listen(runner, file.config)
-    with log.quiet() if terminal else contextlib.nullcontext():  # the banner says all of it
+    listener = Listener(app, file.config, CUT_S)
+    port = await _listen(listener, file.config)
+    if terminal:
+        app[STATE].monitor.finished(RequestLines(log.tell).ended)
+    app[STATE].monitor.url = reachable(file.config.bind_address, port)
+    with log.quiet() if terminal or start.screen else contextlib.nullcontext():  # the banner says all of it
         _log_start(start, port)
         await asyncio.to_thread(log.flush)
-    print(banner(file, start.context, start.proxies, port, sandbox=start.sandbox), flush=True)
-    await start.stop.wait()
-    return await _drain(runner, app, log)
+    said = banner(file, start.context, start.proxies, port, sandbox=start.sandbox)
+    if log.failing and (terminal or start.screen):  # elsewhere its record was seen
+        warning = f"the log below {start.state_root} cannot be written: the proxy runs without a log file"
+        app[STATE].monitor.notice("warn", warning)
+        said += f"\n{warning}\n"
+    print(said, flush=True)
+    await _until_stopped(start, app, listener, said)
+    return _stopped(app, log)
 
 
-async def _listen(runner: web.AppRunner, config: Config) -> int:
+async def _until_stopped(start: _Start, app: web.Application, listener: Listener, said: str) -> None:
+    """Waits for the signal, then stops accepting, lets answers finish, and cuts what is left after the limit."""
+    from proxy.server.state import STATE
+
+    if start.screen is None:
+        async with _unused(start, listener):
+            await start.stop.wait()
+        await listener.close()
+        return
+    monitor = app[STATE].monitor
+    _tell(monitor, start)
+    await watched(start.context.environment, start.stop, monitor, start.screen, said, listener.close)
+
+
+def _tell(monitor: MonitorState, start: _Start) -> None:
+    """What the banner warns of, which is out of sight while the monitor is on the terminal."""
+    for warning in start.file.warnings:
+        monitor.notice("warn", warning)
+    if start.captures is not None:
+        monitor.notice("warn", CAPTURES_NOTICE)
+    if is_open(start.file.config):
+        monitor.notice("warn", OPEN_NOTICE)
+
+
+@contextlib.asynccontextmanager
+async def _unused(start: _Start, listener: Listener) -> AsyncIterator[None]:
+    """While inside, a proxy that was started for somebody stops when nobody uses it. Its output is a file without a
+    bound, so that what happens is in the log alone."""
+    if start.unused is None:
+        yield
+        return
+    from proxy.cli.launch.users import Users, stop_when_unused
+
+    users = Users(start.unused.users)
+    async with asyncio.TaskGroup() as tasks:
+        watch = tasks.create_task(stop_when_unused(users, listener.server, start.stop, start.unused.after))
+        with start.log.quiet():
+            yield
+        watch.cancel()
+    users.forget()
+
+
+async def _listen(listener: Listener, config: Config) -> int:
     """The port. Raises ConfigError when it is taken."""
-    from aiohttp import web
-
-    await runner.setup()
     try:
-        await web.TCPSite(runner, config.bind_address, config.port).start()
+        return await listener.start()
     except OSError as error:
-        await runner.cleanup()
         where = address(config.bind_address, config.port)
         raise ConfigError(f"failed to bind proxy listener {where}: {error.strerror or error}") from None
-    port: int = runner.addresses[0][1]
-    return port
 
 
 def _log_start(start: _Start, port: int) -> None:
@@ -208,11 +268,10 @@ class _LibraryRecords(logging.Handler):
         self._log.write(level, record.name, said, error=type(error).__name__ if error else None)
 
 
-async def _drain(runner: web.AppRunner, app: web.Application, log: FileLog) -> int:
-    """Stops accepting, lets answers finish, cuts what is left after the limit; the exit status tells which."""
+def _stopped(app: web.Application, log: FileLog) -> int:
+    """The exit status tells whether answers were cut."""
     from proxy.server.state import STATE
 
-    await runner.cleanup()
     cut = app[STATE].running.cut
     log.write("warn" if cut else "info", "server", "server stopped", cutAnswers=cut)
     return 1 if cut else 0

@@ -5,14 +5,24 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 
 
-def stop_event() -> asyncio.Event:
+class Stop(asyncio.Event):
+    """`before_exit` is called when a second signal ends the process at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before_exit: Callable[[], None] = lambda: None
+
+
+def stop_event() -> Stop:
     """Set by the first SIGINT or SIGTERM; a second one ends the process at once."""
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    stop, loop = Stop(), asyncio.get_running_loop()
 
     def received(number: signal.Signals) -> None:
         if stop.is_set():
+            stop.before_exit()
             os._exit(128 + number)
         stop.set()
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 #: `scripts/start` says here how it was called.
 VARIABLE = "MODEL_PROXY_COMMAND"
+#: And here in which folder: it leaves that one.
+FOLDER = "MODEL_PROXY_FOLDER"
 
 
 def typed(environment: Mapping[str, str], argv: Sequence[str], orig_argv: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 
@@ -64,7 +65,7 @@ _NONE: frozenset[str] = frozenset()
 _MESSAGES = frozenset({"messages"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BlockType:
     """A type of block.
 
@@ -81,6 +82,11 @@ class BlockType:
     requests: frozenset[str] = WIRES
     answers: frozenset[str] = _NONE
     marks: tuple[str, ...] = ()
+
+    @cached_property
+    def takes(self) -> frozenset[str]:
+        """The types of its deltas."""
+        return frozenset(delta.name for delta in self.deltas)
 
     def start(self, **members: Any) -> dict[str, Any]:
         """The block as `content_block_start` carries it: these members, and empty those that deltas fill.

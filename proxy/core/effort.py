@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.core.identity import session_in_metadata
-from proxy.core.routing import is_auto_review
+from proxy.core.routing import family_of, is_auto_review
 
 #: from little to much
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
@@ -27,6 +27,8 @@ _AMPLE = "high"
 _UNBOUND = "medium"
 #: Part of the names of Claude Code's small model.
 _QUICK = "haiku"
+#: The same with the word for no reasoning, which a cap may be.
+_RANKS = ("none", *EFFORTS)
 _BETWEEN = re.compile(r"[\s_-]+")
 #: What is looked at of a word, and what a log has of it.
 MAX_WORD = 40
@@ -83,3 +85,76 @@ def _is_small(request: Mapping[str, Any]) -> bool:
     asks for it, and the classifier has an effort of its own."""
     quick = _QUICK in str(request.get("model")).lower() and session_in_metadata(request.get("metadata")) is not None
     return quick or is_auto_review(request)
+
+
+# -- side requests
+
+
+def is_side(model: str, small: str, main: str, *, agent: bool) -> bool:
+    """Whether a request is work beside the conversation: a sub-agent's, or for the model of small and quick work.
+
+    small, main  those of its provider; where they are one, only the name of the family tells
+    >>> is_side("claude-haiku-4-5", "s", "m", agent=False), is_side("m", "m", "m", agent=False)
+    (True, False)
+    """
+    return agent or _QUICK in (model, family_of(model)) or model == small != main
+
+
+def capped_request(request: Mapping[str, Any], cap: str) -> Mapping[str, Any]:
+    """A Messages request that asks for no more effort than a cap, in words or by a budget for thinking. What asks for
+    none, or for less, stays as it is; the same object when all of it does.
+
+    >>> capped_request({"output_config": {"effort": "high"}}, "low")
+    {'output_config': {'effort': 'low'}}
+    >>> capped_request({"thinking": {"type": "enabled", "budget_tokens": 9000}}, "low")
+    {'thinking': {'type': 'enabled', 'budget_tokens': 4096}}
+    """
+    changes = _lower(request, cap)
+    thinking = _capped_thinking(request.get("thinking"), cap)
+    if thinking is not None:
+        changes["thinking"] = thinking
+    messages = request.get("messages") or ()
+    kept = [message | _lower(message, cap) if message.get("role") == "system" else message for message in messages]
+    if any(new != old for new, old in zip(kept, messages, strict=True)):
+        changes["messages"] = kept
+    return {**request, **changes} if changes else request
+
+
+def capped_openai_body(body: Mapping[str, Any], cap: str) -> Mapping[str, Any]:
+    """The same of a body of the OpenAI-style routes: `reasoning_effort`, or `effort` of `reasoning`."""
+    changes: dict[str, Any] = {}
+    if (lower := _lower_word(body.get("reasoning_effort"), cap)) is not None:
+        changes["reasoning_effort"] = lower
+    reasoning = body.get("reasoning")
+    if isinstance(reasoning, Mapping) and (lower := _lower_word(reasoning.get("effort"), cap)) is not None:
+        changes["reasoning"] = {**reasoning, "effort": lower}
+    return {**body, **changes} if changes else body
+
+
+def _lower(holder: Mapping[str, Any], cap: str) -> dict[str, Any]:
+    lower = _lower_word(_word_of(holder), cap)
+    return {} if lower is None else {"output_config": {**holder["output_config"], "effort": lower}}
+
+
+def _lower_word(word: Any, cap: str) -> str | None:
+    """The cap, where a word asks for more."""
+    if not isinstance(word, str):
+        return None
+    asked = effort_asked({"output_config": {"effort": word}}, none=True)
+    return cap if asked is not None and _RANKS.index(asked) > _RANKS.index(cap) else None
+
+
+def _capped_thinking(thinking: Any, cap: str) -> dict[str, Any] | None:
+    """The member with the largest budget that asks for no more than the cap, where it asks for more."""
+    if not isinstance(thinking, Mapping) or thinking.get("type") != "enabled":
+        return None
+    if cap == "none":
+        return {"type": "disabled"}
+    most = next((tokens for tokens, effort in _BUDGETS if effort == cap), None)
+    tokens = thinking.get("budget_tokens")
+    return {**thinking, "budget_tokens": most} if most is not None and _exceeds(tokens, most) else None
+
+
+def _exceeds(tokens: Any, most: int) -> bool:
+    """Without a number it may be any."""
+    return not isinstance(tokens, int) or isinstance(tokens, bool) or tokens > most

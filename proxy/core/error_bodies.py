@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from proxy.core.secret import blanked
+
 #: A plain text that is longer is no explanation.
 MAX_PLAIN = 500
 _MARKUP = re.compile(r"<[A-Za-z!/?]")
@@ -194,7 +196,7 @@ def masked(words: str) -> str:
     >>> masked("no route to https://me:pw@box/v1, Bearer abcdefghij refused")
     'no route to https://[redacted]@box/v1, Bearer [redacted] refused'
     """
-    return _SECRETS.sub(_mask, words)
+    return _SECRETS.sub(_mask, blanked(words))
 
 
 def _mask(found: re.Match[str]) -> str:

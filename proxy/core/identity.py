@@ -59,6 +59,19 @@ def owner_of(headers: Mapping[str, Sequence[str]]) -> Owner | None:
     return Owner(session, agent)
 
 
+def agents_of(headers: Mapping[str, Sequence[str]]) -> tuple[str | None, str | None]:
+    """The sub-agent that asks, and the agent that began it, for display: (None, None) for the main conversation.
+
+    >>> agents_of({"x-claude-code-agent-id": ["b"], "x-claude-code-parent-agent-id": ["a"]})
+    ('b', 'a')
+    """
+    agent, agent_ok = _single(headers, AGENT_HEADERS)
+    parent, parent_ok = _single(headers, PARENT_HEADERS)
+    if agent is None or not agent_ok:
+        return None, None
+    return agent, parent if parent_ok else None
+
+
 def session_of(headers: Mapping[str, Sequence[str]], request: Mapping[str, Any]) -> str | None:
     """The session id for caches, affinity and display: the header as sent, else the one in `metadata.user_id`."""
     for name in SESSION_HEADERS:

@@ -7,15 +7,14 @@ open at a time, each with its deltas between its start and its stop, then `messa
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proxy.core.blocks import BLOCKS, DELTAS, TOOL_USE, DeltaType, How, has_content
+from proxy.core.blocks import BLOCKS, DELTAS, REDACTED_THINKING, THINKING, TOOL_USE, DeltaType, How, has_content
 from proxy.core.invalid import InvalidRequest
+from proxy.core.reducer import BadAnswer
 from proxy.core.sizes import least_size
-from proxy.core.sse import load_json
 from proxy.core.token_usage import Usage, usage_of
 from proxy.core.tools.calls import parse_arguments
 
@@ -24,13 +23,14 @@ Key = object
 
 #: A conversation with more messages is not one of a known client; it bounds all work that is linear in it.
 MAX_MESSAGES = 8192
-#: JSON nested deeper is refused: nothing real needs it, and recursive code may rely on it.
-MAX_DEPTH = 128
 MAX_U32 = 2**32 - 1
 #: What later blocks may pile up while an earlier one is open (a search waits for its links, calls may interleave).
 MAX_HELD_BYTES = 8 * 1024 * 1024
 #: A folded answer is held whole; a longer one is not an answer.
 MAX_REPLY_CHARS = 64 * 1024 * 1024
+
+#: Blocks behind which an answer may still be asked for again.
+_THOUGHTS = frozenset({THINKING.name, REDACTED_THINKING.name})
 
 PING: Event = {"type": "ping"}
 #: Events behind which a Messages stream has nothing more to say.
@@ -49,51 +49,6 @@ def broken_off(events: Iterable[Event]) -> list[Event]:
 
 def block_delta(index: int, delta: Mapping[str, Any]) -> Event:
     return {"type": "content_block_delta", "index": index, "delta": delta}
-
-
-def decode_body(raw: bytes) -> dict[str, Any]:
-    """The JSON object in a request body. Raises InvalidRequest for anything else, with "Invalid JSON:" in front."""
-    if not raw.strip():
-        raise InvalidRequest("Invalid JSON: empty body", code="invalid_json")
-    try:
-        body = load_json(raw.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise InvalidRequest(f"Invalid JSON: not UTF-8 at byte {error.start}", code="invalid_json") from None
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno} column {error.colno}"
-        raise InvalidRequest(f"Invalid JSON: {error.msg} at {where}", code="invalid_json") from None
-    except (RecursionError, ValueError):  # ValueError: NaN, 1e999, an integer with thousands of digits
-        raise InvalidRequest("Invalid JSON: nested too deeply, or a number out of range", code="invalid_json") from None
-    if not isinstance(body, dict):
-        raise InvalidRequest("Invalid JSON: expected an object at the top level")
-    _check_depth(body)
-    if b"\\ud" in raw or b"\\uD" in raw:
-        _check_surrogates(body)
-    return body
-
-
-def _check_depth(body: Any) -> None:
-    level: list[Any] = [body]
-    for _ in range(MAX_DEPTH):
-        level = [
-            child
-            for node in level
-            for child in (node.values() if type(node) is dict else node)
-            if type(child) is dict or type(child) is list
-        ]
-        if not level:
-            return
-    raise InvalidRequest(f"Invalid JSON: nested deeper than {MAX_DEPTH} levels", code="invalid_json")
-
-
-def _check_surrogates(body: Any) -> None:
-    r"""An escape like `\ud800` without its other half is no text: it cannot be sent on as UTF-8."""
-    try:
-        json.dumps(body, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        raise InvalidRequest(
-            "Invalid JSON: a string holds half of a surrogate pair (\\ud800 … \\udfff)", code="invalid_json"
-        ) from None
 
 
 #: The words by which the SDKs know that a server has no message threads.
@@ -150,9 +105,25 @@ class _QueuedBlock:
     """A block that waits for its turn, or the open one. `start` is None as long as its content is unknown."""
 
     start: dict[str, Any] | None
+    takes: Container[str] = ()  # the types of its deltas
     deltas: list[dict[str, Any]] = field(default_factory=list)
     held: int = 0  # bytes of the deltas that wait
     closed: bool = False
+
+
+_MISFIT = "the upstream sent a delta that does not fit its block"
+
+
+class _AnyType(Container[str]):
+    """Of a type of block that is not known any delta may be."""
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str)
+
+
+def _deltas_of(block: Mapping[str, Any]) -> Container[str]:
+    row = BLOCKS.get(block["type"])
+    return _AnyType() if row is None else row.takes
 
 
 class MessageStream:
@@ -162,6 +133,8 @@ class MessageStream:
     about later ones is kept until it closes, so interleaved upstream items come out one after another. A key can be
     used again once its block has come out.
     Events pile up until `take` fetches them: one batch a piece of upstream data.
+    `open`, `hold` and `delta` raise BadAnswer for what has no place in a legal stream.
+    `committed` is true from the first block on that is no thought: nothing may be said in its place afterwards.
     """
 
     def __init__(self, message_id: str, model: str, *, input_tokens: int = 0, max_held: int = MAX_HELD_BYTES) -> None:
@@ -171,9 +144,11 @@ class MessageStream:
         self.started = False
         self.finished = False
         self.begun = 0  # blocks whose start was given out
+        self.committed = False
         self._max_held = max_held
         self._next_index = 0
         self._live: Key | None = None
+        self._live_takes: Container[str] = ()
         self._blocks: dict[Key, _QueuedBlock] = {}  # insertion order is block order; the first is the live one
         self._held_bytes = 0
         self._out: list[Event] = []
@@ -182,6 +157,17 @@ class MessageStream:
         """The events since the last call."""
         out, self._out = self._out, []
         return out
+
+    def commit(self) -> None:
+        """What the upstream has done must not be done twice, although no block tells of it yet."""
+        self.committed = True
+
+    def afresh(self, *, shown: bool) -> MessageStream:
+        """A stream for another attempt at the same message; behind the blocks that came out, if they were `shown`."""
+        again = MessageStream(self.message_id, self.model, input_tokens=self.input_tokens, max_held=self._max_held)
+        again.started = self.started
+        again._next_index = self._next_index if shown else 0
+        return again
 
     def start(self) -> None:
         """`message_start`, once."""
@@ -207,7 +193,7 @@ class MessageStream:
 
     def open(self, key: Key, block: dict[str, Any]) -> None:
         """A new block after all others: `block` is what `content_block_start` carries, with empty content."""
-        self._add(key, _QueuedBlock(block))
+        self._add(key, _QueuedBlock(block, _deltas_of(block)))
         self._advance()
 
     def hold(self, key: Key) -> None:
@@ -216,7 +202,7 @@ class MessageStream:
 
     def _add(self, key: Key, block: _QueuedBlock) -> None:
         if key in self._blocks:
-            raise ValueError(f"the block {key!r} has not come out yet")
+            raise BadAnswer("the upstream began a block twice")
         self._blocks[key] = block
 
     def fill(self, key: Key, block: dict[str, Any]) -> None:
@@ -227,12 +213,16 @@ class MessageStream:
 
     def delta(self, key: Key, delta: dict[str, Any]) -> None:
         if key == self._live:
+            if delta["type"] not in self._live_takes:
+                raise BadAnswer(_MISFIT)
             self._out.append({"type": "content_block_delta", "index": self._next_index, "delta": delta})
             return
+        block = self._blocks.get(key)
+        if block is None or delta["type"] not in block.takes:
+            raise BadAnswer(_MISFIT)
         size = sum(map(self._size_of, delta.values()))
         if self._held_bytes + size > self._max_held:
-            raise OverflowError(f"more than {self._max_held} bytes of later blocks wait for an earlier one")
-        block = self._blocks[key]
+            raise BadAnswer(f"more than {self._max_held} bytes of later blocks wait for an earlier one")
         block.deltas.append(delta)
         block.held += size
         self._held_bytes += size
@@ -260,8 +250,9 @@ class MessageStream:
                 return
             if self._live is None:
                 self.start()
-                self._live = key
+                self._live, self._live_takes = key, block.takes
                 self.begun += 1
+                self.committed = self.committed or block.start["type"] not in _THOUGHTS
                 self._out.append(
                     {"type": "content_block_start", "index": self._next_index, "content_block": block.start}
                 )

@@ -9,8 +9,8 @@ from __future__ import annotations
 import base64
 import ipaddress
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from proxy.core.secret import Secret
@@ -19,6 +19,12 @@ from proxy.core.secret import Secret
 PORTS = {"http": 80, "https": 443}
 #: Set by web servers for CGI programs, which get a client's `Proxy` header as HTTP_PROXY: then nothing is believed.
 CGI = "REQUEST_METHOD"
+
+#: scheme of a destination -> its port when the URL names none
+_DEFAULT_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
+#: An entry of NO_PROXY with a port; of an IPv6 address only with brackets.
+_WITH_PORT = re.compile(r"(?P<host>\[[^\]]*\](?:/\d+)?|[^:\[\]]*):(?P<port>[^:]*)")
+_MAX_PORT_DIGITS = 5
 
 _HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?")
 _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f]")
@@ -57,31 +63,46 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class Exemptions:
-    """What NO_PROXY lists: `*`, names that cover their subdomains as well, addresses and blocks of them."""
+    """What NO_PROXY lists: `*`, names that cover their subdomains as well, addresses and blocks of them. `at_ports`:
+    the same of entries that hold for one port."""
 
     everything: bool = False
     names: tuple[str, ...] = ()
     networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
+    at_ports: tuple[tuple[int, Exemptions], ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Exemptions:
-        """A comma list. Ports have no meaning here: an entry with one matches nothing.
+        """A comma list. An entry with a port holds for that port alone; one whose port is none matches nothing.
 
-        >>> Exemptions.parse("Example.com, .corp, 10.0.0.0/8").names
-        ('example.com', 'corp')
+        >>> Exemptions.parse("Example.com, .corp, *.local, 10.0.0.0/8").names
+        ('example.com', 'corp', 'local')
+        >>> Exemptions.parse("example.com:8443").cover("example.com", 8443)
+        True
         """
         entries = [entry.strip().lower() for entry in text.split(",") if entry.strip()]
+        with_ports = [found for entry in entries if (found := _WITH_PORT.fullmatch(entry))]
+        at_ports: dict[int, list[str]] = {}
+        for found in with_ports:
+            if found["port"].isdecimal() and 0 < len(found["port"]) <= _MAX_PORT_DIGITS:
+                at_ports.setdefault(int(found["port"]), []).append(found["host"])
+        plain = cls._of([entry for entry in entries if not _WITH_PORT.fullmatch(entry)])
+        return replace(plain, at_ports=tuple((port, cls._of(hosts)) for port, hosts in at_ports.items()))
+
+    @classmethod
+    def _of(cls, entries: Sequence[str]) -> Exemptions:
+        """Of entries without ports."""
         names, networks = [], []
         for entry in entries:
             try:
                 networks.append(ipaddress.ip_network(re.sub(r"^\[(.*)\]", r"\1", entry), strict=False))
             except ValueError:
-                names.append(entry.strip("."))
+                names.append(entry.removeprefix("*.").strip("."))
         return cls("*" in entries, tuple(name for name in names if name), tuple(networks))
 
-    def cover(self, host: str) -> bool:
+    def cover(self, host: str, port: int | None = None) -> bool:
         """Whether a host is reached directly. Names are not resolved, so only an address matches a block."""
-        if self.everything:
+        if self.everything or any(port == at and hosts.cover(host) for at, hosts in self.at_ports):
             return True
         try:
             address = ipaddress.ip_address(host)
@@ -129,7 +150,9 @@ class OutboundProxies:
             return None
         parts = urlsplit(url)
         proxy = {"http": self.http, "ws": self.http, "https": self.https, "wss": self.https}.get(parts.scheme)
-        return None if proxy is None or self.exempt.cover(parts.hostname or "") else proxy
+        if proxy is None or self.exempt.cover(parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme]):
+            return None
+        return proxy
 
     @property
     def addresses(self) -> dict[str, str]:

@@ -90,6 +90,18 @@ class AnswerPolicy:
 
     def optional(self, name: str) -> frozenset[str]:
         """Parameters of a tool that may be dropped when they are null."""
-        return next(
-            (optional_properties(tool) for tool in offered_tools(self.request) if tool["name"] == name), frozenset()
-        )
+        tool = self._offered.get(name)
+        if tool is None:
+            return frozenset()
+        if name not in self._optional:
+            self._optional[name] = optional_properties(tool)
+        return self._optional[name]
+
+    @cached_property
+    def _offered(self) -> dict[str, dict[str, Any]]:
+        """The first tool of each name: an answer may have thousands of calls, and a request as many tools."""
+        return {tool["name"]: tool for tool in reversed(offered_tools(self.request))}
+
+    @cached_property
+    def _optional(self) -> dict[str, frozenset[str]]:
+        return {}

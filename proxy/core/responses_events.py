@@ -22,6 +22,10 @@ from proxy.core.token_usage import (
 )
 from proxy.core.upstream_failures import Failure, as_seconds, failure_of
 
+#: Stands in the place of something that could not be read. What it was is not known: the answer is whole only if its
+#: last event shows that nothing of it is missing.
+UNREADABLE: dict[str, Any] = {"type": "unreadable"}
+
 COMPLETE, FAILED = "complete", "failed"
 
 #: type of a terminal event -> how it ends the stream. A complete end may still say that the answer is not whole: see

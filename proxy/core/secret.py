@@ -1,8 +1,31 @@
-"""A string that must not reach a log, an error text or a terminal by accident."""
+"""A string that must not reach a log, an error text or a terminal by accident, and texts of others without any of them.
+
+`blanked` knows the secrets that are alive in this process, so that an upstream that quotes one back tells nobody.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
+import re
+import weakref
+from collections.abc import Iterator
+from itertools import count
 from typing import final
+from urllib.parse import quote
+
+#: What stands in place of a secret.
+BLANK = "[redacted]"
+#: Secrets that are looked for, the youngest: a process has some for each account, and those of its settings.
+MAX_LIVE = 256
+#: Shorter secrets stand in texts by chance: they are taken out as whole words, and only where they have a digit; below
+#: the second length not at all.
+MIN_ANYWHERE = 8
+MIN_WORD = 5
+#: Shorter ones of digits alone are not looked for: JSON has them as times and counts, and with a hole is no JSON.
+MIN_DIGITS = 20
+#: The scheme before a credential in a header.
+_SCHEME = re.compile(r"(basic|bearer) +(?=\S)", re.IGNORECASE)
 
 
 @final
@@ -10,13 +33,15 @@ class Secret:
     """Holds a credential; only `reveal()` gives it back.
 
     `repr`, `str` and `format` show the length alone, and the object refuses to be pickled or put into JSON,
-    so that a log call or an f-string cannot leak it.
+    so that a log call or an f-string cannot leak it. As long as it lives, `blanked` finds what it holds.
     """
 
-    __slots__ = ("_value",)
+    __slots__ = ("__weakref__", "_value")
 
     def __init__(self, value: str) -> None:
         self._value = value
+        if _is_told_apart(value):
+            _LIVE.add(self)
 
     def reveal(self) -> str:
         """The credential itself: for the header or the file that needs it, nothing else."""
@@ -41,3 +66,84 @@ class Secret:
 
     def __reduce__(self) -> str | tuple[object, ...]:
         raise TypeError("a Secret is not serialised")
+
+
+class _Live:
+    """The secrets that are alive, and a pattern of all their forms. Each step is one that threads cannot divide."""
+
+    def __init__(self) -> None:
+        self._refs: dict[int, weakref.ref[Secret]] = {}
+        self._numbers = count(1)
+        self._newest = 0
+        self._pattern: tuple[int, tuple[str, ...], re.Pattern[str] | None] = (0, (), None)
+
+    def add(self, secret: Secret) -> None:
+        number = next(self._numbers)
+        self._refs[number] = weakref.ref(secret, lambda _ref: self._refs.pop(number, None))
+        self._newest = number
+        if len(self._refs) > MAX_LIVE:
+            self._refs.pop(next(iter(self._refs.copy())), None)
+
+    def forms(self) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
+        """All forms, for a quick look, and the pattern that finds them; made anew when there is a new secret."""
+        newest, forms, pattern = self._pattern
+        if newest != self._newest:
+            newest = self._newest
+            living = [secret.reveal() for ref in self._refs.copy().values() if (secret := ref()) is not None]
+            found = {form for value in living for form in _forms(value) if _is_told_apart(form)}
+            forms = tuple(sorted(found, key=len, reverse=True))
+            pattern = re.compile("|".join(map(_as_pattern, forms))) if forms else None
+            self._pattern = newest, forms, pattern
+        return forms, pattern
+
+
+def _is_told_apart(form: str) -> bool:
+    """Whether it is no word, and no number, that any text may have."""
+    if form.isdigit():
+        return len(form) >= MIN_DIGITS
+    return len(form) >= MIN_ANYWHERE or (len(form) >= MIN_WORD and any(map(str.isdigit, form)))
+
+
+def _forms(value: str) -> Iterator[str]:
+    """How a secret may be written: as it is, without its scheme, in a URL, in JSON, encoded once more."""
+    plain = _SCHEME.sub("", value, count=1)
+    words = {value, plain}
+    if plain != value and value[:5].lower() == "basic":
+        try:
+            decoded = base64.b64decode(plain).decode()
+        except ValueError:
+            decoded = ""
+        words |= {decoded, decoded.partition(":")[2]}
+    for word in words:
+        yield word
+        yield quote(word, safe="", errors="replace")
+        yield json.dumps(word)[1:-1]
+        yield base64.b64encode(word.encode("utf-8", "replace")).decode().rstrip("=")
+
+
+def _as_pattern(form: str) -> str:
+    return re.escape(form) if len(form) >= MIN_ANYWHERE else rf"(?<!\w){re.escape(form)}(?!\w)"
+
+
+_LIVE = _Live()
+
+
+def blanked(text: str) -> str:
+    """A text of somebody else without the secrets of this process.
+
+    >>> key = Secret("k3y-of-mine")
+    >>> blanked('{"error": "k3y-of-mine is no key, nor is k3y%2Dof"}')
+    '{"error": "[redacted] is no key, nor is k3y%2Dof"}'
+    """
+    forms, pattern = _LIVE.forms()
+    if pattern is None or not any(form in text for form in forms):
+        return text
+    return pattern.sub(BLANK, text)
+
+
+def blanked_bytes(data: bytes) -> bytes:
+    """The same of bytes in UTF-8; others are kept as they are where nothing is found."""
+    forms, _pattern = _LIVE.forms()
+    if not any(form.encode("utf-8", "replace") in data for form in forms):
+        return data
+    return blanked(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")

@@ -38,7 +38,6 @@ class StopSequences:
 
     def __init__(self, stops: tuple[str, ...], *, input_tokens: int) -> None:
         self._stops = stops
-        self._longest = max(map(len, stops))
         self._input_tokens = input_tokens
         self._held = ""
         self._chars = 0
@@ -81,10 +80,7 @@ class StopSequences:
             out.append(_text_delta(index, passed))
 
     def _possible_beginning(self, text: str) -> int:
-        for size in range(min(self._longest - 1, len(text)), 0, -1):
-            if any(stop.startswith(text[-size:]) for stop in self._stops):
-                return size
-        return 0
+        return max(_beginning_at_end(text, stop) for stop in self._stops)
 
     def _cut(self, index: int, text: str, stop: str, out: list[Event]) -> None:
         self.done = True
@@ -96,6 +92,18 @@ class StopSequences:
         out.append({"type": "content_block_stop", "index": index})
         out.append({"type": "message_delta", "delta": delta, "usage": usage})
         out.append({"type": "message_stop"})
+
+
+def _beginning_at_end(text: str, stop: str) -> int:
+    """How many characters at the end of a text are the beginning of a stop sequence.
+
+    >>> _beginning_at_end("a </", "</block>"), _beginning_at_end("a", "</block>")
+    (2, 0)
+    """
+    at = text.find(stop[0], max(0, len(text) - len(stop) + 1))
+    while at >= 0 and not stop.startswith(text[at:]):
+        at = text.find(stop[0], at + 1)
+    return len(text) - at if at >= 0 else 0
 
 
 def _text_delta(index: int, text: str) -> Event:

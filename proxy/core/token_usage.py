@@ -28,9 +28,13 @@ def x_search_usage(web: int, x: int) -> dict[str, int]:
     return {**search_usage(web + x), "x_search_requests": x}
 
 
+#: No count is larger: clients add counts up, and past this a float is no longer exact.
+MAX_COUNT = 2**53 - 1
+
+
 def told_count(value: Any) -> int | None:
     """A token count of an upstream, None for what is no such."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT else None
 
 
 def count(value: Any) -> int:

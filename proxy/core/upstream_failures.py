@@ -5,14 +5,59 @@ Events and bodies of all wires come here in one shape (see `failure_of`). Pure d
 
 from __future__ import annotations
 
+import datetime
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from proxy.core.error_bodies import error_object, is_page, masked, with_code
 
-_TRANSIENT_STATUSES = frozenset({500, 502, 503})
+#: What the status of a refusal means, whichever upstream said it. Any other 4xx is about the request, any other 5xx
+#: passes.
+_KINDS_OF_STATUS = {
+    401: "sign_in",
+    402: "billing",
+    403: "permission",
+    404: "not_found",
+    408: "upstream_timeout",
+    409: "transient",
+    413: "too_large",
+    422: "unprocessable",
+    425: "transient",
+    429: "rate_limit",
+    501: "upstream",
+    504: "upstream_timeout",
+    505: "upstream",
+    529: "overloaded",
+}
+#: Kinds that usually pass.
+PASSING_KINDS = frozenset({"transient", "upstream_timeout", "overloaded", "rate_limit"})
+
+
+def is_refusal(status: int) -> bool:
+    """Whether HTTP knows this as the status of an error. Any other that is no success is told as a bad answer."""
+    return 400 <= status <= 599
+
+
+def kind_of_status(status: int) -> str:
+    """The kind of an answer of which only the status is known: a row of proxy.errors.KINDS.
+
+    >>> kind_of_status(418), kind_of_status(522), kind_of_status(999)
+    ('invalid_request', 'transient', 'bad_answer')
+    """
+    if not is_refusal(status):
+        return "bad_answer"
+    return _KINDS_OF_STATUS.get(status, "invalid_request" if status < 500 else "transient")
+
+
+def passes(status: int) -> bool:
+    """Whether the same request may well succeed later."""
+    return kind_of_status(status) in PASSING_KINDS
+
+
 _TRANSIENT_WORDS = frozenset({"server_error", "internal_server_error", "internal_error"})
 _TRANSIENT_PHRASES = (
     "server error",
@@ -195,7 +240,13 @@ def _failure(event: Mapping[str, Any], error: Mapping[str, Any], now: float, unk
     wait = retry_after_of(event, error, now=now)
     if kind == "usage_limit":  # a retry-after beside the end of the window is for the next try
         wait = max((seconds for seconds in (wait, _reset_of(error, now)) if seconds is not None), default=None)
-    return Failure(kind, 413 if kind == "context" else default, masked(message[:_MAX_MESSAGE]), wait, code or None)
+    return Failure(
+        kind,
+        413 if kind == "context" else default,
+        masked(message[: 2 * _MAX_MESSAGE])[:_MAX_MESSAGE],
+        wait,
+        code or None,
+    )
 
 
 _STATUS_MEMBERS = ("status", "status_code", "http_status")
@@ -208,9 +259,9 @@ def _named_status(event: Mapping[str, Any], error: Mapping[str, Any]) -> int | N
 
 def _status(value: Any) -> int | None:
     """An error status, as a number or as its digits."""
-    if isinstance(value, str) and len(value) == 3 and value.isdecimal():
+    if isinstance(value, str) and len(value) == 3 and value.isascii() and value.isdecimal():
         value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 400 <= value <= 599 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and is_refusal(value) else None
 
 
 def _implied_status(error: Mapping[str, Any], code: str, word: str) -> int | None:
@@ -257,7 +308,7 @@ def _kind(code: str, word: str, status: int | None, text: str, unknown: tuple[st
     known = _CODES.get(code) or _CODES.get(word) or _WORDS.get(word)
     if known is not None:
         return known
-    if status is not None and status < 500 and status not in _PASSING:  # the message may have words of the caller
+    if status is not None and status < 500 and not passes(status):  # the message may have words of the caller
         text = ""
     if "model is at capacity" in text:
         return "overloaded", 529
@@ -265,21 +316,20 @@ def _kind(code: str, word: str, status: int | None, text: str, unknown: tuple[st
         return "rate_limit", 429
     if status == 529 or "overloaded_error" in (code, word) or "overloaded" in text:
         return "overloaded", 529
-    if status == 504:
-        return "upstream_timeout", 504
-    if status in _TRANSIENT_STATUSES or _TRANSIENT_WORDS & {code, word}:
-        return "transient", 503
-    if any(phrase in text for phrase in _TRANSIENT_PHRASES):
+    if status is not None and passes(status):
+        return kind_of_status(status), status
+    if _TRANSIENT_WORDS & {code, word} or any(phrase in text for phrase in _TRANSIENT_PHRASES):
         return "transient", 503
     if status is None:
         return unknown
-    return _PERMANENT.get(status, "invalid_request" if status < 500 else "upstream"), 500
+    # what is too large for them is a prompt that does not fit, whatever the words: the client's cure is the same
+    return "context" if status == 413 else kind_of_status(status), status
 
 
 def _tells_of_quota(status: int | None, text: str) -> bool:
     """Whether the words are about a spent allowance. Beside a refusal they are the caller's, and a server that fails
     tells of no quotas but the plan's; a 402 is clear as it is."""
-    if status in _PERMANENT and status != 403:
+    if status in _CLEAR:
         return False
     if _USAGE_LIMIT_PHRASE in text:
         return True
@@ -292,19 +342,8 @@ def _tells_of_overflow(status: int | None, text: str) -> bool:
     return status in _REFUSALS and _CONTEXT_PHRASE_OF_A_REFUSAL in text
 
 
-#: Statuses below 500 that say "later".
-_PASSING = frozenset({425, 429})
-#: A 413 is a prompt that does not fit, whatever the words: the client's cure is the same.
-_PERMANENT = {
-    400: "invalid_request",
-    401: "sign_in",
-    402: "billing",
-    403: "permission",
-    404: "not_found",
-    408: "slow_request",
-    413: "context",
-    422: "unprocessable",
-}
+#: Statuses that say what they mean.
+_CLEAR = frozenset({400, 401, 402, 404, 408, 413, 422})
 
 
 def _word(value: Any) -> str:
@@ -333,9 +372,8 @@ def retry_after_of(event: Mapping[str, Any], error: Mapping[str, Any], *, now: f
         return reset
     message = error.get("message")
     match = _TRY_AGAIN.search(message) if isinstance(message, str) else None
-    if match is None:
-        return None
-    return float(match[1]) / (1000 if match[2].lower() == "ms" else 1)
+    seconds = as_seconds(match[1]) if match is not None else None
+    return seconds if match is None or seconds is None or match[2].lower() != "ms" else seconds / 1000
 
 
 def _reset_of(error: Mapping[str, Any], now: float) -> float | None:
@@ -343,16 +381,34 @@ def _reset_of(error: Mapping[str, Any], now: float) -> float | None:
     seconds = as_seconds(error.get("resets_in_seconds"))
     if seconds is not None:
         return seconds
-    moment = as_seconds(error.get("resets_at"))
-    return max(0.0, moment - now) if moment is not None and now else None
+    moment = _number(error.get("resets_at"))
+    return as_seconds(max(0.0, moment - now)) if moment is not None and now else None
+
+
+#: Nobody waits for thirty years.
+_LONGEST_S = 1e9
 
 
 def as_seconds(value: Any) -> float | None:
-    """A sane number of seconds (or per cent) out of JSON, else None."""
+    """A sane number of seconds (or per cent) out of JSON or a header, else None."""
+    seconds = _number(value)
+    return seconds if seconds is not None and 0 <= seconds < _LONGEST_S else None
+
+
+def _number(value: Any) -> float | None:
     if isinstance(value, bool):
         return None
     try:
-        seconds = float(value)
+        found = float(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return seconds if 0 <= seconds < 1e12 else None
+    return found if math.isfinite(found) else None
+
+
+def moment_of_http_date(value: str) -> float | None:
+    """An HTTP date as epoch seconds; None for anything else, and for a moment that no calendar has."""
+    try:
+        moment = parsedate_to_datetime(value)
+        return (moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)).timestamp()
+    except (ValueError, TypeError, IndexError, OverflowError, OSError):
+        return None

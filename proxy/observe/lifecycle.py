@@ -7,17 +7,31 @@ layer asks whether there is a receiver.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A request arrived. `endpoint` is one of messages, count_tokens, responses, chat_completions, …"""
+    """A request arrived. `endpoint` is one of messages, count_tokens, responses, chat_completions, …
+
+    agent, parent  of a sub-agent of the session: its id, and that of the agent that began it
+    client_id      what the client calls this request, where it does
+    """
 
     endpoint: str
     session: str | None
+    agent: str | None = None
+    parent: str | None = None
+    client_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFound:
+    """The session of a request whose headers name none."""
+
+    session: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +91,20 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class InputEstimated:
+    """Our own count of the input, until the upstream tells its count."""
+
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class UsageUpdated:
-    """Token counts as far as known; None means unchanged."""
+    """Token counts as far as known; None means unchanged. `cached_tokens`: how much of the input the upstream read from
+    its cache."""
 
     input_tokens: int | None
     output_tokens: int | None
+    cached_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +124,43 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
+class Timed:
+    """Where the time of a request went, told before its end. Name of a span -> milliseconds, in the order of
+    `SPANS`; a span that did not happen is missing."""
+
+    spans: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheChecked:
+    """What became of the upstream's cache, told before the end of a request.
+
+    expected  the share of the input that the previous request of this conversation has in common with this one, 0 to
+              1; None when there was none
+    cached    the share that was read from the cache, 0 to 1
+    reason    why it is less than it could be, in words; "" when it is not
+    """
+
+    expected: float | None
+    cached: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamAnswered:
+    """The upstream's own id of the request, for its support."""
+
+    upstream_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """The request is kept for whoever looks for a fault, and where."""
+
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
 class Completed:
     """The whole body was sent."""
 
@@ -109,10 +169,12 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An error answer, or a stream that broke (then `status` is still 200)."""
+    """An error answer, or a stream that broke (then `status` is still 200). `kind`: that of the error, as in
+    `errors.KINDS`."""
 
     status: int | None
     error: str
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +184,13 @@ class Abandoned:
     error: str
 
 
+#: The spans of a request's time, one after another, see `observe.timings`; all of them together end with the first
+#: token.
+SPANS = ("queue", "translate", "sign_in", "retry", "connect", "first_byte", "first_token")
+
 Event = (
     Started
+    | SessionFound
     | ProjectResolved
     | Sequenced
     | ProviderSelected
@@ -132,18 +199,54 @@ Event = (
     | UpstreamStarted
     | GenerationStarted
     | Progress
+    | InputEstimated
     | UsageUpdated
     | Judged
+    | Timed
+    | CacheChecked
+    | UpstreamAnswered
+    | Captured
     | Completed
     | Failed
     | Abandoned
 )
 
 
+@dataclass(frozen=True, slots=True)
+class SignInRenewed:
+    """A provider's token was renewed, or could not be."""
+
+    provider: str
+    ok: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SocketsOpen:
+    """How many sockets a provider holds now."""
+
+    provider: str
+    count: int
+
+
+#: What happens beside the requests.
+ServiceEvent = SignInRenewed | SocketsOpen
+
+#: Is told of it. Called on the event loop, so it must return at once and never raise.
+Happened = Callable[[ServiceEvent], None]
+
+
+def unheard(event: ServiceEvent) -> None:
+    """Nobody is."""
+
+
 class Recorder(Protocol):
     """Receives the events of requests. Called on the event loop, so it must return at once and never raise."""
 
     def record(self, request_id: str, event: Event) -> None: ...
+
+    def happened(self, event: ServiceEvent) -> None:
+        """Something that belongs to no request."""
+        ...
 
     @property
     def wants_project(self) -> bool:
@@ -157,6 +260,9 @@ class NullRecorder:
     wants_project = False
 
     def record(self, request_id: str, event: Event) -> None:
+        return None
+
+    def happened(self, event: ServiceEvent) -> None:
         return None
 
 

@@ -42,7 +42,8 @@ _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
 def find_working_directory(request: Mapping[str, Any]) -> str | None:
-    """The path of the first working-directory line in `system`, else in `messages` from the newest to the oldest.
+    """The path of the first working-directory line in `system`, else in `messages` from the newest to the oldest; of a
+    Responses body in `instructions` and `input`.
 
     A line is `Working directory: /projects/example`, also with `Primary` or `Current` before it or as a `- ` list item;
     `<cwd>/projects/example</cwd>` counts too. Unexpected shapes are passed over.
@@ -60,9 +61,10 @@ def find_working_directory(request: Mapping[str, Any]) -> str | None:
 
 def _texts(request: Mapping[str, Any]) -> Iterator[str]:
     yield from _texts_of(request.get("system"), 0)
-    messages = request.get("messages")
-    if isinstance(messages, list):
-        for message in reversed(messages):
+    yield from _texts_of(request.get("instructions"), 0)
+    for name in ("messages", "input"):
+        messages = request.get(name)
+        for message in reversed(messages) if isinstance(messages, list) else ():
             yield from _texts_of(message, 0)
 
 

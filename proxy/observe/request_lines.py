@@ -4,114 +4,53 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from proxy.observe.lifecycle import (
-    Abandoned,
-    Completed,
-    Event,
-    Failed,
-    ModelResolved,
-    ProviderSelected,
-    Started,
-    UsageUpdated,
-)
+from proxy.observe.monitor.snapshot import RequestRow
 
-#: Requests under way that are known; the admission lets far fewer in.
-MAX_OPEN = 10_000
 #: Requests of which only failures are told: clients send them by the dozen.
 QUIET = frozenset({"count_tokens"})
 #: Of a model's name and of an error this much is shown, in characters.
 NAME_WIDTH, ERROR_WIDTH = 34, 300
 
 
-@dataclass(slots=True)
-class _Open:
-    """What is known of a request under way."""
-
-    endpoint: str
-    begun: float
-    provider: str = ""
-    model: str = ""
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-
-
 class RequestLines:
-    """A `Recorder` that tells of each request when it has ended: time, model, status, tokens, seconds.
+    """Tells of requests that are over: time, model, status, tokens, seconds. For `MonitorState.finished`.
 
-    tell   takes the line, without a line end; called on the event loop
-    clock  seconds that only go forward; stamp  the time of day in words
+    tell   takes a line, without a line end; called on the event loop
+    stamp  the time of day in words
     """
 
-    wants_project = False
-
     def __init__(
-        self,
-        tell: Callable[[str], None],
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        stamp: Callable[[], str] = lambda: time.strftime("%H:%M:%S"),
+        self, tell: Callable[[str], None], *, stamp: Callable[[], str] = lambda: time.strftime("%H:%M:%S")
     ) -> None:
         self._tell = tell
-        self._clock = clock
         self._stamp = stamp
-        self._open: dict[str, _Open] = {}
 
-    def record(self, request_id: str, event: Event) -> None:
-        match event:
-            case UsageUpdated():
-                if (request := self._open.get(request_id)) is not None:
-                    _count(request, event)
-            case Started():
-                if len(self._open) < MAX_OPEN:
-                    self._open[request_id] = _Open(event.endpoint, self._clock())
-            case ProviderSelected() | ModelResolved():
-                if (request := self._open.get(request_id)) is not None:
-                    _name(request, event)
-            case Completed() | Failed() | Abandoned():
-                if (request := self._open.pop(request_id, None)) is not None:
-                    self._ended(request, event)
-            case _:  # most events by far: what arrives from upstream
-                return
-
-    def _ended(self, request: _Open, event: Completed | Failed | Abandoned) -> None:
-        if request.endpoint in QUIET and not isinstance(event, Failed):
+    def ended(self, row: RequestRow) -> None:
+        if row.endpoint in QUIET and row.status != "failed":
             return
-        seconds = f"{self._clock() - request.begun:.1f} s"
-        tokens = f"{_tokens(request.input_tokens, 'in')} {_tokens(request.output_tokens, 'out')}"
-        self._tell(f"{self._stamp()}  {_named(request):<{NAME_WIDTH}} {_status(event):<4} {tokens} {seconds:>8}")
-        if isinstance(event, Failed | Abandoned):
-            self._tell(f"          {_shown(event.error, ERROR_WIDTH)}")
+        seconds = f"{row.elapsed:.1f} s"
+        tokens = f"{_tokens(row.input_tokens, 'in')} {_tokens(row.output_tokens, 'out')}"
+        self._tell(f"{self._stamp()}  {_named(row):<{NAME_WIDTH}} {_status(row):<4} {tokens} {seconds:>8}")
+        if row.error:
+            self._tell(f"          {_shown(row.error, ERROR_WIDTH)}")
 
 
-def _count(request: _Open, event: UsageUpdated) -> None:
-    if event.input_tokens is not None:
-        request.input_tokens = event.input_tokens
-    if event.output_tokens is not None:
-        request.output_tokens = event.output_tokens
-
-
-def _name(request: _Open, event: ProviderSelected | ModelResolved) -> None:
-    if isinstance(event, ProviderSelected):
-        request.provider, request.model = event.provider, event.model
-    elif event.resolved != event.requested:
-        request.model = f"{event.requested} = {event.resolved}"
-
-
-def _named(request: _Open) -> str:
+def _named(row: RequestRow) -> str:
     """The model and its provider, which a long name does not push out; the endpoint of what reached none."""
-    if not request.provider:
-        return request.endpoint
-    provider = f" ({request.provider})"
-    return _shown(request.model or request.endpoint, NAME_WIDTH - len(provider)) + provider
+    if not row.provider:
+        return row.endpoint
+    provider = f" ({row.provider})"
+    changed = row.resolved and row.resolved != row.requested
+    model = f"{row.requested} = {row.resolved}" if changed else row.requested
+    return _shown(model or row.endpoint, NAME_WIDTH - len(provider)) + provider
 
 
-def _status(event: Completed | Failed | Abandoned) -> str:
+def _status(row: RequestRow) -> str:
     """The status; of an answer that broke off, or that nobody waited for, a word."""
-    if isinstance(event, Abandoned):
+    if row.status == "abandoned":
         return "left"
-    return "cut" if isinstance(event, Failed) and event.status == 200 else str(event.status or "")
+    return "cut" if row.status == "failed" and row.http == 200 else str(row.http or "")
 
 
 def _tokens(count: int | None, where: str) -> str:

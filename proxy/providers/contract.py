@@ -10,7 +10,7 @@ import asyncio
 import random
 import time
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,9 +30,15 @@ from proxy.core.token_usage import Usage
 from proxy.errors import UpstreamError
 from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
 from proxy.observe.lifecycle import Event as LifecycleEvent
-from proxy.observe.lifecycle import Log, NullLog, NullRecorder, Recorder
+from proxy.observe.lifecycle import Happened, Log, NullLog, NullRecorder, Recorder, unheard
+from proxy.observe.timings import Timings
+from proxy.providers.accounts.allowance_store import AllowanceStore
+from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.upstream.tokenizer import Tokenizer
 from proxy.settings import is_loopback
+
+#: Translating and writing a longer request would hold the loop for milliseconds; a thread costs a tenth of one.
+LARGE_BYTES = 128 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,8 @@ class Call:
     converted    the answer is rendered for another API than Messages: searches are told in blocks of their own, and
                  citations with their places in the text
     capture      what is kept of the request for whoever looks for a fault; mostly nothing
+    timings      where its time goes: whoever sends it marks what became of it
+    size         bytes of the client's body, 0 for a request of our own
     """
 
     request: Mapping[str, Any]
@@ -81,6 +89,13 @@ class Call:
     told: str = ""
     recorder: Recorder = field(default_factory=NullRecorder)
     capture: RequestCapture = NULL_CAPTURE
+    timings: Timings = field(default_factory=Timings)
+    size: int = 0
+
+    @property
+    def large(self) -> bool:
+        """Whether what walks all of the request is done in a thread."""
+        return self.size > LARGE_BYTES
 
     @property
     def shown(self) -> str:
@@ -205,12 +220,14 @@ class MediaCall:
     request_id  ours: for the log
     session     the client's session, None when it named none
     sent        called once when the request's body is not needed any more, so that its bytes may be given back
+    timings     as of a `Call`
     """
 
     request_id: str
     session: str | None = None
     recorder: Recorder = field(default_factory=NullRecorder)
     sent: Callable[[], None] = lambda: None
+    timings: Timings = field(default_factory=Timings)
 
     def record(self, event: LifecycleEvent) -> None:
         """Tells whoever watches what became of this request."""
@@ -265,6 +282,29 @@ class Remembering(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsAllowance(Protocol):
+    """A provider whose service can be asked what is left."""
+
+    async def ask_allowance(self) -> UsageReport:
+        """Raises ProxyError."""
+        ...
+
+
+@runtime_checkable
+class Caching(Protocol):
+    """A provider that knows more of the prompt cache of its service."""
+
+    def tells_cached(self, model: str) -> bool:
+        """Whether the service says how much of the input it had in its cache: then none told is none. `model` as the
+        upstream calls it."""
+        ...
+
+    def cache_owner(self) -> Hashable:
+        """Whose cache it is, to be compared only: another account or key has another cache. None: not known."""
+        ...
+
+
 #: Prints one line for the user.
 Say = Callable[[str], None]
 
@@ -295,8 +335,8 @@ class Account(Protocol):
 
     async def logout(self, *, say: Say) -> None: ...
 
-    async def usage(self, *, as_json: bool, say: Say) -> None:
-        """Prints what is left of the allowance."""
+    async def usage(self) -> UsageReport:
+        """Asks what is left of the allowance."""
         ...
 
 
@@ -329,6 +369,8 @@ class Services:
     direct      the same without proxies, see `client_for`
     clock       epoch seconds
     tuning      timers and limits, for tests
+    allowances  is told what an answer says of the account's allowance
+    happened    is told of sign-ins that are renewed and of sockets
     """
 
     config: Callable[[], Config]
@@ -342,6 +384,8 @@ class Services:
     random: Callable[[], float] = random.random
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex
     tuning: Tuning = field(default_factory=Tuning)
+    allowances: AllowanceStore = field(default_factory=AllowanceStore)
+    happened: Happened = unheard
 
     def client_for(self, url: str) -> aiohttp.ClientSession:
         """The client for a service that is reached directly when it is on this machine, whatever the environment says:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from aiohttp import web
 
 from proxy.sandbox.ids import Ids
+from proxy.sandbox.model.prompt_cache import PromptCache
 from proxy.sandbox.model.reply import last_prompt
 from proxy.sandbox.play.actions import Action, Pace, Reply
 from proxy.sandbox.play.http_faults import HttpFault
@@ -24,12 +25,6 @@ from proxy.sandbox.wires.refusal import Refused, plain_reply
 
 #: As generous as the proxy's own limit, and a little more: the proxy wraps what it gets.
 MAX_BODY_BYTES = 80 * 1024 * 1024
-
-#: Conversations of which the prompt cache remembers a size.
-MAX_CACHE_KEYS = 1_000
-
-#: The cache counts in blocks of this many tokens.
-CACHE_BLOCK = 128
 
 
 @dataclass(slots=True)
@@ -95,7 +90,7 @@ class Upstream:
         self.active = 0  # requests being answered right now
         self._idle = asyncio.Event()
         self._idle.set()
-        self._cached: OrderedDict[str, int] = OrderedDict()
+        self.prompts = PromptCache(self.clock)
 
     def settings(self) -> dict[str, str]:
         """The variables that point a proxy here."""
@@ -118,15 +113,11 @@ class Upstream:
         """Now, in epoch seconds."""
         return self.host.clock()
 
-    def cached_tokens(self, key: str | None, tokens: int) -> int:
-        """How much of a prompt of `tokens` the cache knew under the key, which now remembers this size."""
-        if not key:
-            return 0
-        known = min(self._cached.pop(key, 0), tokens) // CACHE_BLOCK * CACHE_BLOCK
-        self._cached[key] = tokens
-        if len(self._cached) > MAX_CACHE_KEYS:
-            self._cached.popitem(last=False)
-        return known
+    def cached_tokens(
+        self, key: str | None, model: str, parts: Iterable[Any], tokens: int, *, account: str = ""
+    ) -> int:
+        """How much of a prompt the cache of the account knew under the key, see `PromptCache`; nothing without one."""
+        return self.prompts.cached((account, key, model), parts, tokens) if key else 0
 
     @contextmanager
     def at_work(self) -> Iterator[None]:

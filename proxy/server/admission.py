@@ -9,6 +9,9 @@ from types import TracebackType
 from proxy.config import Config
 from proxy.errors import BusyError
 
+#: The limit of what all request bodies take, among those that are counted when they refuse.
+MEMORY = "memory"
+
 
 class AdmissionTicket:
     """What one request holds; leaving the `with` block gives everything back."""
@@ -22,6 +25,7 @@ class AdmissionTicket:
         """One more request under `name`. Raises BusyError (429, Retry-After 1)."""
         counts = self._admission.counts
         if counts[name] >= limit:
+            self._admission.refused[name.partition(" ")[0]] += 1
             raise BusyError(f"busy: {limit} requests at a time are served {what}; try again in a second", retry_after=1)
         counts[name] += 1
         self._taken.append(name)
@@ -30,6 +34,7 @@ class AdmissionTicket:
         """The request's body takes `size` bytes of memory now, whatever it took before. Raises BusyError."""
         limit, more = self._admission.config().max_buffered_bytes, size - self._bytes
         if more > 0 and self._admission.bytes + more > limit:
+            self._admission.refused[MEMORY] += 1
             raise BusyError(
                 f"busy: request bodies of {limit} bytes in all are held; try again in a second", retry_after=1
             )
@@ -56,6 +61,7 @@ class Admission:
     def __init__(self, config: Callable[[], Config]) -> None:
         self.config = config
         self.counts: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()  # by the kind of limit, since the start
         self.bytes = 0
 
     def enter(self, ticket: AdmissionTicket, session: str | None) -> None:

@@ -12,10 +12,15 @@ from pathlib import Path
 
 from aiohttp import ClientSession, web
 
+from proxy.auth.store import remove_leftovers
 from proxy.config import Config
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.observe.capture.contract import Captures, NullCaptures
-from proxy.observe.lifecycle import Log, NullLog, NullRecorder, Recorder
+from proxy.observe.lifecycle import Log, NullLog, Recorder
+from proxy.observe.metrics.counts import Metrics
+from proxy.observe.metrics.loop_lag import watch_loop
+from proxy.observe.monitor.state import MonitorState
+from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.contract import Provider, Services, Tuning
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
@@ -23,12 +28,15 @@ from proxy.providers.upstream.client import client_session
 from proxy.providers.upstream.outgoing_proxy import TunnelTimers
 from proxy.providers.upstream.tokenizer import Tokenizer, TokenizerLimits
 from proxy.server.admission import Admission
+from proxy.server.allowance_questions import AllowanceQuestions
+from proxy.server.allowances import watched_rows
 from proxy.server.body import answer_expectation_later
 from proxy.server.edge import edge
 from proxy.server.routes.table import ROUTES
 from proxy.server.sessions import Sessions
 from proxy.server.state import STATE, AppState, Catalogs, StreamTimers
 from proxy.settings import UnfitValue, check_model
+from proxy.version import __version__
 
 #: Nothing of ours reads a body with aiohttp's own methods, which this would limit; ours is `Config.max_body_bytes`.
 _NO_LIMIT = 0
@@ -50,26 +58,28 @@ def create_app(
     tuning: Tuning = _DEFAULT_TIMES,
     entries: Sequence[Entry] = PROVIDERS,
     packed_bodies: bool = False,
+    state_dir: Path | None = None,
 ) -> web.Application:
     """The proxy as an aiohttp application.
 
     config      the settings, or a function that gives them as they are now (the command line re-reads its file)
     config_dir  where credentials live: `<config_dir>/p1/auth.json`
     log         where records go; nowhere by default
-    recorder    who watches requests; nobody by default
+    recorder    who watches requests beside the monitor; nobody by default
     captures    where requests and answers are kept for whoever looks for a fault; nowhere by default
     proxies     the outgoing proxies of all calls, `OutboundProxies.from_environment(os.environ)` for those of the
                 process; none by default
     clock, sleep, chance  time and randomness, for tests
     tuning      timers and limits other than the defaults
     entries     the providers, those of the registry by default; raises UnfitValue where settings name others
+    state_dir   where the allowances of the accounts are kept over restarts; in memory only by default
     packed_bodies  the runner has `auto_decompress=False`, so that bodies are unpacked here, with bounds
 
     Nothing is opened here: connections and threads begin when the application starts and end when it is cleaned up. It
     takes no settings from the environment and installs no signal handler.
     """
     current = _checked(config if callable(config) else lambda: config, entries)
-    observers = (log or NullLog(), recorder or NullRecorder(), captures or NullCaptures())
+    observers = (log or NullLog(), _monitor(recorder, clock), captures or NullCaptures())
     state = AppState(
         current,
         *observers,
@@ -79,20 +89,28 @@ def create_app(
         clock=clock,
         timers=tuning.of(StreamTimers),
         packed=packed_bodies,
+        entries=entries,
+        questions=AllowanceQuestions(AllowanceStore(observers[0], clock, folder=state_dir), observers[0], clock),
+        metrics=Metrics(__version__, [entry.label for entry in entries]) if current().metrics else None,
     )
 
     async def providers(_app: web.Application) -> AsyncIterator[None]:
         async with _connections(proxies or OutboundProxies(), tuning, clock) as connections:
-            common = (current, config_dir, *connections, state.log)
-            async with _running(state, entries, Services(*common, clock, sleep, chance, tuning=tuning)):
+            common = (current, config_dir, *connections, state.log, clock, sleep, chance)
+            lent = partial(Services, tuning=tuning, allowances=state.allowances, happened=state.monitor.happened)
+            async with _counting(state), _remembering(state), _running(state, entries, lent(*common)):
                 yield
 
-    app = web.Application(middlewares=[edge], client_max_size=_NO_LIMIT)
-    app[STATE] = state
-    app.cleanup_ctx.append(providers)
-    app.on_shutdown.append(_drain)
-    _add_routes(app, current())
-    return app
+    return _application(state, providers)
+
+
+def _tidy(folders: Sequence[Path]) -> None:
+    for folder in folders:
+        remove_leftovers(folder)
+
+
+def _monitor(recorder: Recorder | None, clock: Callable[[], float]) -> MonitorState:
+    return MonitorState(beside=recorder, wall=clock, program=f"model-proxy {__version__}")
 
 
 def _checked(current: Callable[[], Config], entries: Sequence[Entry]) -> Callable[[], Config]:
@@ -122,16 +140,47 @@ async def _connections(
 
 
 @asynccontextmanager
+async def _counting(state: AppState) -> AsyncIterator[None]:
+    """Counts what goes on, where metrics are on."""
+    if state.metrics is None:
+        yield
+        return
+    state.monitor.finished(state.metrics.finished)
+    state.monitor.happening(state.metrics.happened)
+    lag = asyncio.create_task(watch_loop(state.metrics.lagged))
+    try:
+        yield
+    finally:
+        lag.cancel()
+        await asyncio.wait({lag})
+
+
+@asynccontextmanager
+async def _remembering(state: AppState) -> AsyncIterator[None]:
+    """What was known of allowances at the last end, and is at this one; the monitor is told of it."""
+    state.allowances.notice = lambda level, message, label: state.monitor.notice(level, message, provider=label)
+    state.monitor.allowances = lambda: watched_rows(state)
+    await state.allowances.load()
+    try:
+        yield
+    finally:
+        await state.allowances.close()
+
+
+@asynccontextmanager
 async def _running(state: AppState, entries: Sequence[Entry], services: Services) -> AsyncIterator[None]:
     """All providers, from the start of the application to its end. Each of them is closed, whatever the others do, also
     when a later one cannot be built; the first error is raised in the end."""
     errors: list[Exception] = []
+    await asyncio.to_thread(_tidy, [services.config_dir / entry.label for entry in entries])
     async with AsyncExitStack() as stack:
         stack.callback(state.providers.clear)
+        state.questions.providers = state.providers
         for entry in entries:
             if entry.build is not None:
                 provider = state.providers[entry.label] = entry.build(services)
                 stack.push_async_callback(partial(_close, provider, errors, state.log))
+        stack.push_async_callback(state.questions.close)  # before what it asks
         yield
     if errors:
         raise errors[0]
@@ -145,7 +194,11 @@ async def _close(provider: Provider, errors: list[Exception], log: Log) -> None:
         log.write("error", "server", "provider_not_closed", provider=provider.label, error=type(error).__name__)
 
 
-def _add_routes(app: web.Application, config: Config) -> None:
+def _application(state: AppState, while_running: Callable[[web.Application], AsyncIterator[None]]) -> web.Application:
+    app = web.Application(middlewares=[edge], client_max_size=_NO_LIMIT)
+    app[STATE], config = state, state.config()
+    app.cleanup_ctx.append(while_running)
+    app.on_shutdown.append(_drain)
     for row in ROUTES:
         if row.needs and not getattr(config, row.needs):
             app[STATE].off.append(row)
@@ -154,7 +207,9 @@ def _add_routes(app: web.Application, config: Config) -> None:
             for method in row.methods:
                 route = app.router.add_route(method, path, row.handler, expect_handler=answer_expectation_later)
                 app[STATE].routes[route] = row
+    return app
 
 
 async def _drain(app: web.Application) -> None:
+    app[STATE].watchers.close()
     await app[STATE].running.drain()

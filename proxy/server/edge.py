@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import itertools
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
@@ -11,11 +13,15 @@ from aiohttp import web
 
 from proxy.config import Config
 from proxy.errors import ProxyError
+from proxy.observe.timings import Timings
 from proxy.server import guard
-from proxy.server.exchange import as_proxy_error, error_response, id_headers, is_loss, unforeseen
-from proxy.server.families import MEDIA, MESSAGES, ClientRoute, Family
-from proxy.server.state import REQUEST_ID, ROUTE, STATE, AppState
+from proxy.server.exchange import TIMING_HEADER, as_proxy_error, error_response, id_headers, is_loss, unforeseen
+from proxy.server.families import MEDIA, MESSAGES, WATCHING, ClientRoute, Family
+from proxy.server.state import REQUEST_ID, ROUTE, STATE, TIMINGS, AppState
 from proxy.settings import rows_of
+
+#: How long a body is read, and dropped, behind an answer that did not wait for it; of bytes, what one body may have.
+LINGER_S = 10.0
 
 #: What is answered to a client that left, for the records of others: raised, its loss would count as a failure of ours.
 _LEFT = 499
@@ -32,12 +38,15 @@ async def edge(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
     state = request.app[STATE]
+    request[TIMINGS] = timings = Timings()
     request[REQUEST_ID] = request_id = str(uuid.uuid4())
     route = state.routes.get(request.match_info.route)
     family = _family_of(state, request, route)
     try:
         if route is None or route.guarded:
             guard.check(request, state.config(), family.key_places)
+        if family is WATCHING:
+            guard.check_watcher(request, state.config())
         if route is not None:
             request[ROUTE] = route
         response = await handler(request)
@@ -49,17 +58,27 @@ async def edge(
         known = as_proxy_error(error) or unforeseen(state, request_id, error)
         response = error_response(known, request_id, family)
     if not response.prepared:
-        for name, value in {**id_headers(request_id), **family.headers}.items():
+        timing = {TIMING_HEADER: timings.header()}
+        for name, value in {**id_headers(request_id), **timing, **family.headers}.items():
             response.headers.setdefault(name, value)
-        _leave_no_body(request, response)
+        if not request.content.is_eof():
+            await _end_behind(request, response, state.config().max_body_bytes)
     return response
 
 
-def _leave_no_body(request: web.Request, response: web.StreamResponse) -> None:
-    """Ends the connection behind an answer that was given before the whole body came: what still comes of it would
-    stand where the next request is looked for."""
-    if not request.content.is_eof():
-        response.force_close()
+async def _end_behind(request: web.Request, response: web.StreamResponse, most: int) -> None:
+    """Sends an answer that was given before the whole body came, and ends the connection: what still comes of it would
+    stand where the next request is looked for. Clients that read only when they have sent are read from for a while,
+    since a connection that is closed with bytes unread is reset, and the answer lost."""
+    response.force_close()
+    with contextlib.suppress(ConnectionError, TimeoutError, web.RequestPayloadError, web.HTTPException, ValueError):
+        await response.prepare(request)
+        await response.write_eof()
+        async with asyncio.timeout(LINGER_S):
+            while most > 0 and (piece := await request.content.readany()):
+                most -= len(piece)
+    if request.transport is not None and not request.content.is_eof():
+        request.transport.close()
 
 
 def _family_of(state: AppState, request: web.Request, route: ClientRoute | None) -> Family:

@@ -3,26 +3,45 @@ fails."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 from aiohttp import web
 
+from proxy.core.identity import agents_of, fits_header
 from proxy.core.invalid import InvalidRequest, TooLarge, cut
 from proxy.core.reducer import BadAnswer
 from proxy.core.sse import encode_json
 from proxy.errors import ProxyError, RequestError, headers
 from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
-from proxy.observe.lifecycle import Abandoned, Completed, Event, Failed, Started
+from proxy.observe.lifecycle import (
+    Abandoned,
+    CacheChecked,
+    Completed,
+    Event,
+    Failed,
+    Recorder,
+    Started,
+    Timed,
+    UpstreamAnswered,
+)
+from proxy.observe.log.redact import shown_query
+from proxy.server.cache_watch import CacheCheck
 from proxy.server.families import Family
-from proxy.server.state import REQUEST_ID, ROUTE, STATE, AppState
+from proxy.server.state import REQUEST_ID, ROUTE, STATE, TIMINGS, AppState
 
+#: Tells where the time went, in the form that browsers and the tools of developers read.
+TIMING_HEADER = "Server-Timing"
 #: Names what a request asked for and did not get, by the paths of its members.
 IGNORED_HEADER = "x-model-proxy-ignored"
 #: The longest value of that header: a body may have any number of members.
 MAX_IGNORED = 1000
+
+#: Where a client may name the request itself, in order of preference; what is longer is no such name.
+_CLIENT_IDS = ("x-client-request-id", "x-request-id")
+_MAX_CLIENT_ID = 200
 
 STOPPED = "Request ended before completion: the proxy was stopped"
 LEFT = "Request ended before completion: the client left"
@@ -50,15 +69,25 @@ class Exchange:
         self.safeguards: Any = None
         #: What the request asked for and will not get, by path.
         self.ignored: tuple[str, ...] = ()
-        self._started = time.monotonic()
+        #: What the client calls the request, where it does.
+        self.client_id: str | None = None
+        #: Bytes of the body, unpacked.
+        self.size = 0
+        #: What is known of the upstream's cache, where requests are compared.
+        self.cache: CacheCheck | None = None
+        self.timings = request[TIMINGS]
+        self.timings.tell = partial(_tell_upstream_id, self.state.monitor, self.id)
+        self._spans: Mapping[str, float] = {}
         self._outcome: tuple[str, int | None, str | None] | None = None
 
     @property
     def head(self) -> dict[str, str]:
-        """What every answer carries: the request's id under the names that the SDKs look for, and what was ignored."""
+        """What every answer carries: the request's id under the names that the SDKs look for, where its time went until
+        now, and what was ignored."""
+        head = id_headers(self.id) | {TIMING_HEADER: self.timings.header()}
         if not self.ignored:
-            return id_headers(self.id)
-        return id_headers(self.id) | {IGNORED_HEADER: cut(", ".join(self.ignored), MAX_IGNORED)}
+            return head
+        return head | {IGNORED_HEADER: cut(", ".join(self.ignored), MAX_IGNORED)}
 
     def ignore(self, paths: Iterable[str]) -> None:
         """Notes what is left out of the request although it asks for something. To be called before the answer begins;
@@ -78,19 +107,20 @@ class Exchange:
             self.request.transport.abort()
 
     def record(self, event: Event) -> None:
-        self.state.recorder.record(self.id, event)
+        self.state.monitor.record(self.id, event)
 
     def log(self, level: str, msg: str, **fields: Any) -> None:
         common = {"reqId": self.id, "endpoint": self.endpoint, "provider": self.provider, "model": self.model}
         known = {key: value for key, value in (common | fields).items() if value is not None}
         self.state.log.write(level, "server", msg, **known)
 
-    def arrived(self, session: str | None) -> None:
+    def arrived(self, values: Mapping[str, list[str]], session: str | None) -> None:
         """Tells of the request, before anything is known of its body."""
-        self.record(Started(self.endpoint, session))
-        asked = {"method": self.request.method, "path": self.request.path}
+        self.client_id = _client_id(values, session)
+        self.record(Started(self.endpoint, session, *agents_of(values), self.client_id))
+        asked = {"method": self.request.method, "path": self.request.path, "clientId": self.client_id}
         if self.request.query_string:
-            asked["query"] = self.request.query_string
+            asked["query"] = shown_query(self.request.query_string)
         self.log("info", "request", **asked)
 
     def completed(self, status: int) -> None:
@@ -98,16 +128,17 @@ class Exchange:
         last byte of its answer and the end of our work."""
         if not self._ends("completed", status):
             return
+        shares = self._checked_cache()
         self.record(Completed(status))
-        self.log("info", "request_completed", status=status, ms=self._ms())
+        self.log("info", "request_completed", status=status, **self._known(), **shares)
 
     def failed(self, error: ProxyError, *, in_band: bool = False) -> None:
         """An error was answered: with a status, or `in_band` as an event of a stream that had begun."""
         status, message = 200 if in_band else self.family.error_status(error), _one_line(error.message)
         if not self._ends("failed", status, message):
             return
-        self.record(Failed(status, message))
-        fields: dict[str, Any] = {"status": status, "ms": self._ms(), "message": message, "capture": self.capture.place}
+        self.record(Failed(status, message, error.kind))
+        fields = self._known() | {"status": status, "message": message, "capture": self.capture.place}
         if error.upstream_id:
             fields["upstreamId"] = error.upstream_id
         if in_band:
@@ -122,7 +153,7 @@ class Exchange:
         if not self._ends("abandoned", None if self.response is None else self.response.status, reason):
             return
         self.record(Abandoned(reason))
-        self.log("info", "request_failed", ms=self._ms(), message=reason, capture=self.capture.place)
+        self.log("info", "request_failed", message=reason, capture=self.capture.place, **self._known())
 
     def replied(self, response: web.Response) -> None:
         """Tells the capture of an answer that is sent whole."""
@@ -131,14 +162,40 @@ class Exchange:
 
     def close(self) -> None:
         """All of it is over, the upstream released."""
+        if self.cache is not None:
+            self.cache.close()
         self.capture.ended(*(self._outcome or ("abandoned", None, None)))
 
     def _ends(self, outcome: str, status: int | None, error: str | None = None) -> bool:
-        """Notes the end; False when it was noted before."""
+        """Notes the end, and tells where the time went; False when it was noted before."""
         if self._outcome is not None:
             return False
         self._outcome = outcome, status, error
+        if outcome != "completed":
+            self.timings.broken_off()
+        self._spans = self.timings.spans
+        self.record(Timed(self._spans))
         return True
+
+    def _known(self) -> dict[str, Any]:
+        """What the log keeps of every request that is over."""
+        spans = {f"{_camel(span)}Ms": ms for span, ms in self._spans.items()}
+        return {"ms": self._ms(), **spans, "upstreamId": self.timings.upstream_id, "clientId": self.client_id}
+
+    def _checked_cache(self) -> dict[str, float | None]:
+        """Tells what the upstream's cache did; its shares, for the log."""
+        checked = self.cache.ended() if self.cache is not None else None
+        if checked is None:
+            return {}
+        verdict = checked.verdict
+        expected = None if verdict.expected is None else round(verdict.expected, 3)
+        self.record(CacheChecked(expected, round(verdict.cached, 3), verdict.reason))
+        shares = {"cachedShare": round(verdict.cached, 3), "expectedShare": expected}
+        if checked.news:
+            self.log("info", "cache_lost", reason=verdict.reason, **shares)
+            message = f"{round(verdict.cached * 100)} % of the input came from the cache: {verdict.reason}"
+            self.state.monitor.notice(checked.level, message, provider=self.provider, session=checked.session)
+        return shares
 
     def _error_file(self, error: ProxyError) -> str | None:
         return self.state.log.capture_error(
@@ -157,7 +214,20 @@ class Exchange:
         )
 
     def _ms(self) -> int:
-        return round((time.monotonic() - self._started) * 1000)
+        return round(self.timings.total)
+
+
+def _tell_upstream_id(recorder: Recorder, request_id: str, upstream_id: str) -> None:
+    recorder.record(request_id, UpstreamAnswered(upstream_id))
+
+
+def _camel(name: str) -> str:
+    """
+    >>> _camel("first_token")
+    'firstToken'
+    """
+    first, *others = name.split("_")
+    return first + "".join(map(str.title, others))
 
 
 def has_left(request: web.BaseRequest) -> bool:
@@ -169,6 +239,13 @@ def has_left(request: web.BaseRequest) -> bool:
 def is_loss(error: BaseException, request: web.BaseRequest) -> bool:
     """Whether an error only says that the client left. The same error of a connection of ours is none of that."""
     return isinstance(error, ConnectionError) and has_left(request)
+
+
+def _client_id(values: Mapping[str, list[str]], session: str | None) -> str | None:
+    """What the client calls the request. Codex CLI names its conversation in the same place."""
+    found = (value for name in _CLIENT_IDS for value in values.get(name, ()))
+    fit = (value for value in found if 0 < len(value) <= _MAX_CLIENT_ID and fits_header(value) and value != session)
+    return next(fit, None)
 
 
 def _one_line(text: str, limit: int = 500) -> str:
@@ -213,4 +290,7 @@ def json_response(body: Any, *, status: int = 200, headers: Mapping[str, str] | 
 def error_response(error: ProxyError, request_id: str, family: Family) -> web.Response:
     """The envelope of a client API, with status and retry hints."""
     body, status = family.error_body(error, request_id), family.error_status(error)
-    return json_response(body, status=status, headers=headers(error))
+    response = json_response(body, status=status, headers=headers(error))
+    if status == 401 and family.challenge:
+        response.headers["WWW-Authenticate"] = family.challenge
+    return response

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from proxy.core.identity import SESSION_HEADERS
 from proxy.errors import ProxyError, final_word, media_body, messages_body, openai_body, openai_status
-from proxy.server.guard import API_KEY, BEARER, KeyPlace
+from proxy.server.guard import API_KEY, BEARER, PASSWORD, KeyPlace
 from proxy.server.renderers import ChatRenderer, MessagesRenderer, RenderContext, Renderer, ResponsesRenderer
 
 
@@ -34,6 +34,7 @@ class Family:
     renderer         makes the renderer of one answer; inside a stream it gives errors their format. None where answers
                      are passed on as they are
     headers          what every answer carries
+    challenge        how a browser is told to ask its user for the key; "" where none is meant to
     keeps_errors     whether an answer that is an error leaves a file for whoever looks for the fault
     """
 
@@ -45,6 +46,7 @@ class Family:
     final_word: Callable[[ProxyError, str], ProxyError] = lambda error, _agent: error
     renderer: Callable[[RenderContext], Renderer] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    challenge: str = ""
     keeps_errors: bool = True
 
 
@@ -101,6 +103,22 @@ MODELS = Family(
     key_places=(BEARER, API_KEY),
     error_status=lambda error: error.status,
     error_body=_model_error,
+)
+
+#: What tells of the proxy itself: for a person with a browser, or a program that watches.
+WATCHING = Family(
+    name="watching",
+    session_headers=(),
+    key_places=(BEARER, API_KEY, PASSWORD),
+    error_status=lambda error: error.status,
+    error_body=messages_body,
+    headers={
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Referrer-Policy": "no-referrer",
+    },
+    challenge='Basic realm="model-proxy", charset="UTF-8"',
 )
 
 MEDIA = Family(

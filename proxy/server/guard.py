@@ -11,18 +11,24 @@ served.
 
 from __future__ import annotations
 
+import base64
 import hmac
 import ipaddress
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from proxy.config import Config
 from proxy.core.media.content_types import essence
 from proxy.errors import ProxyError, RequestError
-from proxy.settings import host_name
+from proxy.settings import name_of_authority
+
+#: Schemes of pages of the web, and of files that were saved from it.
+_WEB = frozenset({"http", "https", "ws", "wss", "ftp", "file", "data", "blob"})
+
+_AUTHORITY_END = re.compile(r"[/?#]")
 
 _CONTAINER_HOSTS = frozenset({"host.docker.internal", "host.containers.internal"})
 
@@ -49,11 +55,24 @@ class KeyPlace:
         if not self.scheme:
             return value
         scheme, _, key = value.partition(" ")
-        return key.strip() if scheme.lower() == self.scheme.lower() else ""
+        if scheme.lower() != self.scheme.lower():
+            return ""
+        return _password(key) if self.scheme == BASIC else key.strip()
 
+
+#: The scheme of browsers, which ask their user for a name and a password: the key is the password.
+BASIC = "Basic"
 
 BEARER = KeyPlace("Authorization", "Bearer")
 API_KEY = KeyPlace("x-api-key")
+PASSWORD = KeyPlace("Authorization", BASIC)
+
+
+def _password(encoded: str) -> str:
+    try:
+        return base64.b64decode(encoded.strip(), validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
 
 
 def check(request: web.BaseRequest, config: Config, key_places: Sequence[KeyPlace]) -> None:
@@ -63,12 +82,28 @@ def check(request: web.BaseRequest, config: Config, key_places: Sequence[KeyPlac
             raise RequestError(f"the header {name} occurs more than once")
     _check_listener(request, config)
     host = request.headers.get("Host")
-    if host is not None and not _host_is_ours(host, config):
-        raise ProxyError(
-            f"Host {_shown(host)} is not allowed; add it to PROXY_ALLOWED_HOSTS if it is yours", kind="permission"
-        )
+    if host is None and request.version >= HttpVersion11:
+        raise RequestError("a request of HTTP/1.1 needs a Host header")
+    for asked in (host, _authority(request)):
+        if asked is not None and not _host_is_ours(asked, config):
+            raise ProxyError(
+                f"Host {_shown(asked)} is not allowed; add it to PROXY_ALLOWED_HOSTS if it is yours", kind="permission"
+            )
     _check_browser(request, host)
     _check_key(request, config, key_places)
+
+
+def check_watcher(request: web.BaseRequest, config: Config) -> None:
+    """In front of what tells of all requests, behind `check`: without a caller key only this machine may ask, whatever
+    else is allowed to. Raises ProxyError."""
+    peer = request.transport.get_extra_info("peername") if request.transport is not None else None
+    if config.api_key is None and isinstance(peer, tuple) and not _is_local(peer[0]):
+        raise ProxyError("without an `api_key` this is shown on this machine only", kind="permission")
+
+
+def _is_local(host: str) -> bool:
+    address = ipaddress.ip_address(host.partition("%")[0])
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 def _check_listener(request: web.BaseRequest, config: Config) -> None:
@@ -103,9 +138,17 @@ def _shown(value: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in value[:100])
 
 
+def _authority(request: web.BaseRequest) -> str | None:
+    """What a request that is meant for a forwarding proxy names beside its Host header."""
+    scheme, separator, rest = request.raw_path.partition("://")
+    return _AUTHORITY_END.split(rest, maxsplit=1)[0] if separator and scheme.isalpha() else None
+
+
 def _host_is_ours(host: str, config: Config) -> bool:
-    name = host_name(host)
-    if "*" in config.allowed_hosts or name in config.allowed_hosts:
+    if "*" in config.allowed_hosts:
+        return True
+    name = name_of_authority(host)
+    if name in config.allowed_hosts:
         return True
     if name == "localhost" or name.endswith(".localhost") or name in _CONTAINER_HOSTS or name == config.bind_address:
         return True
@@ -122,16 +165,8 @@ def _check_browser(request: web.BaseRequest, host: str | None) -> None:
     origin = request.headers.get("Origin")
     if origin is None:
         return
-    try:
-        parts = urlsplit(origin)
-    except ValueError:
-        parts = None
-    foreign = (
-        parts is None
-        or origin == "null"
-        or (parts.scheme in ("http", "https") and parts.netloc.lower() != (host or "").lower())
-    )
-    if foreign:
+    scheme, separator, place = origin.lower().partition("://")
+    if not separator or not place or (scheme in _WEB and place != (host or "").lower()):
         raise ProxyError(f"Origin {_shown(origin)} is not allowed", kind="permission")
 
 
@@ -139,8 +174,18 @@ def _check_key(request: web.BaseRequest, config: Config, places: Sequence[KeyPla
     if config.api_key is None:
         return
     wanted = config.api_key.reveal().encode()
-    if not any(hmac.compare_digest(place.key_in(request).encode("utf-8", "replace"), wanted) for place in places):
+    if not any(hmac.compare_digest(_utf8(place.key_in(request)), wanted) for place in places):
         raise ProxyError(f"this proxy wants its key (PROXY_API_KEY) as {' or '.join(map(str, places))}", kind="sign_in")
+
+
+def _utf8(key: str) -> bytes:
+    """The bytes of a key that was read as UTF-8: some clients send Latin-1, as `fetch` of Node.js does."""
+    sent = key.encode("utf-8", "surrogateescape")
+    try:
+        sent.decode()
+    except ValueError:
+        return sent.decode("latin-1").encode()
+    return sent
 
 
 def check_json(request: web.BaseRequest) -> None:

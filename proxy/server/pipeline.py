@@ -8,22 +8,30 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from aiohttp import web
 
 from proxy.config import Config
+from proxy.core.bodies.decode import decode_body, decode_large_body
+from proxy.core.cache_health.fingerprint import Fingerprint, of_messages
+from proxy.core.effort import is_side
+from proxy.core.identity import Owner, agents_of
 from proxy.core.ingress import Ingress
 from proxy.core.invalid import cut
-from proxy.core.messages import Event, decode_body
+from proxy.core.messages import Event
 from proxy.core.routing import Route, catalog_text, normalise_model, proposal, route, without_claude
 from proxy.errors import ProxyError, RequestError
 from proxy.observe.capture.contract import CapturedRequest
-from proxy.observe.lifecycle import ModelResolved, ProjectResolved, ProviderSelected, Sequenced
+from proxy.observe.lifecycle import Captured, ModelResolved, ProjectResolved, ProviderSelected, Sequenced
+from proxy.observe.log.redact import shown_query
 from proxy.observe.project import find_working_directory, project_name
-from proxy.providers.contract import Call, Provider, Target
+from proxy.providers.contract import LARGE_BYTES, Call, Provider, Target
 from proxy.server.admission import AdmissionTicket
+from proxy.server.allowances import explained
 from proxy.server.body import read_body
+from proxy.server.cache_watch import Asked, CacheCheck
 from proxy.server.exchange import Exchange, as_proxy_error, error_response, is_loss, json_response, unforeseen
 from proxy.server.guard import check_json
 from proxy.server.renderers import RenderContext
@@ -32,6 +40,7 @@ from proxy.server.stream import fold_stream, send_stream
 
 #: header name in lower case -> all its values
 HeaderValues = Mapping[str, list[str]]
+T = TypeVar("T")
 Batches = AsyncGenerator[list[Event], None]
 Work = Callable[[Exchange, HeaderValues, AdmissionTicket], Awaitable[web.StreamResponse]]
 
@@ -41,7 +50,7 @@ async def run(request: web.Request, work: Work) -> web.StreamResponse:
     exchange = Exchange(request)
     values = header_values(request)
     session = first_value(values, exchange.family.session_headers)
-    exchange.arrived(session)
+    exchange.arrived(values, session)
     with exchange.state.running.one(), AdmissionTicket(exchange.state.admission) as ticket:
         try:
             exchange.state.admission.enter(ticket, session)
@@ -64,7 +73,8 @@ def _failed(exchange: Exchange, error: Exception) -> web.StreamResponse:
         if response is None:
             raise error
         return response
-    known = _with_cure(exchange, as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error))
+    known = explained(exchange.state, as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error))
+    known = _with_cure(exchange, known)
     exchange.failed(known, in_band=response is not None)
     if response is None:
         told = exchange.family.final_word(known, exchange.request.headers.get("User-Agent", ""))
@@ -112,9 +122,16 @@ async def read_json(exchange: Exchange, config: Config, ticket: AdmissionTicket)
     """The JSON object of a request. Raises ProxyError and InvalidRequest."""
     check_json(exchange.request)
     body = await read_body(exchange.request, config, ticket, packed=exchange.state.packed)
+    exchange.timings.admitted()
+    exchange.size = len(body)
     if exchange.state.captures.on:
-        exchange.received = body
-    return decode_body(body)
+        exchange.received = bytes(body)
+    return await asyncio.to_thread(decode_large_body, body) if len(body) > LARGE_BYTES else decode_body(body)
+
+
+async def by_size(exchange: Exchange, work: Callable[[], T]) -> T:
+    """What `work` makes of the body: of a large one in a thread, so that others go on meanwhile."""
+    return await asyncio.to_thread(work) if exchange.size > LARGE_BYTES else work()
 
 
 def first_value(values: HeaderValues, names: Sequence[str]) -> str | None:
@@ -188,6 +205,7 @@ def choose(
     exchange.model = model
     if found is None:
         exchange.log("warn", "unknown model")
+        exchange.record(ModelResolved(cut(model), cut(model)))
         near = proposal(cut(model), exchange.state.served, config.alias_provider)
         raise unknown_model(exchange, config, f'Unknown model "{cut(model)}". {near}'.rstrip())
     exchange.provider = found.label
@@ -206,6 +224,31 @@ _UNKNOWN_MODEL = {"error_code": "model_not_found"}
 def unknown_model(exchange: Exchange, config: Config, what: str) -> RequestError:
     known = catalog_text(exchange.state.served, config.alias_provider)
     return RequestError(f"{what} {known}", param="model", details=_UNKNOWN_MODEL)
+
+
+def capped(
+    exchange: Exchange,
+    values: HeaderValues,
+    choice: Choice,
+    body: Mapping[str, Any],
+    lower: Callable[[Mapping[str, Any], str], Mapping[str, Any]],
+) -> Mapping[str, Any]:
+    """The body of a side request under the cap of the settings; any other as it is.
+
+    lower  makes it ask for no more than a cap
+    """
+    state = exchange.state
+    config = state.config()
+    if config.side_effort is None or choice.auto_review:
+        return body
+    own = next(catalog for catalog in state.catalogs.of(config) if catalog.label == choice.route.label)
+    agent = agents_of(values)[0] is not None
+    if not is_side(own.called(choice.model), own.small, own.main, agent=agent):
+        return body
+    result = lower(body, config.side_effort)
+    if result is not body:
+        exchange.log("info", "effort_replaced", sent=config.side_effort, reason="side request")
+    return result
 
 
 def provider_of(exchange: Exchange, choice: Choice, ticket: AdmissionTicket) -> Provider:
@@ -237,6 +280,20 @@ def selected(
         _capture(exchange, choice, target, session, number or 0, converted)
 
 
+def compare(
+    exchange: Exchange,
+    owner: Owner | None,
+    provider: Provider,
+    call: Call,
+    *,
+    summary: bool = False,
+    fingerprint: Callable[[Mapping[str, Any]], Fingerprint] = of_messages,
+) -> None:
+    """Has a call compared with the one before it of its owner, as an upstream's cache would."""
+    asked = Asked(owner, provider, call.target, call.request, exchange.size, summary, fingerprint)
+    exchange.cache = CacheCheck(exchange.state.cache, asked, exchange.state.clock)
+
+
 def _capture(
     exchange: Exchange,
     choice: Choice,
@@ -259,19 +316,21 @@ def _capture(
             number=number,
             method=request.method,
             path=request.path,
-            query=request.query_string,
+            query=shown_query(request.query_string),
             headers=request.headers,
             body=body,
             converted=converted,
         )
     )
+    if exchange.capture.place:
+        exchange.record(Captured(exchange.capture.place))
 
 
 async def find_project(exchange: Exchange, body: Mapping[str, Any]) -> None:
     """Only when somebody watches: it looks at the file system."""
-    if not exchange.state.recorder.wants_project:
+    if not exchange.state.monitor.wants_project:
         return
-    path = find_working_directory(body)
+    path = await by_size(exchange, partial(find_working_directory, body))
     name = await asyncio.to_thread(project_name, path) if path else None
     if name:
         exchange.record(ProjectResolved(name))

@@ -10,13 +10,20 @@ from aiohttp import web
 from proxy.config import Config
 from proxy.core.routing import Catalog
 from proxy.observe.capture.contract import Captures
-from proxy.observe.lifecycle import Log, Recorder
+from proxy.observe.lifecycle import Log
+from proxy.observe.metrics.counts import Metrics
+from proxy.observe.monitor.state import MonitorState
+from proxy.observe.timings import Timings
+from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.contract import Provider
 from proxy.providers.entry import Entry
 from proxy.server.admission import Admission
+from proxy.server.allowance_questions import AllowanceQuestions
+from proxy.server.cache_watch import CacheWatch
 from proxy.server.families import ClientRoute
 from proxy.server.running import Running
 from proxy.server.sessions import Sessions
+from proxy.server.watchers import Watchers
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +66,40 @@ class AppState:
     """Shared by all requests of one application.
 
     config    the settings as they are now
+    monitor   the store of what goes on, which is told of every request
     catalogs  every catalogue, also of providers that are not served
     packed    whether the runner leaves bodies packed
     routes    what the application was given to serve, decided once, at the start
     off       the routes that a setting would turn on
+    entries   of all providers
+    questions   asks the services what is left
+    metrics   what is counted for whoever asks; None when nothing is
     """
 
     config: Callable[[], Config]
     log: Log
-    recorder: Recorder
+    monitor: MonitorState
     captures: Captures
     catalogs: Catalogs
     sessions: Sessions
     admission: Admission
     clock: Callable[[], float]
     timers: StreamTimers
+    entries: Sequence[Entry]
+    questions: AllowanceQuestions
     packed: bool = False
     routes: dict[web.AbstractRoute, ClientRoute] = field(default_factory=dict)
     off: list[ClientRoute] = field(default_factory=list)
     running: Running = field(default_factory=Running)
+    cache: CacheWatch = field(default_factory=CacheWatch)
+    watchers: Watchers = field(default_factory=Watchers)
     providers: dict[str, Provider] = field(default_factory=dict)
+    metrics: Metrics | None = None
+
+    @property
+    def allowances(self) -> AllowanceStore:
+        """What is known of the allowances of the accounts."""
+        return self.questions.allowances
 
     @property
     def served(self) -> list[Catalog]:
@@ -90,6 +111,8 @@ STATE: web.AppKey[AppState] = web.AppKey("state", AppState)
 
 #: The id of a request: in its answer's headers, the log, the monitor.
 REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
+#: Where the time of a request goes.
+TIMINGS: web.RequestKey[Timings] = web.RequestKey("timings", Timings)
 #: The row of the table of routes that a request found.
 ROUTE: web.RequestKey[ClientRoute] = web.RequestKey("route", ClientRoute)
 

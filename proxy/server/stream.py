@@ -15,8 +15,10 @@ from typing import Any
 from aiohttp import web
 
 from proxy.core.messages import PING, Event
+from proxy.core.token_usage import told_count
 from proxy.errors import ProxyError
-from proxy.observe.lifecycle import GenerationStarted, Progress, UsageUpdated
+from proxy.observe.lifecycle import GenerationStarted, InputEstimated, Progress, UsageUpdated
+from proxy.server.allowances import explained
 from proxy.server.exchange import Exchange, as_proxy_error, is_loss, unforeseen
 from proxy.server.renderers import Renderer
 
@@ -130,20 +132,30 @@ class AnswerObserver:
             kind = event["type"]
             if kind == "content_block_start" and not self._generating:
                 self._generating = True
-                self._exchange.record(GenerationStarted())
+                note_answer(self._exchange)
             elif kind in ("message_start", "message_delta"):
                 record_usage(self._exchange, event)
+
+
+def note_answer(exchange: Exchange) -> None:
+    """The first output of the model arrived."""
+    exchange.timings.generating()
+    exchange.record(GenerationStarted())
+    if exchange.cache is not None:
+        exchange.cache.answer_began()
 
 
 def record_usage(exchange: Exchange, event: Event) -> None:
     """Reports the token counts of a `message_start` or `message_delta`."""
     usage = event.get("usage") or event.get("message", {}).get("usage") or {}
-    counted = [usage.get(f"{kind}input_tokens") for kind in ("", "cache_read_", "cache_creation_")]
-    known = [value for value in counted if isinstance(value, int)]
-    output = usage.get("output_tokens")
+    counted = [told_count(usage.get(f"{kind}input_tokens")) for kind in ("", "cache_read_", "cache_creation_")]
+    known = [value for value in counted if value is not None]
+    total = sum(known) if known else None
     if event["type"] == "message_start":
-        output = None
-    exchange.record(UsageUpdated(sum(known) if known else None, output))
+        exchange.record(InputEstimated(total or 0))
+        return
+    cached = counted[1] if exchange.cache is None else exchange.cache.used(total, counted[1])
+    exchange.record(UsageUpdated(total, told_count(usage.get("output_tokens")), cached))
 
 
 @asynccontextmanager
@@ -221,6 +233,7 @@ async def send_stream(
         known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
         if not writer.begun:
             raise known from None
+        known = explained(exchange.state, known)
     async with watched(exchange, writer):
         if not writer.complete:
             await writer.fail(known)

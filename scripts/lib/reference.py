@@ -24,7 +24,7 @@ _WHEN = {
     "not_found": "the upstream does not know what was asked for",
     "no_route": "there is no such path",
     "wrong_method": "the path exists, the method does not; see `Allow`",
-    "slow_request": "the request body did not arrive in time, here or at the upstream",
+    "slow_request": "the request body did not arrive here in time",
     "too_large": "the request body passes the limit",
     "context": "the conversation does not fit the model; clients compact and repeat",
     "media_type": "the body is not called JSON, or is packed in an unknown way",
@@ -42,7 +42,7 @@ _WHEN = {
     "unavailable": "something needed is out of order for now (sign-in service, token counting)",
     "upstream_timeout": "the upstream took too long",
     "overloaded": "the upstream is overloaded",
-    "transient": "the upstream failed in a way that usually passes, also after the retries here; its own 500, 502 or 503 is kept",
+    "transient": "the upstream failed in a way that usually passes, also after the retries here; its own status is kept",
     "upstream": "any other answer of the upstream, with its own status",
 }
 
@@ -98,7 +98,7 @@ def errors_page() -> str:
         "The [OpenAI-style routes](openai-routes.md) have their own shape, type words and codes; `failure` is the code of a Responses",
         "stream that broke. The code of an error is the upstream's own word where it has one, else that of the table.",
         "",
-        "What an upstream says keeps its class. A failure that usually passes (500, 502, 503, 504) is retried, and when the retries are used up it",
+        "What an upstream says keeps its class. A failure that usually passes (408, 409, 425, a 5xx but 501 and 505) is retried, and when the retries are used up it",
         "keeps its status, its words and its `Retry-After` (2 s where it named no time); 529 and `overloaded_error` stand only for an upstream that",
         'says it is overloaded, and for an answer without content. "context window" and its like are an overflow whatever the status. Of p3 a 404',
         "or a 426 is a 400, a refused token a 401 also where it comes as 403, missing credits a 402, and a refused image a 400 also where it comes",

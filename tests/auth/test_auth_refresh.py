@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
+import weakref
 from pathlib import Path
 
 import pytest
@@ -346,3 +347,20 @@ async def test_close_gives_up_on_a_hanging_issuer_and_costs_nothing(world: World
         await world.credentials.get()
     assert world.stored == OLD and world.leftovers == {"auth.json"}
     await world.credentials.close()
+
+
+async def test_a_failed_renewal_keeps_nothing_of_those_who_asked(tmp_path: Path) -> None:
+    class Request:
+        """Lives as long as the frame that asked."""
+
+    async def ask() -> weakref.ref[Request]:
+        request = Request()
+        with pytest.raises(SignInError):
+            await world.credentials.get()
+        return weakref.ref(request)
+
+    world = World(tmp_path, refused(), stored=record("old", "r1", DYING_MS))
+    asked = await asyncio.create_task(ask())
+    await settled(world)
+    gc.collect()
+    assert asked() is None

@@ -13,7 +13,8 @@ import pytest
 
 from proxy.auth import store
 from proxy.auth.jwt import NO_END_MS
-from proxy.auth.store import Credential, CredentialFile, Fields
+from proxy.auth.lock import lock_now
+from proxy.auth.store import Credential, CredentialFile, Fields, remove_leftovers, write_private
 from proxy.core.secret import Secret
 from proxy.errors import ProxyError
 
@@ -232,3 +233,42 @@ def test_repr_hides_tokens_and_further_members() -> None:
     shown = repr(credential(access=Secret("SECRET1"), refresh=Secret("SECRET2"), extra={"apiKey": "SECRET3"}))
     assert "SECRET" not in shown
     assert hash(credential(extra={"a": []})) == hash(credential())
+
+
+@pytest.mark.parametrize("member", ["access", "refresh", "accountId"])
+@pytest.mark.parametrize("sign", ["\r", "\n", "\0", "\x1b", "\u00fc", "\u200b", "\t", "\x7f"])
+def test_what_no_header_takes_is_no_credential(file: CredentialFile, member: str, sign: str) -> None:
+    record = {"access": "a", "refresh": "r", "expires": 1, "accountId": "i"}
+    write_private(file.path, json.dumps(record).encode())
+    assert file.load() is not None
+    write_private(file.path, json.dumps(record | {member: f"x{sign}y"}).encode())
+    assert file.reload() is None and file.is_unreadable
+
+
+async def test_what_a_killed_save_left_is_removed_and_what_is_being_written_stays(file: CredentialFile) -> None:
+    write_private(file.path, b"{}")
+    folder = file.path.parent
+    left, busy, other = (folder / name for name in (".auth.json.00ff.tmp", ".auth.json.11ff.tmp", "notes.tmp"))
+    for path in (left, busy, other):
+        path.write_text("x")
+    with busy.open("r+b") as held:
+        lock_now(held.fileno())
+        remove_leftovers(folder)
+        assert not left.exists() and busy.exists() and other.exists() and file.path.exists()
+    await file.discard()
+    assert sorted(path.name for path in folder.iterdir()) == ["auth.json.refresh.lock", "notes.tmp"]
+
+
+def test_a_save_whose_file_was_taken_for_left_is_done_again(
+    file: CredentialFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = os.fsync
+
+    def swept(fd: int) -> None:
+        monkeypatch.setattr(os, "fsync", synced)
+        for path in file.path.parent.glob(".*.tmp"):
+            path.unlink()
+
+    monkeypatch.setattr(os, "fsync", swept)
+    write_private(file.path, b"whole")
+    assert file.path.read_bytes() == b"whole" and not [*file.path.parent.glob(".*.tmp")]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from proxy.core.bodies.decode import decode_body
 from proxy.core.content import blocks_of
 from proxy.core.convert.chat_request_to_messages import chat_request_to_messages
 from proxy.core.convert.messages_to_messages import messages_to_messages
@@ -18,7 +19,7 @@ from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_
 from proxy.core.convert.responses_request_to_messages import responses_request_to_messages
 from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.invalid import InvalidRequest
-from proxy.core.messages import check_request, decode_body
+from proxy.core.messages import check_request
 from proxy.providers.p1_codex.chat import RULES as CODEX
 from proxy.providers.p3_grok.ingress import INGRESS as GROK
 from proxy.providers.p4_opencode.catalog import MODELS as OPENCODE

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 
-from proxy.core.effort import EFFORTS, MAX_WORD, effort_asked, unknown_effort
+from proxy.core.effort import (
+    EFFORTS,
+    MAX_WORD,
+    capped_openai_body,
+    capped_request,
+    effort_asked,
+    is_side,
+    unknown_effort,
+)
 
 
 @pytest.mark.parametrize(
@@ -96,3 +105,77 @@ def turn(role: str, config: Any) -> dict[str, Any]:
 )
 def test_a_turn_sets_the_effort_from_there_on(turns: list[dict[str, Any]], effort: str) -> None:
     assert effort_asked({"output_config": {"effort": "high"}, "messages": turns}) == effort
+
+
+#: model, whether an agent asks -> whether it is work beside the conversation; of providers with and without a small one
+SIDE = [
+    ("main", False, False),
+    ("main", True, True),
+    ("small", False, True),
+    ("haiku", False, True),
+    ("claude-haiku-4-5-20251001", False, True),
+    ("claude-opus-5", False, False),
+    ("other", False, False),
+]
+
+
+@pytest.mark.parametrize(("model", "agent", "side"), SIDE)
+def test_side_requests(model: str, agent: bool, side: bool) -> None:
+    assert is_side(model, "small", "main", agent=agent) == side
+    assert is_side("main", "main", "main", agent=agent) == agent
+
+
+def thinks(tokens: Any, **members: Any) -> dict[str, Any]:
+    return {"thinking": {"type": "enabled", "budget_tokens": tokens, **members}}
+
+
+def says(effort: Any) -> dict[str, Any]:
+    return {"output_config": {"effort": effort, "format": "kept"}}
+
+
+LATER = {"role": "system", "content": "x", "output_config": {"effort": "max"}}
+USER = {"role": "user", "content": "hi"}
+
+#: request, cap, what becomes of it; None for what stays
+CAPPED: list[tuple[dict[str, Any], str, dict[str, Any] | None]] = [
+    ({}, "low", None),
+    (says("high"), "low", says("low")),
+    (says("Extra High"), "high", says("high")),
+    (says("low"), "medium", None),
+    (says("high"), "max", None),
+    (says("low"), "none", says("none")),
+    (says("none"), "low", None),
+    *((says(word), "low", None) for word in ("auto", "purple", 5, None)),
+    (thinks(9000, display="x"), "low", thinks(4096, display="x")),
+    (thinks(9000), "medium", None),
+    (thinks(50_000), "medium", thinks(16_384)),
+    (thinks(50_000), "high", None),
+    (thinks(1024), "low", None),
+    *((thinks(tokens), "low", thinks(4096)) for tokens in (None, True, "9")),
+    ({"thinking": {"type": "enabled"}}, "low", thinks(4096)),
+    ({"thinking": {"type": "enabled"}}, "high", None),
+    (thinks(2000), "none", {"thinking": {"type": "disabled"}}),
+    ({"thinking": {"type": "adaptive"}}, "none", None),
+    ({"messages": [USER, LATER]}, "low", {"messages": [USER, LATER | {"output_config": {"effort": "low"}}]}),
+    ({"messages": [USER, LATER]}, "max", None),
+]
+
+
+@pytest.mark.parametrize(("request_body", "cap", "becomes"), CAPPED)
+def test_a_cap_lowers_and_never_raises(request_body: dict[str, Any], cap: str, becomes: dict[str, Any] | None) -> None:
+    before = copy.deepcopy(request_body)
+    result = capped_request(request_body, cap)
+    assert result is request_body if becomes is None else result == becomes
+    assert request_body == before
+
+
+@pytest.mark.parametrize("name", ["reasoning_effort", "reasoning"])
+@pytest.mark.parametrize(
+    ("word", "cap", "becomes"),
+    [("high", "low", "low"), ("low", "high", "low"), ("minimal", "low", "minimal"), (None, "low", None), (5, "low", 5)],
+)
+def test_a_cap_on_the_openai_style_routes(name: str, word: Any, cap: str, becomes: Any) -> None:
+    def body(effort: Any) -> dict[str, Any]:
+        return {name: {"effort": effort, "summary": "auto"} if name == "reasoning" else effort}
+
+    assert capped_openai_body(body(word), cap) == body(becomes)

@@ -268,3 +268,14 @@ def test_json_for_people_has_nothing_that_a_terminal_obeys() -> None:
     shown = dump_printable(text)
     assert shown == r'"\u001b[2J\u009b\u007f\u2028\u202e\ud800"'
     assert json.loads(shown) == text
+
+
+def test_a_line_with_a_broken_field_is_not_left_out() -> None:
+    assert SSEDecoder().feed(b'\xffata: {"x":1}\n\n') == [(b"", b'\xffata: {"x":1}')]
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 308, "-1" + "0" * 400, "1" + "0" * 5000, "1e999"])
+def test_a_number_that_no_float_holds_is_no_json(number: str) -> None:
+    with pytest.raises(ValueError):
+        load_json(f'{{"a":[{number}]}}')
+    assert load_json("9" * 308) == int("9" * 308)

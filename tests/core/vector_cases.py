@@ -38,12 +38,13 @@ from harness import configured
 
 from core.openai_bodies import PARSERS, RULES
 from proxy.config import Config
+from proxy.core.bodies.decode import decode_body
 from proxy.core.convert.chat_to_messages import ChatToMessages
 from proxy.core.convert.messages_to_chat import ChatOptions, messages_to_chat
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.invalid import InvalidRequest
-from proxy.core.messages import Fold, MessageStream, check_request, decode_body
+from proxy.core.messages import Fold, MessageStream, check_request
 from proxy.core.reducer import AnswerPolicy, AnswerRules, BadAnswer
 from proxy.core.responses_events import responses_failure
 from proxy.core.routing import normalise_model

@@ -44,6 +44,10 @@ class TestFindWorkingDirectory:
     )
     def test_shapes(self, content: Any) -> None:
         assert find_working_directory({"system": content}) == "/x"
+        assert (
+            find_working_directory({"instructions": "Be kind.", "input": [{"role": "user", "content": content}]})
+            == "/x"
+        )
         assert find_working_directory({"messages": [user(content)]}) == "/x"
 
     def test_system_comes_first(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.observe import request_lines
 from proxy.observe.lifecycle import (
     Abandoned,
     Completed,
@@ -18,6 +17,7 @@ from proxy.observe.lifecycle import (
     UpstreamStarted,
     UsageUpdated,
 )
+from proxy.observe.monitor.state import MonitorState
 from proxy.observe.request_lines import RequestLines
 
 SOL = (ProviderSelected("p1", "gpt-5.6-sol", "high"), ModelResolved("gpt-5.6-sol", "gpt-5.6-sol"))
@@ -30,7 +30,7 @@ LONG = ProviderSelected("p5", "cursor:" + "x" * 100, None)
 TOLD: list[tuple[str, tuple[Event, ...], list[str]]] = [
     ("messages", (*SOL, *FLOW, Completed(200)), ["gpt-5.6-sol (p1) 200 12.3k in 456 out 3.2 s"]),
     ("messages", (*HAIKU, Completed(200)), ["haiku = gpt-5.6-luna (p1) 200 3.2 s"]),
-    ("generation", (ProviderSelected("p1", "", None), Completed(200)), ["generation (p1) 200 3.2 s"]),
+    ("generation", (ProviderSelected("p1", "", None), Completed(200)), ["images (p1) 200 3.2 s"]),
     ("messages", (Failed(400, "Unknown model"),), ["messages 400 3.2 s", "Unknown model"]),
     (
         "messages",
@@ -45,34 +45,17 @@ TOLD: list[tuple[str, tuple[Event, ...], list[str]]] = [
 ]
 
 
-class Told(RequestLines):
-    """With its lines, at one moment; every request takes 3.2 s."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.now = 0.0
-        super().__init__(self.lines.append, clock=lambda: self.now, stamp=lambda: "17:40:12")
-
-
 @pytest.mark.parametrize(("endpoint", "events", "lines"), TOLD)
 def test_a_request_is_told_when_it_has_ended(endpoint: str, events: tuple[Event, ...], lines: list[str]) -> None:
-    told = Told()
-    told.record("a", Started(endpoint, "s"))
-    told.record("b", Started("messages", "s"))
-    told.now = 3.21
+    now, told = [0.0], list[str]()
+    state = MonitorState(clock=lambda: now[0])
+    state.finished(RequestLines(told.append, stamp=lambda: "17:40:12").ended)
+    state.record("a", Started(endpoint, "s"))
+    state.record("b", Started("messages", "s"))
+    now[0] = 3.21
     for event in events:
-        assert told.lines == []
-        told.record("a", event)
-    told.record("a", Completed(200))
-    assert [" ".join(line.removeprefix("17:40:12").split()) for line in told.lines] == lines
-    assert all(len(line) == 78 and line.startswith("17:40:12  ") for line in told.lines[:1])
-
-
-def test_no_more_requests_are_known_than_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_lines, "MAX_OPEN", 2)
-    told = Told()
-    for name in "abc":
-        told.record(name, Started("messages", None))
-    for name in "cba":
-        told.record(name, Completed(200))
-    assert len(told.lines) == 2
+        assert told == []
+        state.record("a", event)
+    state.record("a", Completed(200))
+    assert [" ".join(line.removeprefix("17:40:12").split()) for line in told] == lines
+    assert all(len(line) == 78 and line.startswith("17:40:12  ") for line in told[:1])

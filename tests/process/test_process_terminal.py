@@ -20,7 +20,7 @@ JSON = re.compile(r'^\{"t":', re.MULTILINE)
 async def test_requests_are_lines_and_warnings_are_sentences(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     env = environment(tmp_path, TERM="xterm", PROXY_P1_RESPONSE_API="1")
-    command = (sys.executable, "-m", "proxy", "serve", "--sandbox", "--port", "0")
+    command = (sys.executable, "-m", "proxy", "serve", "--no-monitor", "--sandbox", "--port", "0")
     process = await start(*command, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
     os.close(theirs)
     os.set_blocking(ours, False)

@@ -126,8 +126,7 @@ CHAT: list[Row] = [
 ]
 
 P2: list[Row] = [
-    *rows(Good(), "malformed_json", {}, {"after": "nothing"}),
-    *rows(CALL, "malformed_json", {"after": "call"}),
+    *fault_rows.MALFORMED,
     *rows(limited(), "usage_limit"),
     *rows(Good(2, waits=(1.0,)), "rate_limit", {"wrapped": True}),
     *rows(limited(4, {"Retry-After": "5"}), "rate_limit", {"seconds": None, "times": 9}),
@@ -144,7 +143,7 @@ P2: list[Row] = [
 #: Where an answer without content may be what the model means.
 EMPTY: list[Row] = rows(Good(blocks=()), "empty", {}, {"message": True})
 
-IN_AN_HOUR = limited(1, {"Retry-After": "3600", **FINAL}, "available again in 1 h 0 min")
+IN_AN_HOUR = limited(1, {"Retry-After": "3600", **FINAL}, "in 1 h 0 min")
 
 P4: list[Row] = [
     *fault_rows.MALFORMED,

@@ -23,12 +23,26 @@ OURS = [
 FOREIGN = [
     *("evil.example", "evil.example:18765", "127.0.0.1.evil.example", "localhost.evil.example", "evillocalhost"),
     *("127.0.0.1@evil.example", "evil.example@127.0.0.1", "192.0.2.7", "192.0.2.7:18765", "[2001:db8::1]:1", "0.0.0.0"),
+    # what one reader takes for an address of ours and another for a name of somebody else's
+    *("[::1].evil.example", "[::1]evil", "[::1", "::1]", "[::1]:80:80", "[::1]:80.evil.example", "[::1%25x.example]"),
+    *("[127.0.0.1]", "[localhost]", "[]", "127.1", "0x7f.1", "2130706433", "017700000001", "127.0.0.1.nip.example"),
+    *("localhost:x", "localhost:65536", "localhost:-1", "localhost:80:80", "localhost:1@evil.example", "a@localhost"),
+    *("localhost%00.evil.example", "localhost%2eevil", "localhost/evil", "localhost#evil", "localhost\\evil"),
+    *("localhost..", ".localhost:x", "loc\xe4lhost", "localhost evil.example", "localhost,evil.example", ""),
 ]
 ASKED = [
     *(("Host", host, True) for host in OURS),
     *(("Host", host, False) for host in FOREIGN),
     *(("Origin", origin, True) for origin in ("vscode-webview://x", "chrome-extension://abc", "http://OURS")),
     *(("Origin", origin, False) for origin in ("https://evil.example", "http://127.0.0.1:1", "null", "http://[broken")),
+    *(
+        ("Origin", origin, False)
+        for origin in ("evil.example", "//evil.example", "http:evil.example", "file://", "", "x:")
+    ),
+    *(
+        ("Origin", f"http://{host}", False)
+        for host in ("OURS.evil.example", "a@OURS", "OURS@evil.example", "OURS/", "")
+    ),
     *(("Sec-Fetch-Site", site, True) for site in ("same-origin", "none")),
     *(("Sec-Fetch-Site", site, False) for site in ("cross-site", "Same-Site")),
 ]
@@ -89,7 +103,7 @@ async def test_further_hosts_can_be_allowed(live: Live, host: str, served: bool)
 def test_a_listener_that_is_wider_than_meant_serves_nobody(local: Any, settings: dict[str, Any], served: bool) -> None:
     """A program that embeds the application chooses its listener; tests listen on loopback, so the socket is told."""
     transport = mock.Mock(**{"get_extra_info.side_effect": {"sockname": local}.get})
-    request = make_mocked_request("GET", "/v1/models", {"x-api-key": "k3y"}, transport=transport)
+    request = make_mocked_request("GET", "/v1/models", {"Host": "localhost", "x-api-key": "k3y"}, transport=transport)
     with contextlib.nullcontext() if served else pytest.raises(ProxyError, match=r"meant for .* and was reached at"):
         check(request, Config(**settings), [API_KEY])
 
@@ -108,9 +122,19 @@ def test_the_refusal_says_where_it_serves_and_what_to_set(bind: str, told: str) 
         check(request, Config(bind_address=bind), [API_KEY])
 
 
-async def test_a_request_without_host_is_served(live: Live) -> None:
-    """HTTP/1.0 knows none."""
-    assert (await live.raw(b"GET /v1/models?limit=1 HTTP/1.0\r\n\r\n")).startswith(b"HTTP/1.0 200")
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /v1/models?limit=1 HTTP/1.0\r\n", b"200"),  # which knows no Host
+        (b"GET /v1/models?limit=1 HTTP/1.1\r\n", b"400"),
+        (b"GET http://localhost/v1/models?limit=1 HTTP/1.1\r\nHost: localhost\r\n", b"200"),
+        (b"GET http://evil.example/v1/models HTTP/1.1\r\nHost: localhost\r\n", b"403"),
+        (b"GET http://evil@localhost/v1/models HTTP/1.1\r\nHost: localhost\r\n", b"403"),
+        (b"GET http://localhost/v1/models HTTP/1.1\r\nHost: evil.example\r\n", b"403"),
+    ],
+)
+async def test_a_request_that_names_no_host_or_two_of_them(live: Live, head: bytes, status: bytes) -> None:
+    assert (await live.raw(head + b"Connection: close\r\n\r\n")).split()[1] == status
 
 
 @pytest.mark.parametrize("name", ["Origin", "Content-Encoding"])
@@ -148,6 +172,15 @@ async def test_a_key_is_asked_for_when_one_is_set(live: Live, headers: dict[str,
         assert answer.headers["x-should-retry"] == "false"
         assert "`Authorization: Bearer …` or `x-api-key`" in answer.error["message"]
     assert (await live.get("/healthz")).status == 200
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "latin-1"])
+@pytest.mark.parametrize(("key", "status"), [("schlüssel", b"200"), ("schlössel", b"401")])
+@with_live(api_key=Secret("schlüssel"))
+async def test_a_key_may_have_letters_of_any_language(live: Live, key: str, status: bytes, charset: str) -> None:
+    sent = key.encode(charset).decode("latin-1")  # as which the request is written
+    answer = await live.raw(raw_request("GET /v1/models", "Connection: close", f"x-api-key: {sent}"))
+    assert answer.split()[1] == status
 
 
 async def test_without_a_key_credentials_of_callers_are_ignored_and_stay_here(live: Live) -> None:

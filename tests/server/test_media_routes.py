@@ -279,7 +279,7 @@ async def test_an_image_is_logged_and_watched_under_its_own_endpoint(live: Live)
         await until(lambda: isinstance(live.watcher.last[-1], Completed))
         record = live.notes.all("request_completed")[-1]
         assert (record["endpoint"], record["provider"], record.get("model")) == (endpoint, "p1", model)
-        begin, usage = Started(endpoint, "s"), UsageUpdated(7, 5)
+        begin, usage = Started(endpoint, "s"), UsageUpdated(7, 5, 0)
         chosen = ProviderSelected("p1", model or "", None)
         named = [ModelResolved(model, model), usage] if model else []
         assert live.watcher.last == [begin, chosen, *named, Completed(200)]

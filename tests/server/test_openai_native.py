@@ -172,7 +172,7 @@ async def test_a_stream_is_passed_on_byte_by_byte(live: Live) -> None:
     end = b'data: {"type":"response.completed","response":{"id":"r","usage":{"input_tokens":7,"output_tokens":2}}}\n\n'
     answer = await answered(live, plays({"raw": (events + end).decode()}), stream=True)
     assert answer.raw == events + end
-    assert UsageUpdated(7, 2) in live.watcher.last and live.watcher.last[-1] == Completed(200)
+    assert UsageUpdated(7, 2, 0) in live.watcher.last and live.watcher.last[-1] == Completed(200)
 
 
 async def test_a_whole_answer_is_what_the_stream_says(live: Live) -> None:
@@ -322,7 +322,7 @@ async def test_json_in_place_of_a_stream_is_the_answer(live: Live, stream: bool)
         assert kinds(answer.events) == ["response.output_item.done", "response.completed"]
         assert answer.headers["content-type"].startswith("text/event-stream")
     found = answer.events[-1]["response"] if stream else answer.json
-    assert found == response and UsageUpdated(7, 0) in live.watcher.last
+    assert found == response and UsageUpdated(7, 0, 0) in live.watcher.last
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -365,10 +365,11 @@ async def test_without_sign_in_the_error_is_ours(live: Live) -> None:
     assert (answer.status, error["type"]) == (401, "authentication_error") and "auth login p1" in error["message"]
 
 
-async def test_a_cut_stream_is_cut_here_too(live: Live) -> None:
-    """Nothing is made up, and the body must not look complete."""
+@pytest.mark.parametrize("step", [{"fault": "cut_frame"}, plays(done(0, "abandoned"))], ids=["cut", "end"])
+async def test_a_cut_stream_is_cut_here_too(live: Live, step: dict[str, Any]) -> None:
+    """Nothing is made up, and the body must not look complete: clients repeat what broke off."""
     with pytest.raises(aiohttp.ClientPayloadError):
-        await answered(live, {"fault": "cut_frame"}, stream=True)
+        await answered(live, step, stream=True)
     assert isinstance(live.watcher.last[-1], Failed)
     assert not live.notes.all("internal_error")
 

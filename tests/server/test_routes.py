@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import json
 import re
 import zlib
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -15,7 +17,7 @@ from harness import Answer, Live, ask, raw_request, with_live
 from openai_live import error_of
 
 from proxy.providers.p5_cursor.catalog import CATALOG as CURSOR
-from proxy.server.families import MEDIA, MESSAGES, MODELS
+from proxy.server.families import MEDIA, MESSAGES, MODELS, WATCHING
 from proxy.server.routes.table import ROUTES
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -44,14 +46,17 @@ def test_no_route_changes_the_proxy_or_shows_a_credential() -> None:
     answers = {"messages", "messages/count_tokens", "chat/completions", "responses"}
     media = {"images/generations", "images/edits", "audio/transcriptions"}
     assert taken == {f"/v1/{path}" for path in (*answers, *media, "metrics", "logs", "traces")}
-    told = {route.path for route in ROUTES} - taken
+    watching = {route.path for route in ROUTES if route.family is WATCHING}
+    told = {route.path for route in ROUTES} - taken - watching
     assert told == {"/healthz", "/api/hello", "/v1/models", "/v1/models/{id}"}
+    accounts = {"/v1/account/limits", "/.well-known/ccr/account"}
+    assert watching <= {"/monitor", "/monitor/events", "/monitor/page/{id}", "/metrics"} | accounts
 
 
 #: Settings that switch every route on.
 ALL = {route.needs: True for route in ROUTES if route.needs}
 #: What is wrong with a path or a method is told in the form of the Messages API there.
-IN_OUR_FORM = (MESSAGES, MODELS, MEDIA)
+IN_OUR_FORM = (MESSAGES, MODELS, MEDIA, WATCHING)
 
 UNKNOWN = ("GET /", "GET /v1/models/", "GET /V1/models", "GET /v1/model", "OPTIONS /nope", "GET /nope?key=1")
 DISABLED = ("POST /v1/responses", "POST /v1/chat/completions", "POST /v1/images/generations")
@@ -71,7 +76,7 @@ async def test_routes_match_exactly_and_disabled_ones_do_not_exist(live: Live, l
 @with_live(**ALL)
 async def test_a_wrong_base_url_is_told_in_the_form_of_the_route_that_was_meant(live: Live) -> None:
     for route in ROUTES:
-        for path in {f"/v1{route.path}", route.path.removeprefix("/v1")} - {route.path}:
+        for path in {f"/v1{route.path}", route.path.removeprefix("/v1")} - {one.path for one in ROUTES}:
             answer = await live.request("POST", path, data=b"{", headers=JSON)
             assert answer.status == 404
             assert ("request_id" in answer.json) is (route.family in IN_OUR_FORM)
@@ -275,15 +280,23 @@ async def test_the_limit_of_a_body_counts_what_is_declared_what_comes_and_what_i
     assert declared.startswith(b"HTTP/1.1 413")
 
 
+def followed(more: bytes, body: bytes) -> bytes:
+    return gzip.compress(body) + more
+
+
 @pytest.mark.parametrize(
     ("encoding", "pack", "status"),
     [
         *(("gzip", gzip.compress, 200), ("GZIP", gzip.compress, 200), ("deflate", zlib.compress, 200)),
         *(("identity", bytes, 200), ("gzip", bytes, 400), ("compress", bytes, 415)),
+        *(("gzip", partial(followed, more), 400) for more in (b"junk", b"\0", gzip.compress(b""))),
+        ("deflate", lambda body: zlib.compress(body) + b"junk", 400),
     ],
 )
-async def test_packed_bodies_are_read(live: Live, encoding: str, pack: Any, status: int) -> None:
-    answer = await live.post(pack(json.dumps(ask()).encode()), headers={"content-encoding": encoding})
+@pytest.mark.parametrize("invited", [False, True])
+async def test_packed_bodies_are_read(live: Live, encoding: str, pack: Any, status: int, invited: bool) -> None:
+    headers = {"content-encoding": encoding} | ({"expect": "100-continue"} if invited else {})
+    answer = await live.post(pack(json.dumps(ask()).encode()), headers=headers)
     assert answer.status == status
     assert status == 200 or answer.error["type"] == "invalid_request_error"
     assert status != 400 or "could not be read" in answer.error["message"]
@@ -353,3 +366,42 @@ async def test_without_a_sign_in_the_error_names_the_cure_and_asks_for_no_retry(
     assert (await live.get("/v1/models")).status == 200
     assert (await live.post(ask(), "/v1/messages/count_tokens")).json["input_tokens"] > 0
     assert live.upstream == 0
+
+
+#: gzip of nothing, then blocks that unpack to nothing for ever.
+_ENDLESS = gzip.compress(b"")[:10] + b"\x00\x00\x00\xff\xff" * 20_000
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "head"),
+    [
+        ("/v1/messages", b"400", (gzip.compress(b"{}"), "Content-Encoding: gzip")),
+        ("/v1/messages", b"413", (_ENDLESS, "Content-Encoding: gzip")),
+        ("/v1/messages", b"415", (b"", "Content-Encoding: br")),
+        ("/v1/messages", b"403", (b"", "Origin: http://evil.example")),
+        ("/nope", b"404", (b"",)),
+        ("/healthz", b"405", (b"",)),
+    ],
+)
+@with_live(max_body_bytes=60_000)
+async def test_what_comes_behind_an_answer_is_read_up_to_a_bound(
+    live: Live, path: str, status: bytes, head: tuple[Any, ...]
+) -> None:
+    """200 MB of junk behind a body that is refused."""
+    first, *names = head
+    lines = (f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", *names)
+    reader, writer = await asyncio.open_connection("127.0.0.1", live.port)
+    writer.write("\r\n".join((*lines, "Transfer-Encoding: chunked", "", "")).encode())
+    sent, junk = 0, b"10000\r\n" + bytes(65536) + b"\r\n"
+    with contextlib.suppress(ConnectionError):
+        async with asyncio.timeout(10):
+            if first:
+                writer.write(b"%x\r\n%s\r\n" % (len(first), first))
+            while sent < 200_000_000:
+                writer.write(junk)
+                await writer.drain()
+                sent += len(junk)
+    assert sent < 20_000_000  # what the kernel's buffers hold, and the bound
+    with contextlib.suppress(ConnectionError):
+        assert (await reader.read(100)).split()[1] == status
+    writer.close()

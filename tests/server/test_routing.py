@@ -302,6 +302,46 @@ async def test_an_effort_that_nobody_knows_becomes_the_nearest_or_none(
     assert note["asked"] == asked and (nearest or note["sent"] not in ("max", asked))
 
 
+AGENT = {"x-claude-code-agent-id": "a"}
+
+#: route, what asks for effort in its body
+ASKING = {
+    "/v1/messages": lambda effort: {"output_config": {"effort": effort}},
+    "/v1/chat/completions": lambda effort: {"reasoning_effort": effort},
+    "/v1/responses": lambda effort: {"reasoning": {"effort": effort}},
+}
+
+
+@pytest.mark.parametrize("wire", (Wire("p1", "responses", "gpt-5.5"), *WIRES), ids=str)
+@with_live(side_effort="low", openai_routes=True, openai_mode="lenient")
+async def test_an_agent_gets_no_more_effort_than_the_settings_allow(live: Live, wire: Wire) -> None:
+    for path, asking in ASKING.items():
+        base = ask(model=wire.model)
+        if path == "/v1/responses":
+            base = {"model": wire.model, "input": "hello"}
+        seen = []
+        for effort, headers in (("high", AGENT), ("low", AGENT), ("low", {})):
+            answer = await live.post(base | asking(effort), path, headers=headers)
+            assert answer.status == 200, answer.raw
+            seen.append({name: value for name, value in wire.sent(live).items() if name not in wire.traits.fresh})
+        assert seen[0] == seen[1] == seen[2]
+        noted = [note for note in live.notes.all("effort_replaced") if note.get("reason") == "side request"]
+        assert [note["sent"] for note in noted] == ["low"]
+        live.notes.records.clear()
+
+
+@with_live(side_effort="medium")
+async def test_the_small_model_is_for_side_requests_and_counts_are_not_touched(live: Live) -> None:
+    sent = []
+    for model in ("claude-haiku-4-5", "gpt-5.6-luna", "gpt-5.5"):
+        body = ask(model=model, output_config={"effort": "high"})
+        assert (await live.post(body, "/v1/messages/count_tokens")).status == 200
+        assert not live.notes.all("effort_replaced") or sent
+        assert (await live.post(body)).status == 200
+        sent.append(live.sandbox.p1.requests[-1].body["reasoning"]["effort"])
+    assert sent == ["medium", "medium", "high"] and len(live.notes.all("effort_replaced")) == 2
+
+
 async def test_no_effort_at_all_is_a_word_that_p3_knows(live: Live) -> None:
     await live.post(ask(model="grok-4.6", output_config={"effort": "none"}))
     assert live.sandbox.p3.requests[-1].body["reasoning"] == {"effort": "none"}

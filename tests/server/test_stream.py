@@ -32,7 +32,7 @@ from harness import (
 )
 
 from proxy.errors import UpstreamError
-from proxy.observe.lifecycle import Abandoned, Completed, Failed, Progress, UsageUpdated
+from proxy.observe.lifecycle import Abandoned, CacheChecked, Completed, Failed, InputEstimated, Progress, Timed
 from proxy.sandbox import Sandbox
 from proxy.server.renderers import MessagesRenderer
 
@@ -95,8 +95,7 @@ async def test_after_the_grace_the_stream_begins_with_a_ping(live: Live) -> None
         rest = [event async for event in stream]
     check_message_stream([START, *rest])
     assert texts(rest) == "fine"
-    usage = [event for event in live.watcher.last if isinstance(event, UsageUpdated)]
-    assert usage[0] == UsageUpdated(3, None)
+    assert [event for event in live.watcher.last if isinstance(event, InputEstimated)] == [InputEstimated(3)]
 
 
 @with_live(stream_grace_ms=10, tuning=(watch_often(),))
@@ -344,10 +343,11 @@ async def test_an_answer_is_told_from_start_to_end(live: Live, stream: bool) -> 
     await live.post(ask(stream=stream), headers={"x-claude-code-session-id": "s"})
     assert live.watcher.names == [
         *("Started", "Sequenced", "ProviderSelected", "ModelResolved", "UpstreamStarted"),
-        *("UsageUpdated", "GenerationStarted", "UsageUpdated", "Completed"),
+        *("InputEstimated", "GenerationStarted", "UsageUpdated", "Completed"),
     ]
     (events,) = live.watcher.told.values()
-    assert isinstance(events[-1], Completed) and isinstance(events[-2], Progress) is stream
+    assert [type(event) for event in events[-3:]] == [Timed, CacheChecked, Completed]
+    assert isinstance(events[-4], Progress) is stream
 
 
 async def test_every_kind_of_failure_is_told(live: Live) -> None:
@@ -355,7 +355,7 @@ async def test_every_kind_of_failure_is_told(live: Live) -> None:
     assert live.watcher.names == ["Started", "Failed"]
     live.sandbox.p1.script.extend([{"fault": "forbidden"}, {"fault": "cut_text"}])
     live.sandbox.p1.script.extend([{"fault": "silence_mid_text", "seconds": None}])
-    for before, end in (("UpstreamStarted", Failed(403, "Access denied")), ("GenerationStarted", None)):
+    for before, end in (("UpstreamStarted", Failed(403, "Access denied", "permission")), ("GenerationStarted", None)):
         await live.stream(ask())
         assert live.watcher.names[-2:] == [before, "Failed"] and live.watcher.last[-1] == (end or live.watcher.last[-1])
     assert live.watcher.last[-1].status == 200

@@ -13,8 +13,10 @@ from proxy.auth.grant import granted
 from proxy.auth.http import TokenClient, TokenResponse
 from proxy.auth.refresh import Credentials, Renewal
 from proxy.auth.store import CredentialFile
+from proxy.core.allowances.report import Allowance
 from proxy.providers.accounts import stored
 from proxy.providers.accounts.token_endpoint import TokenEndpoint
+from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.contract import AccountContext, Say
 from toy_provider.entry import LABEL
 from toy_provider.settings import ToySettings
@@ -56,5 +58,5 @@ class ToyAccount:
     async def logout(self, *, say: Say) -> None:
         await stored.delete(self._file, say=say)
 
-    async def usage(self, *, as_json: bool, say: Say) -> None:
-        say("Toys are not counted")
+    async def usage(self) -> UsageReport:
+        return UsageReport("Toys", {}, Allowance(notes=("not counted",)))

@@ -64,7 +64,7 @@ class ToyAdapter:
         return False
 
     def client_error(self, error: UpstreamError) -> UpstreamError:
-        return failures.client_error(LABEL, error, sign_in_hint="sign in again")
+        return failures.client_error(error, sign_in_hint="sign in again")
 
 
 class ToyProvider:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import sys
 from pathlib import Path
 
@@ -39,16 +38,11 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # of a terminal that lacks the characters of a prompt
     try:
-        status = await action.run(arguments, context)
-        sys.stdout.flush()
+        return await action.run(arguments, context)
     except Unreadable as error:
         raise ConfigError(str(error)) from None
     except RecursionError:
         raise ConfigError("an artifact is no JSON that was captured, it is nested too deeply") from None
-    except BrokenPipeError:  # of `captures show … | head`: nobody reads on
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    return status
 
 
 CAPTURES = Command("captures", "look at kept requests, compare and replay them: captures list", _run, _arguments)

@@ -20,6 +20,9 @@ from proxy.core.tools.read_tool import MAX_ARGUMENTS
 MAX_CALLS = 256
 #: Names and ids come in pieces, but not for ever.
 MAX_LABEL = 1024
+#: Characters that are parsed, again and again, to see whether the arguments of a call are whole. One whose every piece
+#: names its tool is looked at with each piece that ends like JSON.
+MAX_READ = 32 * 1024 * 1024
 #: How a JSON value that can be told to be complete begins -> how it ends.
 _CLOSING = {"{": "}", "[": "]", '"': '"'}
 
@@ -72,6 +75,9 @@ class ToolCall:
     done: bool = False  # closed, or left out
     looked: int = -1  # size at the last look whether it is whole, and what was found
     is_whole: bool = False
+    read: int = 0  # characters that were parsed for that
+    begins_with: str = ""  # the first character that is no blank
+    ends_with: str = ""  # the last one
 
     @property
     def blank(self) -> bool:
@@ -83,9 +89,14 @@ class ToolCall:
         """Whether the arguments are a complete object, or a list or a text instead; nothing can then follow."""
         if self.looked != self.size:
             self.looked = self.size
-            ends = next((piece.rstrip() for piece in reversed(self.text) if piece.strip()), "")
-            self.is_whole = ends[-1:] == _CLOSING.get(self._begins_with) and are_readable("".join(self.text))
+            self.is_whole = self.ends_with == _CLOSING.get(self.begins_with) and self._is_readable()
         return self.is_whole
+
+    def _is_readable(self) -> bool:
+        self.read += self.size
+        if self.read > MAX_READ:
+            raise BadAnswer(f"the upstream names tool {self.name} in too many pieces of its arguments")
+        return are_readable("".join(self.text))
 
     def repeated(self, fragment: ToolCallFragment) -> bool:
         """Whether a fragment is the whole call once more: some upstreams sum up at the end."""
@@ -94,11 +105,7 @@ class ToolCall:
 
     @property
     def object_begun(self) -> bool:
-        return self._begins_with == "{"
-
-    @property
-    def _begins_with(self) -> str:
-        return next((piece.lstrip()[0] for piece in self.text if piece.strip()), "")
+        return self.begins_with == "{"
 
     def label(self, fragment: ToolCallFragment) -> None:
         """Takes the name and the id of a fragment: they come in pieces, or whole in every fragment."""
@@ -176,6 +183,8 @@ class ToolCalls:
     def append(self, call: ToolCall, text: str) -> None:
         """More arguments of a call. Raises BadAnswer when they are too many."""
         call.text.append(text)
+        call.begins_with = call.begins_with or text.lstrip()[:1]
+        call.ends_with = text.rstrip()[-1:] or call.ends_with
         call.size += len(text)
         self._size += len(text)
         if call.size > MAX_ARGUMENTS:

@@ -81,7 +81,6 @@ class ChatToMessages:
         self._finish: str | None = None
         self._usage: Mapping[str, Any] | None = None
         self.produced = False
-        self.only_thinking = True
         self.finished = False
         self.incomplete = False
         self.usage: dict[str, Any] = {}
@@ -96,11 +95,8 @@ class ChatToMessages:
                 raise BadAnswer(error)
             self._stream.start()
             self._note_usage(chunk.get("usage"))
-            try:
-                for choice in _choices(chunk):
-                    self._choice(choice)
-            except OverflowError as overflow:
-                raise BadAnswer(str(overflow)) from None
+            for choice in _choices(chunk):
+                self._choice(choice)
         return self._stream.take()
 
     def end(self, *, done: bool) -> list[Event]:
@@ -109,17 +105,14 @@ class ChatToMessages:
         if not self.finished:
             if self._finish is None and not done:
                 raise CutAnswer("the upstream cut the answer: it ended without a finish reason")
-            try:
-                self._complete()
-            except OverflowError as overflow:
-                raise BadAnswer(str(overflow)) from None
+            self._complete()
         return self._stream.take()
 
     def interrupt(self) -> list[Event]:
         """What can be said before an error."""
         try:
             self._close_block()
-        except OverflowError:
+        except BadAnswer:
             pass  # behind a call that never ended: nobody would see it
         self._stream.interrupt()
         return self._stream.take()
@@ -156,7 +149,6 @@ class ChatToMessages:
         if not isinstance(text, str) or not text:
             return
         self.produced = True
-        self.only_thinking = self.only_thinking and kind is THINKING
         if self._open is None or self._open[0] is not kind:
             self._close_block()
             self._close_whole()  # what is not complete may become so: the text then waits behind it
@@ -210,7 +202,7 @@ class ChatToMessages:
         self._close_block()
         call.label(fragment)
         if fragment.text:
-            self.produced, self.only_thinking = True, False
+            self.produced = True
             self._calls.append(call, fragment.text)
         self._advance()
 
@@ -225,7 +217,7 @@ class ChatToMessages:
     def _pass(self, call: ToolCall) -> None:
         """Opens the block if need be, and lets out the arguments so far."""
         if call.filter is None:
-            self.produced, self.only_thinking = True, False
+            self.produced = True
             name = self._policy.names.get(call.name, call.name)
             wanted = self._own_id(call.number) if self._own_id is not None else call.call_id
             call_id = self._policy.unique_id(wanted or f"call_{self._stream.message_id}_{call.number}")

@@ -23,7 +23,7 @@ from proxy.core.blocks import (
 )
 from proxy.core.content import BILLING_PREFIX, blocks_of, without_billing
 from proxy.core.convert.chat_to_messages import STOP_REASONS
-from proxy.core.convert.history.messages import Block, MessagesHistory, marked_on, plainly_marked
+from proxy.core.convert.history.messages import Block, MessagesHistory, mark_last, plainly_marked
 from proxy.core.invalid import InvalidRequest
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer
@@ -97,7 +97,7 @@ def _system(system: Any, instructions: list[Block]) -> Any:
         if isinstance(text, str) and text and not text.startswith(BILLING_PREFIX):
             kept.append(plainly_marked({"type": "text", **block}))
         elif isinstance(block, Mapping):
-            kept = marked_on(kept, block)
+            mark_last(kept, block)
     return kept + instructions
 
 
@@ -110,7 +110,7 @@ def _tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
         if len(kept) < len(tools) and known.get("name") == tools[len(kept)]["name"]:
             kept.append(_tool(tools[len(kept)]))
         else:
-            kept = marked_on(kept, known)
+            mark_last(kept, known)
     return kept
 
 
@@ -173,6 +173,7 @@ class MessagesToMessages:
         self._stream = stream
         self._policy = policy
         self._open: dict[int, _OpenBlock] = {}
+        self._stopped: list[int] = []  # those of them that were stopped without arguments
         self._arguments_size = 0
         self._called = False  # whether there is a call
         self._broken = False  # whether there is a call whose arguments are no JSON
@@ -180,7 +181,6 @@ class MessagesToMessages:
         self._thought: int | None = None
         self._stop: tuple[str, str | None] | None = None
         self.produced = False
-        self.only_thinking = True
         self.finished = False
         self.incomplete = False
 
@@ -192,7 +192,7 @@ class MessagesToMessages:
                 handler(self, event)
             except BadAnswer:
                 raise
-            except (KeyError, TypeError, ValueError, OverflowError) as error:
+            except (KeyError, TypeError, ValueError) as error:
                 raise BadAnswer(f"the upstream's stream is out of order ({type(error).__name__})") from None
         return self._stream.take()
 
@@ -230,7 +230,7 @@ class MessagesToMessages:
         self._close_stopped()
         opened = self._open[index] = _OpenBlock(BLOCKS.get(block["type"]))
         if opened.row is None or not opened.row.deltas:
-            self.produced, self.only_thinking = True, False
+            self.produced = True
             self._stream.open(index, dict(block))
             return
         members = {} if opened.row in (TEXT, THINKING) else dict(block)
@@ -274,14 +274,19 @@ class MessagesToMessages:
             value = delta.get(kind.carries)
             if value is None:
                 return
-            if kind.is_text and not isinstance(value, str):
-                raise BadAnswer(f"the upstream sent a {kind.name} that is not a text")
+            if not isinstance(value, str if kind.is_text else Mapping):
+                raise BadAnswer(f"the upstream sent a {kind.name} of another form")
+            if kind.how is How.REPLACE:  # the last one counts
+                opened.given[kind] = str(value)
+                return
             if value:
                 opened.given.pop(kind, None)
-            if kind is INPUT_DELTA and opened.row is TOOL_USE:
-                self._argument(opened, value)
+        self._tell(index, opened, kind, delta)
+
+    def _tell(self, index: int, opened: _OpenBlock, kind: DeltaType | None, delta: dict[str, Any]) -> None:
+        if kind is INPUT_DELTA and opened.row is TOOL_USE:
+            self._argument(opened, delta[kind.carries])
         self.produced = True
-        self.only_thinking = self.only_thinking and opened.row is THINKING
         self._stream.delta(index, delta)
 
     def _argument(self, opened: _OpenBlock, text: str) -> None:
@@ -293,16 +298,19 @@ class MessagesToMessages:
     def _block_stop(self, event: Mapping[str, Any]) -> None:
         index = event["index"]
         opened = self._open[index]
-        for delta, value in list(opened.given.items()):
-            self._pass(index, delta.of(value))
+        for delta, value in opened.given.items():
+            self._tell(index, opened, delta, delta.of(value))
         if opened.row is TOOL_USE and not "".join(opened.arguments).strip():
             opened.stopped = True
+            self._stopped.append(index)
         else:
             self._close(index)
 
     def _close_stopped(self) -> None:
-        for index in [index for index, opened in self._open.items() if opened.stopped]:
-            self._close(index)
+        stopped, self._stopped = self._stopped, []
+        for index in stopped:
+            if index in self._open and self._open[index].stopped:
+                self._close(index)
 
     def _close(self, index: int) -> None:
         opened = self._open.pop(index)

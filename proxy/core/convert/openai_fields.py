@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
+from proxy.core.bodies.decode import decode_body
 from proxy.core.content import IMAGE_TYPES
 from proxy.core.convert.openai_mode import Mode, invalid, unsupported
 from proxy.core.invalid import InvalidRequest, shown
-from proxy.core.messages import MAX_MESSAGES, MAX_U32, decode_body
+from proxy.core.messages import MAX_MESSAGES, MAX_U32
 
 Block = dict[str, Any]
 Members = Mapping[str, Any]

@@ -123,6 +123,7 @@ class AnswerReader(ABC):
         self._last_index = -1
         self._size = 0
         self._call_ids: set[str] = set()
+        self._id_counts: dict[str, int] = {}
         self._counts = dict.fromkeys(_COUNTERS, 0)
         self._thought: int | None = None
 
@@ -218,7 +219,7 @@ class AnswerReader(ABC):
             if not (isinstance(call_id, str) and call_id and isinstance(block.name, str) and block.name):
                 raise BadAnswer("the provider sent a tool call without an id or a name")
             self._grow(len(call_id) + len(block.name))
-            block.call_id = unique_id(call_id, self._call_ids)
+            block.call_id = unique_id(call_id, self._call_ids, self._id_counts)
         elif kind == SERVER_TOOL_USE.name and isinstance(content.get("id"), str):
             block.call_id = content["id"]
             self._grow(len(block.call_id))

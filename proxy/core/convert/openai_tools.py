@@ -287,10 +287,11 @@ def _grammar(entry: Members, path: str) -> str:
 def _name_grouped(found: ToolSet, grouped: Mapping[tuple[str, str], Block]) -> None:
     """Flat names, once all plain ones are known, since those stay as they are."""
     taken = {tool["name"] for tool in found.tools if "input_schema" not in tool} | found.functions
+    counts: dict[str, int] = {}
     for key, tool in grouped.items():
         name = flat_name(*key)
         if name in taken:
-            name = unique_id(name[: MAX_NAME - _SUFFIX_ROOM], taken)
+            name = unique_id(name[: MAX_NAME - _SUFFIX_ROOM], taken, counts)
         taken.add(name)
         tool["name"] = name
         found.namespaces[name] = key

@@ -18,7 +18,7 @@ from proxy.core.convert.responses.searches import SEARCH_BEGAN, HostedSearches, 
 from proxy.core.convert.responses.texts import TextBlocks
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy, BadAnswer, CutAnswer
-from proxy.core.responses_events import incomplete_reason, incomplete_stop, responses_usage, told_usage
+from proxy.core.responses_events import UNREADABLE, incomplete_reason, incomplete_stop, responses_usage, told_usage
 
 
 class ResponsesToMessages:
@@ -37,8 +37,9 @@ class ResponsesToMessages:
         self._searches = HostedSearches(stream, policy)
         self._open_items: set[int] = set()
         self._refused = False
+        self._unreadable = False  # an event could not be read
+        self._chars = 0  # of all texts
         self.produced = False
-        self.only_thinking = True
         self.finished = False
         self.incomplete = False
         self.usage: dict[str, Any] = {}
@@ -50,10 +51,7 @@ class ResponsesToMessages:
         kind = event.get("type")
         handler = self._HANDLERS.get(kind) if isinstance(kind, str) else None
         if handler is not None and not self.finished:
-            try:
-                handler(self, event)
-            except OverflowError as error:
-                raise BadAnswer(str(error)) from None
+            handler(self, event)
         return self._stream.take()
 
     def cut(self) -> list[Event]:
@@ -71,7 +69,7 @@ class ResponsesToMessages:
         self._reasoning.interrupt()
         try:
             self._texts.close_all()
-        except OverflowError:
+        except BadAnswer:
             pass  # behind a block that never ended: nobody would see it
         self._searches.fill()
         self._stream.interrupt()
@@ -84,6 +82,13 @@ class ResponsesToMessages:
         self._stream.start()
         if not self._stream.open_keys:
             self._stream.ping()
+
+    def _missed(self, _event: Mapping[str, Any]) -> None:
+        self._unreadable = True
+
+    def _begin(self, event: Mapping[str, Any]) -> None:
+        self._unreadable = False  # what came before is no part of the answer
+        self._control(event)
 
     # -- items
 
@@ -167,14 +172,15 @@ class ResponsesToMessages:
         return self._texts.at(self._places.or_current(event, "message"), event.get("content_index"))
 
     def _add_text(self, at: At, text: str) -> None:
+        self._chars += len(text)
         self._texts.add(at, text)
         self._searches.read(text)
-        self.produced, self.only_thinking = True, False
+        self.produced = True
 
     def _refuse(self, at: At, text: str) -> None:
+        self._chars += len(text)
         self._texts.refuse(at, text)
         self._refused = self.produced = True
-        self.only_thinking = False
 
     def _text_done(self, event: Mapping[str, Any]) -> None:
         self._whole_text(event, event)
@@ -230,7 +236,7 @@ class ResponsesToMessages:
         if call is None or place is None:
             self._calls.add_stray(place, delta)
             return
-        self.produced, self.only_thinking = True, False
+        self.produced = True
         if self._calls.add_arguments(place, call, delta):
             self._end("tool_use", {})
 
@@ -243,7 +249,7 @@ class ResponsesToMessages:
         if self._calls.begins(place, item):
             self._other_block()
             self._calls.begin_late(place, item)
-        self.produced, self.only_thinking = True, False
+        self.produced = True
         self._calls.done(place, item)
 
     # -- hosted search
@@ -251,7 +257,8 @@ class ResponsesToMessages:
     def _search_began(self, _event: Mapping[str, Any]) -> None:
         """A search costs: where it is told at once, the answer is not asked for again from here on."""
         if self._searches.tells_at_once:
-            self.produced, self.only_thinking = True, False
+            self.produced = True
+            self._stream.commit()
 
     def _search_input(self, event: Mapping[str, Any]) -> None:
         self._searches.add_input(self._places.of(event), event.get("delta"))
@@ -265,7 +272,7 @@ class ResponsesToMessages:
             return
         self._other_block()
         if self._searches.add(place, item, name):
-            self.produced, self.only_thinking = True, False
+            self.produced = True
 
     # -- the end
 
@@ -276,6 +283,8 @@ class ResponsesToMessages:
         self.incomplete = reason is not None
         self._texts.end_all()
         self._repeated(response.get("output"))
+        if self._unreadable and not self._is_repeated_whole(response.get("output")):
+            raise CutAnswer("an event of the upstream is not JSON, and its last event does not repeat the answer")
         stop = incomplete_stop(reason, self._rules)
         call = self._calls.under_way
         if stop == "max_tokens":
@@ -303,6 +312,12 @@ class ResponsesToMessages:
                 self._done(self._places.only_in_output(item), item)
             else:
                 self._cite_all(item, -1 if place is None else place)
+
+    def _is_repeated_whole(self, output: Any) -> bool:
+        """Whether the last event has the whole answer, and all of its texts were told."""
+        items = _mappings(output)
+        texts = (_text_of(part) or "" for item in items for part in _mappings(item.get("content")))
+        return bool(items) and sum(map(len, texts)) == self._chars
 
     def _come(self, kind: str) -> Said | None:
         """What has come of a kind of items that has a text."""
@@ -334,7 +349,8 @@ class ResponsesToMessages:
         return responses_usage(usage, searches=web + x)
 
     _HANDLERS = {  # noqa: RUF012 - a table, never changed
-        "response.created": _control,
+        str(UNREADABLE["type"]): _missed,
+        "response.created": _begin,
         "response.in_progress": _control,
         "keepalive": _control,
         "codex.rate_limits": _control,

@@ -25,4 +25,9 @@ def pieces(text: str) -> Iterator[str]:
 
 def rough_length(text: str) -> int:
     """An estimate for when no vocabulary can be used."""
-    return int(len(text.encode("utf-8", "replace")) / BYTES_A_TOKEN + 0.999)
+    return rough_tokens(len(text.encode("utf-8", "replace")))
+
+
+def rough_tokens(size: int) -> int:
+    """The same of so many bytes."""
+    return int(size / BYTES_A_TOKEN + 0.999)

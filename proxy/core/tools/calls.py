@@ -73,20 +73,19 @@ def long_names(request: Mapping[str, Any]) -> dict[str, str]:
     return {short_name(tool["name"]): tool["name"] for tool in offered_tools(request) if len(tool["name"]) > MAX_NAME}
 
 
-def unique_id(call_id: str, used: set[str], counts: dict[str, int] | None = None) -> str:
+def unique_id(call_id: str, used: set[str], counts: dict[str, int]) -> str:
     """A call id that no earlier call of the conversation has, and records it in `used`.
 
     Clients drop the later one of two calls with the same id. `upstream_id` finds the way back.
 
     counts  id -> the last number given to it, where thousands of calls may have one id
     """
-    candidate, count = call_id, 1 if counts is None else counts.get(call_id, 1)
+    candidate, count = call_id, counts.get(call_id, 1)
     while candidate in used or not candidate:
         count += 1
         candidate = f"{call_id or 'call'}__u{count}"
     used.add(candidate)
-    if counts is not None:
-        counts[call_id] = count
+    counts[call_id] = count
     return candidate
 
 

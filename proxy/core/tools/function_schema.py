@@ -14,7 +14,8 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
-from proxy.core.sse import dump_json, load_json
+from proxy.core.sse import dump_json, dump_sorted_json, load_json
+from proxy.core.tools.step_budget import Steps, TooManySteps
 
 Schema = Any
 
@@ -25,6 +26,10 @@ MAX_DEPTH = 64
 MAX_FOLDED = 1000
 #: The words of a choice, in characters.
 MAX_CHOICE = 4000
+#: A longer pattern is not compiled to see whether it can be, in characters.
+MAX_PATTERN = 1000
+#: Steps for a pattern, and for each character of one that is not ASCII: it may stand for a large class.
+PATTERN_STEPS = 40
 
 _SCALARS = ("string", "number", "integer", "boolean", "null")
 _TYPES = frozenset({*_SCALARS, "object", "array"})
@@ -34,6 +39,8 @@ _NOT_AT_ROOT = (*_CHOICES, "enum", "not")
 #: The `items` of an array that has none, and the `properties` of an object without: most upstreams want some.
 ANY_ITEMS: dict[str, Any] = {}
 NO_PROPERTIES: dict[str, Any] = {}
+#: A flag of a pattern: upper and lower case are the same.
+_ANY_CASE = re.compile(r"\(\?[a-zA-Z]*i")
 #: In place of a value that no mending makes legal.
 _GONE = object()
 
@@ -46,12 +53,33 @@ def function_schema(schema: Schema) -> tuple[dict[str, Any], str]:
     >>> function_schema({"anyOf": [{"properties": {"a": {"type": "string"}}, "required": ["a"]}]})[0]
     {'type': 'object', 'properties': {'a': {'type': 'string'}}, 'required': ['a']}
     """
-    mended = legal_schema(schema) if isinstance(schema, dict) else {}
+    if not isinstance(schema, dict):
+        return {"type": "object", "properties": {}}, ""
+    try:
+        return _mended(schema, Steps())
+    except TooManySteps:
+        return _as_given(schema)
+
+
+def _as_given(schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """A schema that is too large to be mended, with the root that every schema of a function has here."""
+    choice = {key: schema[key] for key in _NOT_AT_ROOT if key in schema}
+    root = {**{key: value for key, value in schema.items() if key not in choice}, "type": "object"}
+    if not isinstance(root.get("properties"), dict):
+        root["properties"] = {}
+    required = root.get("required", ())
+    if not (isinstance(required, list) and all(isinstance(name, str) for name in required)):
+        root.pop("required", None)
+    return root, _told(choice) if choice else ""
+
+
+def _mended(schema: dict[str, Any], steps: Steps) -> tuple[dict[str, Any], str]:
+    mended = _legal(schema, steps, 0)
     if "$ref" in mended:
-        mended = _referred(mended, mended, {})
+        mended = _referred(mended, mended, {}, steps)
     choice = {key: mended[key] for key in _NOT_AT_ROOT if key in mended}
     if choice:
-        mended = _RootChoice(mended).root()
+        mended = _RootChoice(mended, steps).root()
     if mended.get("type") != "object":
         mended = {"type": "object", **{key: value for key, value in mended.items() if key != "type"}}
     if "properties" not in mended:
@@ -65,13 +93,22 @@ def _told(choice: Mapping[str, Any]) -> str:
     return f"The input must also fit this JSON Schema: {text}"
 
 
-# -- keywords, one by one: rule(value, depth) -> the value, the same object when it is legal, or _GONE
+# -- keywords, one by one: rule(value, steps, depth) -> the value, the same object when it is legal, or _GONE
 
-_Rule = Callable[[Any, int], Any]
+_Rule = Callable[[Any, Steps, int], Any]
 
 
-def legal_schema(schema: dict[str, Any], depth: int = 0) -> dict[str, Any]:
-    """The schema with legal keywords only; the same object when it has no others."""
+def legal_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with legal keywords only; the same object when it has no others, or is too large to be looked
+    through."""
+    try:
+        return _legal(schema, Steps(), 0)
+    except TooManySteps:
+        return schema
+
+
+def _legal(schema: dict[str, Any], steps: Steps, depth: int) -> dict[str, Any]:
+    steps.take(1 + len(schema))
     if depth > MAX_DEPTH:
         return schema
     changes: dict[str, Any] | None = None
@@ -80,7 +117,7 @@ def legal_schema(schema: dict[str, Any], depth: int = 0) -> dict[str, Any]:
         if plain is not None:
             mended = value if type(value) is plain else _GONE
         elif key in _RULES:
-            mended = _RULES[key](value, depth + 1)
+            mended = _RULES[key](value, steps, depth + 1)
         else:
             continue
         if mended is not value:
@@ -126,59 +163,70 @@ def _with_prefix_items(schema: dict[str, Any]) -> dict[str, Any]:
     return {**result, "prefixItems": schema["items"], "items": rest} if schema["items"] else {**result, "items": rest}
 
 
-def _single(value: Any, depth: int) -> Any:
+def _single(value: Any, steps: Steps, depth: int) -> Any:
     if isinstance(value, dict):
-        return legal_schema(value, depth)
+        return _legal(value, steps, depth)
     return value if isinstance(value, bool) else _GONE
 
 
-def _inner(value: Any, depth: int) -> Any:
+def _inner(value: Any, steps: Steps, depth: int) -> Any:
     """A schema in a map or a list, whose place has to stay."""
-    mended = _single(value, depth)
+    mended = _single(value, steps, depth)
     return {} if mended is _GONE else mended
 
 
-def _list(value: Any, depth: int) -> Any:
+def _list(value: Any, steps: Steps, depth: int) -> Any:
     if not isinstance(value, list) or not value:
         return _GONE
-    mended = [_inner(member, depth) for member in value]
+    mended = [_inner(member, steps, depth) for member in value]
     return value if all(new is old for new, old in zip(mended, value, strict=True)) else mended
 
 
-def _items(value: Any, depth: int) -> Any:
-    return (_list(value, depth) if value else value) if isinstance(value, list) else _single(value, depth)
+def _items(value: Any, steps: Steps, depth: int) -> Any:
+    return (_list(value, steps, depth) if value else value) if isinstance(value, list) else _single(value, steps, depth)
 
 
-def _map(value: Any, depth: int) -> Any:
+def _map(value: Any, steps: Steps, depth: int) -> Any:
     if not isinstance(value, dict):
         return _GONE
     changes: dict[str, Any] = {}
     for name, member in value.items():
-        if (mended := _inner(member, depth)) is not member:
+        if (mended := _inner(member, steps, depth)) is not member:
             changes[name] = mended
     return {**value, **changes} if changes else value
 
 
-def _dependencies(value: Any, depth: int) -> Any:
+def _dependencies(value: Any, steps: Steps, depth: int) -> Any:
     """Names of an older draft stand beside schemas."""
     if not isinstance(value, dict):
         return _GONE
     named = {name: member for name, member in value.items() if isinstance(member, list)}
-    mended = _map({name: member for name, member in value.items() if name not in named}, depth)
+    mended = _map({name: member for name, member in value.items() if name not in named}, steps, depth)
     return {**mended, **named}
 
 
-def _keyed(value: Any, depth: int) -> Any:
+def _keyed(value: Any, steps: Steps, depth: int) -> Any:
     """`patternProperties`: keys that the upstream cannot compile go."""
-    if isinstance(value, dict) and not all(map(_compiles, value)):
-        value = {key: member for key, member in value.items() if _compiles(key)}
-    return _map(value, depth)
+    if isinstance(value, dict):
+        broken = {key for key in value if not _is_sound(key, steps)}
+        if broken:
+            value = {key: member for key, member in value.items() if key not in broken}
+    return _map(value, steps, depth)
 
 
-def _pattern(value: Any, _depth: int) -> Any:
+def _pattern(value: Any, steps: Steps, _depth: int) -> Any:
     """The backend compiles every pattern with Python's `re` and refuses the whole request when one fails. Claude Code's
     own Artifact tool has a Unicode property escape, which `re` does not know."""
-    return value if isinstance(value, str) and _compiles(value) else _GONE
+    return value if isinstance(value, str) and _is_sound(value, steps) else _GONE
+
+
+def _is_sound(pattern: str, steps: Steps) -> bool:
+    """Whether a pattern compiles; long ones, and those whose case does not matter, are passed on for the backend to
+    judge: compiling them takes long (a class of all letters in any case: 20 ms)."""
+    if len(pattern) > MAX_PATTERN or _ANY_CASE.search(pattern):
+        return True
+    steps.take(PATTERN_STEPS + len(pattern) * (1 if pattern.isascii() else PATTERN_STEPS))
+    return _compiles(pattern)
 
 
 @lru_cache(maxsize=1024)
@@ -192,21 +240,23 @@ def _compiles(pattern: str) -> bool:
     return True
 
 
-def _type(value: Any, _depth: int) -> Any:
+def _type(value: Any, steps: Steps, _depth: int) -> Any:
     if isinstance(value, list):
+        steps.take(len(value))
         known = list(dict.fromkeys(kind for kind in value if isinstance(kind, str) and kind in _TYPES))
         return value if known == value and known else known or _GONE
     return value if isinstance(value, str) and value in _TYPES else _GONE
 
 
-def _names(value: Any, _depth: int) -> Any:
+def _names(value: Any, steps: Steps, _depth: int) -> Any:
     if not isinstance(value, list):
         return _GONE
+    steps.take(len(value))
     names = list(dict.fromkeys(name for name in value if isinstance(name, str)))
     return value if names == value else names
 
 
-def _count(value: Any, _depth: int) -> Any:
+def _count(value: Any, _steps: Steps, _depth: int) -> Any:
     """A whole number; some programs write it as 1.0, which not every validator takes."""
     if not _is_number(value) or value < 0 or value % 1:
         return _GONE
@@ -214,7 +264,7 @@ def _count(value: Any, _depth: int) -> Any:
 
 
 def _of(accepts: Callable[[Any], bool]) -> _Rule:
-    return lambda value, _depth: value if accepts(value) else _GONE
+    return lambda value, _steps, _depth: value if accepts(value) else _GONE
 
 
 def _is_number(value: Any) -> bool:
@@ -249,7 +299,11 @@ _RULES: dict[str, _Rule] = {
 
 
 def _referred(
-    schema: dict[str, Any], root: Mapping[str, Any], known: dict[str, dict[str, Any]], trail: tuple[str, ...] = ()
+    schema: dict[str, Any],
+    root: Mapping[str, Any],
+    known: dict[str, dict[str, Any]],
+    steps: Steps,
+    trail: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """The schema with what its `$ref` names written out; without the `$ref` when that leads nowhere.
 
@@ -260,10 +314,17 @@ def _referred(
     if not isinstance(reference, str) or reference in trail or len(trail) > MAX_DEPTH:
         return rest
     if reference not in known:
+        steps.take(reference.count("/"))
         found = target(reference, root)
-        known[reference] = legal_schema(found) if isinstance(found, dict) else {}
+        known[reference] = _legal(found, steps, 0) if isinstance(found, dict) else {}
+    steps.take(_width(known[reference]) + _width(rest))
     merged = _both(known[reference], rest)
-    return _referred(merged, root, known, (*trail, reference)) if "$ref" in merged else merged
+    return _referred(merged, root, known, steps, (*trail, reference)) if "$ref" in merged else merged
+
+
+def _width(schema: Mapping[str, Any]) -> int:
+    """How many members are written when a schema is merged into another one."""
+    return len(schema) + len(schema.get("properties", ())) + len(schema.get("required", ()))
 
 
 def _both(found: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any]:
@@ -297,10 +358,12 @@ class _RootChoice:
     """Folds a root that is a choice into one object with the properties of all branches. What is required in every
     branch, or by the root itself, stays required."""
 
-    def __init__(self, root: dict[str, Any]) -> None:
+    def __init__(self, root: dict[str, Any], steps: Steps) -> None:
         self._root = root
+        self._steps = steps
         self._left = MAX_FOLDED
         self._forms: dict[str, list[Schema]] = {}  # property -> its different schemas
+        self._seen: set[tuple[str, int | str]] = set()  # property, and a schema of it by place or by text
         self._known: dict[str, dict[str, Any]] = {}  # reference -> what it names
 
     def root(self) -> dict[str, Any]:
@@ -319,7 +382,7 @@ class _RootChoice:
         self._left -= 1 + len(properties)
         for name, form in properties.items():
             forms = self._forms.setdefault(name, [])
-            if form not in forms:
+            if self._is_new(name, id(form)) and self._is_new(name, dump_sorted_json(form)):
                 forms.append(form)
         needed = set(required) if isinstance(required, list) else set()
         for key in _CHOICES:
@@ -328,10 +391,17 @@ class _RootChoice:
                 needed |= set.union(*found) if key == "allOf" else set.intersection(*found)
         return needed
 
+    def _is_new(self, name: str, form: int | str) -> bool:
+        known = len(self._seen)
+        self._seen.add((name, form))
+        return len(self._seen) > known
+
     def _branch(self, branch: Schema, depth: int) -> set[str]:
         if not isinstance(branch, dict) or self._left <= 0 or depth >= MAX_DEPTH:
             return set()
-        return self._fold(_referred(branch, self._root, self._known) if "$ref" in branch else branch, depth + 1)
+        return self._fold(
+            _referred(branch, self._root, self._known, self._steps) if "$ref" in branch else branch, depth + 1
+        )
 
     def _with_branches(self, folded: dict[str, Any]) -> dict[str, Any]:
         """References into the branches lead to copies of them."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from proxy.core.sse import dump_json, load_json
 from proxy.core.tools.function_schema import target
+from proxy.core.tools.step_budget import Steps, TooManySteps
 
 # Where schemas live inside a schema. Everything else (default, enum, const, examples, a property that happens to be
 # called "pattern") is data and is left alone.
@@ -43,6 +44,8 @@ _STRICT_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "
 
 #: Deeper schemas are passed on unchanged below this level; a real one has about ten.
 MAX_DEPTH = 64
+#: Members of an answer, and branches tried for them. An answer of a megabyte has some ten thousand.
+MAX_RESTORED = 100_000
 
 Schema = Any
 
@@ -128,19 +131,27 @@ class NotStrict(Exception):
     """The schema cannot be expressed in strict mode."""
 
 
-def strict_schema(schema: Schema, depth: int = 0) -> Schema:
+def strict_schema(schema: Schema) -> Schema:
     """The strict form of a schema: objects are closed, every property is required, optional ones may be null.
 
     Raises NotStrict for what strict mode refuses: free-form maps, conditions, values of no type, foreign references, a
-    root that is no object.
+    root that is no object; and for a schema that is too large or too deep for one.
     """
+    try:
+        return _strict(schema, 0, Steps())
+    except TooManySteps:
+        raise NotStrict from None
+
+
+def _strict(schema: Schema, depth: int, steps: Steps) -> Schema:
     if not isinstance(schema, dict) or depth > MAX_DEPTH:
         raise NotStrict
+    steps.take(1 + len(schema))
     bare = {key: value for key, value in schema.items() if key not in _ANNOTATIONS}
     if "$ref" in bare and depth:
         return _strict_reference(bare)
     _check_strict(bare, depth)
-    result = _map_children(bare, lambda child: strict_schema(child, depth + 1))
+    result = _map_children(bare, lambda child: _strict(child, depth + 1, steps))
     if "properties" in result or _is_a("object", bare):
         properties = result.get("properties")
         closed = bare.get("additionalProperties") is False
@@ -182,22 +193,31 @@ def _is_a(kind: str, schema: Mapping[str, Any]) -> bool:
     return named == kind or (isinstance(named, list) and kind in named)
 
 
-def has_optional(schema: Schema, depth: int = 0) -> bool:
-    """Whether `strict_schema` made some property nullable that was not, so that answers need `without_nulls`."""
+def has_optional(schema: Schema) -> bool:
+    """Whether `strict_schema` made some property nullable that was not, so that answers need `without_nulls`; so they
+    may where the schema is too large to know."""
+    try:
+        return _has_optional(schema, 0, Steps())
+    except TooManySteps:
+        return True
+
+
+def _has_optional(schema: Schema, depth: int, steps: Steps) -> bool:
     if not isinstance(schema, dict) or depth > MAX_DEPTH:
         return False
+    steps.take(1 + len(schema))
     found = False
 
     def look(child: Schema) -> Schema:
         nonlocal found
-        found = found or has_optional(child, depth + 1)
+        found = found or _has_optional(child, depth + 1, steps)
         return child
 
     _map_children(schema, look)
     properties = schema.get("properties")
-    if not found and isinstance(properties, dict):
-        found = any(name not in _required(schema) and not accepts_null(child) for name, child in properties.items())
-    return found
+    if found or not isinstance(properties, dict):
+        return found
+    return not all(accepts_null(properties[name]) for name in properties.keys() - _required(schema))
 
 
 def strict_as_asked(schema: Schema) -> Schema | None:
@@ -213,41 +233,84 @@ def strict_as_asked(schema: Schema) -> Schema | None:
         return None
 
 
-def without_nulls(value: Any, schema: Schema, root: Schema = None) -> Any:
+def without_nulls(value: Any, schema: Schema) -> Any:
     """A copy without members that are null only because an optional property had to be filled.
 
     Follows `properties`, `items`, local references and the fitting branch of `anyOf`; what the schema does not describe
-    stays. `root` is the schema that references point into, by default `schema` itself.
+    stays, and all of it where following takes too many steps.
     """
-    root = schema if root is None else root
-    schema = _described(value, schema, root, set()) if isinstance(value, dict | list) else None
-    if isinstance(value, list) and isinstance(schema, dict):
-        return [without_nulls(member, schema.get("items", True), root) for member in value]
-    if not isinstance(value, dict) or not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict):
+    try:
+        return _NullsTaken(schema).out_of(value, schema)
+    except TooManySteps:
         return value
-    properties, required = schema["properties"], _required(schema)
-    return {
-        name: without_nulls(member, properties.get(name, True), root)
-        for name, member in value.items()
-        if not (member is None and name in properties and name not in required and not accepts_null(properties[name]))
-    }
 
 
-def _described(value: Any, schema: Schema, root: Schema, seen: set[str]) -> Schema:
-    """The schema that speaks about `value`: behind references, and in the branch of `anyOf` that knows its members.
+class _NullsTaken:
+    """One answer and its schema.
 
-    seen  references that were followed for this value; none fits better the second time
+    optional, named  what is known of a schema of an object and of a reference: an answer of a thousand objects asks as
+                     often
     """
-    while isinstance(schema, dict) and "properties" not in schema and "items" not in schema:
-        reference = schema.get("$ref")
-        if not isinstance(reference, str):
-            branches = (_described(value, branch, root, seen) for branch in _branches(schema, "anyOf"))
-            return next((branch for branch in branches if _fits(value, branch)), schema)
-        if reference in seen:
-            return None
-        seen.add(reference)
-        schema = target(reference, root)
-    return schema
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._steps = Steps(MAX_RESTORED)
+        self._optional: dict[int, set[str]] = {}
+        self._named: dict[str, Schema] = {}
+
+    def out_of(self, value: Any, schema: Schema) -> Any:
+        if not isinstance(value, dict | list):
+            return value
+        self._steps.take(1 + len(value))
+        schema = self._described(value, schema, set())
+        if isinstance(value, list) and isinstance(schema, dict):
+            return [self.out_of(member, schema.get("items", True)) for member in value]
+        if not isinstance(value, dict) or not isinstance(schema, dict):
+            return value
+        properties = schema.get("properties")
+        if not isinstance(properties, dict):
+            return value
+        optional = self._optional_of(schema, properties)
+        return {
+            name: self.out_of(member, properties.get(name, True))
+            for name, member in value.items()
+            if member is not None or name not in optional
+        }
+
+    def _optional_of(self, schema: Mapping[str, Any], properties: Mapping[str, Any]) -> set[str]:
+        """The properties that may be left out and do not allow null."""
+        known = self._optional.get(id(schema))
+        if known is None:
+            names = properties.keys() - _required(schema)
+            known = self._optional[id(schema)] = {name for name in names if not accepts_null(properties[name])}
+        return known
+
+    def _described(self, value: Any, schema: Schema, seen: set[str]) -> Schema:
+        """The schema that speaks about `value`: behind references, and in the branch of `anyOf` that knows its members.
+
+        seen  references that were followed for this value; none fits better the second time
+        """
+        while isinstance(schema, dict) and "properties" not in schema and "items" not in schema:
+            reference = schema.get("$ref")
+            if not isinstance(reference, str):
+                return self._branch(value, schema, seen)
+            if reference in seen:
+                return None
+            self._steps.take()
+            seen.add(reference)
+            if reference not in self._named:
+                self._steps.take(reference.count("/"))
+                self._named[reference] = target(reference, self._root)
+            schema = self._named[reference]
+        return schema
+
+    def _branch(self, value: Any, schema: Mapping[str, Any], seen: set[str]) -> Schema:
+        branches = schema.get("anyOf")
+        for branch in branches if isinstance(branches, list) else ():
+            self._steps.take(1 + len(value) // 8)
+            if isinstance(branch, dict) and _fits(value, found := self._described(value, branch, seen)):
+                return found
+        return schema
 
 
 def _fits(value: Any, schema: Schema) -> bool:

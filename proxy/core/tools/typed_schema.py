@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.core.tools.function_schema import ANY_ITEMS, target
+from proxy.core.tools.step_budget import Steps, TooManySteps
 
 Schema = Any
 
@@ -13,6 +14,8 @@ Schema = Any
 MAX_DEPTH = 64
 #: References that lead to references double with every step; past this many schemas they stay references.
 MAX_WRITTEN = 5000
+#: Members written altogether; past so many the whole schema is passed on as it is.
+MAX_COPIED = 30_000
 
 _DEFINITIONS = ("$defs", "definitions")
 _MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies", *_DEFINITIONS})
@@ -56,12 +59,16 @@ _JSON_TYPES = {
 
 
 def typed_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy in which local references are written out and every schema below the root has a type.
+    """A copy in which local references are written out and every schema below the root has a type. One that is too
+    large for that is left as it is.
 
     >>> typed_schema({"type": "object", "properties": {"a": {"enum": ["x"]}, "b": {"minimum": 1}}})["properties"]
     {'a': {'enum': ['x'], 'type': 'string'}, 'b': {'minimum': 1, 'type': 'number'}}
     """
-    return _Writer(schema).root()
+    try:
+        return _Writer(schema).root()
+    except TooManySteps:
+        return dict(schema)
 
 
 class _Writer:
@@ -70,6 +77,7 @@ class _Writer:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
         self._left = MAX_WRITTEN
+        self._steps = Steps(MAX_COPIED)
 
     def root(self) -> dict[str, Any]:
         definitions = {key: value for key, value in self._root.items() if key in _DEFINITIONS}
@@ -85,6 +93,7 @@ class _Writer:
         found = self._referred(schema.get("$ref"), trail)
         if found is not None:
             self._left -= 1
+            self._steps.take(len(found) + len(schema))
             merged = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
             return self._visit(merged, (*trail, schema["$ref"]), depth + 1, top=top)
         if trail:
@@ -95,6 +104,7 @@ class _Writer:
         return result
 
     def _children(self, schema: Mapping[str, Any], trail: tuple[str, ...], depth: int) -> dict[str, Any]:
+        self._steps.take(1 + len(schema))
         result = dict(schema)
         if schema.get("items") is ANY_ITEMS:  # it takes arrays without; with a type of its own this would say something
             del result["items"]
@@ -111,6 +121,7 @@ class _Writer:
     def _referred(self, reference: Any, trail: tuple[str, ...]) -> dict[str, Any] | None:
         if not isinstance(reference, str) or not reference.startswith("#/") or reference in trail or self._left <= 0:
             return None
+        self._steps.take(reference.count("/"))
         node = target(reference, self._root)
         return node if isinstance(node, dict) else None
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
+from proxy.core.secret import blanked
 from proxy.core.sse import dump_printable
 from proxy.observe.log.redact import MAX_TEXT_BYTES, cut_text, redact
 from proxy.observe.log.storage import MAX_RESPONSE_BYTES, ErrorFiles, RotatingFile
@@ -117,6 +118,11 @@ class FileLog:
             self._pending_captures.release()
             return None
         return str(path)
+
+    @property
+    def failing(self) -> bool:
+        """Whether the last lines could not be written to the file."""
+        return self._failing
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -245,7 +251,7 @@ class FileLog:
         try:
             fields = redact(record.fields, max_text=self._max_text)
             head = _head(record.time_s, record.level, record.service, redact(record.msg, max_text=self._max_text))
-            return dump_printable({**head, "fields": fields} if fields else head) + "\n"
+            return blanked(dump_printable({**head, "fields": fields} if fields else head)) + "\n"
         except Exception as error:  # a foreign mapping that raises
             head = _head(self._clock(), "error", "log", "unprintable_record")
             return dump_printable({**head, "fields": {"error": type(error).__name__}}) + "\n"

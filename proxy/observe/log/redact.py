@@ -59,6 +59,11 @@ MAX_NAME = 160
 #: Types whose text is harmless and tells more than their type name would.
 TEXTUAL = (PurePath, UUID, date)
 
+#: What is looked at of a caller's query, in characters, and in parameters; those whose values are shown.
+MAX_QUERY, MAX_PARAMETERS = 1_000, 20
+SHOWN_PARAMETERS = frozenset({"beta", "limit", "after_id", "before_id", "provider", "client_version"})
+_PLAIN_VALUE, _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]{0,40}"), re.compile(r"[a-z_]{1,24}")
+
 _PARAMETER = re.compile(r"(?:^|[?&#;])([^\s?&#;=\"'<>]{1,64})=")
 _PARAMETER_VALUE = re.compile(r"[^&#\s\"'<>]*")
 _URL_SIGN_IN = re.compile(r"(?<=://)[^/\s?#@]+@")
@@ -104,6 +109,28 @@ def _redact_parameters(text: str, is_secret: Callable[[str], bool]) -> str:
         parts += text[done : found.end()], f"[redacted len={end - found.end()}]"
         done = end
     return "".join(parts) + text[done:]
+
+
+def shown_query(query: str) -> str:
+    """The query of a caller, of which only parameters that are known are shown: clients put keys into it under many
+    names, or none.
+
+    >>> shown_query("beta=true&key=abc&sk-abc")
+    'beta=true&key=[redacted len=3]&[redacted len=6]'
+    """
+    parts = query[:MAX_QUERY].split("&", MAX_PARAMETERS)
+    return "&".join(_shown_parameter(part) for part in parts[:MAX_PARAMETERS] if part)
+
+
+def _shown_parameter(part: str) -> str:
+    name, separator, value = part.partition("=")
+    if name in SHOWN_PARAMETERS and _PLAIN_VALUE.fullmatch(value):
+        return part
+    return (
+        f"{name}=[redacted len={len(value)}]"
+        if separator and _PLAIN_NAME.fullmatch(name)
+        else f"[redacted len={len(part)}]"
+    )
 
 
 def cut_text(text: str, max_bytes: int) -> str:

@@ -6,6 +6,7 @@ import logging
 from contextlib import suppress
 from typing import Any
 
+from proxy.core.secret import blanked
 from proxy.core.sse import dump_printable
 from proxy.observe.lifecycle import NullLog
 from proxy.observe.log.redact import MAX_TEXT_BYTES, redact
@@ -38,4 +39,4 @@ class StdlibLog(NullLog):
             text = redact(msg, max_text=self._max_text)
             if fields:
                 text = f"{text} {dump_printable(redact(fields, max_text=self._max_text))}"
-            logger.log(number, "%s", text)
+            logger.log(number, "%s", blanked(text))

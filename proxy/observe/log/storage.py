@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from proxy.core.secret import blanked
 from proxy.core.sse import dump_printable
 from proxy.observe.log.redact import cut_text, redact, safe_name
 
@@ -79,7 +80,7 @@ class ErrorFiles:
 
     def save(self, path: Path, record: dict[str, Any]) -> None:
         """Redacts and writes. A file that could not be finished is removed."""
-        text = dump_printable(_bounded(redact(record, max_text=MAX_RESPONSE_BYTES)), indent=2)
+        text = blanked(dump_printable(_bounded(redact(record, max_text=MAX_RESPONSE_BYTES)), indent=2))
         self._make_room()
         file = open_private(path, os.O_EXCL)
         try:

@@ -17,6 +17,7 @@ from proxy.auth.http import TokenResponse
 from proxy.auth.store import Credential
 from proxy.auth.text import printable
 from proxy.core.secret import Secret
+from proxy.core.upstream_failures import passes
 from proxy.errors import SignInError
 from proxy.providers.accounts.token_endpoint import TokenEndpoint
 from proxy.providers.contract import Say
@@ -178,7 +179,7 @@ def passing(answer: TokenResponse) -> Poll | None:
     any other answer."""
     if answer.status == 429:
         return Poll.SLOW_DOWN
-    return Poll.PENDING if answer.status >= 500 else None
+    return Poll.PENDING if passes(answer.status) else None
 
 
 def failed(answer: TokenResponse, *hide: Secret, label: str) -> SignInError:

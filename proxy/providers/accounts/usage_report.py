@@ -1,53 +1,87 @@
-"""The command `usage`: one question about the account, its answer printed in words or as JSON."""
+"""The question what is left of an account's allowance, and its answer: as the service gave it, and in the form that all
+of them have."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from proxy.auth.http import TokenResponse
 from proxy.auth.refresh import Credential, Credentials, sign_in_hint
+from proxy.core.allowances.report import Allowance, moved
+from proxy.core.allowances.words import plain_lines
 from proxy.core.sse import dump_printable
-from proxy.errors import SignInError, UpstreamError, kind_of_status
-from proxy.providers.contract import Say
+from proxy.core.upstream_failures import kind_of_status
+from proxy.errors import SignInError, UpstreamError
 
 #: Top-level members whose names begin so identify the user.
 _IDENTITIES = ("user", "account", "workspace", "email")
 
 #: What an answer leaves to say when no line could be made of it.
-NOT_UNDERSTOOD = "  nothing that this version understands; --json prints the answer"
+NOT_UNDERSTOOD = "nothing that this version understands; --json prints the answer"
+
+#: Clocks that differ by less differ by the way of the answer.
+SAME_CLOCK_S = 60.0
 
 Usage = dict[str, Any]
+#: Makes an allowance of an answer: `(answer, epoch seconds now)`.
+Read = Callable[[Mapping[str, Any], float], Allowance]
 
 
-async def show_usage(
+@dataclass(frozen=True, slots=True)
+class UsageReport:
+    """What a service answered.
+
+    service  what the user calls it
+    answer   its JSON, without what identifies the user
+    known    what this version understands of it
+    account  what tells the accounts of the provider apart, None where nothing does
+    """
+
+    service: str
+    answer: Mapping[str, Any]
+    known: Allowance
+    account: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The heading of the lines."""
+        return f"{self.service} usage ({self.known.plan} plan):" if self.known.plan else f"{self.service} usage:"
+
+    def lines(self) -> list[str]:
+        """In words, one line a window."""
+        return [self.title, *(f"  {line}" for line in plain_lines(self.known) or [NOT_UNDERSTOOD])]
+
+    def json_text(self) -> str:
+        """The answer, indented."""
+        return dump_printable(self.answer, indent=2)
+
+
+@asynccontextmanager
+async def closing_after(credentials: Credentials) -> AsyncIterator[Credentials]:
+    """Credentials for one question."""
+    try:
+        yield credentials
+    finally:
+        await credentials.close()
+
+
+async def ask_usage(
     label: str,
     service: str,
     credentials: Credentials,
     ask: Callable[[Credential], Awaitable[TokenResponse]],
-    lines: Callable[[Mapping[str, Any]], list[str]],
+    read: Read,
+    clock: Callable[[], float],
     *,
-    as_json: bool,
-    say: Say,
-) -> None:
-    """Asks with these credentials, which it closes, and prints. Raises ProxyError with a message for the terminal.
+    moments: bool = True,
+) -> UsageReport:
+    """Asks with these credentials. A token that is refused is renewed once. Raises ProxyError with a message for the
+    terminal.
 
-    service  what the user calls the upstream
-    """
-    try:
-        usage = await ask_usage(label, service, credentials, ask)
-    finally:
-        await credentials.close()
-    for line in [dump_printable(usage, indent=2)] if as_json else lines(usage):
-        say(line)
-
-
-async def ask_usage(
-    label: str, service: str, credentials: Credentials, ask: Callable[[Credential], Awaitable[TokenResponse]]
-) -> Usage:
-    """The upstream's answer without the members that identify the user. A token that is refused is renewed once.
-
-    Raises ProxyError.
+    moments  whether the ends of windows are told by the service's clock, and not as times to wait
     """
     credential = await credentials.get()
     answer = await ask(credential)
@@ -63,7 +97,16 @@ async def ask_usage(
     usage = {name: value for name, value in answer.data.items() if not name.lower().startswith(_IDENTITIES)}
     if not usage:
         raise invalid_usage(label, service)
-    return usage
+    now = clock()
+    known = read(usage, now)
+    known = with_ends_of_ours(known, answer, now) if moments else known
+    return UsageReport(service, usage, known, credential.account_id)
+
+
+def with_ends_of_ours(known: Allowance, answer: TokenResponse, now: float) -> Allowance:
+    """An allowance whose moments are those of the service's clock, by ours."""
+    ahead = 0.0 if answer.date is None else now - answer.date
+    return moved(known, ahead) if abs(ahead) >= SAME_CLOCK_S else known
 
 
 def invalid_usage(label: str, service: str) -> UpstreamError:

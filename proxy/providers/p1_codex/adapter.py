@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from proxy.auth.refresh import Credentials
@@ -19,7 +21,7 @@ from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.request import Prepared
 from proxy.providers.p1_codex.settings import CodexSettings
 from proxy.providers.p1_codex.socket.exchange import Attempt
-from proxy.providers.p1_codex.socket.frames import delta_frame, full_frame, http_body, shared_json
+from proxy.providers.p1_codex.socket.frames import SharedBody
 from proxy.providers.p1_codex.socket.manager import SocketManager
 from proxy.providers.p1_codex.socket.selection import TransportSelection
 from proxy.providers.p1_codex.socket.turn_continuation import TurnContinuation
@@ -58,15 +60,15 @@ class CodexAdapter:
         self._reconnected = False
         self._responded = False
         self._spent: float | None = None  # seconds until spent limits are back, in case the stream ends without a word
+        self.body = SharedBody(prepared.body, large=call.large)
         self.wire = ResponsesWire(
             call,
             resources.services,
             PROFILE,
-            prepared.body,
+            self.body,
             offsets=prepared.options.offsets,
             signatures=LABEL if prepared.signs else "",
             plain=prepared.plain,
-            encode=shared_json,
             observe=self._observe,
         )
 
@@ -94,26 +96,31 @@ class CodexAdapter:
                 renewed=self._credential.renewed,
                 log=self._resources.services.log,
                 capture=self._call.capture,
+                timings=self._call.timings,
             )
         )
 
     def _post(self, headers: dict[str, str], number: int) -> UpstreamRequest:
-        call, body = self._call, http_body(self.wire.body.payload)
+        call, body = self._call, self.body.sendable()
         return p1_request.post(
-            self._config, headers, body, request_id=call.request_id, attempt=number, url=self._url, capture=call.capture
+            self._config,
+            headers,
+            body,
+            request_id=call.request_id,
+            attempt=number,
+            url=self._url,
+            capture=call.capture,
+            timings=call.timings,
         )
 
     @property
     def _url(self) -> str:
         return self._workspace.url(self._codex.base_url)
 
-    def _frame(self) -> bytes:
-        plan, body = self._continuation.plan, self.wire.body
-        return (
-            delta_frame(body.members, plan.previous, plan.start)
-            if plan.continues
-            else full_frame(body.payload, body.members)
-        )
+    async def _frame(self) -> bytes:
+        plan = self._continuation.plan
+        write = partial(self.body.frame, plan.previous, plan.start)
+        return await asyncio.to_thread(write) if self.body.large else write()
 
     def _observe(self, event: Mapping[str, Any]) -> None:
         """Takes note of what an event tells on the side: rate limits, and whether the answer has begun."""

@@ -14,6 +14,6 @@ SERVICE = "codex"
 
 upstream_error = partial(failures.upstream_error, LABEL)
 SIGN_IN_HINT = f"sign in again: model-proxy auth login {LABEL}"
-client_error = partial(failures.client_error, LABEL, sign_in_hint=SIGN_IN_HINT)
+client_error = partial(failures.client_error, sign_in_hint=SIGN_IN_HINT)
 
 PROFILE = UpstreamProfile(LABEL, SERVICE, is_last, upstream_error, whole=response_events, empty_is_failure=True)

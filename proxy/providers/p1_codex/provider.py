@@ -28,8 +28,10 @@ from proxy.core.tokens.counting import Length
 from proxy.core.tokens.responses_count import count_responses
 from proxy.core.tools.read_tool import OffsetStore
 from proxy.observe.lifecycle import UpstreamStarted
+from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.contract import Call, MediaAnswer, MediaCall, NativeAnswer, Services, Target
 from proxy.providers.p1_codex import request as p1_request
+from proxy.providers.p1_codex.account import usage_windows
 from proxy.providers.p1_codex.account.rate_limits import RateLimits
 from proxy.providers.p1_codex.account.signin import p1_credentials
 from proxy.providers.p1_codex.account.workspace import Workspaces
@@ -48,6 +50,7 @@ from proxy.providers.p1_codex.socket.manager import SocketManager
 from proxy.providers.p1_codex.turn import CodexTurn
 from proxy.providers.p1_codex.unary import UnaryCalls
 from proxy.providers.upstream.new_models import NewModels, is_new
+from proxy.providers.upstream.translating import translated
 from proxy.providers.upstream.transport import HttpTimers, HttpTransport
 
 
@@ -62,9 +65,14 @@ class CodexProvider:
         self._new_models = NewModels(services.log, LABEL)
         codex = services.config().section(CodexSettings)
         self._credentials: Credentials = p1_credentials(
-            services.config_dir, codex.issuer, services.http, services.clock, services.log
+            services.config_dir,
+            codex.issuer,
+            services.http,
+            services.clock,
+            services.log,
+            happened=services.happened,
         )
-        self.rate_limits = RateLimits(services.log, services.clock)
+        self.rate_limits = RateLimits(services.log, services.clock, services.allowances)
         self._transport = HttpTransport(
             PROFILE,
             services.http,
@@ -96,6 +104,12 @@ class CodexProvider:
 
     def signed_in(self) -> bool:
         return self._credentials.present
+
+    def tells_cached(self, model: str) -> bool:
+        return True
+
+    def cache_owner(self) -> int | None:
+        return self._credentials.account
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         return self._noted(p1_request.resolve(model, request, self._services.config(), auto_review=auto_review))
@@ -130,10 +144,10 @@ class CodexProvider:
         return await self._media.transcript(call, request)
 
     async def count_tokens(self, call: Call) -> int:
-        prepared = self._prepare(call, self._services.config())
+        config = self._services.config()
 
         def work(length: Length) -> int:
-            return count_responses(prepared.body, length)
+            return count_responses(self._prepare(call, config).body, length)
 
         return await self._services.tokenizer.run(work)
 
@@ -147,11 +161,14 @@ class CodexProvider:
         def turn(prepared: Prepared) -> CodexTurn:
             return CodexTurn(call, prepared, config, self._resources)
 
-        prepared = self._prepare(call, config)
-        asked, served = call.target.model, prepared.options.model
-        if asked != served:  # for a hosted search
-            self._services.log.write("info", LABEL, "model_stood_in", reqId=call.request_id, asked=asked, served=served)
-        return self._compaction.run(call, prepared, turn)
+        def run(prepared: Prepared) -> AsyncGenerator[list[Event], None]:
+            asked, served = call.target.model, prepared.options.model
+            if asked != served:  # for a hosted search
+                note = {"reqId": call.request_id, "asked": asked, "served": served}
+                self._services.log.write("info", LABEL, "model_stood_in", **note)
+            return self._compaction.run(call, prepared, turn)
+
+        return translated(call, lambda: self._prepare(call, config), run)
 
     def _prepare(self, call: Call, config: Config) -> Prepared:
         return p1_request.prepare(call, config, self._offsets.of(call.owner, call.request))
@@ -200,7 +217,14 @@ class CodexProvider:
             url = workspace.url(p1_request.search_url(config.section(CodexSettings).base_url))
             return await self._transport.json(
                 p1_request.post(
-                    config, signed, body, request_id=call.request_id, attempt=number, url=url, capture=call.capture
+                    config,
+                    signed,
+                    body,
+                    request_id=call.request_id,
+                    attempt=number,
+                    url=url,
+                    capture=call.capture,
+                    timings=call.timings,
                 )
             )
 
@@ -208,6 +232,10 @@ class CodexProvider:
 
     def _observe_headers(self, sent: Mapping[str, str], answered: Mapping[str, str]) -> None:
         self.rate_limits.observe_headers(sent.get(p1_request.ACCOUNT_HEADER), answered)
+
+    async def ask_allowance(self) -> UsageReport:
+        services = self._services
+        return await usage_windows.ask(self._credentials, services.config(), services.http, services.clock)
 
     def served_elsewhere(self, owner: Owner, request: Mapping[str, Any], request_id: str) -> None:
         """A conversation that went on with another model service is not continued here."""

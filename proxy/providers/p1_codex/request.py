@@ -18,10 +18,11 @@ from proxy.core.tools.calls import is_web_search, offered_tools
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.errors import RequestError
 from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
+from proxy.observe.timings import Timings
 from proxy.providers.contract import Call, Target
 from proxy.providers.p1_codex.catalog import LABEL, TIERS, catalog_of, model_for, without_fast
 from proxy.providers.p1_codex.settings import CodexSettings
-from proxy.providers.upstream.transport import UpstreamRequest
+from proxy.providers.upstream.transport import UpstreamRequest, Written
 from proxy.version import __version__
 
 PRODUCT = "model-proxy"
@@ -177,14 +178,16 @@ def replayed(content: list[dict[str, Any]], options: ResponsesOptions) -> list[d
 def post(
     config: Config,
     headers: dict[str, str],
-    body: bytes | Pieces,
+    body: bytes | Pieces | Written,
     *,
     request_id: str,
     attempt: int,
     url: str | None = None,
     capture: RequestCapture = NULL_CAPTURE,
+    timings: Timings | None = None,
 ) -> UpstreamRequest:
-    """One attempt over HTTP, with all its headers; `url` is the Responses endpoint unless another is given."""
+    """One attempt over HTTP, with all its headers; `url` is the Responses endpoint unless another is given. What is
+    asked on the side brings no `timings`."""
     codex = config.section(CodexSettings)
     return UpstreamRequest(
         url=codex.base_url if url is None else url,
@@ -194,6 +197,7 @@ def post(
         request_id=request_id,
         attempt=attempt,
         capture=capture,
+        timings=timings or Timings(),
     )
 
 

@@ -51,9 +51,9 @@ class CodexTurn:
         return self._runner.run()
 
     async def _run_in_conversation(self, owner: Owner) -> AsyncGenerator[list[Event], None]:
-        sockets, body = self._sockets, self._adapter.wire.body.members
+        sockets, body = self._sockets, self._adapter.body
         continuation = self._continuation()
-        if not sockets.continuations.is_aside(owner, body, sockets.now()):
+        if not sockets.continuations.is_aside(owner, body.members, sockets.now()):
             await continuation.reserve(owner, body)
         self._adapter.continue_with(continuation)
         fold = Fold() if continuation.active else None

@@ -11,7 +11,9 @@ from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
 from proxy.core.routing import Added, Catalog
 from proxy.errors import UpstreamError
+from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.contract import Call, Services, Target
+from proxy.providers.p2_kimi.account import usage_windows
 from proxy.providers.p2_kimi.account.device import device_headers, user_agent
 from proxy.providers.p2_kimi.account.signin import p2_credentials
 from proxy.providers.p2_kimi.catalog import LABEL, catalog_of, model_for
@@ -21,6 +23,7 @@ from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.chat_wire import ChatWire, chat_profile, heuristic_estimate
 from proxy.providers.upstream.credential import RequestCredential
+from proxy.providers.upstream.translating import translated
 from proxy.providers.upstream.transport import (
     HEADER_TIMEOUT_S,
     Batch,
@@ -32,8 +35,8 @@ from proxy.providers.upstream.transport import (
 
 SERVICE = "kimi"
 upstream_error = partial(failures.upstream_error, LABEL)
-client_error = partial(failures.client_error, LABEL, sign_in_hint=f"sign in again: model-proxy auth login {LABEL}")
-PROFILE = chat_profile(LABEL, SERVICE, upstream_error, skips_garbage=True)
+client_error = partial(failures.client_error, sign_in_hint=f"sign in again: model-proxy auth login {LABEL}")
+PROFILE = chat_profile(LABEL, SERVICE, upstream_error)
 
 #: A rate limit without a time; the vendor's own client waits as long.
 RATE_LIMIT_WAIT_S = 5.0
@@ -45,7 +48,15 @@ class KimiAdapter:
     profile = PROFILE
 
     def __init__(
-        self, call: Call, services: Services, *, transport: Transport, url: str, credentials: Credentials, agent: str
+        self,
+        call: Call,
+        services: Services,
+        body: dict[str, Any],
+        *,
+        transport: Transport,
+        url: str,
+        credentials: Credentials,
+        agent: str,
     ) -> None:
         self._call = call
         self._services = services
@@ -55,17 +66,24 @@ class KimiAdapter:
         self._agent = agent
         self._device: dict[str, str] = {}
         row = model_for(call.model, services.config().section(KimiSettings).models)
-        self.wire = ChatWire(call, services, PROFILE, chat_body(call, row), fallbacks=fallbacks(row))
+        self.wire = ChatWire(call, services, PROFILE, body, fallbacks=fallbacks(row))
 
     async def sign_in(self) -> None:
         await self._credential.get()
         self._device = await device_headers(self._services.config_dir, self._agent)
 
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
-        call, payload = self._call, self.wire.body.payload
+        call, payload = self._call, self.wire.body.sendable()
         return self._transport(
             UpstreamRequest(
-                self._url, self._headers(), payload, HEADER_TIMEOUT_S, call.request_id, number, call.capture
+                self._url,
+                self._headers(),
+                payload,
+                HEADER_TIMEOUT_S,
+                call.request_id,
+                number,
+                call.capture,
+                call.timings,
             )
         )
 
@@ -110,6 +128,7 @@ class KimiProvider:
             services.log,
             user_agent=user_agent(config),
             sleep=services.sleep,
+            happened=services.happened,
         )
         http, timers = services.client_for(kimi.base_url), services.tuning.of(HttpTimers)
         self._transport = HttpTransport(PROFILE, http, services.log, services.clock, timers=timers)
@@ -126,6 +145,12 @@ class KimiProvider:
     def signed_in(self) -> bool:
         return self._credentials.present
 
+    def tells_cached(self, model: str) -> bool:
+        return True
+
+    def cache_owner(self) -> int | None:
+        return self._credentials.account
+
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         return target_of(model, request, self._added)
 
@@ -137,16 +162,26 @@ class KimiProvider:
         return await heuristic_estimate(self._services, call)
 
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
+        return translated(call, lambda: chat_body(call, model_for(call.model, self._added)), partial(self._ask, call))
+
+    def _ask(self, call: Call, body: dict[str, Any]) -> AsyncGenerator[list[Event], None]:
         config = self._services.config()
         adapter = KimiAdapter(
             call,
             self._services,
+            body,
             transport=self._transport.stream,
             url=f"{config.section(KimiSettings).base_url}/chat/completions",
             credentials=self._credentials,
             agent=user_agent(config),
         )
         return AttemptRunner(call, self._services, adapter).run()
+
+    async def ask_allowance(self) -> UsageReport:
+        services, config = self._services, self._services.config()
+        base_url = config.section(KimiSettings).base_url
+        http, agent = services.client_for(base_url), user_agent(config)
+        return await usage_windows.ask(self._credentials, services.config_dir, base_url, agent, http, services.clock)
 
     async def close(self) -> None:
         await self._credentials.close()

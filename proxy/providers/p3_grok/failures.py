@@ -72,7 +72,7 @@ def upstream_error(failure: Failure, upstream_id: str | None = None) -> Upstream
     return error if status is None else error.replaced(kind="invalid_request", status=status)
 
 
-client_error = partial(failures.client_error, LABEL, sign_in_hint=f"sign in again: model-proxy auth login {LABEL}")
+client_error = partial(failures.client_error, sign_in_hint=f"sign in again: model-proxy auth login {LABEL}")
 
 #: What the service tells of the model beside an answer.
 NOTED = ("x-grok-context-window", "x-grok-max-completion-tokens", "x-models-etag")

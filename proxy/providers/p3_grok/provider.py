@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncGenerator, Mapping
+from functools import partial
 from typing import Any
 
 from proxy.auth.refresh import Credentials
@@ -12,20 +13,24 @@ from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
 from proxy.core.routing import Added, Catalog
 from proxy.errors import UpstreamError
+from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.contract import Call, Services, Target
+from proxy.providers.p3_grok.account import usage_windows
 from proxy.providers.p3_grok.account.signin import p3_credentials
 from proxy.providers.p3_grok.answers import answer_rules, not_shown
 from proxy.providers.p3_grok.catalog import LABEL, MODELS, NEWEST, catalog_of
 from proxy.providers.p3_grok.failures import PROFILE, client_error
 from proxy.providers.p3_grok.headers import answer_headers
 from proxy.providers.p3_grok.ingress import INGRESS
-from proxy.providers.p3_grok.request import count, responses_body, target_of
+from proxy.providers.p3_grok.request import Written, count, responses_body, target_of
 from proxy.providers.p3_grok.search import WEB, X
 from proxy.providers.p3_grok.settings import GrokSettings
+from proxy.providers.upstream.adapter import RequestBody
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.credential import RequestCredential
 from proxy.providers.upstream.new_models import NewModels, is_new
 from proxy.providers.upstream.responses_wire import ResponsesWire
+from proxy.providers.upstream.translating import translated
 from proxy.providers.upstream.transport import (
     HEADER_TIMEOUT_S,
     Batch,
@@ -54,24 +59,24 @@ class GrokAdapter:
 
     profile = PROFILE
 
-    def __init__(self, call: Call, services: Services, *, transport: Transport, credentials: Credentials) -> None:
-        config = services.config()
+    def __init__(
+        self, call: Call, services: Services, written: Written, *, transport: Transport, credentials: Credentials
+    ) -> None:
         self._call = call
-        self._grok = config.section(GrokSettings)
+        self._grok = services.config().section(GrokSettings)
         self._transport = transport
         self._credential = RequestCredential(credentials)
         self._searched = False
         self._log = services.log
         self._noted: set[str] = set()
         self._turn = str(uuid.UUID(services.new_id()))
-        written = responses_body(call, self._grok, config.search_constraints)
         if written.notes:
             services.log.write("info", LABEL, "grok_request_reduced", reqId=call.request_id, notes=list(written.notes))
         self.wire = ResponsesWire(
             call,
             services,
             PROFILE,
-            written.body,
+            RequestBody(written.body, large=call.large),
             offsets=None,
             signatures=LABEL if self._grok.encrypted_reasoning else "",
             rules=answer_rules(self._grok, converted=call.converted),
@@ -86,9 +91,9 @@ class GrokAdapter:
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
         sent = answer_headers(self._grok.client_version, self._call.session, self._turn)
         sent["authorization"] = f"Bearer {self._credential.current.access.reveal()}"
-        call, url, payload = self._call, responses_url(self._grok.base_url), self.wire.body.payload
+        call, url, payload = self._call, responses_url(self._grok.base_url), self.wire.body.sendable()
         return self._transport(
-            UpstreamRequest(url, sent, payload, HEADER_TIMEOUT_S, call.request_id, number, call.capture)
+            UpstreamRequest(url, sent, payload, HEADER_TIMEOUT_S, call.request_id, number, call.capture, call.timings)
         )
 
     def _observe(self, event: Mapping[str, Any]) -> None:
@@ -126,6 +131,7 @@ class GrokProvider:
             services.clock,
             services.log,
             sleep=services.sleep,
+            happened=services.happened,
         )
         http, timers = services.client_for(grok.base_url), services.tuning.of(HttpTimers)
         self._transport = HttpTransport(PROFILE, http, services.log, services.clock, timers=timers)
@@ -142,6 +148,12 @@ class GrokProvider:
     def signed_in(self) -> bool:
         return self._credentials.present
 
+    def tells_cached(self, model: str) -> bool:
+        return True
+
+    def cache_owner(self) -> int | None:
+        return self._credentials.account
+
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         target = target_of(model, request, self._added)
         if is_new(target.model, MODELS, self._added):
@@ -153,13 +165,25 @@ class GrokProvider:
         return self._services.config().section(GrokSettings).models
 
     async def count_tokens(self, call: Call) -> int:
-        config = self._services.config()
-        written = responses_body(call, config.section(GrokSettings), config.search_constraints)
-        return await self._services.tokenizer.run(lambda _length: count(written.body))
+        return await self._services.tokenizer.run(lambda _length: count(self._written(call).body))
 
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
-        adapter = GrokAdapter(call, self._services, transport=self._transport.stream, credentials=self._credentials)
+        return translated(call, lambda: self._written(call), partial(self._ask, call))
+
+    def _written(self, call: Call) -> Written:
+        config = self._services.config()
+        return responses_body(call, config.section(GrokSettings), config.search_constraints)
+
+    def _ask(self, call: Call, written: Written) -> AsyncGenerator[list[Event], None]:
+        adapter = GrokAdapter(
+            call, self._services, written, transport=self._transport.stream, credentials=self._credentials
+        )
         return AttemptRunner(call, self._services, adapter).run()
+
+    async def ask_allowance(self) -> UsageReport:
+        grok = self._services.config().section(GrokSettings)
+        http = self._services.client_for(grok.base_url)
+        return await usage_windows.ask(self._credentials, grok, http, self._services.clock)
 
     async def close(self) -> None:
         await self._credentials.close()

@@ -15,16 +15,20 @@ from proxy.core.responses_events import is_last
 from proxy.core.routing import Added, Catalog
 from proxy.core.tools.read_tool import OffsetStore, ReadOffsets
 from proxy.errors import RequestError, UpstreamError
+from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p4_opencode import request as p4_request
+from proxy.providers.p4_opencode.account import usage_windows
 from proxy.providers.p4_opencode.catalog import LABEL, WIRE_PATHS, OpenCodeModel, catalog_of, model_for
 from proxy.providers.p4_opencode.ingress import ingress_of
 from proxy.providers.p4_opencode.settings import OpenCodeSettings
 from proxy.providers.upstream import failures
+from proxy.providers.upstream.adapter import RequestBody
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.chat_wire import BodyFallback, ChatWire, chat_profile, heuristic_estimate
 from proxy.providers.upstream.messages_wire import MessagesWire, messages_profile
 from proxy.providers.upstream.responses_wire import ResponsesWire
+from proxy.providers.upstream.translating import translated
 from proxy.providers.upstream.transport import (
     HEADER_TIMEOUT_S,
     Batch,
@@ -37,7 +41,7 @@ from proxy.providers.upstream.transport import (
 
 SERVICE = "opencode"
 upstream_error = partial(failures.upstream_error, LABEL)
-client_error = partial(failures.client_error, LABEL, sign_in_hint="check the API key: PROXY_P4_API_KEY")
+client_error = partial(failures.client_error, sign_in_hint="check the API key: PROXY_P4_API_KEY")
 
 PROFILES: dict[str, UpstreamProfile] = {
     "chat": chat_profile(LABEL, SERVICE, upstream_error),
@@ -57,24 +61,22 @@ FALLBACKS = (
 )
 
 
-def _chat(call: Call, services: Services, row: OpenCodeModel, _offsets: ReadOffsets) -> ChatWire:
+def _chat(call: Call, services: Services, body: dict[str, Any], _offsets: ReadOffsets) -> ChatWire:
     """Ids of calls restart with every answer here, so calls get ids of ours."""
-    body = p4_request.chat_body(call, row)
     return ChatWire(call, services, PROFILES["chat"], body, own_ids=True, fallbacks=FALLBACKS)
 
 
-def _messages(call: Call, services: Services, row: OpenCodeModel, _offsets: ReadOffsets) -> MessagesWire:
-    return MessagesWire(call, services, PROFILES["messages"], p4_request.native_body(call, row))
+def _messages(call: Call, services: Services, body: dict[str, Any], _offsets: ReadOffsets) -> MessagesWire:
+    return MessagesWire(call, services, PROFILES["messages"], body)
 
 
-def _responses(call: Call, services: Services, row: OpenCodeModel, offsets: ReadOffsets) -> ResponsesWire:
-    body = p4_request.responses_body(call, row, offsets)
-    profile = PROFILES["responses"]
-    return ResponsesWire(call, services, profile, body, offsets=offsets, signatures=LABEL, rules=RULES)
+def _responses(call: Call, services: Services, body: dict[str, Any], offsets: ReadOffsets) -> ResponsesWire:
+    profile, shared = PROFILES["responses"], RequestBody(body, large=call.large)
+    return ResponsesWire(call, services, profile, shared, offsets=offsets, signatures=LABEL, rules=RULES)
 
 
 #: wire of a model -> a request on it
-WIRES: dict[str, Callable[[Call, Services, OpenCodeModel, ReadOffsets], ChatWire | MessagesWire | ResponsesWire]] = {
+WIRES: dict[str, Callable[[Call, Services, dict[str, Any], ReadOffsets], ChatWire | MessagesWire | ResponsesWire]] = {
     "chat": _chat,
     "messages": _messages,
     "responses": _responses,
@@ -85,7 +87,14 @@ class OpenCodeAdapter:
     """One request to the gateway: the same session on every attempt, the key as it is now."""
 
     def __init__(
-        self, call: Call, services: Services, row: OpenCodeModel, *, transport: Transport, offsets: ReadOffsets
+        self,
+        call: Call,
+        services: Services,
+        row: OpenCodeModel,
+        body: dict[str, Any],
+        *,
+        transport: Transport,
+        offsets: ReadOffsets,
     ) -> None:
         self._call = call
         self._services = services
@@ -93,16 +102,18 @@ class OpenCodeAdapter:
         self._transport = transport
         self._session = p4_request.session_of(call, str(uuid.UUID(services.new_id())))
         self.profile = PROFILES[row.wire]
-        self.wire = WIRES[row.wire](call, services, row, offsets)
+        self.wire = WIRES[row.wire](call, services, body, offsets)
 
     async def sign_in(self) -> None:
         self._headers()
 
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
         url = self._services.config().section(OpenCodeSettings).base_url + WIRE_PATHS[self._row.wire]
-        call, payload = self._call, self.wire.body.payload
+        call, payload = self._call, self.wire.body.sendable()
         return self._transport(
-            UpstreamRequest(url, self._headers(), payload, HEADER_TIMEOUT_S, call.request_id, number, call.capture)
+            UpstreamRequest(
+                url, self._headers(), payload, HEADER_TIMEOUT_S, call.request_id, number, call.capture, call.timings
+            )
         )
 
     def _headers(self) -> dict[str, str]:
@@ -149,6 +160,14 @@ class OpenCodeProvider:
     def signed_in(self) -> bool:
         return bool(self._services.config().section(OpenCodeSettings).api_key)
 
+    def tells_cached(self, model: str) -> bool:
+        """Behind the chat route stand many services, and some leave it out."""
+        row = model_for(model, self._added)
+        return row is not None and row.wire != "chat"
+
+    def cache_owner(self) -> int:
+        return hash(self._services.config().section(OpenCodeSettings).api_key)
+
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         row = self._row(model)
         return Target(row.id, effort=p4_request.effort_of(row, request))
@@ -159,8 +178,18 @@ class OpenCodeProvider:
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
         row = self._row(call.model)
         offsets = self._offsets.of(call.owner, call.request)
-        adapter = OpenCodeAdapter(call, self._services, row, transport=self._transports[row.wire], offsets=offsets)
-        return AttemptRunner(call, self._services, adapter).run()
+
+        def ask(body: dict[str, Any]) -> AsyncGenerator[list[Event], None]:
+            transport = self._transports[row.wire]
+            adapter = OpenCodeAdapter(call, self._services, row, body, transport=transport, offsets=offsets)
+            return AttemptRunner(call, self._services, adapter).run()
+
+        return translated(call, lambda: p4_request.body_of(call, row, offsets), ask)
+
+    async def ask_allowance(self) -> UsageReport:
+        settings = self._services.config().section(OpenCodeSettings)
+        http = self._services.client_for(settings.base_url)
+        return await usage_windows.ask(settings.base_url, settings.api_key, http, self._services.clock)
 
     async def close(self) -> None:
         return None

@@ -124,6 +124,13 @@ def responses_body(call: Call, row: OpenCodeModel, offsets: ReadOffsets) -> dict
     return body | ({"max_output_tokens": limit} if limit else {})
 
 
+def body_of(call: Call, row: OpenCodeModel, offsets: ReadOffsets) -> dict[str, Any]:
+    """The body on the wire of the model. Raises InvalidRequest."""
+    if row.wire == "responses":
+        return responses_body(call, row, offsets)
+    return chat_body(call, row) if row.wire == "chat" else native_body(call, row)
+
+
 def headers(row: OpenCodeModel, key: Secret, session: str) -> dict[str, str]:
     """All headers of a request. The gateway refuses one without a session, and finds caches by it."""
     common = {

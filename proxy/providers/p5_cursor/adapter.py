@@ -175,7 +175,9 @@ class CursorAdapter:
         told = run.capture
         try:
             while True:
-                yield await run.take()
+                batch = await run.take()
+                self._call.timings.answered(run.id)
+                yield batch
         except UpstreamError as error:
             told.failed(error.message)
             raise
@@ -234,6 +236,7 @@ class CursorAdapter:
         run.tools = self._tools
         try:
             await run.resume(block, self.wire.aside, self._call.capture)
+            self._call.timings.sent(1)
         except BaseException:
             self._state.runs.remove(run)
             raise
@@ -246,7 +249,8 @@ class CursorAdapter:
         message, opening = await self._opening()
         settings, machine = self._settings, self._state.machine
         token = credential.access.reveal()
-        channels = Channels(self._services, settings.base_url, token, settings.client_version, self._timers)
+        timings, version = self._call.timings, settings.client_version
+        channels = Channels(self._services, settings.base_url, token, version, self._timers, timings)
         workspace = workspace_of(self._call.request, machine.workspace)
         run = Run(
             channels,
@@ -262,6 +266,7 @@ class CursorAdapter:
         run.capture = channels.attempt(self._call.capture, message, number=number)
         if self._owner is not None:
             self._state.runs.put(self._owner, run)
+        timings.sent(number)
         run.start(opening)
         return run
 

@@ -43,7 +43,6 @@ class CursorToMessages:
         self._open: str | None = None  # the type of the open block
         self._blocks = 0
         self.produced = False
-        self.only_thinking = False
         self.finished = False
         self.paused = False  # the answer ends with a call of a client's tool
 
@@ -78,7 +77,7 @@ class CursorToMessages:
 
     def _end(self, event: Mapping[str, Any]) -> None:
         self._flush()
-        if event["parked"] and (self.only_thinking or not self.produced):
+        if event["parked"] and not self._stream.committed:
             self._output.chars += len(event["parked"])
             self._text({"text": event["parked"]})
             self._flush()
@@ -105,7 +104,7 @@ class CursorToMessages:
             self._open = kind
             self._stream.open(self._blocks, start)
         self._stream.delta(self._blocks, delta)
-        self._produce(thinking=kind == THINKING.name)
+        self.produced = True
 
     def _close(self) -> None:
         if self._open is not None:
@@ -119,12 +118,8 @@ class CursorToMessages:
         self._stream.open(self._blocks, TOOL_USE.start(id=call_id, name=name))
         self._stream.delta(self._blocks, INPUT_DELTA.of(dump_json(arguments)))
         self._stream.close(self._blocks)
-        self._produce(thinking=False)
-        self._finish("tool_use", None)
-
-    def _produce(self, *, thinking: bool) -> None:
-        self.only_thinking = thinking and (self.only_thinking or not self.produced)
         self.produced = True
+        self._finish("tool_use", None)
 
     def _finish(self, reason: str, output_tokens: int | None) -> None:
         """The service counts over the whole run; of that, the client is told what is new."""

@@ -313,7 +313,7 @@ def client_error(error: UpstreamError, input_tokens: int) -> UpstreamError:
         error = error.replaced(message=f"{words} ({error.message})", kind="context", code=None, final=True)
     if error.kind == "rate_limit" and error.retry_after is None and not error.final:
         error = error.replaced(retry_after=LIMIT_WAIT_S)
-    return failures.client_error(LABEL, error, sign_in_hint=f"sign in again: model-proxy auth login {LABEL}")
+    return failures.client_error(error, sign_in_hint=f"sign in again: model-proxy auth login {LABEL}")
 
 
 PROFILE = Service(LABEL, SERVICE)

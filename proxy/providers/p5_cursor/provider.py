@@ -43,6 +43,7 @@ class CursorProvider:
             services.clock,
             services.log,
             sleep=services.sleep,
+            happened=services.happened,
         )
         self._state = CursorState(
             OpenRuns(),
@@ -67,6 +68,12 @@ class CursorProvider:
 
     def signed_in(self) -> bool:
         return self._credentials.present
+
+    def tells_cached(self, model: str) -> bool:
+        return False
+
+    def cache_owner(self) -> int | None:
+        return self._credentials.account
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         selection = select(model, request, known_ids(self._added, self._state.models.ids()), self._added)

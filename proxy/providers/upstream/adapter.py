@@ -6,20 +6,21 @@ is read. A provider brings an `UpstreamAdapter`; the three wires are `chat_wire`
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Protocol
 
+from proxy.core.long_json import json_bytes
 from proxy.core.messages import Event, MessageStream
 from proxy.core.sse import dump_json
 from proxy.errors import UpstreamError
-from proxy.providers.upstream.transport import Batch, Service
+from proxy.providers.upstream.transport import Batch, Service, Written
 
 
 class AnswerReducer(Protocol):
     """Upstream events to Messages events."""
 
     produced: bool
-    only_thinking: bool
     finished: bool
     incomplete: bool  # the answer ended at a limit or by a filter
 
@@ -88,24 +89,33 @@ class UpstreamAdapter(Protocol):
         ...
 
 
-def encoded(members: Mapping[str, Any]) -> bytes:
-    """A body as JSON."""
-    return dump_json(members).encode()
-
-
 class RequestBody:
-    """The body of a request, and its bytes: written when they are first needed, since P1 may send only a part."""
+    """The body of a request, and its bytes: written when they are first needed, since P1 may send only a part.
 
-    def __init__(self, members: dict[str, Any], encode: Callable[[Mapping[str, Any]], bytes] = encoded) -> None:
-        self._encode = encode
+    large  whether they are written in a thread
+    """
+
+    def __init__(self, members: dict[str, Any], *, large: bool = False) -> None:
         self._payload: bytes | None = None
         self.members = members
+        self.large = large
 
     @property
     def payload(self) -> bytes:
+        """All of it. Of a large body `sendable` is what the loop asks for."""
         if self._payload is None:
-            self._payload = self._encode(self.members)
+            self._payload = self._write()
         return self._payload
+
+    def _write(self) -> bytes:
+        return json_bytes(self.members) if self.large else dump_json(self.members).encode()
+
+    def sendable(self) -> bytes | Written:
+        """What an `UpstreamRequest` takes."""
+        return self._written if self.large and self._payload is None else self.payload
+
+    async def _written(self) -> bytes:
+        return await asyncio.to_thread(lambda: self.payload)
 
     def replace(self, members: dict[str, Any]) -> None:
         """From the next attempt on the request has this body."""

@@ -1,8 +1,10 @@
 """What is used of aiohttp beyond its documented interface: here and nowhere else.
 
-    HookedConnector     every connection of a session passes a method of ours before it is opened
+    HookedConnector     every connection of a session passes a method of ours before it is opened, tells the reader of
+                        an answer at once when it breaks, and is not used again when something was said on it unasked
+    BodyResponse        an answer whose body gives what arrived before it tells what broke, in errors of one kind
     lead_through_proxy  a request gets its proxy after the session built it
-    UpgradeResponse      the answer to an upgrade with header lists that aiohttp takes for single tokens
+    UpgradeResponse     the answer to an upgrade with header lists that aiohttp takes for single tokens
     OpenWebSocket       the transport of a WebSocket, the headers of its upgrade, messages that have arrived, and
                         messages in fragments
 
@@ -16,12 +18,14 @@ import os
 import struct
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 from aiohttp import WSMessage, WSMsgType, hdrs
 from aiohttp._websocket.helpers import websocket_mask
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection as Connection
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.tracing import Trace
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
@@ -30,13 +34,50 @@ from yarl import URL
 Connect = Callable[[], Awaitable[Connection]]
 
 
+class WatchedProtocol(ResponseHandler):
+    """One connection. aiohttp's own forgets the body that is being read when its parser gives up, so that the reader
+    waits on, or finds the connection closed without a reason."""
+
+    def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
+        body = self._payload
+        super().set_exception(exc, *cause)
+        _break_off(body, exc)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        body = self._payload
+        super().connection_lost(exc)
+        _break_off(body, exc)
+
+    def eof_received(self) -> None:
+        super().eof_received()
+        # The connection would stay until the peer, which may read no more, has taken what is still to be sent.
+        if self.transport is not None and self.transport.get_write_buffer_size():
+            self.transport.abort()
+
+
+def _break_off(body: object, cause: BaseException | None) -> None:
+    """Nothing more comes of a body: its reader is told, unless it knows."""
+    if isinstance(body, aiohttp.StreamReader) and not body.is_eof() and body.exception() is None:
+        body.set_exception(aiohttp.ClientPayloadError(f"the answer broke off ({type(cause).__name__})"))
+
+
 class HookedConnector(aiohttp.TCPConnector):
     """A connector whose connections all pass `connect_for`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._factory = cast("partial[ResponseHandler]", partial(WatchedProtocol, loop=self._loop))
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
-        return await self.connect_for(req, partial(super().connect, req, traces, timeout))
+        connect = partial(super().connect, req, traces, timeout)
+        connection = await self.connect_for(req, connect)
+        # What came after the end of an answer would be taken for the beginning of the next.
+        while connection.protocol is not None and connection.protocol.should_close:
+            connection.close()
+            connection = await self.connect_for(req, connect)
+        return connection
 
     async def connect_for(self, request: aiohttp.ClientRequest, connect: Connect) -> Connection:
         """A connection for a request; `connect` opens it."""
@@ -55,11 +96,37 @@ def lead_through_proxy(request: aiohttp.ClientRequest, proxy: str, headers: Mapp
         request.url = request.url.with_scheme("http")  # what a proxy understands; aiohttp would write ws:// there
 
 
+class _Body(aiohttp.StreamReader):
+    """The body of an answer. aiohttp's own raises errors of its parser and of the language besides its ClientError, and
+    keeps back what arrived before them."""
+
+    __slots__ = ()
+
+    async def readany(self) -> bytes:
+        if self._exception is not None and self._buffer:
+            return self._read_nowait(-1)
+        try:
+            return await super().readany()
+        except (HttpProcessingError, RuntimeError) as error:
+            raise aiohttp.ClientPayloadError(f"the answer broke off ({type(error).__name__})") from None
+
+
+class BodyResponse(aiohttp.ClientResponse):
+    """An answer whose body is read by `content.readany` or `content.iter_any`, which raise aiohttp.ClientError or
+    OSError."""
+
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        await super().start(connection)
+        if type(self.content) is aiohttp.StreamReader:
+            self.content.__class__ = _Body
+        return self
+
+
 #: Headers of an upgrade that are lists of tokens, and the one that has to be among them.
 _TOKENS = {hdrs.UPGRADE: "websocket", hdrs.CONNECTION: "upgrade"}
 
 
-class UpgradeResponse(aiohttp.ClientResponse):
+class UpgradeResponse(BodyResponse):
     """The answer to an upgrade, in a form that aiohttp understands: it takes the lists for single tokens."""
 
     @property

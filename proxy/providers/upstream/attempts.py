@@ -49,16 +49,17 @@ class AttemptRunner:
         self._wire = upstream.wire
         self._profile = upstream.profile
         self._raise_for_event = upstream.wire.raise_for_event
-        self._message_id = f"msg_{services.new_id()}"
         self._input_tokens = 0
         self._visible = Visibility.NOTHING
-        self._stream = self._fresh_stream(started=False)
+        self._stream = MessageStream(f"msg_{services.new_id()}", call.shown)
         self._stop_words = stops_of(call.request)
         self._stops: StopSequences | None = None
 
     async def run(self) -> AsyncGenerator[list[Event], None]:
         """The answer in batches. Raises ProxyError."""
+        self._call.timings.signing_in()
         await self._upstream.sign_in()
+        self._call.timings.signed_in()
         sent, repeated, empty = 1, 0, 0
         while True:
             try:
@@ -104,9 +105,9 @@ class AttemptRunner:
         return self._stream.take()
 
     async def _attempt(self, number: int) -> AsyncGenerator[list[Event], None]:
-        if self._visible <= Visibility.BUFFERED:  # nothing is left of what was said before
+        self._stream = self._stream.afresh(shown=self._visible > Visibility.BUFFERED)
+        if self._visible == Visibility.BUFFERED:  # nothing is left of what was said before
             self._visible = Visibility.NOTHING
-            self._stream = self._fresh_stream(started=self._stream.started)
         self._call.record(UpstreamStarted(number))
         upstream = self._upstream.contact(number)
         async with aclosing(upstream):
@@ -137,7 +138,9 @@ class AttemptRunner:
                 if reducer.finished and not (reducer.produced or self._may_be_empty(reducer)):
                     raise _EmptyAnswer
                 if reducer.produced or over:
-                    self._visible = max(self._visible, self._seen(reducer, over=over))
+                    self._call.timings.generating()
+                if reducer.produced or over or self._visible > Visibility.BUFFERED:
+                    self._visible = max(self._visible, self._seen(over=over))
                 if self._visible <= Visibility.BUFFERED:
                     held.add(event for event in out if event["type"] not in _FRAMING)
                     out = [event for event in out if event["type"] in _FRAMING]
@@ -155,11 +158,11 @@ class AttemptRunner:
                 yield rest
             raise self._upstream.contextualise(self._as_upstream(error)) from None
 
-    def _seen(self, reducer: AnswerReducer, *, over: bool) -> Visibility:
+    def _seen(self, *, over: bool) -> Visibility:
         """What the client sees of an answer in which something was said."""
         if self._call.folded and not over:
             return Visibility.BUFFERED
-        return Visibility.THINKING if reducer.only_thinking else Visibility.CONTENT
+        return Visibility.CONTENT if self._stream.committed else Visibility.THINKING
 
     def _feed(self, batch: Batch, reducer: AnswerReducer) -> tuple[list[Event], BadAnswer | UpstreamError | None]:
         """The events of a batch up to its end or its first failure: how the upstream's data was cut into pieces must
@@ -180,6 +183,7 @@ class AttemptRunner:
         rest = reducer.interrupt()
         if self._visible <= Visibility.BUFFERED:
             return []
+        self._visible = self._seen(over=True)  # what waited behind a thought came out
         rest = broken_off(rest) if self._call.converted else rest
         return self._stops.feed(rest) if self._stops else rest
 
@@ -188,11 +192,6 @@ class AttemptRunner:
             return error
         kind = "transport" if isinstance(error, CutAnswer) else "bad_answer"
         return self._profile.error(str(error), kind=kind, code=PROTOCOL_ERROR)
-
-    def _fresh_stream(self, *, started: bool) -> MessageStream:
-        stream = MessageStream(self._message_id, self._call.shown, input_tokens=self._input_tokens)
-        stream.started = started
-        return stream
 
     # -- failures
 

@@ -10,7 +10,7 @@ from proxy.core.convert.chat_to_messages import ChatToMessages
 from proxy.core.convert.whole_answers import chat_events
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy
-from proxy.core.tokens.counting import rough_length
+from proxy.core.tokens.counting import rough_tokens
 from proxy.core.tokens.heuristic import heuristic_count
 from proxy.core.tools.schema import json_format
 from proxy.core.upstream_failures import Failure, failure_of
@@ -20,14 +20,10 @@ from proxy.providers.upstream.adapter import RequestBody
 from proxy.providers.upstream.transport import DONE, EOF, UNKNOWN, Batch, Service, UpstreamProfile
 
 
-def chat_profile(
-    label: str, service: str, refusal: Callable[[Failure, str | None], UpstreamError], *, skips_garbage: bool = False
-) -> UpstreamProfile:
+def chat_profile(label: str, service: str, refusal: Callable[[Failure, str | None], UpstreamError]) -> UpstreamProfile:
     """The profile of a chat upstream: a stream ends with DONE, and one that ends without may be complete all the
     same."""
-    return UpstreamProfile(
-        label, service, lambda event: event is DONE, refusal, eof=EOF, whole=_whole, skips_garbage=skips_garbage
-    )
+    return UpstreamProfile(label, service, lambda event: event is DONE, refusal, eof=EOF, whole=_whole)
 
 
 def _whole(answer: Mapping[str, Any]) -> Batch | None:
@@ -82,7 +78,7 @@ class ChatWire:
         self._profile = profile
         self._own_ids = own_ids
         self._fallbacks = list(fallbacks)
-        self.body = RequestBody(body)
+        self.body = RequestBody(body, large=call.large)
         note_format(call, services, profile)
 
     def reducer(self, stream: MessageStream) -> _ChatReducer:
@@ -97,7 +93,7 @@ class ChatWire:
         return await heuristic_estimate(self._services, self._call)
 
     def rough_estimate(self) -> int:
-        return rough_length(self.body.payload.decode())
+        return rough_tokens(self._call.size if self._call.large else len(self.body.payload))
 
     def raise_for_event(self, event: Mapping[str, Any]) -> None:
         error = event.get("error")

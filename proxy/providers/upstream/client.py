@@ -6,11 +6,14 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
 
 from proxy.core.outgoing_proxies import OutboundProxies
+from proxy.observe.timings import Timings
+from proxy.providers.upstream.aiohttp_internals import BodyResponse
 from proxy.providers.upstream.outgoing_proxy import OutboundConnector, TunnelTimers
 
 CONNECT_TIMEOUT_S = 15.0
@@ -60,10 +63,28 @@ def _client(
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
         cookie_jar=aiohttp.DummyCookieJar(),
         middlewares=(*outer, connector.check_answer),
+        trace_configs=[_connection_times()],
         max_line_size=MAX_HEADER_BYTES,
         max_field_size=MAX_HEADER_BYTES,
-        **options,
+        **{"response_class": BodyResponse, **options},
     )
+
+
+def _connection_times() -> aiohttp.TraceConfig:
+    """Tells the `Timings` that a call brings as its `trace_request_ctx` of a connection that is opened for it."""
+
+    async def begins(_session: aiohttp.ClientSession, context: SimpleNamespace, _params: object) -> None:
+        if isinstance(context.trace_request_ctx, Timings):
+            context.trace_request_ctx.connecting()
+
+    async def ends(_session: aiohttp.ClientSession, context: SimpleNamespace, _params: object) -> None:
+        if isinstance(context.trace_request_ctx, Timings):
+            context.trace_request_ctx.connected()
+
+    config = aiohttp.TraceConfig()
+    config.on_connection_create_start.append(begins)
+    config.on_connection_create_end.append(ends)
+    return config
 
 
 async def read_error(response: aiohttp.ClientResponse, limit: int = MAX_ERROR_BYTES) -> bytes:
@@ -76,6 +97,6 @@ async def read_error(response: aiohttp.ClientResponse, limit: int = MAX_ERROR_BY
             if not chunk:
                 break
             body += chunk
-    except (TimeoutError, aiohttp.ClientError):
+    except (TimeoutError, aiohttp.ClientError, OSError):
         pass
     return bytes(body[:limit])

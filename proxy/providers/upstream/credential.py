@@ -20,6 +20,11 @@ class CredentialSource(Protocol):
         """Whether there is one to try, without asking anybody."""
         ...
 
+    @property
+    def account(self) -> int | None:
+        """Whose it is, to be compared only, see `account_digest`."""
+        ...
+
     async def renew(self, rejected: Secret) -> Credential:
         """One whose access token is not this, which the service has refused."""
         ...

@@ -9,7 +9,7 @@ from proxy.core.convert.messages_to_messages import MessagesToMessages, without_
 from proxy.core.convert.whole_answers import message_events
 from proxy.core.messages import LAST_EVENTS, Event, MessageStream
 from proxy.core.reducer import AnswerPolicy
-from proxy.core.tokens.counting import rough_length
+from proxy.core.tokens.counting import rough_tokens
 from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
@@ -26,7 +26,8 @@ def messages_profile(
 
 
 def _is_last(event: Mapping[str, Any]) -> bool:
-    return event.get("type") in LAST_EVENTS
+    kind = event.get("type")
+    return isinstance(kind, str) and kind in LAST_EVENTS
 
 
 class _MessagesReducer(MessagesToMessages):
@@ -45,7 +46,7 @@ class MessagesWire:
         self._call = call
         self._services = services
         self._profile = profile
-        self.body = RequestBody(body)
+        self.body = RequestBody(body, large=call.large)
         if "format" not in body.get("output_config", {}):
             note_format(call, services, profile)
 
@@ -56,7 +57,7 @@ class MessagesWire:
         return await heuristic_estimate(self._services, self._call)
 
     def rough_estimate(self) -> int:
-        return rough_length(self.body.payload.decode())
+        return rough_tokens(self._call.size if self._call.large else len(self.body.payload))
 
     def raise_for_event(self, event: Mapping[str, Any]) -> None:
         if event.get("type") != "error" and ("type" in event or not event.get("error")):

@@ -97,7 +97,9 @@ class OutboundConnector(HookedConnector):
             f"refused the tunnel to {_place(request)} (status {error.status});"
             " ask whoever runs it, or list the host in NO_PROXY if it can be reached directly"
         )
-        return _failure(proxy, words, retry_after=parse_retry_after(hint, now=self._clock()))
+        # Its rule stays as it is, however often a client asks; unless it says that it passes.
+        wait = parse_retry_after(hint, now=self._clock())
+        return _failure(proxy, words, retry_after=wait, final=wait is None)
 
 
 def _place(request: aiohttp.ClientRequest) -> str:
@@ -109,6 +111,8 @@ def _wants_authentication(proxy: Proxy) -> UpstreamError:
     return _failure(proxy, words, kind="outbound_auth")
 
 
-def _failure(proxy: Proxy, words: str, *, kind: str = "outbound", retry_after: float | None = None) -> UpstreamError:
+def _failure(
+    proxy: Proxy, words: str, *, kind: str = "outbound", retry_after: float | None = None, final: bool = False
+) -> UpstreamError:
     message = f"The outgoing proxy {proxy.address} {words}."
-    return UpstreamError(message, kind=kind, repeatable=False, retry_after=retry_after)
+    return UpstreamError(message, kind=kind, repeatable=False, retry_after=retry_after, final=final)

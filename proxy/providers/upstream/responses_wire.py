@@ -11,13 +11,13 @@ from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import USUAL_RULES, AnswerPolicy, AnswerRules
 from proxy.core.responses_events import responses_failure
 from proxy.core.sizes import least_size
-from proxy.core.tokens.counting import Length, rough_length
+from proxy.core.tokens.counting import Length, rough_length, rough_tokens
 from proxy.core.tokens.responses_count import count_responses
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.core.tools.schema import has_optional, output_format, restore_text
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
-from proxy.providers.upstream.adapter import RequestBody, encoded
+from proxy.providers.upstream.adapter import RequestBody
 from proxy.providers.upstream.tokenizer import MAX_INLINE_BYTES
 from proxy.providers.upstream.transport import EOF, UpstreamProfile
 
@@ -51,7 +51,6 @@ class ResponsesWire:
     rules           in what the answers of this upstream differ
     restores        whether an answer in strict form is made to fit the caller's schema: not where that is sent as it is
     count           input tokens of a body, given the length of a text
-    encode          writes the body
     observe         is told every event before it is judged
     """
 
@@ -60,7 +59,7 @@ class ResponsesWire:
         call: Call,
         services: Services,
         profile: UpstreamProfile,
-        body: dict[str, Any],
+        body: RequestBody,
         *,
         offsets: ReadOffsets | None,
         signatures: str = "p1",
@@ -68,7 +67,6 @@ class ResponsesWire:
         rules: AnswerRules = USUAL_RULES,
         restores: bool = True,
         count: Callable[[Mapping[str, Any], Length], int] = count_responses,
-        encode: Callable[[Mapping[str, Any]], bytes] = encoded,
         observe: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
         self._call = call
@@ -83,7 +81,7 @@ class ResponsesWire:
         self._observe = observe
         self._stripped = False
         self.fell_back = False
-        self.body = RequestBody(body, encode)
+        self.body = body
 
     @property
     def after_tool_result(self) -> bool:
@@ -98,13 +96,15 @@ class ResponsesWire:
 
     async def estimate(self) -> int:
         work = partial(self._count, self.body.members)
+        if self._call.large:
+            return await self._services.tokenizer.run(work)
         size = least_size(self.body.members, MAX_INLINE_BYTES)
         if size <= MAX_INLINE_BYTES:
             size = len(self.body.payload)
         return await self._services.tokenizer.run(work, size=size)
 
     def rough_estimate(self) -> int:
-        return self._count(self.body.members, rough_length)
+        return self._count(self.body.members, _rough_size if self._call.large else rough_length)
 
     def raise_for_event(self, event: Mapping[str, Any]) -> None:
         if self._observe is not None:
@@ -131,6 +131,11 @@ class ResponsesWire:
             return False
         self.body.replace({**body, "input": kept})
         return True
+
+
+def _rough_size(text: str) -> int:
+    """The rough length of a text that is not looked at."""
+    return rough_tokens(len(text))
 
 
 def text_restorer(request: Mapping[str, Any]) -> Callable[[str], str] | None:

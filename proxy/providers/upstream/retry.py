@@ -8,11 +8,10 @@ before its end.
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from enum import IntEnum
 
+from proxy.core.upstream_failures import PASSING_KINDS, as_seconds, moment_of_http_date
 from proxy.errors import ProxyError, UpstreamError
 
 
@@ -61,7 +60,7 @@ CAP_S = 30.0
 MAX_WAIT_S = 30.0
 MIN_WAIT_S = 0.1
 
-RETRYABLE = frozenset({"transient", "upstream_timeout", "overloaded", "rate_limit", "transport"})
+RETRYABLE = PASSING_KINDS | {"transport"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +114,8 @@ def parse_retry_after(value: str | None, *, now: float) -> float | None:
     >>> parse_retry_after("1.5", now=0), parse_retry_after("soon", now=0)
     (1.5, None)
     """
-    if value is None:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            moment = parsedate_to_datetime(value)
-        except ValueError:
-            return None
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=datetime.UTC)
-        seconds = moment.timestamp() - now
-    return seconds if 0 <= seconds < 1e9 else None
+    seconds = as_seconds(value)
+    if seconds is not None or value is None:
+        return seconds
+    moment = moment_of_http_date(value)
+    return None if moment is None else as_seconds(moment - now)

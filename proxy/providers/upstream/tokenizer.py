@@ -119,12 +119,16 @@ class Tokenizer:
             return rough_length(text)
         if len(text) < MIN_REMEMBERED_CHARS:
             return _encode(encoding, text)
-        key = (len(text), hash(text))
+        # by piece, since hashing a text holds the interpreter too
+        return sum(self._piece_length(encoding, piece) for piece in pieces(text))
+
+    def _piece_length(self, encoding: tiktoken.Encoding, piece: str) -> int:
+        key = (len(piece), hash(piece))
         count = self._newer.get(key)
         if count is None:
             count = self._older.get(key)
             if count is None:
-                count = sum(_encode(encoding, piece) for piece in pieces(text))
+                count = _encode(encoding, piece)
             self._remember(key, count)
         return count
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
-import json
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,11 +20,13 @@ import aiohttp
 
 from proxy.core.error_bodies import error_event, error_event_of, error_of_body, error_of_value
 from proxy.core.media.pieces import Pieces
+from proxy.core.secret import blanked
 from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json, mended_text
-from proxy.core.upstream_failures import Failure, failure_of
+from proxy.core.upstream_failures import Failure, failure_of, is_refusal, passes
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.observe.capture.contract import NULL_CAPTURE, AttemptCapture, RequestCapture
 from proxy.observe.lifecycle import Log
+from proxy.observe.timings import Timings
 from proxy.providers.upstream.client import TRUST, read_error
 from proxy.providers.upstream.retry import parse_retry_after
 
@@ -35,9 +36,13 @@ HEADER_TIMEOUT_S = 300.0
 MAX_JSON_BYTES = 8 * 1024 * 1024
 
 Batch = list[dict[str, Any]]
+#: A body that is written when the request is sent, in a thread.
+Written = Callable[[], Awaitable[bytes]]
 
 #: How a body begins that is JSON: no frame of a stream does.
 _JSON = (b"{", b"[")
+#: The peer has begun to speak another protocol.
+SWITCHED = 101
 #: Statuses of an answer with a body.
 _ANSWERED = range(200, 204)
 
@@ -53,15 +58,17 @@ UNKNOWN = ("upstream", 502)
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
     """One attempt: where, with which headers, the serialised body, how long the head of the answer may take after the
-    last of it was sent, and what is told of it. With a body of pieces the headers must tell its length."""
+    last of it was sent, and what is told of it. With a body of pieces the headers must tell its length. `timings` are
+    those of the request that it answers, as far as it does: what is asked on the side has its own."""
 
     url: str
     headers: dict[str, str]
-    body: bytes | Pieces
+    body: bytes | Pieces | Written
     header_timeout_s: float
     request_id: str
     attempt: int
     capture: RequestCapture = NULL_CAPTURE
+    timings: Timings = field(default_factory=Timings)
 
 
 Transport = Callable[[UpstreamRequest], AsyncGenerator[Batch, None]]
@@ -93,7 +100,6 @@ class UpstreamProfile(Service):
 
     is_last           whether an event ends the stream
     refusal           the error behind a failure event or an answer that is not 200: `(event, upstream request id)`
-    skips_garbage     an event that is not JSON is left out; False makes it an error
     eof               what is told of a body that ends early or cannot be read on, before that is an error; None when
                       nothing is
     whole             a whole answer in JSON as events; None for what is no answer
@@ -106,7 +112,6 @@ class UpstreamProfile(Service):
     refusal: Callable[[Failure, str | None], UpstreamError]
     eof: dict[str, Any] | None = None
     whole: Callable[[Mapping[str, Any]], Batch | None] = lambda _answer: None
-    skips_garbage: bool = False
     noted: tuple[str, ...] = ()
     lenient: bool = False
 
@@ -204,7 +209,7 @@ class HttpTransport:
             if len(body) > MAX_JSON_BYTES:
                 raise self._failure(f"the answer passed {MAX_JSON_BYTES} bytes", repeatable=False)
         try:
-            value = json.loads(body)
+            value = load_json(body.decode())
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
@@ -242,7 +247,7 @@ class HttpTransport:
     @asynccontextmanager
     async def open(self, request: UpstreamRequest) -> AsyncGenerator[OpenAnswer, None]:
         """An answer with any status, its body still to be read. Raises UpstreamError when there is none."""
-        body = request.body
+        body = await request.body() if callable(request.body) else request.body
         self._note(request, "upstream_request_started", bytes=body.size if isinstance(body, Pieces) else len(body))
         capture = request.capture.attempt(
             transport="http",
@@ -253,13 +258,14 @@ class HttpTransport:
             number=request.attempt,
         )
         started = time.monotonic()
+        request.timings.sent(request.attempt)
         try:
-            response = await self._send(request)
+            response = await self._send(request, body)
             try:
                 self._answered(request, response, capture, _ms(started))
                 yield OpenAnswer(response, capture)
             finally:
-                response.release()
+                release(response)
         except UpstreamError as error:
             capture.failed(error.message)
             raise
@@ -268,22 +274,28 @@ class HttpTransport:
         self, request: UpstreamRequest, response: aiohttp.ClientResponse, capture: AttemptCapture, ms: int
     ) -> None:
         """The head of an answer has come."""
-        upstream_id = response.headers.get("x-request-id")
+        upstream_id = blanked(response.headers.get("x-request-id", "")) or None
+        request.timings.answered(upstream_id)
         details: dict[str, Any] = {"status": response.status, "ms": ms, "upstreamId": upstream_id}
         if self._profile.noted:
-            details["headers"] = {name: response.headers.get(name) for name in self._profile.noted}
+            details["headers"] = {name: blanked(response.headers.get(name, "")) for name in self._profile.noted}
         self._note(request, "upstream_response_received", **details)
         capture.answered(response.status, response.headers, ms=ms)
         self._observe_headers(request.headers, response.headers)
 
-    async def _send(self, request: UpstreamRequest) -> aiohttp.ClientResponse:
+    async def _send(self, request: UpstreamRequest, body: bytes | Pieces) -> aiohttp.ClientResponse:
         timeout_s = request.header_timeout_s
         try:
             async with asyncio.timeout(timeout_s) as timer:
                 # A file is sent in pieces, which a body of many megabytes should be; aiohttp warns about it otherwise.
-                body = request.body
                 data = _sent(body, timer, timeout_s) if isinstance(body, Pieces) else io.BytesIO(body)
-                return await self._session.post(request.url, data=data, headers=request.headers, allow_redirects=False)
+                return await self._session.post(
+                    request.url,
+                    data=data,
+                    headers=request.headers,
+                    allow_redirects=False,
+                    trace_request_ctx=request.timings,
+                )
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise unreachable(self._profile, error, timeout_s) from None
 
@@ -310,8 +322,8 @@ class HttpTransport:
     async def _refusal(self, answer: OpenAnswer) -> UpstreamError:
         """The error behind an answer that is none."""
         status, headers = answer.response.status, answer.response.headers
-        if 200 <= status < 400:
-            return self._failure(f"unexpected answer with status {status}", kind="bad_answer")
+        if not is_refusal(status):
+            return unexpected(self._profile, status)
         return refusal_of(self._profile, status, headers, await answer.error_body(), now=self._clock())
 
     def _note(self, request: UpstreamRequest, msg: str, **fields: Any) -> None:
@@ -336,9 +348,7 @@ class HttpTransport:
                 continue
             try:
                 event = load_json(mended_text(data) if self._profile.lenient else data.decode())
-            except (ValueError, RecursionError) as error:
-                if self._profile.skips_garbage and not isinstance(error, UnicodeError):
-                    continue
+            except (ValueError, RecursionError):
                 return batch, self._unreadable("unreadable answer: an event is not JSON")
             if isinstance(event, dict):
                 batch.append(event)
@@ -375,8 +385,15 @@ def unreachable(service: Service, error: Exception, timeout_s: float) -> Upstrea
         return service.error("the connection to the upstream took too long", kind="transport")
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return service.error(f"its certificate is not trusted; {TRUST}", kind="certificate")
+    if isinstance(error, aiohttp.ClientResponseError):
+        return service.error("the head of the upstream's answer is no HTTP", kind="transport")
     hint = f"; {TRUST}" if isinstance(error, aiohttp.ClientSSLError) else ""
     return service.error(f"cannot reach the upstream ({type(error).__name__}){hint}", kind="transport")
+
+
+def unexpected(service: Service, status: int) -> UpstreamError:
+    """The error behind an answer that is neither a good one nor a refusal."""
+    return service.error(f"unexpected answer with status {status}", kind="bad_answer")
 
 
 def refusal_of(
@@ -398,8 +415,15 @@ def refusal_of(
 
 def _unexplained(label: str, status: int) -> str:
     words = f"{label}: the upstream answered with status {status} and no explanation"
-    passes = status >= 500 or status in (408, 425, 429)
-    return f"{words}; try again later, or look at the service's status page" if passes else words
+    return f"{words}; try again later, or look at the service's status page" if passes(status) else words
+
+
+def release(response: aiohttp.ClientResponse) -> None:
+    """Gives a connection back, unless its peer goes on in another protocol."""
+    if response.status == SWITCHED:
+        response.close()
+    else:
+        response.release()
 
 
 def _ms(started: float) -> int:

@@ -88,8 +88,8 @@ def _indirect(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
 
 
 def _object(schema: Mapping[str, Any], root: Mapping[str, Any], known: Mapping[str, str], depth: int) -> Any:
-    properties = schema.get("properties") or {}
-    wanted = schema.get("required") or ()
+    properties, wanted = schema.get("properties"), schema.get("required") or ()
+    properties = properties if isinstance(properties, dict) else {}
     value = {}
     for name, inner in properties.items():
         if name in known and _takes_text(inner):

@@ -38,7 +38,7 @@ from proxy.sandbox.wires.encrypted_content import is_from_account
 from proxy.sandbox.wires.messages.answer import MessagesAnswer
 from proxy.sandbox.wires.messages.checks import check_messages
 from proxy.sandbox.wires.messages.faults import MESSAGES_FAULTS
-from proxy.sandbox.wires.messages.read import prompt_tokens, read_messages
+from proxy.sandbox.wires.messages.read import prompt_parts, prompt_tokens, read_messages
 from proxy.sandbox.wires.refusal import Refused
 from proxy.sandbox.wires.responses.faults import RESPONSES_FAULTS
 from proxy.sandbox.wires.responses.write import PLAIN, write_answer
@@ -124,7 +124,7 @@ def _messages(p4: P4, name: str, body: dict[str, Any], session: str) -> Messages
         ids=p4.ids,
         account_id=account,
         input_tokens=tokens,
-        cached_tokens=p4.cached_tokens(session, tokens),
+        cached_tokens=p4.cached_tokens(session, name, prompt_parts(body), tokens),
         tail=_PING,
     )
     answer.say(reply(ask))

@@ -35,7 +35,7 @@ class P4Options(Options):
     blocked_models: frozenset[str] = frozenset()
     cost_comes: str = "together"
     usage_places: tuple[str, ...] = ("own",)
-    usage: dict[str, float] = field(default_factory=lambda: {"rolling": 12.5, "weekly": 34, "monthly": 100})
+    usage: dict[str, float] = field(default_factory=lambda: {"rolling": 12.5, "weekly": 34, "monthly": 47})
     context_limit: int = 0
 
 

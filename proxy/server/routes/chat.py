@@ -12,7 +12,7 @@ from proxy.core.ingress import Ingress
 from proxy.providers.contract import OwnChat
 from proxy.server.admission import AdmissionTicket
 from proxy.server.exchange import Exchange
-from proxy.server.pipeline import HeaderValues, run
+from proxy.server.pipeline import HeaderValues, by_size, run
 from proxy.server.routes.converted import RoutedBody, answer_converted, read_routed
 
 
@@ -23,7 +23,7 @@ async def post_chat_completions(request: web.Request) -> web.StreamResponse:
 
 async def _chat(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> web.StreamResponse:
     asked = await read_routed(exchange, values, ticket)
-    return await answer_converted(exchange, asked, _ingress(asked))
+    return await answer_converted(exchange, asked, await by_size(exchange, partial(_ingress, asked)))
 
 
 def _ingress(asked: RoutedBody) -> Ingress:

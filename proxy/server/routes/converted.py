@@ -9,16 +9,20 @@ from typing import Any
 
 from aiohttp import web
 
+from proxy.core.effort import capped_openai_body
 from proxy.core.ingress import Ingress
 from proxy.errors import RequestError
 from proxy.providers.contract import Call, Provider, Target
 from proxy.server.admission import AdmissionTicket
+from proxy.server.cache_watch import owner_by
 from proxy.server.exchange import Exchange
 from proxy.server.pipeline import (
     Choice,
     HeaderValues,
     answer,
+    capped,
     choose,
+    compare,
     find_project,
     first_value,
     provider_of,
@@ -48,7 +52,8 @@ async def read_routed(exchange: Exchange, values: HeaderValues, ticket: Admissio
     session = first_value(values, exchange.family.session_headers)
     choice = choose(exchange, config, model, session)
     provider = provider_of(exchange, choice, ticket)
-    return RoutedBody({**body, "model": choice.model}, session, choice, provider, config.openai_mode == "lenient")
+    body = {**capped(exchange, values, choice, body, capped_openai_body), "model": choice.model}
+    return RoutedBody(body, session, choice, provider, config.openai_mode == "lenient")
 
 
 async def answer_converted(exchange: Exchange, asked: RoutedBody, ingress: Ingress) -> web.StreamResponse:
@@ -56,7 +61,9 @@ async def answer_converted(exchange: Exchange, asked: RoutedBody, ingress: Ingre
     exchange.ignore(ingress.ignored)
     target = asked.provider.resolve(asked.choice.model, ingress.request, auto_review=False)
     await find_project(exchange, ingress.request)
-    return await answer(exchange, asked.provider, call_for(exchange, asked, ingress.request, target), ingress)
+    call = call_for(exchange, asked, ingress.request, target)
+    compare(exchange, owner_by(call.cache_key), asked.provider, call)
+    return await answer(exchange, asked.provider, call, ingress)
 
 
 def call_for(exchange: Exchange, asked: RoutedBody, request: Mapping[str, Any], target: Target) -> Call:
@@ -72,7 +79,9 @@ def call_for(exchange: Exchange, asked: RoutedBody, request: Mapping[str, Any], 
         session=asked.session,
         cache_hint=hint if isinstance(hint, str) and hint else None,
         converted=True,
-        recorder=exchange.state.recorder,
+        recorder=exchange.state.monitor,
         capture=exchange.capture,
+        timings=exchange.timings,
+        size=exchange.size,
         told=asked.choice.told,
     )

@@ -51,6 +51,7 @@ async def read(exchange: Exchange, ticket: AdmissionTicket, reader: BodyReader[T
     too_large = partial(body_too_large, limit)
     await receive(exchange.request, state.config(), take, limit=limit, too_large=too_large, packed=state.packed)
     asked = reader.end()
+    exchange.timings.admitted()
     ticket.hold(_held(reader))
     return asked
 
@@ -89,8 +90,9 @@ def selected(
     return MediaCall(
         request_id=exchange.id,
         session=first_value(values, exchange.family.session_headers),
-        recorder=exchange.state.recorder,
+        recorder=exchange.state.monitor,
         sent=lambda: ticket.hold(0),
+        timings=exchange.timings,
     )
 
 
@@ -109,6 +111,7 @@ async def relay(exchange: Exchange, work: Awaitable[MediaAnswer], *, as_text: bo
     """
     async with watched(exchange):
         answer = await work
+        exchange.timings.generating()
         if answer.usage is not None:
             record_usage(exchange, {"type": "message_delta", "usage": answer.usage})
         shown = _text(answer) if as_text else _Shown(JSON, answer.body)

@@ -11,22 +11,25 @@ from aiohttp import web
 from proxy.config import Config
 from proxy.core.auto_mode.policy import FIELD as SAFEGUARDS
 from proxy.core.compaction import is_compaction
-from proxy.core.effort import unknown_effort
-from proxy.core.identity import owner_of, session_of
+from proxy.core.effort import capped_request, unknown_effort
+from proxy.core.identity import Owner, owner_of, session_of
 from proxy.core.ingress import Ingress
 from proxy.core.messages import check_request
 from proxy.core.routing import Route, is_auto_review, normalise_model
 from proxy.core.tools.hosted import refusal, without_missing
 from proxy.errors import RequestError
-from proxy.observe.lifecycle import CompactionStarted
+from proxy.observe.lifecycle import CompactionStarted, SessionFound
 from proxy.providers.contract import Call, Provider, Remembering, Target
 from proxy.server.admission import AdmissionTicket
 from proxy.server.auto_mode import judged_by
+from proxy.server.cache_watch import owner_by
 from proxy.server.exchange import Exchange
 from proxy.server.pipeline import (
     HeaderValues,
     answer,
+    capped,
     choose,
+    compare,
     find_project,
     provider_of,
     read_json,
@@ -69,7 +72,7 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
     body = await read_json(exchange, config, ticket)
     check_request(body)
     exchange.safeguards = body.pop(SAFEGUARDS, None)  # for the judge of auto mode alone: no upstream gets them
-    session = session_of(values, body)
+    session = _session(exchange, values, body)
     await find_project(exchange, body)
     if body.get("model") is None:
         raise unknown_model(exchange, config, 'Missing "model" in request body.')
@@ -78,12 +81,12 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
     if exchange.endpoint != COUNT and not body.get("messages"):
         raise RequestError("messages: at least one message is required", param="messages")
     provider = provider_of(exchange, choice, ticket)
-    target = provider.resolve(choice.model, body, auto_review=choice.auto_review)
-    request = _without_missing(exchange, body, provider, choice.model)
+    asked = body if exchange.endpoint == COUNT else capped(exchange, values, choice, body, capped_request)
+    target = provider.resolve(choice.model, asked, auto_review=choice.auto_review)
+    request = _without_missing(exchange, asked, provider, choice.model)
     selected(exchange, choice, target, session, converted=None if request is body else request)
-    _note_effort(exchange, body, target)
-    if exchange.endpoint != COUNT and is_compaction(body):
-        exchange.record(CompactionStarted())
+    _note_effort(exchange, asked, target)
+    summary = _note_summary(exchange, body)
     stateless = choice.auto_review or exchange.endpoint == COUNT
     call = Call(
         request=request,
@@ -93,12 +96,29 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
         session=session,
         owner=None if stateless else owner_of(values),
         auto_review=choice.auto_review,
-        recorder=state.recorder,
+        recorder=state.monitor,
         capture=exchange.capture,
+        timings=exchange.timings,
+        size=exchange.size,
         told=choice.told,
     )
+    compare(exchange, None if stateless else _compared_with(values, session), provider, call, summary=summary)
     _tell_others(state, call, provider)
     return call, provider
+
+
+def _compared_with(values: HeaderValues, session: str | None) -> Owner | None:
+    """Whose requests this one is compared with: a session may also stand in the body alone. Identity headers that are
+    not acceptable are no owner's."""
+    return owner_of(values) or (owner_by(session) if session_of(values, {}) is None else None)
+
+
+def _session(exchange: Exchange, values: HeaderValues, body: Mapping[str, Any]) -> str | None:
+    """The session, told when only the body names it."""
+    session = session_of(values, body)
+    if session is not None and session_of(values, {}) is None:
+        exchange.record(SessionFound(session))
+    return session
 
 
 def _without_missing(exchange: Exchange, body: Mapping[str, Any], provider: Provider, model: str) -> Mapping[str, Any]:
@@ -111,6 +131,14 @@ def _without_missing(exchange: Exchange, body: Mapping[str, Any], provider: Prov
         raise RequestError(f"`{path}`: {words}", provider=provider.label, param=path)
     exchange.ignore(one.path for one in missing)
     return kept
+
+
+def _note_summary(exchange: Exchange, body: Mapping[str, Any]) -> bool:
+    """Whether a summary of the conversation is asked for."""
+    asked = exchange.endpoint != COUNT and is_compaction(body)
+    if asked:
+        exchange.record(CompactionStarted())
+    return asked
 
 
 def _note_effort(exchange: Exchange, body: Mapping[str, Any], target: Target) -> None:

@@ -7,16 +7,18 @@ from functools import partial
 
 from aiohttp import web
 
+from proxy.core.cache_health.fingerprint import of_responses
 from proxy.core.convert.openai_mode import by_mode
 from proxy.core.convert.responses_request_to_messages import responses_request_to_messages
 from proxy.errors import ProxyError, UpstreamError
-from proxy.observe.lifecycle import GenerationStarted, Progress
+from proxy.observe.lifecycle import Progress
 from proxy.providers.contract import NativeAnswer, NativeResponses
 from proxy.server.admission import AdmissionTicket
+from proxy.server.cache_watch import owner_by
 from proxy.server.exchange import Exchange
-from proxy.server.pipeline import HeaderValues, reading_client, run
+from proxy.server.pipeline import HeaderValues, by_size, compare, find_project, reading_client, run
 from proxy.server.routes.converted import RoutedBody, answer_converted, call_for, read_routed
-from proxy.server.stream import record_usage, watched
+from proxy.server.stream import note_answer, record_usage, watched
 
 
 async def post_responses(request: web.Request) -> web.StreamResponse:
@@ -37,7 +39,8 @@ async def _responses(exchange: Exchange, values: HeaderValues, ticket: Admission
         return await _native(exchange, asked, asked.provider)
     rules = asked.provider.ingress(asked.choice.model)
     parse = partial(responses_request_to_messages, asked.body, rules, session=asked.session)
-    ingress = by_mode(parse, partial(parse, lenient=True), leniently=asked.lenient)
+    read = partial(by_mode, parse, partial(parse, lenient=True), leniently=asked.lenient)
+    ingress = await by_size(exchange, read)
     return await answer_converted(exchange, asked, ingress)
 
 
@@ -49,7 +52,9 @@ async def _native(exchange: Exchange, asked: RoutedBody, provider: NativeRespons
         body, ignored = provider.lenient_body(asked.body)
         asked = replace(asked, body=body)
         exchange.ignore(ignored)
+    await find_project(exchange, asked.body)
     call = call_for(exchange, asked, asked.body, provider.native_target(asked.choice.model, asked.body))
+    compare(exchange, owner_by(call.cache_key), asked.provider, call, fingerprint=of_responses)
     async with watched(exchange), provider.native(call) as answer:
         response = web.StreamResponse(status=answer.status, headers={**exchange.head, **answer.headers})
         exchange.response = response  # from here on nothing is made up: a body that breaks has no end
@@ -69,7 +74,7 @@ async def _relay(exchange: Exchange, answer: NativeAnswer, response: web.StreamR
     async for chunk in answer.chunks:
         if not begun and answer.status == 200:
             begun = True
-            exchange.record(GenerationStarted())
+            note_answer(exchange)
         async with reading_client(exchange):
             await response.write(chunk)
         tell(chunk)

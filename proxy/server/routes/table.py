@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from proxy.server.families import CHAT, MEDIA, MESSAGES, MODELS, RESPONSES, ClientRoute
+from proxy.server.families import CHAT, MEDIA, MESSAGES, MODELS, RESPONSES, WATCHING, ClientRoute
 from proxy.server.routes.chat import post_chat_completions
 from proxy.server.routes.images import post_edit, post_generation
+from proxy.server.routes.limits import PATHS as LIMITS
+from proxy.server.routes.limits import get_limits
 from proxy.server.routes.messages import COUNT, post_count_tokens, post_messages
+from proxy.server.routes.metrics import get_metrics
 from proxy.server.routes.models import get_model, get_models
+from proxy.server.routes.monitor import get_events, get_monitor
+from proxy.server.routes.page import FILES, get_page_file
 from proxy.server.routes.probes import get_health, get_hello, post_telemetry
 from proxy.server.routes.responses import get_responses, post_responses
 from proxy.server.routes.transcriptions import post_transcription
@@ -29,4 +34,9 @@ ROUTES: tuple[ClientRoute, ...] = (
     ClientRoute(_POST, "/v1/images/generations", MEDIA, post_generation, "generation", needs=_IMAGES),
     ClientRoute(_POST, "/v1/images/edits", MEDIA, post_edit, "edit", needs=_IMAGES),
     ClientRoute(_POST, "/v1/audio/transcriptions", MEDIA, post_transcription, "transcriptions", needs=_AUDIO),
+    *(ClientRoute(_READ, path, WATCHING, get_limits, needs="limits_routes") for path in LIMITS),
+    ClientRoute(_READ, FILES, WATCHING, get_page_file, needs="monitor_page"),
+    ClientRoute(_READ, "/monitor", WATCHING, get_monitor),
+    ClientRoute(_READ, "/monitor/events", WATCHING, get_events),
+    ClientRoute(_READ, "/metrics", WATCHING, get_metrics, needs="metrics"),
 )

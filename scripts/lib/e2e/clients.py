@@ -23,7 +23,10 @@ from e2e import (
     grok_cli,
     grok_scenarios,
     kimi_code,
+    launcher_scenarios,
     media_scenarios,
+    monitor_page_scenarios,
+    monitor_scenarios,
     node_agents,
     node_sdks,
     opencode,
@@ -56,6 +59,7 @@ def _node_sdk(sdk: node_sdks.NodeSdk) -> Client:
 
 _CLAUDE = (claude_code.install, claude_code.ClaudeCode)
 _NEWEST = claude_code.VERSIONS[:1]
+_BROWSER = (monitor_page_scenarios.VERSIONS, monitor_page_scenarios.install, OnNode)
 
 
 def _framework(one: python_agents.Framework) -> Client:
@@ -67,10 +71,19 @@ CLIENTS = (
     Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, media_scenarios.PYTHON),
     Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, captures_scenarios.PYTHON),
     Client("curl", curl_scenarios.VERSIONS, curl_scenarios.install, curl_scenarios.Curl, curl_scenarios.SCENARIOS),
+    Client(
+        "tmux",
+        monitor_scenarios.VERSIONS,
+        monitor_scenarios.install,
+        monitor_scenarios.Screens,
+        monitor_scenarios.SCENARIOS,
+    ),
     Client("codex", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.SCENARIOS),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, claude_code_scenarios.SCENARIOS),
     Client("claude-code tools", _NEWEST, *_CLAUDE, claude_code_tool_scenarios.SCENARIOS),
     Client("claude-code captures", _NEWEST, *_CLAUDE, captures_scenarios.CLAUDE_CODE),
+    Client("claude-code launched", _NEWEST, *_CLAUDE, launcher_scenarios.CLAUDE_CODE),
+    Client("codex launched", codex.VERSIONS, codex.install, codex.Codex, launcher_scenarios.CODEX),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, token_limit_scenarios.SCENARIOS),
     Client("claude-code", claude_code.VERSIONS, *_CLAUDE, auto_mode_scenarios.SCENARIOS),
     Client("claude-code auto mode", _NEWEST, *_CLAUDE, auto_mode_scenarios.NEWEST),
@@ -87,6 +100,7 @@ CLIENTS = (
     _node_sdk(node_sdks.AI_SDK),
     *(_framework(one) for one in python_agents.QUICK),
     Client("codex alone", codex.VERSIONS, codex.install, codex_alone.CodexAlone, codex_alone.SCENARIOS),
+    Client("page", *_BROWSER, monitor_page_scenarios.SCENARIOS),
 )
 
 #: What takes minutes or much room: agents of other makers (a gigabyte to install), and the vendors' own clients at the
@@ -114,4 +128,5 @@ MORE = (
     *(_node_sdk(sdk) for sdk in node_sdks.MORE),
     *(_framework(one) for one in python_agents.MORE),
     Client("opencode alone", opencode.VERSIONS, opencode.install, opencode.Opencode, opencode.SCENARIOS),
+    Client("page", *_BROWSER, monitor_page_scenarios.MORE),
 )

@@ -211,16 +211,6 @@ def test_a_structured_answer_is_rewritten_as_a_whole() -> None:
     assert [block.get("text") for block in folded(out)] == [None, "AB"]
 
 
-def test_only_thinking_is_told_from_content() -> None:
-    machine = reducer()
-    machine.feed(said(role="assistant", content=""))
-    assert not machine.produced
-    machine.feed(said(reasoning_content="hm"))
-    assert (machine.produced, machine.only_thinking) == (True, True)
-    machine.feed(call(0, "{"))
-    assert (machine.produced, machine.only_thinking) == (True, False)
-
-
 def test_nothing_starts_before_an_error() -> None:
     machine = reducer()
     with pytest.raises(BadAnswer, match="overloaded"):

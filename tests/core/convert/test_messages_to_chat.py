@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.vector_cases import DIALECTS
+from proxy.core.bodies.decode import decode_body
 from proxy.core.convert.messages_to_chat import NO_RESULT, ChatOptions, messages_to_chat
 from proxy.core.invalid import InvalidRequest
-from proxy.core.messages import check_request, decode_body
+from proxy.core.messages import check_request
 from proxy.core.tokens.heuristic import heuristic_count
 
 

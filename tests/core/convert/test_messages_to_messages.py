@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from core.hub_events import CALL, TEXT, THINKING, answer, begun, ended, folded, said, text, typed
+from core.hub_events import CALL, TEXT, THINKING, answer, begun, ended, folded, said, signed, text, thought, typed
+from proxy.core.bodies.decode import decode_body
 from proxy.core.convert.messages_to_messages import MessagesToMessages, messages_to_messages, without_foreign_thoughts
 from proxy.core.invalid import InvalidRequest
-from proxy.core.messages import Event, MessageStream, check_request, decode_body
+from proxy.core.messages import Event, MessageStream, check_request
 from proxy.core.reducer import AnswerPolicy, BadAnswer
 from proxy.core.tools.calls import short_name
 
@@ -625,11 +626,18 @@ def test_nothing_follows_the_end() -> None:
         ([begun({"kind": "text"})], "block of no kind"),
         ([{"type": "content_block_start"}], "out of order"),
         ([ended(3)], "out of order"),
-        ([SPOKEN[0], SPOKEN[0]], "out of order"),
+        ([SPOKEN[0], SPOKEN[0]], "began a block twice"),
         ([begun(TEXT, [])], "no kind"),
         ([said(text("Hi"), [])], "out of order"),
-        ([SPOKEN[0], said(text(5))], "text_delta that is not a text"),
-        ([begun({**TEXT, "text": 5})], "text_delta that is not a text"),
+        ([SPOKEN[0], said(text(5))], "text_delta of another form"),
+        ([begun({**TEXT, "text": 5})], "text_delta of another form"),
+        ([begun(TEXT), said(typed("{}"))], "does not fit its block"),
+        ([begun(CALL), said(text("x"))], "does not fit its block"),
+        ([begun(TEXT), said({"type": "signature_delta", "signature": "x"}), ended()], "does not fit its block"),
+        ([begun({"type": "redacted_thinking", "data": "x"}), said(text("x"))], "does not fit its block"),
+        ([begun({"type": "of_tomorrow"}), said({"text": "x"})], "out of order"),
+        ([begun({"type": "of_tomorrow"}), said({"type": {}})], "does not fit its block"),
+        ([begun(TEXT), said({"type": "citations_delta", "citation": 5})], "citations_delta of another form"),
         (answer(*calling(0)[:2], ended()), "not JSON"),
         (answer(SPOKEN[0]), "inside a block"),
         ([begun(CALL), said(typed("x" * 6_000_000))], "passed"),
@@ -643,3 +651,8 @@ def test_a_stream_that_cannot_be_passed_on_is_an_error(events: list[Event], word
 def test_without_tools_there_is_no_choice() -> None:
     body = {"messages": [USER], "tools": None, "tool_choice": {"type": "auto"}}
     assert "tool_choice" not in messages_to_messages(body, model="m", max_tokens=1)
+
+
+def test_the_last_of_several_signatures_is_told() -> None:
+    events = run(answer(begun(THINKING), said(signed("a")), said(thought("Hm")), said(signed("b")), ended()))
+    assert folded(events)["content"][0] == {"type": "thinking", "thinking": "Hm", "signature": "b"}

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from core.strategies import schemas
 from proxy.config import Config
+from proxy.core.bodies.decode import MAX_DEPTH, decode_body
 from proxy.core.compaction import is_compaction
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.convert.messages_to_search import forced_search, search_body
 from proxy.core.identity import session_of
 from proxy.core.invalid import InvalidRequest
-from proxy.core.messages import MAX_DEPTH, MAX_MESSAGES, check_request, decode_body
+from proxy.core.messages import MAX_MESSAGES, check_request
 from proxy.core.reducer import AnswerPolicy
 from proxy.core.routing import is_auto_review
 from proxy.core.stops import stops_of

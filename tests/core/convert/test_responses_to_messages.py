@@ -342,14 +342,6 @@ def test_interrupt_leaves_an_open_call_open() -> None:
     check_message_stream(out, cut=True)
 
 
-def test_only_thinking_is_told_from_content() -> None:
-    machine = reducer()
-    machine.feed(thought(0, "hm"))
-    assert (machine.produced, machine.only_thinking) == (True, True)
-    machine.feed(text(1, "x"))
-    assert (machine.produced, machine.only_thinking) == (True, False)
-
-
 def test_an_item_that_only_opens_says_nothing() -> None:
     machine = reducer()
     machine.feed(added(0, type="message"))

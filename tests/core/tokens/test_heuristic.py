@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.strategies import requests
+from proxy.core.tokens import heuristic
 from proxy.core.tokens.heuristic import heuristic_count, heuristic_tokens
 
 #: A request whose count is known.
@@ -111,3 +112,12 @@ def test_a_large_text_takes_no_time(text: str) -> None:
     start = time.process_time()
     heuristic_tokens(text)
     assert time.process_time() - start < 1
+
+
+@given(st.lists(st.text(alphabet="abc-_.,äö日本\x1c\t9", max_size=30)), st.sampled_from(" \n"))
+def test_a_long_text_that_is_cut_counts_the_same(words: list[str], blank: str) -> None:
+    text = blank.join(words)
+    whole = heuristic_tokens(text)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(heuristic, "MAX_PIECE", 80)
+        assert heuristic_tokens(text) == whole

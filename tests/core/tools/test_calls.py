@@ -116,7 +116,8 @@ call_names = st.text(max_size=80) | st.sampled_from(["call_0", "call_0__u2", "",
 @given(st.lists(call_names, max_size=12))
 def test_ids_are_unique_and_go_back(ids: list[str]) -> None:
     used: set[str] = set()
-    given_out = [unique_id(call_id, used) for call_id in ids]
+    counts: dict[str, int] = {}
+    given_out = [unique_id(call_id, used, counts) for call_id in ids]
     assert len(set(given_out)) == len(ids) == len(used)
     assert all(given_out)
     for sent, ours in zip(ids, given_out, strict=True):

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,20 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from harness import configured
 
-from proxy.auth.http import MAX_ANSWER_BYTES
+from proxy.auth.http import MAX_ANSWER_BYTES, TokenResponse
 from proxy.core.secret import Secret
 from proxy.errors import ProxyError, SignInError
 from proxy.loading import load
+from proxy.providers.accounts.usage_report import Read, UsageReport, with_ends_of_ours
 from proxy.providers.contract import Account, AccountContext
 from proxy.providers.p1_codex.account import usage_windows as p1
 from proxy.providers.p1_codex.account.commands import CodexAccount
+from proxy.providers.p1_codex.account.rate_limits import usage_allowance
 from proxy.providers.p2_kimi.account import usage_windows as p2
 from proxy.providers.p2_kimi.account.commands import KimiAccount
 from proxy.providers.p3_grok.account import usage_windows as p3
 from proxy.providers.p3_grok.account.commands import GrokAccount
+from proxy.providers.p4_opencode.account import usage_windows as p4
 from proxy.providers.p4_opencode.account.commands import OpenCodeAccount
 from proxy.sandbox import Sandbox
 
@@ -65,11 +67,10 @@ class User:
     async def show(self, label: str, *, as_json: bool = False, signed_in: bool = True, **settings: Any) -> list[str]:
         if signed_in and not (self.root / "p1").exists():
             self.sandbox.write_credentials(self.root)
-        said: list[str] = []
         config = configured(load(self.sandbox.settings())[0], **settings)
         context = AccountContext(self.root, config, lambda _key: None, lambda *_urls: aiohttp.ClientSession())
-        await SOURCES[label].make(context).usage(as_json=as_json, say=said.append)
-        return said
+        report = await SOURCES[label].make(context).usage()
+        return [report.json_text()] if as_json else report.lines()
 
     async def answered(self, label: str, status: int, body: Any, *, as_json: bool = False) -> list[str]:
         """What is printed for this answer; `headers` are those of the question."""
@@ -108,7 +109,7 @@ TEXTS = {
     "p4": """OpenCode Go usage:
   Rolling (5 hour): 12.5% used, status ok, resets {}
   Weekly: 34% used, status ok, resets {}
-  Monthly: 100% used, status rate-limited, resets {}""",
+  Monthly: 47% used, status ok, resets {}""",
 }
 
 
@@ -159,7 +160,6 @@ async def test_refused_token_is_renewed_once(user: User, label: str) -> None:
         ("p2", {}, "auth login p2"),
         ("p3", {}, "auth login p3"),
         ("p4", {"p4_api_key": None}, r"PROXY_P4_API_KEY or OPENCODE_API_KEY, or p4\.apiKey"),
-        ("p4", {"p4_api_key": Secret("")}, r"PROXY_P4_API_KEY or OPENCODE_API_KEY, or p4\.apiKey"),
     ],
 )
 async def test_without_a_credential_nothing_is_asked(
@@ -188,7 +188,7 @@ SLOW = {"error": {"message": "slow", "type": "x"}}
 FAILURES: list[tuple[str, int, Any, str, str]] = [
     ("p1 p2 p3", 429, SLOW, "rate_limit", "429 x: slow"),
     ("p1 p2 p3", 500, "oops", "transient", "500 oops"),
-    ("p1 p2 p3", 302, "", "upstream", "302"),
+    ("p1 p2 p3", 302, "", "bad_answer", "302"),
     ("p1 p2", 401, {"detail": "who?"}, "sign_in", "who.*sign in again, run .*auth login {}"),
     ("p1 p2 p3", 200, "<html>", "bad_answer", INVALID),
     ("p1 p2 p3", 200, '{"a": "' + "x" * MAX_ANSWER_BYTES + '"}', "transport", "longer than"),
@@ -200,7 +200,7 @@ FAILURES: list[tuple[str, int, Any, str, str]] = [
     ("p3", 403, DEAD, "sign_in", "401 The token is dead.*sign in again, run .*auth login {}"),
     ("p3", 403, {"error": "The OAuth2 access token could not be validated."}, "sign_in", "401 The OAuth2 .*auth login"),
     ("p3", 403, {"code": "permission-denied", "error": "no plan"}, "permission", "Grok did not .*: 403 no plan"),
-    ("p3", 426, {"error": "Your Grok CLI version is outdated"}, "upstream", "426 Your Grok CLI version"),
+    ("p3", 426, {"error": "Your Grok CLI version is outdated"}, "invalid_request", "426 Your Grok CLI version"),
 ]
 
 
@@ -325,46 +325,111 @@ async def test_p2_token_of_another_device(user: User) -> None:
 WINDOW = {"used_percent": 12.5, "limit_window_seconds": 18_000, "reset_after_seconds": 600}
 SHOWN = "5 hours: 12.5% used, resets 2027-01-15T08:10:00Z"
 SPARK = {"limit_name": "Spark", "rate_limit": {"primary_window": WINDOW}}
-p1_lines = partial(p1.lines, now=NOW)
+p1_read, p2_read, p3_read, p4_read = usage_allowance, p2.allowance_of, p3.allowance_of, p4.allowance_of
 
 MONTH = {"type": "USAGE_PERIOD_TYPE_MONTHLY", "end": "T\x1b[2J"}
 
-FORMS: list[tuple[Callable[[Any], list[str]], dict[str, Any], list[str]]] = [
-    (p1_lines, {"rate_limit": {"primary_window": WINDOW}}, [SHOWN]),
-    (p1_lines, {"rate_limit": {"secondary_window": {"used_percent": 1}}}, ["Window: 1% used"]),
-    (p1_lines, {"additional_rate_limits": [SPARK]}, [f"Spark, {SHOWN}"]),
-    (p1_lines, {"credits": {"has_credits": True, "balance": "4.2"}}, ["Credits: 4.2"]),
-    (p1_lines, {"credits": {"has_credits": True}}, ["Credits: some"]),
-    (p1_lines, {"credits": {"unlimited": True}}, ["Credits: unlimited"]),
-    (p1_lines, {"rate_limit": None, "credits": None}, [NOT_UNDERSTOOD]),
-    (p1_lines, {"rate_limit": [], "additional_rate_limits": {}}, [NOT_UNDERSTOOD]),
-    (p1_lines, {}, [NOT_UNDERSTOOD]),
-    (p2.lines, {"usage": {"limit": 100, "remaining": 40}}, ["Weekly: 60 of 100 used, 40 left"]),
-    (p2.lines, {"usage": {"used": 3, "reset_at": "soon"}}, ["Weekly: 3 used, resets soon"]),
-    (p2.lines, {"usage": {"name": "Month", "limit": "5"}}, ["Month: limit 5"]),
-    (p2.lines, {"limits": [{"limit": 1, "used": 0.5, "title": "T\x1b[2J"}]}, ["T [2J: 0.5 of 1 used"]),
-    (p2.lines, {"limits": [{"window": {"duration": 7, "unit": "day"}, "detail": {"used": 1}}]}, ["7 days: 1 used"]),
-    (p2.lines, {"limits": [{"window": {"duration": 90, "timeUnit": "MINUTE"}, "used": 1}]}, ["90 minutes: 1 used"]),
-    (p2.lines, {"limits": [{"window": {"duration": "x"}, "used": 1}, 5, {}]}, ["limits: 1 used"]),
-    (p2.lines, {"totalQuota": {"limit": 9, "used": 1}, "parallel": 3}, ["totalQuota: 1 of 9 used"]),
-    (p2.lines, {"usage": [], "limits": None}, [NOT_UNDERSTOOD]),
-    (p3.lines, {"config": {"creditUsagePercent": "7"}}, ["Period: 7% used"]),
-    (p3.lines, {"config": {"creditUsagePercent": 7, "currentPeriod": MONTH}}, ["Monthly: 7% used, resets T [2J"]),
-    (p3.lines, {"config": {"creditUsagePercent": 0, "billingPeriodEnd": "D"}}, ["Period: 0% used, resets D"]),
-    (p3.lines, {"used": 5, "monthlyLimit": {"val": "1000"}}, ["Month: $0.05 of $10.00 used"]),
-    (p3.lines, {"config": {"used": {"val": 5}, "onDemandCap": {"val": 0}}}, ["Month: $0.05 used"]),
-    (p3.lines, {"config": {"onDemandCap": {"val": 900}}}, ["Pay as you go: $0.00 of $9.00 used"]),
-    (p3.lines, {"settings": {"allow_access": False, "gate_message": "No plan."}}, ["No access: No plan."]),
-    (p3.lines, {"settings": {"allow_access": False}}, ["No access: the service gives no reason"]),
-    (p3.lines, {"config": {"prepaidBalance": {}, "history": []}, "settings": []}, [NOT_UNDERSTOOD]),
+FORMS: list[tuple[Read, dict[str, Any], list[str]]] = [
+    (p1_read, {"rate_limit": {"primary_window": WINDOW}}, [SHOWN]),
+    (p1_read, {"rate_limit": {"secondary_window": {"used_percent": 1}}}, ["Window: 1% used"]),
+    (p1_read, {"additional_rate_limits": [SPARK]}, [f"Spark, {SHOWN}"]),
+    (p1_read, {"credits": {"has_credits": True, "balance": "4.2"}}, ["Credits: 4.2"]),
+    (p1_read, {"credits": {"has_credits": True}}, ["Credits: some"]),
+    (p1_read, {"credits": {"unlimited": True}}, ["Credits: unlimited"]),
+    (p1_read, {"rate_limit": None, "credits": None}, [NOT_UNDERSTOOD]),
+    (p1_read, {"rate_limit": [], "additional_rate_limits": {}}, [NOT_UNDERSTOOD]),
+    (p1_read, {}, [NOT_UNDERSTOOD]),
+    (p2_read, {"usage": {"limit": 100, "remaining": 40}}, ["Weekly: 60 of 100 used, 40 left"]),
+    (p2_read, {"usage": {"used": 3, "reset_at": "soon"}}, ["Weekly: 3 used, resets soon"]),
+    (p2_read, {"usage": {"name": "Month", "limit": "5"}}, ["Month: limit 5"]),
+    (p2_read, {"limits": [{"limit": 1, "used": 0.5, "title": "T\x1b[2J"}]}, ["T [2J: 0.5 of 1 used"]),
+    (
+        p2_read,
+        {"limits": [{"window": {"duration": 7, "unit": "day"}, "detail": {"used": 1}}]},
+        ["7 days: 1 used"],
+    ),
+    (
+        p2_read,
+        {"limits": [{"window": {"duration": 90, "timeUnit": "MINUTE"}, "used": 1}]},
+        ["90 minutes: 1 used"],
+    ),
+    (p2_read, {"limits": [{"window": {"duration": "x"}, "used": 1}, 5, {}]}, ["limits: 1 used"]),
+    (p2_read, {"totalQuota": {"limit": 9, "used": 1}, "parallel": 3}, ["totalQuota: 1 of 9 used"]),
+    (p2_read, {"usage": [], "limits": None}, [NOT_UNDERSTOOD]),
+    (p3_read, {"config": {"creditUsagePercent": "7"}}, ["Period: 7% used"]),
+    (
+        p3.allowance_of,
+        {"config": {"creditUsagePercent": 7, "currentPeriod": MONTH}},
+        ["Monthly: 7% used, resets T [2J"],
+    ),
+    (p3_read, {"config": {"creditUsagePercent": 0, "billingPeriodEnd": "D"}}, ["Period: 0% used, resets D"]),
+    (p3_read, {"used": 5, "monthlyLimit": {"val": "1000"}}, ["Month: $0.05 of $10.00 used"]),
+    (p3_read, {"config": {"used": {"val": 5}, "onDemandCap": {"val": 0}}}, ["Month: $0.05 used"]),
+    (p3_read, {"config": {"onDemandCap": {"val": 900}}}, ["Pay as you go: $0.00 of $9.00 used"]),
+    (p3_read, {"settings": {"allow_access": False, "gate_message": "No plan."}}, ["No access: No plan."]),
+    (p3_read, {"settings": {"allow_access": False}}, ["No access: the service gives no reason"]),
+    (p3_read, {"config": {"prepaidBalance": {}, "history": []}, "settings": []}, [NOT_UNDERSTOOD]),
 ]
 
 
-@pytest.mark.parametrize(("lines", "body", "shown"), FORMS)
-def test_forms(lines: Callable[[Any], list[str]], body: dict[str, Any], shown: list[str]) -> None:
-    services: dict[Any, str] = {p2.lines: "Kimi Code", p3.lines: "Grok"}
-    title = f"{services.get(lines, 'Codex')} usage:"
-    assert lines(body) == [title, *(f"  {line}" for line in shown)]
+@pytest.mark.parametrize(("read", "body", "shown"), FORMS)
+def test_forms(read: Read, body: dict[str, Any], shown: list[str]) -> None:
+    assert UsageReport("Codex", body, read(body, NOW)).lines() == ["Codex usage:", *(f"  {line}" for line in shown)]
+
+
+SOON, SOON_TEXT = NOW + 3600, "2027-01-15T09:00:00.000Z"
+QUOTA = {"limit": "100", "used": "3", "remaining": "97", "resetTime": SOON_TEXT}
+ROLLING = {"status": "ok", "percent": 12.5, "resetsAt": SOON_TEXT}
+GO = {"rolling": ROLLING, "weekly": {**ROLLING, "status": "rate-limited", "percent": 99.6}, "monthly": ROLLING}
+SPENT = {"billingPeriodEnd": SOON_TEXT, "onDemandUsed": {"val": 900}, "onDemandCap": {"val": 900}}
+CREDITS = {"credits": {"has_credits": True, "balance": "4.2"}}
+
+#: Answer -> title, per cent, minutes and end of each window; whether something pays for more.
+NUMBERS: list[tuple[Read, dict[str, Any], list[tuple[str, float | None, int | None, float | None]], bool]] = [
+    (p1_read, {"rate_limit": {"primary_window": WINDOW}}, [("5 hours", 12.5, 300, NOW + 600)], False),
+    (p1_read, {"additional_rate_limits": [SPARK], **CREDITS}, [("5 hours", 12.5, 300, NOW + 600)], True),
+    (p2_read, {"usage": QUOTA}, [("Weekly", 3, 10_080, SOON)], False),
+    (
+        p2_read,
+        {"limits": [{"window": {"duration": 300, "timeUnit": "TIME_UNIT_MINUTE"}, "detail": {**QUOTA, "used": "100"}}]},
+        [("5 hours", 100, 300, SOON)],
+        False,
+    ),
+    (p2_read, {"usage": {"used": 3}}, [("Weekly", None, 10_080, None)], False),
+    (p2_read, {"usage": {"limit": 0, "used": 3}}, [("Weekly", None, 10_080, None)], False),
+    (p2_read, {"usage": {"limit": 3, "remaining": 1}}, [("Weekly", 66.67, 10_080, None)], False),
+    (p3_read, {"creditUsagePercent": 130, "currentPeriod": MONTH}, [("Monthly", 130, None, None)], False),
+    (p3_read, {"creditUsagePercent": -1, "billingPeriodEnd": SOON_TEXT}, [("Period", 0, None, SOON)], False),
+    (p3_read, {"used": 250, "monthlyLimit": {"val": 2000}}, [("Month", 12.5, None, None)], False),
+    (p3_read, SPENT, [("Pay as you go", 100, None, SOON)], False),
+    (p3_read, {**SPENT, "prepaidBalance": 1}, [("Pay as you go", 100, None, SOON)], True),
+    (p3_read, {"onDemandCap": 5}, [("Pay as you go", 0, None, None)], True),
+    (
+        p4_read,
+        GO,
+        [("Rolling (5 hour)", 12.5, 300, SOON), ("Weekly", 100, 10_080, SOON), ("Monthly", 12.5, None, SOON)],
+        False,
+    ),
+]
+
+
+@pytest.mark.parametrize(("read", "answer", "windows", "pays_on"), NUMBERS)
+def test_numbers(read: Read, answer: dict[str, Any], windows: list[tuple[Any, ...]], pays_on: bool) -> None:
+    known = read(answer, NOW)
+    assert [(one.title, one.used, one.minutes, one.resets_at) for one in known.windows] == windows
+    assert known.pays_on is pays_on and known.whole
+    assert {one.as_of for one in known.windows} <= {NOW}
+
+
+@pytest.mark.parametrize(
+    ("ahead", "end"),
+    [(0.0, SOON), (59.0, SOON), (-7200.0, SOON - 7200), (7200.0, SOON + 7200), (None, SOON)],
+)
+def test_ends_are_told_by_our_clock(ahead: float | None, end: float) -> None:
+    """`ahead`: by how much our clock is ahead of the service's."""
+    answer = TokenResponse(200, "", {}, date=None if ahead is None else NOW - ahead)
+    (window,) = with_ends_of_ours(p2_read({"usage": QUOTA}, NOW), answer, NOW).windows
+    assert window.resets_at == end
 
 
 @pytest.mark.parametrize(

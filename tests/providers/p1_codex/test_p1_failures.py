@@ -10,7 +10,6 @@ from p1_events import failed
 from proxy.core.responses_events import responses_failure
 from proxy.errors import UpstreamError, headers, messages_body
 from proxy.providers.p1_codex.failures import client_error, upstream_error
-from proxy.providers.upstream.failures import duration
 from proxy.providers.upstream.responses_wire import is_foreign_reasoning
 
 
@@ -66,11 +65,3 @@ def test_reasoning_of_another_account_is_recognised(
     status: int, code: str | None, message: str, expected: bool
 ) -> None:
     assert is_foreign_reasoning(UpstreamError(message, status=status, code=code)) is expected
-
-
-@pytest.mark.parametrize(
-    ("words", "waits"),
-    [("0 min", [0]), ("1 min", [1, 59.9, 60]), ("2 min", [61]), ("1 h 0 min", [3600]), ("1 d 2 h", [93_600])],
-)
-def test_waits_in_words(words: str, waits: list[float]) -> None:
-    assert {duration(seconds) for seconds in waits} == {words}

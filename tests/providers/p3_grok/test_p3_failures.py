@@ -98,7 +98,7 @@ ANSWERS: list[tuple[int, Any, int, str, dict[str, str], bool, tuple[str, ...]]] 
     (404, b"", 400, INVALID, FINAL, False, ("status 404",)),
     (426, {"error": "version (none) is outdated"}, 400, INVALID, FINAL, False, ("(none)", "PROXY_P3_CLIENT_VERSION")),
     (422, {"error": "Failed to deserialize"}, 422, INVALID, FINAL, False, ("Failed",)),
-    *((status, b"<html>no</html>", status, INVALID, FINAL, False, (str(status),)) for status in (405, 409, 415, 451)),
+    *((status, b"<html>no</html>", status, INVALID, FINAL, False, (str(status),)) for status in (405, 415, 451)),
     *(
         (status, body, 413, "request_too_large", {}, False, ("prompt is too long", "context window"))
         for status, body in (
@@ -110,9 +110,12 @@ ANSWERS: list[tuple[int, Any, int, str, dict[str, str], bool, tuple[str, ...]]] 
             (500, {"error": "This model's maximum context length is 5"}),
         )
     ),
-    *((status, b"<html>bad</html>", status, "api_error", BUSY, True, ("later",)) for status in (500, 502, 503)),
+    *(
+        (status, b"<html>bad</html>", status, "api_error", BUSY, True, ("later",))
+        for status in (409, 425, 500, 502, 503)
+    ),
     (504, b"", 504, "timeout_error", BUSY, True, ("later",)),
-    *((status, b"<html>", status, "api_error", {}, False, ("later",)) for status in (520, 522, 524, 525, 530)),
+    *((status, b"<html>", status, "api_error", BUSY, True, ("later",)) for status in (520, 522, 524, 525, 530)),
     (503, flat("It is down", "Service temporarily unavailable."), 503, "api_error", BUSY, True, ("down: Service",)),
     (
         529,

@@ -12,9 +12,10 @@ from core.vector_cases import REQUESTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proxy.core.bodies.decode import decode_body
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 from proxy.core.invalid import InvalidRequest
-from proxy.core.messages import check_request, decode_body
+from proxy.core.messages import check_request
 from proxy.providers.contract import Call
 from proxy.providers.p3_grok.request import count, responses_body, target_of
 from proxy.providers.p3_grok.settings import GrokSettings

@@ -128,7 +128,7 @@ def test_an_empty_turn_is_an_error() -> None:
 
 def test_a_turn_of_thoughts_alone_is_an_answer() -> None:
     answer = Answer().feed(thought("hm"), END)
-    assert answer.content == ["hm"] and answer.reducer.only_thinking
+    assert answer.content == ["hm"]
 
 
 def test_answer_missing_although_the_turn_ended_is_taken_from_the_store() -> None:

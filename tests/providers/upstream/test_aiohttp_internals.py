@@ -33,6 +33,11 @@ CALLED = {
         *("self", "protocol", "transport", "use_mask", "limit", "random", "compress", "notakeover"),
     ),
     "base_protocol.BaseProtocol._drain_helper": ("self",),
+    "client_proto.ResponseHandler.set_exception": ("self", "exc", "exc_cause"),
+    "client_proto.ResponseHandler.connection_lost": ("self", "exc"),
+    "client_proto.ResponseHandler.eof_received": ("self",),
+    "ClientResponse.start": ("self", "connection"),
+    "StreamReader._read_nowait": ("self", "n"),
 }
 
 
@@ -54,6 +59,19 @@ def test_fragments_are_masked_where_and_written_as_we_think() -> None:
         (aiohttp.http_websocket.WebSocketWriter._write_websocket_frame, "self.transport.write("),
     ):
         assert line in inspect.getsource(owner), f"aiohttp {aiohttp.__version__} changed {owner}: no `{line}` any more"
+
+
+def test_connections_and_bodies_have_what_we_look_at() -> None:
+    for owner, line in (
+        (aiohttp.BaseConnector.__init__, "self._factory = functools.partial(ResponseHandler, loop=loop)"),
+        (aiohttp.client_proto.ResponseHandler.data_received, "self._payload = payload"),
+        (aiohttp.client_proto.ResponseHandler.should_close.fget, "or self._buffer"),
+        (aiohttp.ClientResponse.start, "self.content = payload"),
+        (aiohttp.StreamReader.readany, "if self._exception is not None:"),
+        (aiohttp.StreamReader._read_nowait, "while self._buffer"),
+    ):
+        found = line in inspect.getsource(owner)  # type: ignore[arg-type]
+        assert found, f"aiohttp {aiohttp.__version__} changed {owner}: no `{line}` any more"
 
 
 @pytest.mark.parametrize("option", ["response_class", "ws_response_class", "middlewares", "connector_owner"])
@@ -87,10 +105,14 @@ def test_only_one_module_uses_what_is_not_documented() -> None:
         assert not list(undocumented(tree)), f"{place}: belongs into {Path(internals.__file__).name}"
 
 
+#: What programs derive their own from, by the manual of aiohttp.
+ABSTRACT = "aiohttp.abc"
+
+
 def undocumented(tree: ast.Module) -> Iterator[str]:
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom | ast.Import)]
     modules = [name for node in imports for name in imported(node) if name.split(".")[0] == "aiohttp"]
-    yield from (name for name in modules if "." in name)
+    yield from (name for name in modules if "." in name and name != ABSTRACT)
     for node in ast.walk(tree) if modules else ():
         if isinstance(node, ast.ClassDef):
             yield from (text for base in node.bases if (text := ast.unparse(base)).startswith(("aiohttp.", "web.")))

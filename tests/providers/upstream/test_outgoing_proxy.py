@@ -218,6 +218,7 @@ async def test_a_tunnel_that_does_not_open(net: Net, scheme: str, failing: str) 
     error = caught.value
     assert words in error.message and error.message.startswith(f"The outgoing proxy 127.0.0.1:{net.proxy.port} ")
     assert (error.kind, error.status, error.retry_after) == ("outbound", 502, after)
+    assert ("x-should-retry" in headers(error)) == ("(status" in words and after is None)
     assert_final_and_silent(error)
     assert len(net.asked) == 1 and net.names.looked_up == [] and net.front.connections == 0
 

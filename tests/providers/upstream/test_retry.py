@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from proxy.errors import KINDS, RequestError, SignInError, UpstreamError
 from proxy.providers.upstream import retry
+from proxy.providers.upstream.failures import with_long_wait
 from proxy.providers.upstream.retry import GiveUp, Retry, Visibility, backoff, decide, decide_empty, parse_retry_after
 
 NOW = 1_800_000_000.0
@@ -90,3 +91,22 @@ def test_a_far_date_is_kept_and_left_to_the_client() -> None:
     seconds = parse_retry_after("Fri, 01 Jan 2038 00:00:00 GMT", now=NOW)
     assert seconds is not None and seconds > 300_000_000
     assert decide(failed("rate_limit", seconds), attempt=0, visible=Visibility.NOTHING, chance=0) == GiveUp()
+
+
+@pytest.mark.parametrize(
+    ("wait", "message", "told"),
+    [
+        (7200.0, "Slow down.", "Slow down; try again in 2 h 0 min"),
+        (31.0, "busy", "busy; try again in 1 min"),
+        (30.0, "busy", "busy"),
+        (None, "busy", "busy"),
+        (7200.0, "Please try again in 2 hours.", "Please try again in 2 hours."),
+        (7200.0, "The window resets at noon.", "The window resets at noon."),
+    ],
+)
+def test_a_wait_that_is_longer_than_ours_is_passed_on_and_named(wait: float | None, message: str, told: str) -> None:
+    error = with_long_wait(UpstreamError(message, kind="rate_limit", retry_after=wait))
+    assert (error.message, error.retry_after) == (told, wait)
+    assert wait is None or isinstance(decide(error, attempt=0, visible=Visibility.NOTHING, chance=0), GiveUp) == (
+        wait > 30
+    )

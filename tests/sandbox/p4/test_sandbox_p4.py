@@ -87,6 +87,7 @@ async def test_context_overflow(go: P4Client) -> None:
 
 async def test_usage_and_models(go: P4Client) -> None:
     bearer = {"authorization": f"Bearer {go.key}"}
+    go.sandbox.p4.options.usage["monthly"] = 100
     async with go.session.get(f"{go.url}/usage", headers=bearer) as response:
         usage = (await response.json())["usage"]
     assert {name: (window["status"], window["percent"]) for name, window in usage.items()} == {

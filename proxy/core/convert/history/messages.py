@@ -65,10 +65,9 @@ class MessagesHistory:
 
     def _end_turn(self, *, last: bool = False) -> None:
         """Lets out the assistant message and what answers it, if anything does; behind the last one something must."""
-        missing = list(map(_no_result, self._calls.unanswered))
-        content = [*self._results, *missing, *self._said]
-        if not (self._from_user or self._results or (last and missing)):
-            return
+        if not (self._from_user or self._results or (last and self._calls.unanswered)):
+            return  # nothing is looked through here: there may be thousands of such turns in a row
+        content = [*self._results, *map(_no_result, self._calls.unanswered), *self._said]
         self._flush(self._spoken, "assistant")
         self._flush(content, "user")
         self._spoken, self._results, self._said, self._from_user = [], [], [], False
@@ -247,9 +246,8 @@ def _is_uploaded(source: Any) -> bool:
     return isinstance(source, Mapping) and source.get("type") == "file"
 
 
-def marked_on(blocks: list[Block], left_out: Mapping[str, Any]) -> list[Block]:
-    """The blocks (or tools) that remain before one that is left out, the last one with its breakpoint."""
+def mark_last(blocks: list[Block], left_out: Mapping[str, Any]) -> None:
+    """Gives the last of the blocks (or tools) so far the breakpoint of one that is left out behind it."""
     mark = left_out.get("cache_control")
-    if not blocks or not isinstance(mark, Mapping):
-        return blocks
-    return [*blocks[:-1], {**blocks[-1], "cache_control": _breakpoint(mark)}]
+    if blocks and isinstance(mark, Mapping):
+        blocks[-1] = {**blocks[-1], "cache_control": _breakpoint(mark)}

@@ -22,6 +22,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from proxy.core.secret import blanked, blanked_bytes
 from proxy.observe.capture.contract import (
     NULL_ATTEMPT,
     AttemptCapture,
@@ -77,6 +78,11 @@ class ToldCaptures:
 def _pairs(headers: Mapping[str, str]) -> list[tuple[str, str]]:
     """Names of foreign mappings are texts of a class of their own, which cannot be marshalled."""
     return [(str(name), str(value)) for name, value in headers.items()]
+
+
+def _blanked_pairs(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The same of an upstream's headers: the writer knows the secrets of this request only."""
+    return [(name, blanked(value)) for name, value in _pairs(headers)]
 
 
 def _converted(body: Mapping[str, Any], size: int) -> Mapping[str, Any]:
@@ -142,10 +148,10 @@ class ToldAttempt:
         self._clock = clock
 
     def answered(self, status: int, headers: Mapping[str, str], **details: Any) -> None:
-        self._tell(("answered", self._to, self._number, status, _pairs(headers), details, self._clock()), 0)
+        self._tell(("answered", self._to, self._number, status, _blanked_pairs(headers), details, self._clock()), 0)
 
     def refused(self, body: bytes) -> None:
-        self._tell(("refused", self._to, self._number, body), len(body))
+        self._tell(("refused", self._to, self._number, blanked_bytes(body)), len(body))
 
     def data(self, chunk: bytes) -> None:
         self._tell(("data", self._to, self._number, chunk), len(chunk))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+from proxy.providers.accounts.usage_report import UsageReport, closing_after
 from proxy.providers.contract import AccountContext, Say
 from proxy.providers.p1_codex.account import signin
 from proxy.providers.p1_codex.account import usage_windows as usage
@@ -33,6 +36,9 @@ class CodexAccount:
     async def logout(self, *, say: Say) -> None:
         await signin.logout(self._root, say=say)
 
-    async def usage(self, *, as_json: bool, say: Say) -> None:
-        async with self._connect() as http:
-            await usage.show(self._root, self._config, say=say, session=http, as_json=as_json)
+    async def usage(self) -> UsageReport:
+        async with (
+            self._connect() as http,
+            closing_after(signin.p1_credentials(self._root, self._codex.issuer, http)) as credentials,
+        ):
+            return await usage.ask(credentials, self._config, http, time.time)

@@ -11,15 +11,17 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
 from proxy.auth.grant import number
 from proxy.auth.text import printable
-from proxy.core.rate_limits import FULL, Credits, RateLimitStatus, Window
+from proxy.core.allowances.rate_limits import FULL, Credits, RateLimitStatus, Window
+from proxy.core.allowances.report import Allowance, AllowanceWindow
+from proxy.core.allowances.words import utc_text
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import Log
+from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.failures import client_error
 
@@ -29,6 +31,9 @@ MAIN = "codex"
 MAX_ACCOUNTS = 16
 MAX_LIMITS = 16
 MAX_WORD = 60
+
+#: A report that says what the last one said is passed on this often, in seconds: one comes with every answer.
+REPEAT_S = 10.0
 
 #: The log tells of a window when its use passes one of these steps, in per cent.
 LOG_STEP = 10
@@ -98,6 +103,40 @@ def of_usage(answer: Mapping[str, Any], now: float) -> RateLimitStatus:
     return RateLimitStatus(limits, credits_of(answer.get("credits")), _plan(answer))
 
 
+def usage_allowance(answer: Mapping[str, Any], now: float) -> Allowance:
+    """What the usage endpoint answers, in the form of all providers."""
+    return allowance_of(of_usage(answer, now), now)
+
+
+def allowance_of(told: RateLimitStatus, now: float, *, whole: bool = True) -> Allowance:
+    """Rate limits in the form of all providers. `whole`: they are all that there are."""
+    credits = told.credits
+    return Allowance(
+        tuple(
+            AllowanceWindow(
+                window.title,
+                window.used,
+                now,
+                limit="" if limit == MAIN else limit,
+                minutes=window.minutes,
+                resets_at=window.resets_at,
+            )
+            for limit, windows in told.limits.items()
+            for window in windows
+        ),
+        plan=told.plan or "",
+        notes=() if credits is None else (f"Credits: {_credits_in_words(credits)}",),
+        whole=whole,
+        pays_on=credits is not None and (credits.available or credits.unlimited),
+    )
+
+
+def _credits_in_words(credits: Credits) -> str:
+    if credits.unlimited:
+        return "unlimited"
+    return (credits.balance or "some") if credits.available else "none"
+
+
 def _windows(holder: Any, members: tuple[str, ...], now: float) -> tuple[Window, ...]:
     rows = [holder.get(member) for member in members] if isinstance(holder, Mapping) else []
     windows = [
@@ -153,21 +192,15 @@ def _limit_id(name: str) -> str:
     return name[:MAX_WORD].lower().replace("_", "-")
 
 
-def utc_text(seconds: float) -> str:
-    """
-    >>> utc_text(1795189371.5)
-    '2026-11-20T15:42:51Z'
-    """
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 class RateLimits:
     """The newest report of each account."""
 
-    def __init__(self, log: Log, clock: Callable[[], float]) -> None:
+    def __init__(self, log: Log, clock: Callable[[], float], allowances: AllowanceStore) -> None:
         self._log = log
+        self._allowances = allowances
         self._clock = clock
         self._known: OrderedDict[str | None, RateLimitStatus] = OrderedDict()
+        self._told: dict[str | None, tuple[object, float]] = {}
 
     @property
     def known(self) -> Mapping[str | None, RateLimitStatus]:
@@ -205,17 +238,27 @@ class RateLimits:
             plan=fresh.plan or old.plan,
         )
         if len(self._known) > MAX_ACCOUNTS:
-            self._known.popitem(last=False)
+            self._told.pop(self._known.popitem(last=False)[0], None)
+        self._tell(account, fresh)
         for limit, windows in fresh.limits.items():
             before = old.limits.get(limit, ())
             for place, window in enumerate(windows):
                 if place >= len(before) or _step(before[place]) != _step(window):
                     self._log_window(limit, window)
 
+    def _tell(self, account: str | None, fresh: RateLimitStatus) -> None:
+        """Passes a report on. Ends that only moved with the clock are no news."""
+        used = {limit: [window.used for window in windows] for limit, windows in fresh.limits.items()}
+        now, said = self._clock(), (used, fresh.credits, fresh.plan)
+        before = self._told.get(account)
+        if before is None or before[0] != said or not 0 <= now - before[1] < REPEAT_S:
+            self._told[account] = said, now
+            self._allowances.tell(LABEL, account, allowance_of(fresh, now, whole=False))
+
     def _log_window(self, limit: str, window: Window) -> None:
         """One line, when the use of a window passed a step or fell back."""
         self._log.write(
-            "warn" if window.used >= FULL else "info",
+            "info",
             LABEL,
             "codex_allowance",
             limit=limit,

@@ -27,8 +27,9 @@ from proxy.auth.jwt import claims
 from proxy.auth.pkce import Pkce, Random
 from proxy.auth.refresh import Credentials, Renewal
 from proxy.auth.store import Credential, CredentialFile
+from proxy.core.identity import fits_header
 from proxy.errors import SignInError
-from proxy.observe.lifecycle import Log
+from proxy.observe.lifecycle import Happened, Log, unheard
 from proxy.providers.accounts import device_sign_in, stored
 from proxy.providers.accounts.browser_sign_in import BrowserSignIn
 from proxy.providers.accounts.device_sign_in import DEVICE_LIMIT_S
@@ -96,6 +97,8 @@ def credential_from(body: Mapping[str, Any], old: Credential | None, now_ms: int
     """
     found = granted(body, old, now_ms, default_expires_s=DEFAULT_EXPIRES_S)
     account = account_id(body.get("id_token"), found.access.reveal())
+    if account and not fits_header(account):
+        raise ValueError("the token response has no usable account id: it has characters that no header may have")
     return replace(found, account_id=account) if account else found
 
 
@@ -117,11 +120,13 @@ def p1_credentials(
     session: aiohttp.ClientSession,
     clock: Callable[[], float] = time.time,
     log: Log | None = None,
+    *,
+    happened: Happened = unheard,
 ) -> Credentials:
     """P1's credentials below a config root. `clock` gives epoch seconds; the caller closes the result."""
     endpoint = _endpoint(TokenClient(LABEL, session), issuer.rstrip("/"), clock)
     renewal = Renewal(LABEL, endpoint.refresh, credential_from)
-    return Credentials(credential_file(config_root), renewal, clock=clock, log=log)
+    return Credentials(credential_file(config_root), renewal, clock=clock, log=log, happened=happened)
 
 
 # Sign-in

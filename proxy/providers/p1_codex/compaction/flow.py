@@ -29,7 +29,7 @@ from proxy.providers.p1_codex.compaction.store import CompactionStore, Dropped
 from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.p1_codex.request import Prepared
 from proxy.providers.p1_codex.settings import CodexSettings
-from proxy.providers.p1_codex.socket.frames import http_body, shared_json
+from proxy.providers.p1_codex.socket.frames import SharedBody
 from proxy.providers.p1_codex.turn import CodexTurn
 from proxy.providers.p1_codex.unary import UnaryCalls
 from proxy.providers.upstream.transport import Transport, UpstreamRequest
@@ -164,7 +164,7 @@ class CompactionFlow:
         items = len(body["input"])
         self._log("info", "server_compaction_triggered", call.request_id, model=body["model"], items=items)
         try:
-            content = await self._ask(call, prepared, http_body(shared_json(body)), self._services.config())
+            content = await self._ask(call, prepared, SharedBody(body, large=call.large), self._services.config())
             history = native_history(prepared.body, content)
             reason = self._store.store(plan.owner, plan.attempt, history, self._services.clock())
         except _Unusable as error:
@@ -180,7 +180,7 @@ class CompactionFlow:
         self._log("info", "server_compaction_completed", call.request_id, items=len(history), ms=ms)
         return True
 
-    async def _ask(self, call: Call, prepared: Prepared, body: bytes, config: Config) -> str:
+    async def _ask(self, call: Call, prepared: Prepared, body: SharedBody, config: Config) -> str:
         """The content of the encrypted item. Raises ProxyError, _Unusable, TimeoutError."""
         headers = p1_request.headers(config, lite=prepared.lite, session=call.session)
 
@@ -189,7 +189,13 @@ class CompactionFlow:
             signed = workspace.headers(p1_request.with_credential(headers, credential))
             url = workspace.url(config.section(CodexSettings).base_url)
             request = p1_request.post(
-                config, signed, body, request_id=call.request_id, attempt=number, url=url, capture=call.capture
+                config,
+                signed,
+                body.sendable(),
+                request_id=call.request_id,
+                attempt=number,
+                url=url,
+                capture=call.capture,
             )
             return await self._read(request)
 

@@ -17,6 +17,7 @@ from proxy.core.media.answers import HeldAnswer, check_images, images_usage, tra
 from proxy.core.media.pieces import Pieces
 from proxy.core.media.requests import ImageRequest, TranscriptionRequest
 from proxy.core.reducer import BadAnswer
+from proxy.core.secret import blanked
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import UpstreamStarted
 from proxy.providers.contract import MediaAnswer, MediaCall, Services
@@ -113,7 +114,9 @@ class MediaCalls:
         """Raises ProxyError."""
         credential = RequestCredential(self._credentials)
         try:
+            call.timings.signing_in()
             await credential.get()
+            call.timings.signed_in()
             number = 1
             while (answer := await self._attempt(service, call, config, upload, credential, number)) is None:
                 await credential.renew()
@@ -150,7 +153,10 @@ class MediaCalls:
         if media_requests.is_routed(url, config.section(CodexSettings).base_url):
             workspace = await self._workspaces.of(credential)
             url, headers = workspace.url(url), workspace.headers(headers)
-        return p1_request.post(config, headers, upload.body, request_id=call.request_id, attempt=number, url=url)
+        timings = call.timings
+        return p1_request.post(
+            config, headers, upload.body, request_id=call.request_id, attempt=number, url=url, timings=timings
+        )
 
     async def _read(self, service: MediaService, answer: OpenAnswer) -> _Answer:
         """The whole answer. Raises UpstreamError."""
@@ -174,4 +180,4 @@ class MediaCalls:
 
 def passed_headers(headers: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
     """What the caller gets of the headers of an answer; what cannot be written again is left out."""
-    return {name: headers[name] for name in names if name in headers and headers[name].isprintable()}
+    return {name: blanked(headers[name]) for name in names if name in headers and headers[name].isprintable()}

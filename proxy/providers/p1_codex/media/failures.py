@@ -12,6 +12,7 @@ from typing import Any
 
 from proxy.core.error_bodies import error_of_value, masked
 from proxy.core.sse import load_json
+from proxy.core.upstream_failures import is_refusal, kind_of_status
 from proxy.errors import MEDIA_BAD_ANSWER, MEDIA_UPSTREAM, UpstreamError
 from proxy.providers.p1_codex.failures import PROFILE, SIGN_IN_HINT
 from proxy.providers.upstream.transport import OpenAnswer
@@ -21,8 +22,6 @@ WORDS_S = 5.0
 #: What is shown of them, in characters.
 MAX_WORDS = 500
 
-#: Status -> kind. Of others the first digit decides.
-_KINDS = {401: "sign_in", 403: "permission", 408: "slow_request", 425: "slow_request", 429: "rate_limit"}
 #: A file of the request among the words about it.
 _FILE = re.compile(r"(;base64,)[\w+/=-]+", re.ASCII)
 _SHORT_WORD = re.compile(r"[A-Za-z][\w.-]{0,63}", re.ASCII)
@@ -45,7 +44,7 @@ def unreachable(service: str, error: UpstreamError) -> UpstreamError:
 async def refusal(service: str, answer: OpenAnswer, passed: Mapping[str, str]) -> UpstreamError:
     """The error behind an answer that is none."""
     status, upstream_id = answer.response.status, answer.response.headers.get("x-request-id")
-    if status < 400:
+    if not is_refusal(status):
         return unreadable(service, f"status {status}", upstream_id)
     error = _error_in(await _read(answer))
     message = f"the {service} service answered with status {status}"
@@ -58,7 +57,7 @@ async def refusal(service: str, answer: OpenAnswer, passed: Mapping[str, str]) -
     code = error.get("code") if status < 500 and status != 401 else None
     return PROFILE.error(
         message,
-        kind=_KINDS.get(status, "invalid_request" if status < 500 else "transient"),
+        kind=kind_of_status(status),
         status=status,
         code=code if isinstance(code, str) and _SHORT_WORD.fullmatch(code) else MEDIA_UPSTREAM,
         upstream_id=upstream_id,

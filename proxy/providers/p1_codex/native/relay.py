@@ -1,6 +1,7 @@
 """What the native Responses route gives back: the answer as it comes, or its whole response object.
 
-An observer reads along for counts and failures; it never changes or delays a byte.
+An observer reads along for counts and failures; it never changes or delays a byte. What may be words of an error
+leaves without secrets of ours.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from proxy.core.error_bodies import error_event
 from proxy.core.messages import MAX_REPLY_CHARS
 from proxy.core.responses_events import ENDS, is_last, responses_failure, responses_usage
+from proxy.core.secret import blanked, blanked_bytes
 from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json
 from proxy.core.token_usage import Usage
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
@@ -27,16 +29,24 @@ PASSED_HEADERS = frozenset(
 PASSED_PREFIX = "x-ratelimit-"
 
 _LAST_NAMES = frozenset(name.encode() for name in ENDS)
+#: What stands at the head of a frame that tells of a failure, and, with its quotes escaped, in no text of a model.
+_ERROR_MARKS = tuple(
+    mark.encode()
+    for mark in ("event: error", "event:error", "response.failed", '"type":"error"', '"type": "error"', '"error":{')
+)
+#: A failure is held until it is whole, as far as this: a secret in it may come in two pieces.
+MAX_HELD = 256 * 1024
+_FRAME_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
 #: Where a frame names its type when it has no `event:` line.
 _HEAD = 120
 
 
 def passed_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers of an answer that are passed on."""
+    """The headers of an answer that are passed on; what cannot be written again is left out."""
     return {
-        name: value
+        name: blanked(value)
         for key, value in headers.items()
-        if (name := key.lower()) in PASSED_HEADERS or name.startswith(PASSED_PREFIX)
+        if ((name := key.lower()) in PASSED_HEADERS or name.startswith(PASSED_PREFIX)) and value.isprintable()
     }
 
 
@@ -63,20 +73,20 @@ class RelayObserver:
 
     def _last(self, name: bytes, data: bytes) -> None:
         event = _event_of(name, data)
-        if event is None or not is_last(event):
+        failure = None if event is None else responses_failure(event, now=self._now)
+        if event is None or not (failure or is_last(event)):
             return
         self.ended = True
-        failure = responses_failure(event, now=self._now)
         if failure is not None:
             self._end.failure = client_error(upstream_error(failure))
             return
         response = event.get("response")
         self._end.usage = responses_usage(response.get("usage")) if isinstance(response, Mapping) else None
 
-    def close(self) -> None:
-        """The body is over. An end that was not seen is a failure, unless we stopped looking."""
-        if not self.ended and self._decoder is not None:
-            self._end.failure = cut_answer()
+    @property
+    def missed(self) -> bool:
+        """Whether no last event passed; not so where we stopped looking."""
+        return not self.ended and self._decoder is not None
 
 
 def _event_of(name: bytes, data: bytes) -> dict[str, Any] | None:
@@ -92,7 +102,7 @@ def _event_of(name: bytes, data: bytes) -> dict[str, Any] | None:
 
 def _may_be_last(data: bytes) -> bool:
     head = data[:_HEAD]
-    return any(name in head for name in _LAST_NAMES)
+    return b'"error"' in head or any(name in head for name in _LAST_NAMES)
 
 
 async def whole(body: bytes) -> AsyncGenerator[bytes, None]:
@@ -101,11 +111,26 @@ async def whole(body: bytes) -> AsyncGenerator[bytes, None]:
 
 
 async def relayed(transport: HttpTransport, opened: OpenAnswer, observer: RelayObserver) -> AsyncGenerator[bytes, None]:
-    """The body as it comes. Raises UpstreamError when it breaks off, unless that is after its last event."""
-    while chunk := await _next_chunk(transport, opened, ended=observer.ended):
-        yield chunk
-        observer.feed(chunk)
-    observer.close()
+    """The body as it comes. Raises UpstreamError when it breaks off, or ends, in front of its last event."""
+    failure = bytearray()  # what came of a frame that tells of one
+    try:
+        while chunk := await _next_chunk(transport, opened, ended=observer.ended):
+            if failure or any(mark in chunk for mark in _ERROR_MARKS):
+                failure += chunk
+                if len(failure) > MAX_HELD or failure.endswith(_FRAME_ENDS):
+                    yield blanked_bytes(bytes(failure))
+                    failure.clear()
+            else:
+                yield chunk
+            observer.feed(chunk)
+    except UpstreamError:
+        if failure:
+            yield blanked_bytes(bytes(failure))
+        raise
+    if failure:
+        yield blanked_bytes(bytes(failure))
+    if observer.missed:
+        raise cut_answer()
 
 
 async def _next_chunk(transport: HttpTransport, opened: OpenAnswer, *, ended: bool) -> bytes:

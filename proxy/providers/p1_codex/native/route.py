@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from proxy.auth.refresh import Credentials
 from proxy.auth.store import Credential
-from proxy.core.sse import dump_json, encode_events, encode_json
+from proxy.core.sse import encode_events, encode_json
+from proxy.core.upstream_failures import is_refusal
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import UpstreamStarted
 from proxy.providers.contract import Call, NativeAnswer, NativeEnd, Services
@@ -20,9 +21,10 @@ from proxy.providers.p1_codex.native.body import NativeBody, native_body
 from proxy.providers.p1_codex.native.refusal import Refusal
 from proxy.providers.p1_codex.native.relay import RelayObserver, aggregated, passed_headers, relayed, unstreamed, whole
 from proxy.providers.p1_codex.settings import CodexSettings
+from proxy.providers.upstream.adapter import RequestBody
 from proxy.providers.upstream.credential import RequestCredential
 from proxy.providers.upstream.retry import Retry, Visibility, decide
-from proxy.providers.upstream.transport import HttpTransport, OpenAnswer, UpstreamRequest
+from proxy.providers.upstream.transport import HttpTransport, OpenAnswer, UpstreamRequest, unexpected
 
 #: Names the model that serves a request in place of the one that was asked for.
 SERVED_HEADER = "x-model-proxy-served"
@@ -50,14 +52,16 @@ class NativeRoute:
         """The answer, its body still to be read. Raises ProxyError."""
         added = self._services.config().section(CodexSettings).models
         shaped = native_body(call.request, call.target, model_for(call.target.model, added))
-        payload = dump_json(shaped.body).encode()
+        body = RequestBody(shaped.body, large=call.large)
         credential = RequestCredential(self._credentials)
+        call.timings.signing_in()
         await credential.get()
+        call.timings.signed_in()
         number, repeated = 0, 0
         while True:
             number += 1
             call.record(UpstreamStarted(number))
-            request = await self._request(call, shaped, payload, credential.current, number)
+            request = await self._request(call, shaped, body, credential.current, number)
             async with self._transport.open(request) as opened:
                 outcome = await self._outcome(call, opened)
                 if isinstance(outcome, NativeAnswer):
@@ -79,23 +83,29 @@ class NativeRoute:
             return
 
     async def _request(
-        self, call: Call, shaped: NativeBody, payload: bytes, credential: Credential, number: int
+        self, call: Call, shaped: NativeBody, body: RequestBody, credential: Credential, number: int
     ) -> UpstreamRequest:
         config, workspace = self._services.config(), await self._workspaces.of(credential)
         headers = p1_request.headers(config, lite=shaped.lite, session=call.session)
         signed = workspace.headers(p1_request.with_credential(headers, credential))
         url = workspace.url(config.section(CodexSettings).base_url)
         return p1_request.post(
-            config, signed, payload, request_id=call.request_id, attempt=number, url=url, capture=call.capture
+            config,
+            signed,
+            body.sendable(),
+            request_id=call.request_id,
+            attempt=number,
+            url=url,
+            capture=call.capture,
+            timings=call.timings,
         )
 
     async def _outcome(self, call: Call, opened: OpenAnswer) -> Outcome:
         response = opened.response
         now, end = self._services.clock(), NativeEnd()
         if response.status != 200:
-            if response.status < 400:
-                words = f"unexpected answer with status {response.status}"
-                return PROFILE.error(words, kind="bad_answer")
+            if not is_refusal(response.status):
+                return unexpected(PROFILE, response.status)
             return Refusal(response.status, response.headers, await opened.error_body(), now)
         headers, streams = passed_headers(response.headers), call.request.get("stream") is True
         try:

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import math
 from collections.abc import Awaitable, Callable
+from functools import partial
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -14,6 +15,7 @@ from aiohttp import hdrs
 
 from proxy.errors import UpstreamError
 from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
+from proxy.observe.lifecycle import SocketsOpen
 from proxy.providers.contract import Services
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.socket.backoff import UpgradeBackoff
@@ -123,6 +125,7 @@ class SocketConnector:
         self._numbers = itertools.count(1)
         self._session: aiohttp.ClientSession | None = None
         self._forbidden = False  # whether the last answer that counts was a 403
+        self._open = 0
 
     async def open(
         self, url: str, headers: dict[str, str], *, patience_s: float = math.inf, capture: RequestCapture = NULL_CAPTURE
@@ -185,13 +188,19 @@ class SocketConnector:
             raise
         if not isinstance(connection, OpenWebSocket):
             raise TypeError(type(connection))
+        self._count(1)
         return Socket(
             connection,
             number=next(self._numbers),
             born=asyncio.get_running_loop().time(),
             digest=upgrade_digest(url, headers),
             close_s=self._timers.close,
+            closes=partial(self._count, -1),
         )
+
+    def _count(self, by: int) -> None:
+        self._open += by
+        self._services.happened(SocketsOpen(LABEL, self._open))
 
     def _client(self) -> aiohttp.ClientSession:
         """A client over the shared connections: no headers of aiohttp's own, and answers checked by us."""

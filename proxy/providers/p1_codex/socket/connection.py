@@ -12,6 +12,8 @@ from typing import Any
 import aiohttp
 from aiohttp import WSMessage, WSMsgType
 
+from proxy.core.responses_events import ENDS, UNREADABLE
+from proxy.core.secret import blanked
 from proxy.core.sse import load_json
 from proxy.providers.p1_codex.socket.frames import MAX_GARBAGE
 from proxy.providers.upstream.aiohttp_internals import OpenWebSocket
@@ -51,10 +53,21 @@ class Socket:
     born     a moment of the loop's clock
     digest   of how it was opened, see `connect.upgrade_digest`
     headers  of the answer to the upgrade
+    closes   is called once, when it is closed
     """
 
-    def __init__(self, connection: OpenWebSocket, *, number: int, born: float, digest: bytes, close_s: float) -> None:
+    def __init__(
+        self,
+        connection: OpenWebSocket,
+        *,
+        number: int,
+        born: float,
+        digest: bytes,
+        close_s: float,
+        closes: Callable[[], None] = lambda: None,
+    ) -> None:
         self._connection = connection
+        self._closes: Callable[[], None] | None = closes
         self._close_s = close_s
         self._garbage = 0
         self._checks = 0
@@ -68,7 +81,7 @@ class Socket:
     @property
     def upstream_id(self) -> str | None:
         """The upstream's name for the upgrade."""
-        return self.headers.get("x-request-id")
+        return blanked(self.headers.get("x-request-id", "")) or None
 
     @property
     def closed(self) -> bool:
@@ -149,6 +162,9 @@ class Socket:
 
     async def close(self) -> None:
         """Closes in the usual way, and after a short time at once, whatever is still waiting to be sent."""
+        closes, self._closes = self._closes, None
+        if closes is not None:
+            closes()
         transport = self._connection.transport  # the library forgets it while closing
         try:
             async with asyncio.timeout(self._close_s):
@@ -168,9 +184,12 @@ class Socket:
                     self._garbage = 0
                     reading.events.append(event)
                     continue
+                reading.events.append(UNREADABLE)
                 self._garbage += 1
                 if self._garbage > MAX_GARBAGE:
                     reading.end = "ws_garbage"
+                elif any(name in message.data[:_HEAD] for name in ENDS):
+                    reading.end = "ws_last"  # nothing follows it
             elif message.type is WSMsgType.PING:
                 reading.pings = [message.data]  # of several, the newest is the one to answer
             elif message.type is not WSMsgType.PONG:
@@ -180,6 +199,10 @@ class Socket:
             if reading.end is not None:
                 break
         return reading
+
+
+#: Where an event names its type, in characters.
+_HEAD = 120
 
 
 def _let_little_wait(transport: asyncio.Transport | None) -> None:

@@ -7,15 +7,17 @@ to it. Only digests of the items of a conversation are kept, none of its text.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from proxy.core.identity import Owner
+from proxy.core.long_json import in_order, json_pieces, member_pieces
 from proxy.core.sizes import least_size
-from proxy.core.sse import dump_sorted_json
+from proxy.core.sse import dump_json
 from proxy.providers.p1_codex.compaction.items import split
 
 
@@ -48,17 +50,29 @@ class Transcript:
         return hashlib.blake2b(b"".join(self.digests[:count]), digest_size=16).digest()
 
 
-def transcript_of(items: Sequence[Mapping[str, Any]], limit: int) -> Transcript | None:
+class WrittenItems(Protocol):
+    """The items of a body as they are sent, written when they are asked for."""
+
+    @property
+    def items(self) -> Sequence[bytes]: ...
+
+
+def transcript_of(
+    items: Sequence[Mapping[str, Any]], limit: int, written: WrittenItems | None = None
+) -> Transcript | None:
     """Items are the same when their JSON is, function calls when call, name and arguments are: the model wrote the
     arguments as a text, and the client sends the object back in its own words.
 
     None when they are longer than `limit` bytes; then their texts were not even read, which can take a second.
+
+    written  the same items, where they are sent as well: then each is written once for both
     """
     if least_size(list(items), limit) > limit:
         return None
     digests, size = [], 0
-    for item in items:
-        text = _canonical(item)
+    texts = written.items if written is not None else itertools.repeat(None)
+    for item, sent in zip(items, texts, strict=False):
+        text = _canonical(item, sent)
         digests.append(hashlib.blake2b(text, digest_size=16).digest())
         size += len(text)
         if size > limit:
@@ -66,21 +80,34 @@ def transcript_of(items: Sequence[Mapping[str, Any]], limit: int) -> Transcript 
     return Transcript(tuple(digests), size)
 
 
-def _canonical(item: Mapping[str, Any]) -> bytes:
-    if item.get("type") == "function_call":
+#: Items that the translation writes with their members always in one order: of these the text is what they are.
+_WRITTEN_ALIKE = frozenset({"message", "function_call_output", "reasoning", "compaction"})
+#: Arguments of a call that are longer are compared as they are written: reading them would hold the interpreter.
+MAX_ARGUMENTS_CHARS = 1024 * 1024
+
+
+def _canonical(item: Mapping[str, Any], sent: bytes | None) -> bytes:
+    """What an item is, whatever the order of its members; `sent` is its text where that was written already."""
+    kind = item.get("type")
+    if isinstance(kind, str) and kind in _WRITTEN_ALIKE:
+        return dump_json(item).encode("utf-8", "surrogatepass") if sent is None else sent
+    if kind == "function_call":
         arguments = item.get("arguments")
         try:
-            arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
+            if isinstance(arguments, str) and len(arguments) <= MAX_ARGUMENTS_CHARS:
+                arguments = json.loads(arguments)
         except (ValueError, RecursionError):
             pass
         item = {"type": "function_call", "is": [item.get("call_id"), item.get("name"), arguments]}
-    return dump_sorted_json(item).encode("utf-8", "surrogatepass")
+    return b"".join(json_pieces(item, in_order))
 
 
 def signature_of(body: Mapping[str, Any]) -> bytes:
     """A digest of all that must not change within a conversation: everything but the input."""
-    rest = {key: value for key, value in body.items() if key != "input"}
-    return hashlib.blake2b(dump_sorted_json(rest).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    digest = hashlib.blake2b(digest_size=16)
+    for piece in member_pieces({key: value for key, value in body.items() if key != "input"}, in_order):
+        digest.update(piece)
+    return digest.digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +181,15 @@ class Continuations:
             return False
         return _length(body) == 1
 
-    def reserve(self, owner: Owner, body: Mapping[str, Any], transcript: Transcript | None, now: float) -> ReservedTurn:
+    def reserve(
+        self, owner: Owner, body: Mapping[str, Any], transcript: Transcript | None, now: float, signature: bytes
+    ) -> ReservedTurn:
         """A turn of an owner, which takes the owner's state: of two turns at the same time at most one goes on from
         it, and only the later one may leave a state behind. One that is too large is never current, so nothing is kept
         of it.
 
         transcript  of the input
+        signature   of the rest, see `signature_of`
         """
         known = self._entries.get(owner)
         state = known.state if known is not None else None
@@ -169,7 +199,6 @@ class Continuations:
             return ReservedTurn(self._turns, owner, b"", Transcript(), TOO_LARGE)
         self._entries[owner] = _OwnerEntry(self._turns, _length(body), at=now)
         self._evict(now)
-        signature = signature_of(body)
         plan = self._plan(state, signature, transcript, now, known=known is not None)
         return ReservedTurn(self._turns, owner, signature, transcript, plan)
 

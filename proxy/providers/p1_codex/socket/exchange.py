@@ -15,6 +15,7 @@ from proxy.core.responses_events import incomplete_reason, responses_failure
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.observe.capture.contract import NULL_ATTEMPT, AttemptCapture, RequestCapture
 from proxy.observe.lifecycle import Log
+from proxy.observe.timings import Timings
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.failures import PROFILE, SERVICE
 from proxy.providers.p1_codex.socket.connect import socket_url
@@ -41,12 +42,13 @@ class Attempt:
     post: Callable[[], UpstreamRequest]
     url: str
     headers: dict[str, str]
-    frame: Callable[[], bytes]
+    frame: Callable[[], Awaitable[bytes]]
     request_id: str
     number: int
     renewed: bool
     log: Log
     capture: RequestCapture
+    timings: Timings
 
     def note(self, level: str, msg: str, **fields: Any) -> None:
         self.log.write(level, LABEL, f"{SERVICE}_{msg}", reqId=self.request_id, attempt=self.number, **fields)
@@ -131,7 +133,7 @@ class SocketExchange:
 
     async def _send(self) -> None:
         """Begins to send, and goes on while the socket is read: a backend whose pings nobody answers gives it up."""
-        message = self._attempt.frame()
+        message = await self._attempt.frame()
         fields = {"bytes": len(message), "socket": self._socket.number, "whole": self._continuation.plan.reason}
         self._attempt.note("info", "upstream_request_started", **fields)
         self._told = self._tell(message)

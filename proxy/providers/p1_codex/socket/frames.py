@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from proxy.core.long_json import json_bytes, member_pieces
 from proxy.core.sse import dump_json
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.providers.p1_codex.catalog import LABEL
+from proxy.providers.upstream.adapter import RequestBody
 
 #: Texts in a row that are no event.
 MAX_GARBAGE = 16
@@ -38,6 +40,7 @@ FAULTS: dict[str, Fault] = {
         f"unreadable answer: a frame passed the limit of {MAX_FRAME_BYTES} bytes", False, unreadable=True
     ),
     "ws_protocol": Fault("unreadable answer: the frames break the protocol", False, unreadable=True),
+    "ws_last": Fault("unreadable answer: its last event is not JSON", True, unreadable=True),
     "ws_garbage": Fault(f"unreadable answer: {MAX_GARBAGE} frames in a row are not JSON", False, unreadable=True),
 }
 
@@ -61,30 +64,55 @@ def fault_error(code: str, *, seconds: float = 0.0, continued: bool = False, hin
 _NOT_SHARED = frozenset({"stream", "client_metadata"})
 
 
-def shared_json(body: Mapping[str, Any]) -> bytes:
-    """A body without what the transports say differently, serialised once for both."""
-    return dump_json({key: value for key, value in body.items() if key not in _NOT_SHARED}).encode()
+class SharedBody(RequestBody):
+    """A body for both transports, whose items are written once for all that is made of them: the digests of the
+    conversation, a POST, a frame with all of it, and one with what is new."""
 
+    _items: list[bytes] | None = None
 
-def http_body(shared: bytes) -> bytes:
-    """The body of a POST."""
-    return b'{"stream":true,' + shared[1:]
+    @property
+    def items(self) -> list[bytes]:
+        """The input, a text an item."""
+        if self._items is None:
+            self._items = [json_bytes(item) for item in self.members["input"]]
+        return self._items
 
+    def replace(self, members: dict[str, Any]) -> None:
+        super().replace(members)
+        self._items = None
 
-def full_frame(shared: bytes, body: Mapping[str, Any]) -> bytes:
-    """The whole conversation as a frame; `shared` is the body.
+    def _write(self) -> bytes:
+        """The body of a POST."""
+        return b"".join([b'{"stream":true,', *self._shared(self.members), b"}"])
 
-    >>> full_frame(b'{"model":"m","input":[]}', {"client_metadata": {"a": "b"}})
-    b'{"type":"response.create","client_metadata":{"a":"b"},"model":"m","input":[]}'
-    """
-    own = {"type": "response.create", **{key: body[key] for key in ("client_metadata",) if key in body}}
-    return dump_json(own).encode()[:-1] + b"," + shared[1:]
+    def frame(self, previous_response_id: str = "", start: int = 0) -> bytes:
+        """The conversation as a frame; with `previous_response_id`, what was added since that response: the input from
+        item `start` on."""
+        body = self.members
+        own = {"type": "response.create", **{key: body[key] for key in ("client_metadata",) if key in body}}
+        if previous_response_id:
+            body = {**body, "previous_response_id": previous_response_id}
+        return b"".join([dump_json(own).encode()[:-1], b",", *self._shared(body, start), b"}"])
 
-
-def delta_frame(body: Mapping[str, Any], previous_response_id: str, start: int) -> bytes:
-    """What was added since the response `previous_response_id`: the input from item `start` on."""
-    changed = {"previous_response_id": previous_response_id, "input": body["input"][start:]}
-    return full_frame(shared_json({**body, **changed}), body)
+    def _shared(self, members: Mapping[str, Any], start: int = 0) -> Iterator[bytes]:
+        """What the transports have in common, in pieces, in the order of the members."""
+        before: dict[str, Any] = {}
+        rest = {key: value for key, value in members.items() if key not in _NOT_SHARED}
+        while (key := next(iter(rest))) != "input":
+            before[key] = rest.pop(key)
+        del rest["input"]
+        if before:
+            yield from member_pieces(before)
+            yield b","
+        yield b'"input":['
+        for place, item in enumerate(self.items[start:]):
+            if place:
+                yield b","
+            yield item
+        yield b"]"
+        if rest:
+            yield b","
+            yield from member_pieces(rest)
 
 
 def is_progress(event: Mapping[str, Any]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import aiohttp
 
+from proxy.core.upstream_failures import is_refusal
 from proxy.errors import UpstreamError
 from proxy.providers.p1_codex.failures import PROFILE
 from proxy.providers.upstream.client import TRUST
@@ -92,7 +93,7 @@ def _refused(refused: UpgradeRefused, host: str, now: float) -> HandshakeFailed:
     status = refused.status
     if status == 0:
         return _broken(host)
-    if status < 400:
+    if not is_refusal(status):
         return _plain(f"unexpected answer of {host} to the upgrade, with status {status}")
     if status in LASTING:
         return HandshakeFailed(_no_websocket(host, status), status=status, lasting=True)

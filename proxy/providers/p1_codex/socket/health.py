@@ -22,19 +22,23 @@ class SocketHealth:
     dead    sockets that died one after another; only an answer makes an end of it
     since   when something spoke against sockets the last time
     reason  what it was, for the log
+    digest  of the address and token that were refused: another sign-in is worth a try; b"" where it is not about them
     """
 
     dead: int = 0
     since: float = -math.inf
     reason: str = ""
+    digest: bytes = b""
 
-    def objection(self, now: float, rest_s: float) -> str | None:
-        """Why no socket should be tried now; `rest_s`: for how long that holds."""
-        return self.reason if self.reason and now - self.since <= rest_s else None
+    def objection(self, now: float, rest_s: float, digest: bytes) -> str | None:
+        """Why no socket should be tried now; `rest_s`: for how long that holds; `digest`: of what would be sent."""
+        if not self.reason or now - self.since > rest_s or self.digest not in (b"", digest):
+            return None
+        return self.reason
 
-    def refused(self, why: str, now: float) -> SocketHealth:
+    def refused(self, why: str, now: float, digest: bytes) -> SocketHealth:
         """After an upgrade that would only fail again."""
-        return replace(self, since=now, reason=f"an earlier upgrade failed ({why})")
+        return replace(self, since=now, reason=f"an earlier upgrade failed ({why})", digest=digest)
 
     def opened(self) -> SocketHealth:
         """After an upgrade that worked, which says nothing about what becomes of the socket."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from proxy.core.identity import Owner
 from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
 from proxy.providers.contract import Services
-from proxy.providers.p1_codex.socket.connect import ConnectLimiter, SocketConnector
+from proxy.providers.p1_codex.socket.connect import ConnectLimiter, SocketConnector, upgrade_digest
 from proxy.providers.p1_codex.socket.connection import Socket
 from proxy.providers.p1_codex.socket.continuation import ContinuationLimits, Continuations
 from proxy.providers.p1_codex.socket.handshake import UNAUTHORIZED, HandshakeFailed, not_now
@@ -43,14 +43,15 @@ class SocketManager:
         renewed  its token is a new one: another renewal would not help, and each one ends the token before
         capture  is told of upgrades that fail
         """
-        if hurried and (objection := self.health.objection(self.now(), self.timers.rest)):
+        digest = upgrade_digest(url, headers)
+        if hurried and (objection := self.health.objection(self.now(), self.timers.rest, digest)):
             raise not_now(objection)
         try:
             patience_s = self.timers.patience if hurried else math.inf
             socket = await self._connector.open(url, headers, patience_s=patience_s, capture=capture)
         except HandshakeFailed as failure:
             if failure.lasting or (failure.status == UNAUTHORIZED and renewed):
-                self.health = self.health.refused(failure.reason, self.now())
+                self.health = self.health.refused(failure.reason, self.now(), digest)
             raise
         self.health = self.health.opened()
         return socket

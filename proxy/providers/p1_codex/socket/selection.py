@@ -37,6 +37,7 @@ class TransportSelection:
 
     async def _over_a_socket(self, attempt: Attempt) -> AsyncGenerator[Batch, None]:
         """The same over a socket, or over HTTP when none can be had."""
+        attempt.timings.sent(attempt.number)
         socket = await self._socket(attempt)
         if socket is None:
             async with aclosing(self._http(attempt.post())) as batches:
@@ -47,6 +48,7 @@ class TransportSelection:
         try:
             async with aclosing(exchange.run()) as batches:
                 async for batch in batches:
+                    attempt.timings.answered(socket.upstream_id)
                     yield batch
         finally:
             self._sent = self._sent or exchange.sent
@@ -60,6 +62,7 @@ class TransportSelection:
         elif (socket := await self.continuation.socket(upgrade_digest(attempt.url, attempt.headers))) is not None:
             return socket
         may_post, renewed = self._mode == AUTO and not self._sent, attempt.renewed
+        attempt.timings.connecting()
         try:
             socket = await self._sockets.open(
                 attempt.url, attempt.headers, hurried=may_post, renewed=renewed, capture=attempt.capture
@@ -69,7 +72,9 @@ class TransportSelection:
             if not may_post or (failure.status == UNAUTHORIZED and not renewed):
                 raise failure.error from None
             self._mode = HTTP
+            attempt.timings.connected()
             attempt.note("info", "websocket_fallback", status=failure.status, message=failure.error.message)
             return None
+        attempt.timings.connected()
         attempt.note("info", "websocket_opened", socket=socket.number, upstreamId=socket.upstream_id)
         return socket

@@ -12,14 +12,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proxy.core.identity import Owner
-from proxy.core.sizes import least_size
 from proxy.providers.p1_codex.socket.connection import Socket
-from proxy.providers.p1_codex.socket.continuation import ContinuationPlan, ReservedTurn, full_context, transcript_of
+from proxy.providers.p1_codex.socket.continuation import (
+    ContinuationPlan,
+    ReservedTurn,
+    Transcript,
+    full_context,
+    signature_of,
+    transcript_of,
+)
+from proxy.providers.p1_codex.socket.frames import SharedBody
 from proxy.providers.p1_codex.socket.manager import SocketManager
 from proxy.providers.p1_codex.socket.pool import is_young
-
-#: A longer conversation is digested in a thread: at 20 ms a megabyte it would hold everybody else up.
-IN_LINE_BYTES = 256 * 1024
 
 
 class TurnContinuation:
@@ -35,14 +39,15 @@ class TurnContinuation:
         self._plan = ContinuationPlan("missing_identity" if enabled else "disabled")
         self._kept: tuple[str, int] | None = None  # the response, and the socket that is back in the pool
 
-    async def reserve(self, owner: Owner, body: Mapping[str, Any]) -> None:
+    async def reserve(self, owner: Owner, body: SharedBody) -> None:
         """Makes it a turn of the owner's conversation."""
-        items, limit = body["input"], self._states.limits.transcript_bytes
-        if least_size(items, IN_LINE_BYTES) <= IN_LINE_BYTES:
-            transcript = transcript_of(items, limit)
-        else:
-            transcript = await asyncio.to_thread(transcript_of, items, limit)
-        self._turn = self._states.reserve(owner, body, transcript, self._sockets.now())
+        limit = self._states.limits.transcript_bytes
+
+        def digested() -> tuple[Transcript | None, bytes]:
+            return transcript_of(body.members["input"], limit, body), signature_of(body.members)
+
+        transcript, signature = await asyncio.to_thread(digested) if body.large else digested()
+        self._turn = self._states.reserve(owner, body.members, transcript, self._sockets.now(), signature)
 
     @property
     def active(self) -> bool:

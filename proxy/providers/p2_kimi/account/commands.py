@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+from proxy.providers.accounts.usage_report import UsageReport, closing_after
 from proxy.providers.contract import AccountContext, Say
 from proxy.providers.p2_kimi.account import signin
 from proxy.providers.p2_kimi.account import usage_windows as usage
@@ -29,15 +32,9 @@ class KimiAccount:
     async def logout(self, *, say: Say) -> None:
         await signin.logout(self._root, say=say)
 
-    async def usage(self, *, as_json: bool, say: Say) -> None:
-        kimi = self._kimi
+    async def usage(self) -> UsageReport:
+        kimi, agent = self._kimi, user_agent(self._config)
         async with self._connect(kimi.oauth_host, kimi.base_url) as http:
-            await usage.show(
-                self._root,
-                kimi.base_url,
-                kimi.oauth_host,
-                say=say,
-                session=http,
-                as_json=as_json,
-                user_agent=user_agent(self._config),
-            )
+            made = signin.p2_credentials(self._root, kimi.oauth_host, http, user_agent=agent)
+            async with closing_after(made) as credentials:
+                return await usage.ask(credentials, self._root, kimi.base_url, agent, http, time.time)

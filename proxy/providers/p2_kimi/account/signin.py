@@ -21,8 +21,8 @@ from proxy.auth.http import TokenClient, TokenResponse, repeated
 from proxy.auth.jwt import claims
 from proxy.auth.refresh import Credentials, Renewal
 from proxy.auth.store import Credential, CredentialFile, Fields
-from proxy.auth.text import printable
-from proxy.observe.lifecycle import Log
+from proxy.auth.text import one_line, printable
+from proxy.observe.lifecycle import Happened, Log, unheard
 from proxy.providers.accounts import stored
 from proxy.providers.accounts.device_sign_in import DeviceRules, DeviceSignIn
 from proxy.providers.accounts.token_endpoint import TokenEndpoint
@@ -109,6 +109,7 @@ def p2_credentials(
     *,
     user_agent: str = USER_AGENT,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    happened: Happened = unheard,
 ) -> Credentials:
     """P2's credentials below a config root. `clock` gives epoch seconds; the caller closes the result."""
     endpoint = _Issuer(oauth_host, config_root, session, user_agent).endpoint(clock)
@@ -126,7 +127,7 @@ def p2_credentials(
         refused_for_s=REFUSED_FOR_S,
         peer_wait_s=PEER_WAIT_S,
     )
-    return Credentials(credential_file(config_root), renewal, clock=clock, sleep=sleep, log=log)
+    return Credentials(credential_file(config_root), renewal, clock=clock, sleep=sleep, log=log, happened=happened)
 
 
 # Sign-in
@@ -150,7 +151,7 @@ async def login(
     issuer = _Issuer(oauth_host, config_root, session, user_agent)
     sign_in = DeviceSignIn(issuer.endpoint(clock), issuer.request_code, DEVICE_RULES, monotonic, sleep)
     credential = await sign_in.run(say=say)
-    user = [f"User: {printable(credential.account_id)}"] if credential.account_id else []
+    user = [f"User: {one_line(credential.account_id)}"] if credential.account_id else []
     return await stored.save(credential_file(config_root), credential, *user, "Signed in", say=say)
 
 
@@ -159,7 +160,7 @@ async def login(
 
 def _describe(file: CredentialFile, credential: Credential, left_s: int) -> Iterator[str]:
     yield f"Storage: {file.path}"
-    yield f"User: {printable(credential.account_id or '(none)')}"
+    yield f"User: {one_line(credential.account_id or '(none)')}"
     yield f"Scope: {printable(first_text(credential.extra, 'scope') or '(none)')}"
     yield f"Expires in {left_s}s" + ("" if left_s > 0 else " (renewed when it is needed)")
 

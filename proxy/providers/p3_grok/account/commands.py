@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+from proxy.providers.accounts.usage_report import UsageReport, closing_after
 from proxy.providers.contract import AccountContext, Say
 from proxy.providers.p3_grok.account import signin
 from proxy.providers.p3_grok.account import usage_windows as usage
@@ -30,6 +33,10 @@ class GrokAccount:
     async def logout(self, *, say: Say) -> None:
         await signin.logout(self._root, say=say)
 
-    async def usage(self, *, as_json: bool, say: Say) -> None:
-        async with self._connect(self._grok.issuer, self._grok.base_url) as http:
-            await usage.show(self._root, self._grok, say=say, session=http, as_json=as_json)
+    async def usage(self) -> UsageReport:
+        grok = self._grok
+        async with (
+            self._connect(grok.issuer, grok.base_url) as http,
+            closing_after(signin.p3_credentials(self._root, grok.issuer, http)) as credentials,
+        ):
+            return await usage.ask(credentials, grok, http, time.time)

@@ -27,7 +27,7 @@ from proxy.auth.pkce import Pkce, Random
 from proxy.auth.refresh import Credentials, Renewal
 from proxy.auth.store import Credential, CredentialFile, Fields
 from proxy.auth.text import printable
-from proxy.observe.lifecycle import Log
+from proxy.observe.lifecycle import Happened, Log, unheard
 from proxy.providers.accounts import stored
 from proxy.providers.accounts.browser_sign_in import BrowserSignIn
 from proxy.providers.accounts.device_sign_in import DeviceRules, DeviceSignIn
@@ -121,6 +121,7 @@ def p3_credentials(
     log: Log | None = None,
     *,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    happened: Happened = unheard,
 ) -> Credentials:
     """P3's credentials below a config root. `clock` gives epoch seconds; the caller closes the result."""
     issuer = issuer.rstrip("/")
@@ -134,7 +135,7 @@ def p3_credentials(
     renewal = Renewal(
         LABEL, send, partial(credential_from, issuer), is_refused, delete_refused=False, unfit=partial(_unfit, issuer)
     )
-    return Credentials(credential_file(config_root), renewal, clock=clock, sleep=sleep, log=log)
+    return Credentials(credential_file(config_root), renewal, clock=clock, sleep=sleep, log=log, happened=happened)
 
 
 # Sign-in

@@ -14,43 +14,41 @@ The plan is that of `plan.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import aiohttp
 
 from proxy.auth.grant import first_text, number
 from proxy.auth.http import TokenResponse
-from proxy.auth.refresh import Credential
+from proxy.auth.refresh import Credential, Credentials
 from proxy.auth.text import printable
+from proxy.core.allowances.moments import moment_of
+from proxy.core.allowances.rate_limits import WEEK_MINUTES
+from proxy.core.allowances.report import Allowance, AllowanceWindow
 from proxy.core.error_bodies import error_of_body
 from proxy.core.upstream_failures import failure_of
-from proxy.providers.accounts.usage_report import NOT_UNDERSTOOD, show_usage
-from proxy.providers.contract import Say
+from proxy.providers.accounts.usage_report import UsageReport, ask_usage
 from proxy.providers.p3_grok.account.plan import AccountService, no_access
-from proxy.providers.p3_grok.account.signin import p3_credentials
 from proxy.providers.p3_grok.catalog import LABEL
 from proxy.providers.p3_grok.settings import GrokSettings
 
 SERVICE = "Grok"
 
-#: How the type of a period ends -> how it is shown.
-_PERIODS = {"WEEKLY": "Weekly", "MONTHLY": "Monthly"}
+#: How the type of a period ends -> how it is shown, and how many minutes it has.
+_PERIODS: dict[str, tuple[str, int | None]] = {"WEEKLY": ("Weekly", WEEK_MINUTES), "MONTHLY": ("Monthly", None)}
 
-#: Title, member with what is used, member with the most of it.
-_SPENT = (("Month", "used", "monthlyLimit"), ("Pay as you go", "onDemandUsed", "onDemandCap"))
+#: Title, member with what is used, member with the most of it, whether it is spent beyond the others.
+_SPENT = (("Month", "used", "monthlyLimit", False), ("Pay as you go", "onDemandUsed", "onDemandCap", True))
 
 
-async def show(
-    config_root: Path, grok: GrokSettings, *, say: Say, session: aiohttp.ClientSession, as_json: bool = False
-) -> None:
-    """The command `usage p3`: asks and prints. Raises ProxyError with a message for the terminal."""
-    credentials = p3_credentials(config_root, grok.issuer, session)
-    ask = partial(_ask, session, grok)
-    await show_usage(LABEL, SERVICE, credentials, ask, lines, as_json=as_json, say=say)
+async def ask(
+    credentials: Credentials, grok: GrokSettings, session: aiohttp.ClientSession, clock: Callable[[], float]
+) -> UsageReport:
+    """Raises ProxyError with a message for the terminal."""
+    return await ask_usage(LABEL, SERVICE, credentials, partial(_ask, session, grok), allowance_of, clock)
 
 
 async def _ask(session: aiohttp.ClientSession, grok: GrokSettings, credential: Credential) -> TokenResponse:
@@ -71,41 +69,46 @@ def _is_dead_token(answer: TokenResponse) -> bool:
     return failure_of(event).kind == "sign_in"
 
 
-def lines(usage: Mapping[str, Any]) -> list[str]:
-    """The usage in words. What is not understood is left to the JSON form."""
-    settings = _object(usage, "settings")
-    plan = printable(first_text(settings, "subscription_tier_display"), 60)
-    title = f"{SERVICE} usage ({plan} plan):" if plan else f"{SERVICE} usage:"
-    found = list(_found(_object(usage, "config") or usage))
-    why = no_access(settings)
-    if why:
-        found.append(f"  No access: {why}")
-    return [title, *(found or [NOT_UNDERSTOOD])]
+def allowance_of(usage: Mapping[str, Any], now: float) -> Allowance:
+    """What of the answer is understood."""
+    settings, billing = _object(usage, "settings"), _object(usage, "config") or usage
+    balance, why = _cents(billing, "prepaidBalance"), no_access(settings)
+    notes = [f"Prepaid: {_dollars(balance)} left"] if balance else []
+    beyond, cap = _cents(billing, "onDemandUsed") or 0.0, _cents(billing, "onDemandCap") or 0.0
+    return Allowance(
+        tuple(_windows(billing, now)),
+        plan=printable(first_text(settings, "subscription_tier_display"), 60),
+        notes=(*notes, *([f"No access: {why}"] if why else [])),
+        pays_on=bool(balance) or beyond < cap,
+    )
 
 
-def _found(billing: Mapping[str, Any]) -> Iterator[str]:
+def _windows(billing: Mapping[str, Any], now: float) -> Iterator[AllowanceWindow]:
     percent, period = number(billing.get("creditUsagePercent")), _object(billing, "currentPeriod")
     if percent is not None:
         kind = first_text(period, "type").rpartition("_")[2].upper()
-        ends = first_text(period, "end") or first_text(billing, "billingPeriodEnd")
-        yield f"  {_PERIODS.get(kind, 'Period')}: {percent:g}% used{_resets(ends)}"
-    for title, used, most in _SPENT:
+        ends = printable(first_text(period, "end") or first_text(billing, "billingPeriodEnd"), 60)
+        title, minutes = _PERIODS.get(kind, ("Period", None))
+        share = f"{percent:g}% used"
+        yield AllowanceWindow(
+            title, _share(percent), now, minutes=minutes, resets_at=moment_of(ends), words=share, resets=ends
+        )
+    for title, used, most, beyond in _SPENT:
         spent, limit = _cents(billing, used), _cents(billing, most)
         if spent or limit:  # neither: the account has no such budget
-            ends = first_text(billing, "billingPeriodEnd")
-            yield f"  {title}: {_dollars(spent or 0)}{f' of {_dollars(limit)}' if limit else ''} used{_resets(ends)}"
-    balance = _cents(billing, "prepaidBalance")
-    if balance:
-        yield f"  Prepaid: {_dollars(balance)} left"
+            ends = printable(first_text(billing, "billingPeriodEnd"), 60)
+            words = f"{_dollars(spent or 0)}{f' of {_dollars(limit)}' if limit else ''} used"
+            part = _share(100 * (spent or 0) / limit) if limit else None
+            yield AllowanceWindow(title, part, now, resets_at=moment_of(ends), words=words, resets=ends, beyond=beyond)
+
+
+def _share(percent: float) -> float:
+    return min(max(0.0, round(percent, 2)), 1e6)
 
 
 def _object(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = body.get(name)
     return found if isinstance(found, Mapping) else {}
-
-
-def _resets(ends: str) -> str:
-    return f", resets {printable(ends, 60)}" if ends else ""
 
 
 def _cents(billing: Mapping[str, Any], name: str) -> float | None:

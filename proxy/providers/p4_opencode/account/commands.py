@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
 from proxy.errors import SignInError
+from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.contract import AccountContext, Say
 from proxy.providers.p4_opencode.account import usage_windows as usage
 from proxy.providers.p4_opencode.catalog import LABEL
@@ -34,7 +37,7 @@ class OpenCodeAccount:
     async def logout(self, *, say: Say) -> None:
         raise SignInError(f"the key of {LABEL} is yours to remove: {_PLACES}", provider=LABEL)
 
-    async def usage(self, *, as_json: bool, say: Say) -> None:
+    async def usage(self) -> UsageReport:
         settings = self._settings
         async with self._connect(settings.base_url) as http:
-            await usage.show(settings.base_url, settings.api_key, say=say, session=http, as_json=as_json)
+            return await usage.ask(settings.base_url, settings.api_key, http, time.time)

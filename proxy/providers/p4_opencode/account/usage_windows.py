@@ -1,19 +1,21 @@
-"""What is left of P4's subscription: one question to the gateway, and its answer in words."""
+"""What is left of P4's subscription: one question to the gateway."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import aiohttp
 
 from proxy.auth.http import TokenClient, TokenResponse
 from proxy.auth.text import printable
+from proxy.core.allowances.moments import moment_of
+from proxy.core.allowances.rate_limits import WEEK_MINUTES
+from proxy.core.allowances.report import FULL, Allowance, AllowanceWindow
 from proxy.core.secret import Secret
+from proxy.core.upstream_failures import kind_of_status, passes
 from proxy.errors import ProxyError, RequestError, SignInError, UpstreamError
-from proxy.providers.accounts.usage_report import invalid_usage
-from proxy.providers.contract import Say
+from proxy.providers.accounts.usage_report import UsageReport, invalid_usage, with_ends_of_ours
 from proxy.providers.p4_opencode.catalog import LABEL
 from proxy.version import __version__
 
@@ -22,8 +24,12 @@ SERVICE = "OpenCode Go"
 #: The vendor asks programs to say who they are.
 USER_AGENT = f"model-proxy/{__version__}"
 
-#: Window of the answer -> how it is shown, in this order.
-WINDOWS = {"rolling": "Rolling (5 hour)", "weekly": "Weekly", "monthly": "Monthly"}
+#: Window of the answer -> how it is shown, and its minutes, in this order.
+WINDOWS: dict[str, tuple[str, int | None]] = {
+    "rolling": ("Rolling (5 hour)", 300),
+    "weekly": ("Weekly", WEEK_MINUTES),
+    "monthly": ("Monthly", None),
+}
 
 #: The gateway answers 401 for these, too; they are about money and not about the key.
 _SPENT = {"CreditsError", "MonthlyLimitError", "UserLimitError"}
@@ -31,22 +37,10 @@ _SPENT = {"CreditsError", "MonthlyLimitError", "UserLimitError"}
 NO_KEY = "p4 has no API key: set PROXY_P4_API_KEY or OPENCODE_API_KEY, or p4.apiKey in config.json."
 
 
-async def show(
-    base_url: str,
-    api_key: Secret | None,
-    *,
-    say: Say,
-    session: aiohttp.ClientSession,
-    as_json: bool = False,
-) -> None:
-    """The command `usage p4`: asks and prints. Raises ProxyError with a message for the terminal."""
-    usage = await fetch(base_url, api_key, session)
-    for line in [json.dumps({"usage": usage}, indent=2)] if as_json else lines(usage):
-        say(line)
-
-
-async def fetch(base_url: str, api_key: Secret | None, session: aiohttp.ClientSession) -> dict[str, dict[str, Any]]:
-    """The three windows, without the ids that come with them. Raises ProxyError.
+async def ask(
+    base_url: str, api_key: Secret | None, session: aiohttp.ClientSession, clock: Callable[[], float]
+) -> UsageReport:
+    """The three windows, without the ids that come with them. Raises ProxyError with a message for the terminal.
 
     {"rolling": {"status": "ok", "percent": 12.5, "resetsAt": "2026-10-01T12:00:00.000Z"}, "weekly": …, "monthly": …}
     """
@@ -56,10 +50,13 @@ async def fetch(base_url: str, api_key: Secret | None, session: aiohttp.ClientSe
     answer = await TokenClient(LABEL, session, headers).get(f"{base_url.rstrip('/')}/usage")
     if not answer.ok:
         raise _error(answer, api_key)
-    usage = answer.data.get("usage")
-    if not isinstance(usage, Mapping) or not all(_is_window(usage.get(name)) for name in WINDOWS):
+    found = answer.data.get("usage")
+    if not isinstance(found, Mapping) or not all(_is_window(found.get(name)) for name in WINDOWS):
         raise invalid_usage(LABEL, SERVICE)
-    return {name: {member: usage[name][member] for member in ("status", "percent", "resetsAt")} for name in WINDOWS}
+    usage = {name: {member: found[name][member] for member in ("status", "percent", "resetsAt")} for name in WINDOWS}
+    now = clock()
+    known = with_ends_of_ours(allowance_of(usage, now), answer, now)
+    return UsageReport(SERVICE, {"usage": usage}, known, api_key.reveal())
 
 
 def _is_window(window: object) -> bool:
@@ -91,7 +88,8 @@ def _error(answer: TokenResponse, api_key: Secret) -> ProxyError:
             message, kind="usage_limit" if word.endswith("UsageLimitError") else "rate_limit", **details
         )
     if 400 <= status < 500:
-        return UpstreamError(message, kind="invalid_request", status=status, **details)
+        kind = kind_of_status(status) if passes(status) else "invalid_request"
+        return UpstreamError(message, kind=kind, status=status, **details)
     return UpstreamError(message, kind="upstream", **details)
 
 
@@ -103,13 +101,22 @@ def _message(answer: TokenResponse, api_key: Secret) -> str:
     return f"{SERVICE} upstream returned HTTP {answer.status}"
 
 
-def lines(usage: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The windows in words."""
-    return [f"{SERVICE} usage:", *(f"  {title}: {_in_words(usage[name])}" for name, title in WINDOWS.items())]
+def allowance_of(usage: Mapping[str, Mapping[str, Any]], now: float) -> Allowance:
+    """The windows in the form of all providers."""
+    return Allowance(tuple(_window(name, *row, usage[name], now) for name, row in WINDOWS.items()))
 
 
-def _in_words(window: Mapping[str, Any]) -> str:
-    """`12.5% used, status ok, resets 2026-10-01T12:00:00.000Z`; whole numbers have no decimals."""
-    percent = window["percent"]
+def _window(name: str, title: str, minutes: int | None, row: Mapping[str, Any], now: float) -> AllowanceWindow:
+    """The words are `12.5% used, status ok`; whole numbers have no decimals."""
+    percent, resets = row["percent"], printable(row["resetsAt"], 60)
     shown = int(percent) if percent == int(percent) else percent
-    return f"{shown}% used, status {window['status']}, resets {printable(window['resetsAt'], 60)}"
+    return AllowanceWindow(
+        title,
+        max(0.0, float(percent), FULL if row["status"] == "rate-limited" else 0.0),
+        now,
+        minutes=minutes,
+        resets_at=moment_of(resets),
+        words=f"{shown}% used, status {row['status']}",
+        resets=resets,
+        name=name,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from proxy.errors import RequestError, SignInError
+from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.contract import AccountContext, Say
 from proxy.providers.p5_cursor.account import signin
 from proxy.providers.p5_cursor.catalog import LABEL
@@ -41,10 +42,10 @@ class CursorAccount:
 
     def _tell_of_token(self, say: Say) -> None:
         """A token that the user has set is theirs: it goes first, and no command changes it."""
-        if signin.static_token(self._settings) is not None:
+        if self._settings.auth_token is not None:
             say(f"{self._place} is set and goes on being used in place of a stored sign-in: unset it to stop that")
 
-    async def usage(self, *, as_json: bool, say: Say) -> None:
+    async def usage(self) -> UsageReport:
         raise RequestError(
             f"{LABEL} has no usage report: none is known that a program could ask for. "
             f"{self._settings.website_url} shows it to whoever is signed in there.",

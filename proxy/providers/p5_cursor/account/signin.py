@@ -25,10 +25,11 @@ from proxy.auth.pkce import RANDOM_BYTES, Random, base64url, challenge_of
 from proxy.auth.refresh import Credentials, Renewal, is_refused, sign_in_hint
 from proxy.auth.static_token import StaticToken
 from proxy.auth.store import Credential, CredentialFile, Fields
-from proxy.auth.text import printable
+from proxy.auth.text import one_line
+from proxy.core.identity import fits_header
 from proxy.core.secret import Secret
 from proxy.errors import SignInError
-from proxy.observe.lifecycle import Log
+from proxy.observe.lifecycle import Happened, Log, unheard
 from proxy.providers.accounts import stored
 from proxy.providers.contract import Say
 from proxy.providers.p5_cursor.account.poll import tokens_of_page
@@ -73,9 +74,9 @@ def credential_from(body: Mapping[str, Any], old: Credential | None, _now_ms: in
     access, refresh = first_text(body, "accessToken"), first_text(body, "refreshToken")
     if not refresh and old is not None:
         refresh = old.refresh.reveal()
-    if not (access and access.isprintable()):
+    if not (access and fits_header(access)):
         raise ValueError("the answer has no usable accessToken")
-    if not refresh.isprintable() or (not refresh and old is None):
+    if not fits_header(refresh) or (not refresh and old is None):
         raise ValueError("the answer has no usable refreshToken")
     return Credential(Secret(access), Secret(refresh), jwt.expires_ms(access), extra=old.extra if old else {})
 
@@ -85,14 +86,8 @@ def _bearers(credential: Credential) -> Iterator[tuple[str, Secret]]:
     if credential.refresh:
         yield REFRESH_PATH, credential.refresh
     api_key = credential.extra.get(API_KEY)
-    if isinstance(api_key, str) and api_key.strip() and api_key.isprintable():
+    if isinstance(api_key, str) and fits_header(api_key.strip()) and api_key.strip():
         yield EXCHANGE_PATH, Secret(api_key.strip())
-
-
-def static_token(settings: CursorSettings) -> Secret | None:
-    """The token that the user has set; a blank one is none."""
-    token = settings.auth_token
-    return token if token is not None and token.reveal().strip() else None
 
 
 def cursor_credentials(
@@ -103,10 +98,11 @@ def cursor_credentials(
     log: Log | None = None,
     *,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    happened: Happened = unheard,
 ) -> CredentialSource:
     """P5's credentials: the token that the user has set, else those below a config root. `clock` gives epoch seconds;
     the caller closes the result."""
-    token = static_token(settings)
+    token = settings.auth_token
     if token is not None:
         return StaticToken(LABEL, token, VARIABLES, end_ms=MARGIN_MS, clock=clock)
 
@@ -133,7 +129,7 @@ def cursor_credentials(
         ends=True,
         renewable=lambda credential: any(_bearers(credential)),
     )
-    return Credentials(credential_file(config_root), renewal, clock=clock, sleep=sleep, log=log)
+    return Credentials(credential_file(config_root), renewal, clock=clock, sleep=sleep, log=log, happened=happened)
 
 
 # Sign-in
@@ -186,7 +182,7 @@ def _describe(place: str, credential: Credential, left_s: int) -> Iterator[str]:
     for title, name in (("User", "sub"), ("Email", "email")):
         value = claims.get(name)
         if isinstance(value, str) and value.strip():
-            yield f"{title}: {printable(value)}"
+            yield f"{title}: {one_line(value)}"
     yield stored.expiry(credential, left_s)
 
 
@@ -201,7 +197,7 @@ def status(
     config_root: Path, settings: CursorSettings, place: str, *, say: Say, clock: Callable[[], float] = time.time
 ) -> bool:
     """The command `auth status p5`. `place` is where a token that the user has set comes from."""
-    file, token = credential_file(config_root), static_token(settings)
+    file, token = credential_file(config_root), settings.auth_token
     if token is None:
         return stored.show(file, _describe_stored, say=say, clock=clock)
     ends_ms = jwt.expires_ms(token.reveal())

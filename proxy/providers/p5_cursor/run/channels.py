@@ -12,6 +12,7 @@ import aiohttp
 
 from proxy.errors import UpstreamError
 from proxy.observe.capture.contract import NULL_ATTEMPT, AttemptCapture, RequestCapture
+from proxy.observe.timings import Timings
 from proxy.providers.contract import Services
 from proxy.providers.p5_cursor.failures import PROFILE, refusal
 from proxy.providers.p5_cursor.headers import call_headers
@@ -37,9 +38,12 @@ class Channels:
     """Both channels of the run `id`.
 
     token, version  the access token, and the build of the vendor's client that the service is told
+    timings         of the request that begins the run
     """
 
-    def __init__(self, services: Services, base_url: str, token: str, version: str, timers: RunTimers) -> None:
+    def __init__(
+        self, services: Services, base_url: str, token: str, version: str, timers: RunTimers, timings: Timings
+    ) -> None:
         self.id = str(uuid.UUID(services.new_id()))
         self._services = services
         self._session = services.client_for(base_url)
@@ -47,6 +51,7 @@ class Channels:
         self._token = token
         self._version = version
         self._timers = timers
+        self._timings = timings
 
     def attempt(self, capture: RequestCapture, message: Mapping[str, Any], **details: Any) -> AttemptCapture:
         """Tells what a request begins or goes on with. It is not the body of the stream's own call, which only names
@@ -60,7 +65,8 @@ class Channels:
         """The stream, whose head has come: `release` it. Raises UpstreamError."""
         headers = self._headers(self.id, STREAM_TYPE) | {"connect-accept-encoding": "gzip"}
         body = envelope(encode("BidiRequestId", {"request_id": self.id}))
-        response = await self._post(STREAM_PATH, headers, body, self._timers.headers)
+        response = await self._post(STREAM_PATH, headers, body, self._timers.headers, self._timings)
+        self._timings.answered(self.id)  # the name that the service has for it from us
         told.answered(response.status, response.headers)
         if response.status != 200:
             raise await self._refusal(response, STREAM_TYPE, told)
@@ -97,22 +103,28 @@ class Channels:
         waits = response.headers.get("retry-after")
         return refusal(response.status, waits, body, types, now=self._services.clock())
 
-    async def _post(self, path: str, headers: dict[str, str], body: bytes, limit_s: float) -> aiohttp.ClientResponse:
+    async def _post(
+        self, path: str, headers: dict[str, str], body: bytes, limit_s: float, timings: Timings | None = None
+    ) -> aiohttp.ClientResponse:
         try:
             async with asyncio.timeout(limit_s):
                 try:
-                    return await self._send(path, headers, body)
+                    return await self._send(path, headers, body, timings)
                 except _NOT_SENT as error:
                     if isinstance(error, aiohttp.ClientConnectorCertificateError):
                         raise
-                    return await self._send(path, headers, body)
+                    return await self._send(path, headers, body, timings)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             failure = unreachable(PROFILE, error, limit_s).replaced(repeatable=False)
             late = isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError)
             raise failure.replaced(kind="upstream_timeout") if late else failure from None
 
-    async def _send(self, path: str, headers: dict[str, str], body: bytes) -> aiohttp.ClientResponse:
+    async def _send(
+        self, path: str, headers: dict[str, str], body: bytes, timings: Timings | None
+    ) -> aiohttp.ClientResponse:
         # a file is sent in pieces, which a body of many megabytes should be
         data = io.BytesIO(body) if len(body) > _PIECE else body
         url = f"{self._base_url}{path}"
-        return await self._session.post(url, data=data, headers=headers, allow_redirects=False)
+        return await self._session.post(
+            url, data=data, headers=headers, allow_redirects=False, trace_request_ctx=timings
+        )

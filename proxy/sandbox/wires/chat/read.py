@@ -38,6 +38,11 @@ def prompt_tokens(body: Mapping[str, Any]) -> int:
     return estimate_tokens(body.get("messages"), body.get("tools"))
 
 
+def prompt_parts(body: Mapping[str, Any]) -> list[Any]:
+    """The request in the order in which the model reads it."""
+    return [*(body.get("tools") or ()), *body["messages"]]
+
+
 def _entries(message: Mapping[str, Any]) -> list[Entry]:
     text, media = _content(message.get("content"))
     if message["role"] == "tool":

@@ -8,7 +8,7 @@ from typing import Any
 from proxy.sandbox.model.reply import Ask, reply
 from proxy.sandbox.upstream import Upstream
 from proxy.sandbox.wires.chat.answer import ChatAnswer
-from proxy.sandbox.wires.chat.read import prompt_tokens
+from proxy.sandbox.wires.chat.read import prompt_parts, prompt_tokens
 
 
 def write_chat(
@@ -33,7 +33,7 @@ def write_chat(
         head=head,
         new_id=new_id,
         input_tokens=tokens,
-        cached_tokens=upstream.cached_tokens(cache_key, tokens),
+        cached_tokens=upstream.cached_tokens(cache_key, body["model"], prompt_parts(body), tokens),
         usage_places=usage_places,
         asked_usage=bool((body.get("stream_options") or {}).get("include_usage")),
     )

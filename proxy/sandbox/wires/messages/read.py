@@ -31,6 +31,12 @@ def prompt_tokens(body: Mapping[str, Any]) -> int:
     return estimate_tokens(body.get("system"), body.get("messages"), body.get("tools"))
 
 
+def prompt_parts(body: Mapping[str, Any]) -> list[Any]:
+    """The request in the order in which the model reads it."""
+    system = body.get("system") or ()
+    return [*(body.get("tools") or ()), *([system] if isinstance(system, str) else system), *body["messages"]]
+
+
 def _entries(message: Mapping[str, Any]) -> list[Entry]:
     """Calls and results, with what is said around them as one entry behind the results and before the calls."""
     content = message["content"]

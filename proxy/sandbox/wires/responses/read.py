@@ -113,3 +113,8 @@ def _read_choice(choice: Any) -> tuple[str, set[str] | None]:
 def prompt_tokens(body: Mapping[str, Any]) -> int:
     """What the request counts, roughly: all texts that the model reads, and its pictures."""
     return estimate_tokens(*(body.get(name) for name in ("instructions", "input", "tools", "text")))
+
+
+def prompt_parts(body: Mapping[str, Any]) -> list[Any]:
+    """The request in the order in which the model reads it."""
+    return [*(body.get("tools") or ()), body.get("instructions"), *body["input"]]

@@ -8,7 +8,7 @@ from proxy.sandbox.model.reply import reply
 from proxy.sandbox.upstream import Upstream
 from proxy.sandbox.wires.responses.answer import ResponsesAnswer
 from proxy.sandbox.wires.responses.items import Writer
-from proxy.sandbox.wires.responses.read import prompt_tokens, read_ask
+from proxy.sandbox.wires.responses.read import prompt_parts, prompt_tokens, read_ask
 
 A = TypeVar("A", bound=ResponsesAnswer)
 
@@ -48,7 +48,13 @@ def write_answer(
         envelope=_envelope(upstream, body),
         writer=writer,
         input_tokens=tokens,
-        cached_tokens=upstream.cached_tokens(body.get("prompt_cache_key") or cache_key, tokens),
+        cached_tokens=upstream.cached_tokens(
+            body.get("prompt_cache_key") or cache_key,
+            body["model"],
+            prompt_parts(body),
+            tokens,
+            account=account_id,
+        ),
     )
     if body["input"][-1].get("type") == "compaction_trigger":
         answer.blocks = [writer.compaction()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ from harness import Live, Notes, ask
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.core.rate_limits import Credits, RateLimitStatus, Window
+from proxy.core.allowances.rate_limits import Credits, RateLimitStatus, Window
 from proxy.errors import UpstreamError
+from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.p1_codex.account.rate_limits import (
     MAX_ACCOUNTS,
     MAX_LIMITS,
@@ -110,7 +112,7 @@ def test_the_usage_endpoint() -> None:
 
 @given(json_objects, json_values, json_values)
 def test_any_shape_is_survived(holder: dict[str, Any], limits: Any, window: Any) -> None:
-    rate_limits = RateLimits(Notes(), lambda: NOW)
+    rate_limits = RateLimits(Notes(), lambda: NOW, AllowanceStore())
     for value in (limits, {"primary": window, "secondary": limits}):
         event = {**holder, "rate_limits": value, "credits": window, "metered_limit_name": limits}
         rate_limits.observe_event("a", event)
@@ -135,7 +137,7 @@ def test_a_moment_in_words() -> None:
 
 def kept() -> tuple[RateLimits, Notes]:
     notes = Notes()
-    return RateLimits(notes, lambda: NOW), notes
+    return RateLimits(notes, lambda: NOW, AllowanceStore(notes, lambda: NOW)), notes
 
 
 def test_the_newest_is_kept_account_by_account() -> None:
@@ -169,7 +171,11 @@ def test_the_log_tells_of_steps_and_not_of_every_answer() -> None:
     for used in (3, 4, 9.9, 10, 12, 12, 99, 100, 104, 0):
         rate_limits.observe_headers("a", heads("codex", "primary", used, window_minutes=300, reset_at=NOW))
     assert [fields["usedPercent"] for fields in notes.all("codex_allowance")] == [3, 10, 99, 100, 0]
-    assert [level for level, *_ in notes.records] == ["info", "info", "info", "warn", "info"]
+    assert [fields["usedPercent"] for fields in notes.all("allowance_low")] == [99, 100]
+    assert {(level, msg) for level, _, msg, _ in notes.records} == {
+        ("info", "codex_allowance"),
+        ("warn", "allowance_low"),
+    }
     first = {"limit": "codex", "window": "5 hours", "usedPercent": 3.0, "resetsAt": "2027-01-15T08:00:00Z"}
     assert notes.all("codex_allowance")[0] == first
 
@@ -229,13 +235,22 @@ IN_AN_EVENT = {
     "events": [{"type": "error", "status": 429, "error": {**USED_UP, "resets_in_seconds": 60}, "headers": FULL_WEEK}]
 }
 
+MOMENT = r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+WEEKLY = rf"p1: Weekly window used up until {MOMENT}, in 3 d 11 h"
+FIVE = rf"p1: 5 hours window used up until {MOMENT}, in 2 h 0 min"
+
 #: transport, what the upstream does, seconds until the allowance is back, in words.
 SPENT: list[tuple[str, dict[str, Any], int, str]] = [
-    ("http", refusal({**FIVE_HOURS, **FULL_WEEK, "retry-after": "30"}, resets_in_seconds=3600), 300_000, "3 d 11 h"),
-    ("http", refusal({"retry-after": "30"}, resets_in_seconds=3600), 3600, "1 h 0 min"),
-    ("http", IN_AN_EVENT, 300_000, "3 d 11 h"),
-    ("websocket", refusal({**FIVE_HOURS, **FULL_WEEK}, {"wire": "upgrade"}), 300_000, "3 d 11 h"),
-    ("websocket", {"fault": "usage_limit", "seconds": 7200}, 7200, "2 h 0 min"),
+    ("http", refusal({**FIVE_HOURS, **FULL_WEEK, "retry-after": "30"}, resets_in_seconds=3600), 300_000, WEEKLY),
+    ("http", refusal({"retry-after": "30"}, resets_in_seconds=3600), 3600, "p1 is available again in 1 h 0 min"),
+    ("http", IN_AN_EVENT, 300_000, WEEKLY),
+    ("websocket", refusal({**FIVE_HOURS, **FULL_WEEK}, {"wire": "upgrade"}), 300_000, WEEKLY),
+    (
+        "websocket",
+        {"fault": "usage_limit", "seconds": 7200},
+        7200,
+        rf"p1: 5 hours window used up until {MOMENT}, in 2 h 0 min",
+    ),
 ]
 
 
@@ -257,7 +272,7 @@ async def test_a_spent_allowance_is_final_and_names_its_end(
         answer = await live.post(ask(stream=stream))
         assert answer.status == 429 and answer.headers["x-should-retry"] == "false"
         assert wait_s - 10 <= int(answer.headers["Retry-After"]) <= wait_s
-        assert f"(p1 is available again in {words})" in answer.error["message"]
+        assert re.search(rf"reached \({words}\)$", answer.error["message"])
         assert live.upstream == (0 if upgrade else 1) and not live.sleeps
         assert sandbox.p1.sockets.total == (1 if transport == "websocket" else 0)
         assert not upgrade or known_windows(live) == [("5 hours", False), ("Weekly", True)]

@@ -10,7 +10,7 @@ import pytest
 from harness import with_live
 from media_world import World, refused
 
-from proxy.errors import headers, openai_body
+from proxy.errors import headers, media_body
 from proxy.providers.upstream.transport import HttpTimers
 from proxy.sandbox import FAULTS, Place
 
@@ -155,7 +155,7 @@ async def test_faults(media: World, kind: str, fault: str, params: dict[str, Any
         assert isinstance(json.loads(b"".join(answer.body)), dict)
     else:
         error = await refused(media.ask(kind))
-        shape = openai_body(error)["error"]
+        shape = media_body(error)["error"]
         assert (error.status, shape["code"], shape["type"]) == (outcome.status, outcome.code, outcome.type)
         assert shape["provider"] == "p1" and shape["param"] is None
         assert outcome.words in error.message and len(error.message) < 700 and error.message.isprintable()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.core.identity import Owner
-from proxy.core.sse import dump_sorted_json
+from proxy.core.long_json import in_order
 from proxy.providers.p1_codex.socket import continuation
 from proxy.providers.p1_codex.socket.continuation import (
     ContinuationLimits,
@@ -38,7 +38,7 @@ def body(*items: dict[str, Any], **members: Any) -> dict[str, Any]:
 
 def reserve(states: Continuations, owner: Owner, body: dict[str, Any], now: float) -> ReservedTurn:
     transcript = transcript_of(body["input"], states.limits.transcript_bytes)
-    return states.reserve(owner, body, transcript, now)
+    return states.reserve(owner, body, transcript, now, signature_of(body))
 
 
 def after_a_turn(
@@ -187,7 +187,7 @@ def test_what_can_never_be_kept_is_not_read(monkeypatch: pytest.MonkeyPatch) -> 
     before = reserve(states, ME, body(U1, OUTPUT), 0)
     image = {"type": "message", "role": "user", "content": [{"type": "input_image", "image_url": "A" * 70_000_000}]}
     with monkeypatch.context() as patched:
-        patched.setattr(continuation, "dump_sorted_json", None)
+        patched.setattr(continuation, "dump_json", None)
         turn = reserve(states, ME, body(U1, OUTPUT, image), 0)
     assert turn.plan == ContinuationPlan("too_large") and not states.is_current(turn) and not states.is_current(before)
     assert not states.record(turn, response="resp_2", socket=7, output=[], now=0)
@@ -198,11 +198,9 @@ def test_what_can_never_be_kept_is_not_read(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_many_small_items_are_read_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     item = {"n": 1_000_000}  # its size is not seen before it is written out
-    size = len(dump_sorted_json(item))
+    size = len(in_order(item))
     written: list[Any] = []
-    monkeypatch.setattr(
-        continuation, "dump_sorted_json", lambda value: written.append(value) or dump_sorted_json(value)
-    )
+    monkeypatch.setattr(continuation, "in_order", lambda value: written.append(value) or in_order(value))
     known = transcript_of([item] * 10, 10 * size)
     assert known is not None and known.size == 10 * size
     written.clear()

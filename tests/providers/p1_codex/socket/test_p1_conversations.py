@@ -51,11 +51,13 @@ async def test_the_whole_is_written_out_only_when_it_is_sent(
 ) -> None:
     written: list[int] = []
 
-    def shared_json(body: dict[str, Any]) -> bytes:
-        written.append(len(body["input"]))
-        return frames.shared_json(body)
+    class Counted(frames.SharedBody):
+        def frame(self, previous_response_id: str = "", start: int = 0) -> bytes:
+            if not previous_response_id:
+                written.append(len(self.members["input"]))
+            return super().frame(previous_response_id, start)
 
-    monkeypatch.setattr(adapter, "shared_json", shared_json)
+    monkeypatch.setattr(adapter, "SharedBody", Counted)
     backend.plays.extend(TURNS)
     await talk.turns("long " * 4000, "two", "three")
     assert [asked.previous for asked in backend.asked] == [None, "resp_1", "resp_2"]

@@ -47,6 +47,30 @@ async def garbage(peer: Peer, frame: dict[str, Any]) -> None:
     await peer.say(*said("fine", "r"))
 
 
+def holed(*output: dict[str, Any], call: bool = False) -> Play:
+    """An answer in which a text is no event; the last event repeats `output`."""
+
+    async def play(peer: Peer, frame: dict[str, Any]) -> None:
+        await peer.say(CREATED, *(WHOLE_CALL if call else [delta("fi")]))
+        await peer.ws.send_str('{"type":"response.output_t')
+        await peer.say(*([] if call else [delta("ne")]), completed(output=list(output)))
+
+    return play
+
+
+def raw_text(text: str) -> Play:
+    """The beginning of an answer, then this text, then silence."""
+
+    async def play(peer: Peer, frame: dict[str, Any]) -> None:
+        await peer.say(CREATED, delta("fine"))
+        await peer.ws.send_str(text)
+        await peer.listen()
+
+    return play
+
+
+UNREADABLE = Broken(words="does not repeat", open=None)
+
 #: A whole call, and a text that may have been the beginning of more.
 TORN = raw(b'\x81\x1b{"type":"response.output_it', *WHOLE_CALL, cut=True)
 
@@ -102,7 +126,16 @@ CASES: list[tuple[str, Play, Outcome]] = [
     ("no pongs after the beginning", deaf, AGAIN),
     ("a broken frame", raw(b"\xf1\x00"), Refused(502, "api_error", words="protocol")),
     ("half a frame", raw(b"\x81\x7e\x10\x00abc", cut=True), AGAIN),
-    ("texts that are no objects", garbage, Good()),
+    ("texts that are no objects, in front", garbage, Good()),
+    ("one in the answer", holed(message("fine")), Good()),
+    ("one in place of a text", holed(message("fine, and more")), UNREADABLE),
+    ("one in an answer that is not repeated", holed(), UNREADABLE),
+    (
+        "one in place of the last event",
+        raw_text('{"type":"response.completed","response":{"id":'),
+        Broken(words="not JSON"),
+    ),
+    ("one behind the items", holed(call=True), UNREADABLE),
     ("a split frame", split, Good()),
     ("a ping that must be answered", pinged, Good()),
     ("a flood of pings", flood, Good()),

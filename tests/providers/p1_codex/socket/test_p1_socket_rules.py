@@ -139,19 +139,21 @@ async def test_a_distance_that_grew_meanwhile_ends_the_wait() -> None:
 def test_sockets_that_die_one_after_another_are_left_alone_for_a_while() -> None:
     health = SocketHealth()
     for now in range(DEAD_SOCKETS):
-        assert health.objection(now, 300.0) is None
+        assert health.objection(now, 300.0, b"") is None
         health = health.opened().died(float(now))
     last = DEAD_SOCKETS - 1
-    assert "died" in (health.objection(last + 300.0, 300.0) or "") and health.objection(last + 300.1, 300.0) is None
-    assert health.opened().objection(last + 300.0, 300.0), "that one opens says nothing"
-    assert health.died(400.0).objection(500.0, 300.0), "after the rest one more is enough"
-    assert health.answered().died(400.0).objection(400.0, 300.0) is None
+    assert "died" in (health.objection(last + 300.0, 300.0, b"x") or "")
+    assert health.objection(last + 300.1, 300.0, b"") is None
+    assert health.opened().objection(last + 300.0, 300.0, b""), "that one opens says nothing"
+    assert health.died(400.0).objection(500.0, 300.0, b""), "after the rest one more is enough"
+    assert health.answered().died(400.0).objection(400.0, 300.0, b"") is None
 
 
 def test_a_refusal_that_lasts_is_over_when_an_upgrade_works() -> None:
-    health = SocketHealth().refused("status 426", 1.0)
-    assert health.objection(2.0, 300.0) == "an earlier upgrade failed (status 426)"
-    assert health.opened().objection(2.0, 300.0) is None
+    health = SocketHealth().refused("status 426", 1.0, b"one")
+    assert health.objection(2.0, 300.0, b"one") == "an earlier upgrade failed (status 426)"
+    assert health.opened().objection(2.0, 300.0, b"one") is None
+    assert health.objection(2.0, 300.0, b"another sign-in") is None
 
 
 # -- timers
@@ -221,14 +223,15 @@ BODY = {"model": "gpt-5.5", "stream": True, "store": False, "input": ["I1", "I2"
 MARKED = {**BODY, "client_metadata": {"lane": "lite"}}
 
 
+@pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("body", [BODY, MARKED])
-def test_both_transports_say_the_same(body: dict[str, Any]) -> None:
+def test_both_transports_say_the_same(body: dict[str, Any], large: bool) -> None:
     """But the lane, which HTTP tells in a header."""
-    shared = frames.shared_json(body)
-    assert json.loads(frames.http_body(shared)) == BODY
-    frame = json.loads(frames.full_frame(shared, body))
+    shared = frames.SharedBody(body, large=large)
+    assert json.loads(shared.payload) == BODY
+    frame = json.loads(shared.frame())
     assert frame == {"type": "response.create", **{key: body[key] for key in body if key != "stream"}}
-    delta = json.loads(frames.delta_frame(body, "resp_1", 1))
+    delta = json.loads(shared.frame("resp_1", 1))
     assert delta == {**frame, "previous_response_id": "resp_1", "input": ["I2"]}
     assert BODY["input"] == ["I1", "I2"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 from harness import Live, ask, configured
 
 from proxy.loading import load
+from proxy.providers.accounts.usage_report import closing_after
 from proxy.providers.p3_grok.account import usage_windows
 from proxy.providers.p3_grok.account.plan import no_access, tell_missing_plan
-from proxy.providers.p3_grok.account.signin import credential_file
+from proxy.providers.p3_grok.account.signin import credential_file, p3_credentials
 from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.sandbox import Sandbox
 
@@ -47,9 +49,12 @@ async def test_sign_in_tells_what_is_missing(
 async def test_usage_tells_it_too(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.p3.options.gate = GATE
     sandbox.write_credentials(tmp_path)
-    said: list[str] = []
-    async with aiohttp.ClientSession() as session:
-        await usage_windows.show(tmp_path, grok_settings(sandbox), say=said.append, session=session)
+    grok = grok_settings(sandbox)
+    async with (
+        aiohttp.ClientSession() as session,
+        closing_after(p3_credentials(tmp_path, grok.issuer, session)) as credentials,
+    ):
+        said = (await usage_windows.ask(credentials, grok, session, time.time)).lines()
     assert said[0] == "Grok usage:" and said[-1] == f"  No access: {GATE}"
 
 

@@ -83,7 +83,6 @@ SHOWN: list[tuple[Any, str | None, list[str]]] = [
         "opaque",
         ["Storage: environment (VAR)", "Expires: unknown", "The sign-in in {} is not used while VAR is set"],
     ),
-    (None, "  ", [NOBODY]),
 ]
 
 

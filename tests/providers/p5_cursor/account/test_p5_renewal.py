@@ -228,11 +228,6 @@ async def test_a_token_that_is_set_and_ends_is_not_replaced_by_the_file(world: W
     assert "PROXY_P5_AUTH_TOKEN" in (await refused(world)).message
 
 
-async def test_a_blank_token_counts_as_unset(world: World) -> None:
-    before, world.token = world.store(3600), "  "
-    assert (await world.credentials().get()).access.reveal() == before["accessToken"]
-
-
 # Several at once
 
 
