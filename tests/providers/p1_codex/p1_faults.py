@@ -108,8 +108,7 @@ def comes_out(live: Live, answer: Answer, outcome: Outcome, *, stream: bool) -> 
         assert "; p1.transport=http goes without WebSocket" in answer.raw.decode()
     if isinstance(outcome, Good):
         is_good(answer, outcome, stream)
-        # upgrades keep their distance from a moment, so their waits are a little shorter
-        assert live.sleeps == pytest.approx(outcome.waits, abs=0.1)
+        assert live.sleeps == pytest.approx(outcome.waits)
     elif isinstance(outcome, Refused):
         assert (answer.status, answer.error["type"]) == (outcome.status, outcome.type)
         assert outcome.words in answer.error["message"]
