@@ -9,6 +9,7 @@ from typing import Any
 
 from proxy.core.tools.calls import call_ids, long_names, offered_tools, optional_properties, unique_id
 from proxy.core.tools.read_tool import ReadOffsets
+from proxy.core.upstream_failures import UNEXPLAINED
 
 
 class BadAnswer(ValueError):
@@ -33,7 +34,7 @@ class AnswerRules:
     any_limit   whether an answer that is not whole is one that met its limit, whatever reason is given
     told_usage  whether only those counts are passed on that the upstream gives, and searches always
     unnamed     kind and status of an `error` event that names nothing known
-    unexplained  the same of a response that failed
+    unexplained  the same of a response that failed, and of an event that names nothing at all
     """
 
     search: str = "links"
@@ -43,7 +44,7 @@ class AnswerRules:
     any_limit: bool = False
     told_usage: bool = False
     unnamed: tuple[str, int] = ("upstream", 500)
-    unexplained: tuple[str, int] = ("transient", 503)
+    unexplained: tuple[str, int] = UNEXPLAINED
 
 
 #: Those of the backend behind Codex, which most upstreams of this API resemble.

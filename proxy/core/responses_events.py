@@ -100,7 +100,8 @@ def responses_failure(
         if ENDS.get(kind) != FAILED and response.get("status") != "failed":
             return None
     known = event if error is None else {**event, "error": error}
-    return failure_of(known, now=now, unknown=rules.unnamed if kind in _ERROR_EVENTS else rules.unexplained)
+    unnamed = rules.unnamed if kind in _ERROR_EVENTS else rules.unexplained
+    return failure_of(known, now=now, unknown=unnamed, unexplained=rules.unexplained)
 
 
 def responses_usage(usage: Any, *, searches: int = 0) -> Usage:

@@ -210,17 +210,33 @@ class Failure:
     code: str | None = None
 
 
-def failure_of(event: Mapping[str, Any], *, now: float = 0.0, unknown: tuple[str, int] = ("upstream", 500)) -> Failure:
+#: Kind and status of a failure that says nothing at all: such a one most likely passes.
+UNEXPLAINED = ("transient", 503)
+
+
+def failure_of(
+    event: Mapping[str, Any],
+    *,
+    now: float = 0.0,
+    unknown: tuple[str, int] = ("upstream", 500),
+    unexplained: tuple[str, int] = UNEXPLAINED,
+) -> Failure:
     """The failure that an error event reports, or the body of an answer with an error status:
     `{"type": "error", "status": 429, "error": {"code", "type", "message"}, "headers": {}}`, any of them missing.
 
-    now      epoch seconds, for answers that name a moment
-    unknown  kind and status of a failure that names nothing known
+    now          epoch seconds, for answers that name a moment
+    unknown      kind and status of a failure that names nothing known
+    unexplained  the same of one that names nothing at all
     """
     error = error_object(event)
     if error is None:  # some put code and message at the top level
         error = {key: event[key] for key in ("code", "message", "param") if key in event}
-    return _failure(event, error, now, unknown)
+    return _failure(event, error, now, unknown if _names_anything(error) else unexplained)
+
+
+def _names_anything(error: Mapping[str, Any]) -> bool:
+    """Whether there is a code, a type or a message, if an unknown one."""
+    return any(_word(error.get(name)).strip() not in ("", "error") for name in ("code", "type", "message"))
 
 
 def _failure(event: Mapping[str, Any], error: Mapping[str, Any], now: float, unknown: tuple[str, int]) -> Failure:

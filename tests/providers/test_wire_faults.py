@@ -90,6 +90,7 @@ COMMON: list[Row] = [
 
 #: What chat completions and Messages have in common.
 CONVERTED: list[Row] = [
+    *rows(AGAIN, "named_error", {"message": ""}),
     *rows(OVERFLOW, "error_event", {"message": "prompt is too long"}),
     *rows(OVERLOADED, "error_event", {"times": 9}),
     *rows(Broken(529, "overloaded_error"), "error_event", {"after": "text"}),
@@ -201,6 +202,7 @@ P3: list[Row] = [
     *rows(Good(2), "unauthorized bad_credentials bad_credentials_nested bad_credentials_text"),
     *rows(unsigned("model-proxy auth login p3", 2), "unauthorized bad_credentials", {"times": 9}),
     *rows(Good(2), AS_FIRST, {"kind": "authentication_error"}),
+    *rows(Refused(502, "api_error"), "named_error", {"message": ""}),  # a search may have been made
     # what lies in the request
     *rows(replace(INVALID, words="PROXY_P3_CLIENT_VERSION"), "outdated"),
     *rows(replace(INVALID, words=IMAGE), "bad_image", {}, {"status": 500}),

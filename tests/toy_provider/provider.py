@@ -17,7 +17,7 @@ from proxy.providers.contract import Call, Services, Target
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.attempts import AttemptRunner
 from proxy.providers.upstream.chat_wire import ChatWire, chat_profile, heuristic_estimate
-from proxy.providers.upstream.transport import HEADER_TIMEOUT_S, Batch, HttpTransport, UpstreamRequest
+from proxy.providers.upstream.transport import Batch, HttpTransport, UpstreamRequest
 from toy_provider.account import toy_credentials
 from toy_provider.entry import CATALOG, LABEL
 from toy_provider.settings import ToySettings
@@ -53,9 +53,7 @@ class ToyAdapter:
             "Accept-Encoding": "identity",
         }
         payload, request_id = self.wire.body.payload, self._call.request_id
-        return self._transport.stream(
-            UpstreamRequest(self._url, headers, payload, HEADER_TIMEOUT_S, request_id, number)
-        )
+        return self._transport.stream(UpstreamRequest(self._url, headers, payload, request_id, number))
 
     def contextualise(self, error: UpstreamError) -> UpstreamError:
         return error

@@ -193,11 +193,11 @@ def post(
         url=codex.base_url if url is None else url,
         headers=headers,
         body=body,
-        header_timeout_s=codex.header_timeout_ms / 1000,
         request_id=request_id,
         attempt=attempt,
         capture=capture,
         timings=timings or Timings(),
+        head_s=codex.header_timeout_ms / 1000,
     )
 
 

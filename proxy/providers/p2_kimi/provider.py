@@ -25,7 +25,6 @@ from proxy.providers.upstream.chat_wire import ChatWire, chat_profile, heuristic
 from proxy.providers.upstream.credential import RequestCredential
 from proxy.providers.upstream.translating import translated
 from proxy.providers.upstream.transport import (
-    HEADER_TIMEOUT_S,
     Batch,
     HttpTimers,
     HttpTransport,
@@ -79,7 +78,6 @@ class KimiAdapter:
                 self._url,
                 self._headers(),
                 payload,
-                HEADER_TIMEOUT_S,
                 call.request_id,
                 number,
                 call.capture,

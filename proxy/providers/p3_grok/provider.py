@@ -32,7 +32,6 @@ from proxy.providers.upstream.new_models import NewModels, is_new
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.translating import translated
 from proxy.providers.upstream.transport import (
-    HEADER_TIMEOUT_S,
     Batch,
     HttpTimers,
     HttpTransport,
@@ -92,9 +91,7 @@ class GrokAdapter:
         sent = answer_headers(self._grok.client_version, self._call.session, self._turn)
         sent["authorization"] = f"Bearer {self._credential.current.access.reveal()}"
         call, url, payload = self._call, responses_url(self._grok.base_url), self.wire.body.sendable()
-        return self._transport(
-            UpstreamRequest(url, sent, payload, HEADER_TIMEOUT_S, call.request_id, number, call.capture, call.timings)
-        )
+        return self._transport(UpstreamRequest(url, sent, payload, call.request_id, number, call.capture, call.timings))
 
     def _observe(self, event: Mapping[str, Any]) -> None:
         self._searched = self._searched or tells_of_search(event)

@@ -30,7 +30,6 @@ from proxy.providers.upstream.messages_wire import MessagesWire, messages_profil
 from proxy.providers.upstream.responses_wire import ResponsesWire
 from proxy.providers.upstream.translating import translated
 from proxy.providers.upstream.transport import (
-    HEADER_TIMEOUT_S,
     Batch,
     HttpTimers,
     HttpTransport,
@@ -111,9 +110,7 @@ class OpenCodeAdapter:
         url = self._services.config().section(OpenCodeSettings).base_url + WIRE_PATHS[self._row.wire]
         call, payload = self._call, self.wire.body.sendable()
         return self._transport(
-            UpstreamRequest(
-                url, self._headers(), payload, HEADER_TIMEOUT_S, call.request_id, number, call.capture, call.timings
-            )
+            UpstreamRequest(url, self._headers(), payload, call.request_id, number, call.capture, call.timings)
         )
 
     def _headers(self) -> dict[str, str]:

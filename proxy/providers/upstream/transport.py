@@ -30,8 +30,6 @@ from proxy.observe.timings import Timings
 from proxy.providers.upstream.client import TRUST, read_error
 from proxy.providers.upstream.retry import parse_retry_after
 
-#: How long the head of an answer may take: most services send it at once, and reasoning comes as events.
-HEADER_TIMEOUT_S = 300.0
 #: A JSON answer (search results, or a whole answer in place of a stream) beyond this is refused.
 MAX_JSON_BYTES = 8 * 1024 * 1024
 
@@ -57,18 +55,19 @@ UNKNOWN = ("upstream", 502)
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
-    """One attempt: where, with which headers, the serialised body, how long the head of the answer may take after the
-    last of it was sent, and what is told of it. With a body of pieces the headers must tell its length. `timings` are
-    those of the request that it answers, as far as it does: what is asked on the side has its own."""
+    """One attempt: where, with which headers, the serialised body, and what is told of it. With a body of pieces the
+    headers must tell its length. `timings` are those of the request that it answers, as far as it does: what is asked
+    on the side has its own. `head_s` is how long the head may take once the body was sent, None for the usual time.
+    """
 
     url: str
     headers: dict[str, str]
     body: bytes | Pieces | Written
-    header_timeout_s: float
     request_id: str
     attempt: int
     capture: RequestCapture = NULL_CAPTURE
     timings: Timings = field(default_factory=Timings)
+    head_s: float | None = None
 
 
 Transport = Callable[[UpstreamRequest], AsyncGenerator[Batch, None]]
@@ -120,11 +119,13 @@ class UpstreamProfile(Service):
 class HttpTimers:
     """Limits in seconds.
 
+    head       until the head of an answer: most services send it at once, and reasoning comes as events
     idle       a body that pauses longer is given up. Any byte counts, comments too
     drain      how long the connection is read on after the last event, so that it can be used again
     after_end  the same for a body that is passed on as it is
     """
 
+    head: float = 300.0
     idle: float = 300.0
     drain: float = 0.05
     after_end: float = 2.0
@@ -284,7 +285,7 @@ class HttpTransport:
         self._observe_headers(request.headers, response.headers)
 
     async def _send(self, request: UpstreamRequest, body: bytes | Pieces) -> aiohttp.ClientResponse:
-        timeout_s = request.header_timeout_s
+        timeout_s = self.timers.head if request.head_s is None else request.head_s
         try:
             async with asyncio.timeout(timeout_s) as timer:
                 # A file is sent in pieces, which a body of many megabytes should be; aiohttp warns about it otherwise.
@@ -350,8 +351,9 @@ class HttpTransport:
                 event = load_json(mended_text(data) if self._profile.lenient else data.decode())
             except (ValueError, RecursionError):
                 return batch, self._unreadable("unreadable answer: an event is not JSON")
-            if isinstance(event, dict):
-                batch.append(event)
+            if not isinstance(event, dict):  # what was to stand here is missing
+                return batch, self._unreadable("unreadable answer: an event is not a JSON object")
+            batch.append(event)
         return batch, None
 
     def _failure(

@@ -115,8 +115,8 @@ def _comments_only(answer: Answer, count: int = 5, every_s: float = 0.05) -> lis
 def _named_error(
     answer: Answer, message: str = "boom", kind: str = "overloaded_error", after: str = "nothing", plain: bool = False
 ) -> list[Action]:
-    """An error that only the name of its event tells; `plain`: in words without JSON."""
-    data = message if plain else dump_json({"type": kind, "message": message})
+    """An error that only the name of its event tells; `plain`: in words without JSON; without words: of nothing."""
+    data = message if plain else dump_json({"type": kind, "message": message} if message else {})
     return break_off(answer, after, Raw(f"event: error\ndata: {data}\n\n".encode()))
 
 

@@ -101,7 +101,7 @@ def transport(session: aiohttp.ClientSession) -> HttpTransport:
 
 
 def request(url: str, body: bytes = b"{}") -> UpstreamRequest:
-    return UpstreamRequest(url, {}, body, 30.0, "r", 1)
+    return UpstreamRequest(url, {}, body, "r", 1)
 
 
 async def events(session: aiohttp.ClientSession, url: str) -> None:

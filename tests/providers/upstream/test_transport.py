@@ -50,7 +50,7 @@ async def answering(
     app.router.add_post("/", answer)
     async with TestServer(app) as server, aiohttp.ClientSession() as session:
         transport = HttpTransport(profile, session, NullLog(), lambda: 0.0)
-        yield transport, UpstreamRequest(str(server.make_url("/")), {}, b"{}", 5.0, "r", 1)
+        yield transport, UpstreamRequest(str(server.make_url("/")), {}, b"{}", "r", 1)
 
 
 async def test_a_json_answer_in_many_pieces_is_put_together() -> None:
@@ -95,6 +95,17 @@ async def test_what_is_taken_for_an_answer(status: int, pieces: list[bytes], out
         with pytest.raises(UpstreamError, match=outcome) as caught:
             await anext(transport.stream(request))
     assert caught.value.status == 502
+
+
+@pytest.mark.parametrize("data", [b"5", b"[]", b"null", b'"text"', b"true", b'[{"a": 1}]'])
+@pytest.mark.parametrize("lenient", [False, True])
+async def test_json_that_is_no_object_leaves_a_hole(data: bytes, lenient: bool) -> None:
+    pieces = [b'data: {"a": 1}\n\ndata: %s\n\n' % data + END]
+    async with answering(pieces, profile=replace(PROFILE, lenient=lenient)) as (transport, request):
+        batches = transport.stream(request)
+        assert await anext(batches) == [{"a": 1}]
+        with pytest.raises(UpstreamError, match="not a JSON object"):
+            await anext(batches)
 
 
 @pytest.mark.parametrize(
