@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 #: wire -> how its last event and the event with the reason of the end begin or look; the same where there is but one
 _LAST = {"responses": b'"type":"response.completed"', "chat": b"data: [DONE]", "messages": b'"type":"message_stop"'}
@@ -55,10 +55,15 @@ def _chunks(tape: bytes, at: int) -> Iterator[Chunk]:
 
 @dataclass(frozen=True)
 class Places:
-    """`classes`: name -> offset in the answer. `complete`: from where on the upstream has said that it is done."""
+    """
+    classes   name -> offset in the answer
+    complete  from where on the upstream has said that it is done
+    others    damages of this kind of answer alone: name -> (offset, what is said there, damage)
+    """
 
     classes: dict[str, int]
     complete: int
+    others: dict[str, tuple[int, bytes, str]] = field(default_factory=dict)
 
 
 def places(tape: bytes, kind: str) -> Places:
@@ -96,13 +101,78 @@ def places(tape: bytes, kind: str) -> Places:
     found |= {name: body.at(match.start() + 1) for name, match in optional.items() if match}
     if kind != "responses":
         found["behind the reason"] = body.at(reason_end - 1) + 1
-    return Places(found, body.at(len(payload[:reason_end].rstrip())))
+    between = next(one for one in body.chunks if one.data > body.at(middle) and tape[one.end - 2 : one.end] == b"\n\n")
+    others = {
+        f"an event that is {name}": (between.end + 2, b"%x\r\ndata: %s\n\n\r\n" % (len(data) + 8, data), "insert")
+        for name, data in (("a number", b"5"), ("a list", b"[]"), ("a half", b'{"a":'))
+    }
+    return Places(found, body.at(len(payload[:reason_end].rstrip())), others)
 
 
 def _found(payload: bytes, pattern: bytes | re.Pattern[bytes]) -> int:
     if isinstance(pattern, bytes):
         return payload.rindex(pattern)
     return [match.start() for match in pattern.finditer(payload)][-1]
+
+
+def envelope_places(tape: bytes) -> Places:
+    """Of the stream of a run: envelopes, of which the last but one ends the turn and the last one the stream."""
+    body = Body(tape)
+    starts = [0]
+    while starts[-1] < len(body.payload):
+        starts.append(starts[-1] + 5 + int.from_bytes(body.payload[starts[-1] + 1 : starts[-1] + 5], "big"))
+    *_, turn, trailer, end = starts
+    character = body.payload.index(b"\xc3")
+    middle = max(start for start in starts if start < character)
+    after = min(start for start in starts if start > character)
+    chunk = next(one for one in body.chunks if one.data >= body.at(after))
+    found = {
+        "status line": 7,
+        "header": body.start // 2,
+        "behind the head": body.start,
+        "chunk size": chunk.size + 1,
+        "behind a chunk size": chunk.data - 1,
+        "behind a chunk": chunk.end + 1,
+        "in front of an envelope": body.at(middle),
+        "in a length": body.at(middle + 3),
+        "behind a length": body.at(middle + 5),
+        "in a message": body.at(middle + 7),
+        "in a character": body.at(character + 1),
+        "between envelopes": body.at(after),
+        "in front of the end of the turn": body.at(turn),
+        "in the end of the turn": body.at(turn + 6),
+        "in front of the trailer": body.at(trailer),
+        "in the length of the trailer": body.at(trailer + 3),
+        "in the trailer": body.at(trailer + 6) if end > trailer + 6 else body.at(trailer + 5),
+        "behind the trailer": body.at(end - 1) + 1,
+        "last chunk": len(tape) - 3,
+    }
+    others = {
+        "flag of packing": (body.at(middle), b"\x01", "garble"),
+        "unknown flag": (body.at(middle), b"\x40", "garble"),
+        "flag of the end": (body.at(middle), b"\x02", "garble"),
+        "length of 4 GiB": (body.at(middle + 1), b"\xff\xff\xff\xff", "garble"),
+        "length too short": (body.at(middle + 4), b"\x03", "garble"),
+        "end of the turn packed": (body.at(turn), b"\x01", "garble"),
+        "trailer packed": (body.at(trailer), b"\x03", "garble"),
+    }
+    return Places(found, body.at(trailer - 1) + 1, others)
+
+
+def whole_places(tape: bytes) -> Places:
+    """Of a body in JSON that has a length."""
+    start = tape.index(b"\r\n\r\n") + 4
+    size = len(tape) - start
+    found = {
+        "status line": 7,
+        "header": start // 2,
+        "behind the head": start,
+        "in the first name": start + 3,
+        "in the middle": start + size // 2,
+        "in front of the last byte": len(tape) - 1,
+        "behind the body": len(tape),
+    }
+    return Places(found, len(tape))
 
 
 def socket_places(tape: bytes) -> tuple[bytes, Places]:

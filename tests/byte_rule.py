@@ -92,10 +92,16 @@ def _readable(raw: bytes) -> Iterator[dict[str, Any]]:
 _READERS = {MESSAGES: _messages, CHAT: _chat, RESPONSES: _responses}
 
 
-def judge(row: Row, complete: int, good: Content, found: Content | None) -> None:
-    """`complete`: from which place on the upstream had said that it is done."""
+def judge(row: Row, complete: int, good: Content, found: Content | None, *, runs: bool = False) -> None:
+    """
+    complete  from which place on the upstream had said that it is done
+    runs      of a service that may leave out the end of a turn: when it falls silent behind visible text, that is it
+    """
     assert 1 <= row.attempts <= MOST_ATTEMPTS, f"{row.attempts} attempts"
     if found is None:
+        return
+    if runs and row.damage == "stall" and row.at < complete:
+        assert found[0] and good[0].startswith(found[0]), found
         return
     if row.attempts == 1 and row.damage not in ("garble", "insert"):
         assert row.at >= complete, "a whole answer of an upstream that had not said its end"
