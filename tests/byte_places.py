@@ -122,7 +122,7 @@ def envelope_places(tape: bytes) -> Places:
     while starts[-1] < len(body.payload):
         starts.append(starts[-1] + 5 + int.from_bytes(body.payload[starts[-1] + 1 : starts[-1] + 5], "big"))
     *_, turn, trailer, end = starts
-    character = body.payload.index(b"\xc3")
+    stored, character = body.payload.index(b"\xc3"), body.payload.rindex(b"\xc3")
     middle = max(start for start in starts if start < character)
     after = min(start for start in starts if start > character)
     chunk = next(one for one in body.chunks if one.data >= body.at(after))
@@ -134,6 +134,7 @@ def envelope_places(tape: bytes) -> Places:
         "behind a chunk size": chunk.data - 1,
         "behind a chunk": chunk.end + 1,
         "in front of an envelope": body.at(middle),
+        "in what is stored": body.at(stored),
         "in a length": body.at(middle + 3),
         "behind a length": body.at(middle + 5),
         "in a message": body.at(middle + 7),

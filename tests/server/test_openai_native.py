@@ -399,6 +399,25 @@ async def test_an_error_that_only_its_name_tells(live: Live, frame: str, status:
     assert frame in (await answered(live, step, stream=True)).raw.decode()
 
 
+@pytest.mark.parametrize("data", ["not json", '{"half":', "5", "[]", "null"])
+@pytest.mark.parametrize("repeats", [True, False], ids=["repeated", "not repeated"])
+async def test_an_item_that_cannot_be_read_is_missing(live: Live, data: str, repeats: bool) -> None:
+    """Unless the last event repeats all of them."""
+    step = plays({"raw": f"data: {data}\n\n"}, done(1, "b"), completed(output=[{"id": "b"}] if repeats else []))
+    live.sandbox.p1.script.extend([step] * 3)
+    answer = await answered(live, step)
+    if repeats:
+        assert answer.json["output"] == [{"id": "b"}]
+    else:
+        assert answer.status == 502 and "not a JSON object" in error_of(answer)["message"]
+
+
+@pytest.mark.parametrize("data", ["[DONE]", "", " "])
+async def test_what_is_no_event_is_not_missed(live: Live, data: str) -> None:
+    step = plays({"raw": f": quiet\n\ndata: {data}\n\n"}, done(1, "b"), completed(output=[]))
+    assert [item["id"] for item in (await answered(live, step)).json["output"]] == ["b"]
+
+
 async def test_a_failure_event_is_relayed_or_becomes_a_status(live: Live) -> None:
     reason = {"code": "context_length_exceeded", "message": "too long"}
     step = plays({"type": "response.failed", "response": {"error": reason}})

@@ -13,7 +13,7 @@ from typing import Any
 
 from proxy.core.error_bodies import error_event
 from proxy.core.messages import MAX_REPLY_CHARS
-from proxy.core.responses_events import ENDS, is_last, responses_failure, responses_usage
+from proxy.core.responses_events import ENDS, UNREADABLE, is_last, responses_failure, responses_usage
 from proxy.core.secret import blanked, blanked_bytes
 from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json
 from proxy.core.token_usage import Usage
@@ -36,6 +36,9 @@ _ERROR_MARKS = tuple(
 )
 #: A failure is held until it is whole, as far as this: a secret in it may come in two pieces.
 MAX_HELD = 256 * 1024
+#: Data of a frame that says nothing.
+_NO_EVENT = (b"", b"[DONE]")
+_HOLE = "unreadable answer: an event is not a JSON object, and the last one does not repeat the answer"
 _FRAME_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
 #: Where a frame names its type when it has no `event:` line.
 _HEAD = 120
@@ -151,11 +154,14 @@ def cut_answer() -> UpstreamError:
 async def aggregated(transport: HttpTransport, opened: OpenAnswer, *, now: float) -> tuple[dict[str, Any], Usage]:
     """The response object that a stream builds, and its counters. Raises UpstreamError.
 
-    The backend may leave `output` of the last event empty; the items then come from the events before it.
+    The backend may leave `output` of the last event empty; the items then come from the events before it, of which none
+    may be missing.
     """
+    missed = False
     items: list[tuple[float, dict[str, Any]]] = []
     async with aclosing(_events(transport, opened)) as events:
         async for event in events:
+            missed = missed or event is UNREADABLE
             if event.get("type") == "response.output_item.done" and isinstance(event.get("item"), dict):
                 index = event.get("output_index")
                 items.append((index if isinstance(index, int) else float("inf"), event["item"]))
@@ -164,6 +170,8 @@ async def aggregated(transport: HttpTransport, opened: OpenAnswer, *, now: float
                 raise client_error(upstream_error(failure))
             if is_last(event) and isinstance(event.get("response"), dict):
                 answer = event["response"]
+                if missed and not answer.get("output"):
+                    raise PROFILE.error(_HOLE, kind="transport", code=PROTOCOL_ERROR)
                 return _with_items(answer, items), responses_usage(answer.get("usage"))
     raise cut_answer()
 
@@ -180,6 +188,7 @@ def unstreamed(events: list[dict[str, Any]], end: NativeEnd, now: float) -> dict
 
 
 async def _events(transport: HttpTransport, opened: OpenAnswer) -> AsyncGenerator[dict[str, Any], None]:
+    """The events; UNREADABLE stands in the place of what is none."""
     decoder, size = SSEDecoder(), 0
     while chunk := await transport.read(opened):
         size += len(chunk)
@@ -190,9 +199,8 @@ async def _events(transport: HttpTransport, opened: OpenAnswer) -> AsyncGenerato
         except FrameTooLarge as error:
             raise PROFILE.error(str(error), kind="bad_answer") from None
         for name, data in frames:
-            event = _event_of(name, data)
-            if event is not None:
-                yield event
+            if data.strip() not in _NO_EVENT:
+                yield _event_of(name, data) or UNREADABLE
 
 
 def _with_items(answer: dict[str, Any], items: list[tuple[float, dict[str, Any]]]) -> dict[str, Any]:
