@@ -4,22 +4,23 @@ and what is wrong with what came of it. `scripts/fuzz` makes cases, `tests/test_
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import json
 import logging
 import re
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 from checks import IllegalStream, check_message_stream
+from fuzz_stub import FuzzCase, Step, Stub
 from harness import Answer, Live, configured, parse_events
 from openai_streams import check_chat_chunks, check_response_events
 
+from proxy.providers.p5_cursor.wire.envelopes import EnvelopeDecoder
+from proxy.providers.p5_cursor.wire.protobuf import members
 from proxy.sandbox import Sandbox
 
 #: CPU seconds that one step of the loop may take.
@@ -27,18 +28,6 @@ MAX_STEP_S = 0.25
 #: Seconds until an answer counts as hanging.
 HANGS_S = 12.0
 
-#: Path at an upstream -> its wire.
-WIRES = {
-    "/backend-api/codex/responses": "p1-responses",
-    "/coding/v1/chat/completions": "p2-chat",
-    "/v1/responses": "p3-responses",
-    "/zen/go/v1/chat/completions": "p4-chat",
-    "/zen/go/v1/messages": "p4-messages",
-    "/zen/go/v1/responses": "p4-responses",
-    "/backend-api/codex/images/generations": "p1-images",
-    "/backend-api/codex/images/edits": "p1-images",
-    "/backend-api/transcribe": "p1-transcripts",
-}
 #: What stands in an answer that has an end; without any of them it broke off.
 _ENDS = {
     "responses": re.compile(rb"response\.(completed|incomplete|done)"),
@@ -47,134 +36,10 @@ _ENDS = {
     "chat": re.compile(rb'"finish_reason":\s*[^n\s]|\[DONE\]'),
     "messages": re.compile(rb'"stop_reason":\s*[^n\s]|message_stop'),
 }
-_SWITCHES = {"image_routes": True, "transcription_route": True, "metrics": True}
-
-
-@dataclass
-class Step:
-    """What the upstream answers to one request; `end`: how its connection goes on, "end", "cut" or "reset". `body` is
-    text where it is UTF-8, else base64 in a list of one."""
-
-    body: str | list[str] = ""
-    status: int = 200
-    headers: dict[str, str] = field(default_factory=lambda: {"content-type": "text/event-stream"})
-    end: str = "end"
-
-    @property
-    def raw(self) -> bytes:
-        return self.body.encode() if isinstance(self.body, str) else base64.b64decode(self.body[0])
-
-    @classmethod
-    def of(cls, raw: bytes, **members: Any) -> Step:
-        try:
-            return cls(raw.decode(), **members)
-        except UnicodeDecodeError:
-            return cls([base64.b64encode(raw).decode()], **members)
-
-
-@dataclass
-class FuzzCase:
-    """`upstream`: one step for each request for an answer, the last for all that follow; none: a plain answer of the
-    wire. `script`: in their place steps of the sandbox for p1, which is then asked over its socket. `wrong` is what was
-    found when it was written down."""
-
-    path: str
-    method: str = "POST"
-    body: str | list[str] | None = None
-    headers: dict[str, str] = field(default_factory=dict)
-    upstream: list[Step] = field(default_factory=list)
-    script: list[dict[str, Any]] = field(default_factory=list)
-    name: str = ""
-    wrong: str = ""
-
-    def dump(self) -> str:
-        return json.dumps(asdict(self), indent=1)
-
-    @classmethod
-    def load(cls, text: str) -> FuzzCase:
-        values = json.loads(text)
-        return cls(**{**values, "upstream": [Step(**step) for step in values["upstream"]]})
-
-
-class Stub:
-    """In front of a sandbox: plays steps to whoever asks for an answer, and passes everything else on."""
-
-    def __init__(self, sandbox: Sandbox, plain: Mapping[str, Step]) -> None:
-        self._sandbox = sandbox
-        self._plain = plain
-        self.steps: list[Step] = []
-        self.played: list[tuple[str, Step]] = []
-        #: Wire -> the bytes of the last answer that was passed on.
-        self.passed: dict[str, bytes] = {}
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                body = await _read_body(head, reader)
-                path = head.split(b" ", 2)[1].decode().partition("?")[0]
-                wire = WIRES.get(path) if head.startswith(b"POST") else None
-                if b"upgrade: websocket" in head.lower():
-                    await self._join(head, reader, writer)
-                    break
-                if not (step := self._next(wire)):
-                    await self._pass_on(wire, head, body, writer)
-                    break
-                self.played.append((wire or "", step))
-                if not play(step, writer):
-                    break
-        writer.close()
-
-    async def _join(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Passes on a socket."""
-        inner, outer = await asyncio.open_connection("127.0.0.1", self._sandbox.port)
-        outer.write(head)
-        await asyncio.gather(_copy(reader, outer), _copy(inner, writer))
-
-    def _next(self, wire: str | None) -> Step | None:
-        if wire is None:
-            return None
-        if self.steps:
-            return self.steps.pop(0) if len(self.steps) > 1 else self.steps[0]
-        return self._plain.get(wire)
-
-    async def _pass_on(self, wire: str | None, head: bytes, body: bytes, writer: asyncio.StreamWriter) -> None:
-        inner, outer = await asyncio.open_connection("127.0.0.1", self._sandbox.port)
-        outer.write(head[:-2] + b"Connection: close\r\n\r\n" + body)
-        answer = await inner.read()
-        outer.close()
-        if wire:
-            self.passed[wire] = answer
-        writer.write(answer)
-        await writer.drain()
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(ConnectionError):
-        while data := await reader.read(1 << 16):
-            writer.write(data)
-    writer.close()
-
-
-def play(step: Step, writer: asyncio.StreamWriter) -> bool:
-    """Whether the connection may go on."""
-    lines = [f"HTTP/1.1 {step.status} Odd", *(f"{name}: {value}" for name, value in step.headers.items())]
-    data, whole = step.raw, step.end == "end"
-    writer.write("\r\n".join([*lines, "transfer-encoding: chunked", "", ""]).encode("latin-1", "replace"))
-    writer.write((b"%x\r\n%s\r\n" % (len(data), data) if data else b"") + (b"0\r\n\r\n" if whole else b""))
-    if step.end == "reset":
-        writer.transport.abort()
-    return whole
-
-
-async def _read_body(head: bytes, reader: asyncio.StreamReader) -> bytes:
-    fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line)
-    if b"chunked" not in fields.get(b"transfer-encoding", b""):
-        return await reader.readexactly(int(fields.get(b"content-length", b"0")))
-    raw = b""
-    while size := int(line := await reader.readline(), 16):
-        raw += line + await reader.readexactly(size + 2)
-    return raw + line + await reader.readline()
+#: What is off by default and has routes.
+_SWITCHES = dict.fromkeys(
+    ("openai_routes", "limits_routes", "monitor_page", "image_routes", "transcription_route", "metrics"), True
+)
 
 
 class Rig:
@@ -185,32 +50,50 @@ class Rig:
         self.stub = stub
         self._secrets = secrets
         self.lost: list[str] = []
+        #: Of the answers to the last case.
+        self.statuses: list[int] = []
         self.slowest = 0.0
+        self._plain_config = live.config
         self._start = asyncio.all_tasks()
 
     async def run(self, case: FuzzCase) -> list[str]:
         """What is wrong; nothing, if all is well."""
-        self.stub.steps, self.stub.played = list(case.upstream), []
+        self.stub.steps, self.stub.services, self.stub.played = list(case.upstream), case.services, []
         await asyncio.sleep(0)  # what made the case is no part of its first step
-        self.slowest = 0.0
+        self.slowest, self.statuses = 0.0, []
         self.live.notes.records.clear()
         self.live.watcher.told.clear()
         self.lost.clear()
         self.live.sandbox.p1.script.replace(case.script)
         transport = "websocket" if case.script else "http"
-        self.live.config = configured(self.live.config, p1_transport=transport)
+        self.live.config = configured(self._plain_config, p1_transport=transport, **case.config)
         data = None if case.body is None else Step(case.body).raw
         wrong: list[str] = []
         try:
             async with asyncio.timeout(HANGS_S):
-                answer = await self.live.request(case.method, case.path, data=data, headers=case.headers)
-                wrong += judge(case, answer, self.stub.played or scripted(case))
-                wrong += [f"a secret in the answer: {one[:4]!r}" for one in self._secrets if _says(answer, one)]
+                for _ in range(case.times):
+                    answer = await self._asked(case, data)
+                    self.statuses.append(answer.status)
+                    wrong += judge(case, answer, self.stub.played or scripted(case))
+                    wrong += [f"a secret in the answer: {one[:4]!r}" for one in self._secrets if _says(answer, one)]
         except TimeoutError:
             wrong.append("it hangs")
+        except aiohttp.ClientPayloadError as error:
+            # a stream that broke is broken off here too, where it goes through as it is
+            wrong += [] if self._is_native(case) else [f"no whole answer: {error!r}"[:300]]
         except (aiohttp.ClientError, ValueError) as error:
             wrong.append(f"no HTTP answer: {error!r}"[:300])
         return wrong + self._noticed()
+
+    def _is_native(self, case: FuzzCase) -> bool:
+        return case.path.startswith("/v1/responses") and any(one.startswith("p1-") for one, _ in self.stub.played)
+
+    async def _asked(self, case: FuzzCase, data: bytes | None) -> Answer:
+        url = self.live.url + case.path
+        async with self.live.client.request(case.method, url, data=data, headers=case.headers) as response:
+            endless = response.method == "GET" and response.content_type == "text/event-stream"
+            raw = await (response.content.readany() if endless else response.read())
+            return Answer(response.status, response.headers, raw)
 
     def _noticed(self) -> list[str]:
         records = self.live.notes.records
@@ -236,13 +119,12 @@ async def rig(root: Path, plain: Mapping[str, Step] | None = None, **options: An
     async with Sandbox() as sandbox:
         stub = Stub(sandbox, plain or {})
         server = await asyncio.start_server(stub.serve, "127.0.0.1", 0, limit=1 << 22)
-        origin = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        settings = {
-            name: value.replace(sandbox.origin, origin) if name.endswith("BASE_URL") and "_P5_" not in name else value
-            for name, value in sandbox.settings().items()
-        }
+        stub.origin = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        settings = {name: value.replace(sandbox.origin, stub.origin) for name, value in sandbox.settings().items()}
         known = [value.encode() for name, value in settings.items() if name.endswith("_KEY")]
         async with Live(sandbox, root, settings=settings, **{**_SWITCHES, **options}) as live:
+            for path in root.rglob("*.json"):
+                path.write_text(path.read_text().replace(sandbox.origin, stub.origin))  # where to sign in again
             running = Rig(live, stub, known + _tokens(root))
             with _watched(running):
                 yield running
@@ -319,6 +201,8 @@ def judge(case: FuzzCase, answer: Answer, played: list[tuple[str, Step]]) -> lis
         return [] if later else [f"{error}: {answer.raw[-600:]!r}"[:1500]]
     except (AssertionError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         return [f"{type(error).__name__} {error}: {answer.raw[-600:]!r}"[:1500]]
+    if case.services and case.method == "GET" and not complete:
+        return [f"a service's answer made it {answer.status}"]
     if complete and played and not has_end(*played[-1]):
         return ["a broken answer looks complete"]
     return []
@@ -332,15 +216,28 @@ def scripted(case: FuzzCase) -> list[tuple[str, Step]]:
 
 def has_end(wire: str, step: Step) -> bool:
     """Whether an end was said in it, as far as its bytes tell."""
+    if wire == "p5-connect":
+        return _has_end(step.raw)
     end = _ENDS.get(wire.partition("-")[2])
     whole = step.raw.lstrip()[:1] in (b"{", b"[")
     return end is None or whole or end.search(step.raw) is not None
 
 
+def _has_end(raw: bytes) -> bool:
+    """Whether a run says that its turn is over, or asks for something of the client."""
+    try:
+        messages = [members("AgentServerMessage", one.payload) for one in EnvelopeDecoder().feed(raw) if not one.end]
+    except ValueError:
+        return True  # what was read before it is not told here
+    said = [pair for message in messages for pair in message]
+    asked = any(name in ("exec_server_message", "interaction_query") for name, _ in said)
+    return asked or any("turn_ended" in str(value) for name, value in said if name == "interaction_update")
+
+
 def _is_complete(route: str, answer: Answer) -> bool:
     """Whether the client has reason to take it for whole. Raises where it has no legal form."""
     kind = answer.headers.get("content-type", "").partition(";")[0]
-    if kind == "text/event-stream":
+    if kind == "text/event-stream" and route in _STREAMS:
         return _STREAMS[route](answer)
     if kind == "application/json":
         body = json.loads(answer.raw, parse_constant=_no_number)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import logging
+import re
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -12,8 +15,18 @@ from typing import Any
 
 import pytest
 from events import closed, delta, opened
-from fuzzing import FuzzCase, Rig, Step, judge, rig
+from fuzz_stub import FuzzCase, Step
+from fuzzing import Rig, judge, rig
 from harness import Answer, Fake, ask, played, use, whole_message
+
+from proxy.server.families import ClientRoute
+from proxy.server.routes.table import ROUTES
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts" / "lib"))
+
+from fuzz.answers import plain_answers
+from fuzz.cases import case_of
+from fuzz.seeds import seeds
 
 CASES = sorted((Path(__file__).parent / "fuzz_cases").glob("*.json"))
 STREAM = {"content-type": "text/event-stream"}
@@ -39,6 +52,35 @@ async def test_a_case_that_was_found(path: Path, running: Rig) -> None:
 async def test_a_plain_answer_has_nothing_wrong(running: Rig) -> None:
     assert await running.run(case(stream=True)) == []
     assert await running.leftovers() == []
+
+
+def _hits(case: FuzzCase, route: ClientRoute) -> bool:
+    path = re.sub(r"\\\{[a-z]+\\\}", "[^/]+", re.escape(route.path))
+    return case.method in route.methods and re.fullmatch(path, case.path.partition("?")[0]) is not None
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.methods[0]} {route.path}")
+def test_every_route_has_a_seed_and_is_tried(route: ClientRoute) -> None:
+    assert {seed.method for seed in seeds() if _hits(seed, route)} == set(route.methods)
+    assert any(_hits(made, route) for made in _made())
+
+
+@functools.cache
+def _made() -> list[FuzzCase]:
+    return [case_of(1, number) for number in range(1500)]
+
+
+async def test_seeds_are_well_formed(tmp_path: Path) -> None:
+    async with rig(tmp_path, plain_answers()) as running:
+        for seed in seeds():
+            assert await running.run(seed) == [], seed
+            assert running.statuses == [405 if seed.method == "GET" and seed.path == "/v1/responses" else 200], seed
+
+
+def test_a_case_is_the_same_whenever_it_is_made() -> None:
+    made = [case_of(3, number).dump() for number in range(60)]
+    assert made == [case_of(3, number).dump() for number in range(60)]
+    assert made != [case_of(4, number).dump() for number in range(60)]
 
 
 def _logs() -> None:

@@ -24,6 +24,8 @@ MIN_ANYWHERE = 8
 MIN_WORD = 5
 #: Shorter ones of digits alone are not looked for: JSON has them as times and counts, and with a hole is no JSON.
 MIN_DIGITS = 20
+#: Longer forms are replaced one by one: a pattern of a megabyte takes seconds to make.
+MAX_IN_PATTERN = 8192
 #: The scheme before a credential in a header.
 _SCHEME = re.compile(r"(basic|bearer) +(?=\S)", re.IGNORECASE)
 
@@ -92,7 +94,8 @@ class _Live:
             living = [secret.reveal() for ref in self._refs.copy().values() if (secret := ref()) is not None]
             found = {form for value in living for form in _forms(value) if _is_told_apart(form)}
             forms = tuple(sorted(found, key=len, reverse=True))
-            pattern = re.compile("|".join(map(_as_pattern, forms))) if forms else None
+            short = [_as_pattern(form) for form in forms if len(form) <= MAX_IN_PATTERN]
+            pattern = re.compile("|".join(short)) if short else None
             self._pattern = newest, forms, pattern
         return forms, pattern
 
@@ -136,9 +139,13 @@ def blanked(text: str) -> str:
     '{"error": "[redacted] is no key, nor is k3y%2Dof"}'
     """
     forms, pattern = _LIVE.forms()
-    if pattern is None or not any(form in text for form in forms):
+    if not any(form in text for form in forms):
         return text
-    return pattern.sub(BLANK, text)
+    for form in forms:  # the longest come first
+        if len(form) <= MAX_IN_PATTERN:
+            break
+        text = text.replace(form, BLANK)
+    return pattern.sub(BLANK, text) if pattern else text
 
 
 def blanked_bytes(data: bytes) -> bytes:

@@ -11,8 +11,12 @@ from typing import Any
 #: A number of JSON that no parser gives: written in place of this mark.
 HUGE_MARK = "\x00huge\x00"
 HUGE = "1" + "0" * 400
+#: So deep that no encoder here writes it: likewise.
+DEEP_MARKS = {"\x00lists\x00": "[" * 20_000 + "]" * 20_000, "\x00objects\x00": '{"a":' * 20_000 + "1" + "}" * 20_000}
+#: What stands in a text that cannot be read back.
+LONG = (HUGE, "[" * 20_000, '{"a":' * 20_000)
 
-_TEXTS = (
+TEXTS = (
     *(
         "",
         " ",
@@ -33,6 +37,14 @@ _NUMBERS: tuple[Any, ...] = (
     *(0, -0.0, -1, 1, 2, 1.5, 1e308, -1e308, 2**31, 2**53 + 1, 2**63, -(2**63) - 1, 10**30),
     HUGE_MARK,
 )
+_KEYS = ("type", "id", "index", "content", "error", "text", "name", "unknown", "k" * 70_000, "\ud800", "\x00", "")
+#: Members that tie events, items and calls together.
+_TIES = frozenset({"id", "index", "output_index", "content_index", "summary_index", "item_id", "call_id"}) | {
+    "tool_use_id",
+    "tool_call_id",
+    "sequence_number",
+    "previous_response_id",
+}
 _OTHERS: tuple[Any, ...] = (None, True, False, [], {}, [None], {"": None}, {"type": "unknown"}, [[[]]], {"text": "x"})
 _ODD_BYTES = (
     b"\xff",
@@ -50,7 +62,7 @@ _ODD_BYTES = (
 
 
 def any_value(rng: Random) -> Any:
-    group = rng.choice((_TEXTS, _NUMBERS, _OTHERS, None))
+    group = rng.choice((TEXTS, TEXTS, _NUMBERS, _NUMBERS, _OTHERS, _OTHERS, None, tuple(DEEP_MARKS)))
     if group is not None:
         return _fresh(group, rng)
     return nested(rng.choice((3, 40, 300)), rng.random() < 0.5)
@@ -100,7 +112,7 @@ def _delete(container: Any, key: Any, _places: list[Any], _rng: Random) -> None:
 
 def _same_kind(container: Any, key: Any, _places: list[Any], rng: Random) -> None:
     old = container[key]
-    container[key] = _fresh(_TEXTS if isinstance(old, str) else _NUMBERS if isinstance(old, int) else _OTHERS, rng)
+    container[key] = _fresh(TEXTS if isinstance(old, str) else _NUMBERS if isinstance(old, int) else _OTHERS, rng)
 
 
 def _copy_from(container: Any, key: Any, places: list[Any], rng: Random) -> None:
@@ -130,7 +142,7 @@ def _cut_text(container: Any, key: Any, _places: list[Any], rng: Random) -> None
 
 def _add_member(container: Any, key: Any, _places: list[Any], rng: Random) -> None:
     if isinstance(container, dict):
-        container[rng.choice(("type", "id", "index", "content", "error", "text", "name", "unknown"))] = any_value(rng)
+        container[rng.choice(_KEYS)] = any_value(rng)
     else:
         container.insert(key, any_value(rng))
 
@@ -140,15 +152,29 @@ def _shuffle(container: Any, _key: Any, _places: list[Any], rng: Random) -> None
         rng.shuffle(container)
 
 
+def _retie(_container: Any, _key: Any, places: list[Any], rng: Random) -> None:
+    """One of the ties leads elsewhere, or all to the same."""
+    ties = [(one, key) for one, key in places if isinstance(one, dict) and key in _TIES and key in one]
+    if not ties:
+        return
+    values = [copy.deepcopy(one[key]) for one, key in ties]
+    value = rng.choice((rng.choice(values), rng.choice(values), rng.randrange(9), f"x_{rng.randrange(3)}"))
+    for one, key in ties if rng.random() < 0.3 else [rng.choice(ties)]:
+        one[key] = copy.deepcopy(value)
+
+
 _CHANGES: tuple[Callable[[Any, Any, list[Any], Random], None], ...] = (
     *(_replace, _replace, _delete, _delete, _same_kind, _same_kind, _copy_from, _repeat, _wrap, _cut_text),
-    *(_add_member, _shuffle),
+    *(_add_member, _shuffle, _retie),
 )
 
 
 def dumped(value: Any) -> bytes:
     """JSON; lone surrogates are written as escapes."""
-    return json.dumps(value).replace(json.dumps(HUGE_MARK), HUGE).encode()
+    text = json.dumps(value).replace(json.dumps(HUGE_MARK), HUGE)
+    for mark, written in DEEP_MARKS.items():
+        text = text.replace(json.dumps(mark), written)
+    return text.encode()
 
 
 def mutate_frames(frames: list[str], rng: Random) -> list[str]:
@@ -158,15 +184,18 @@ def mutate_frames(frames: list[str], rng: Random) -> list[str]:
     kind = rng.random()
     if kind < 0.55:
         frames[at] = _changed_frame(frames[at], rng)
-    elif kind < 0.65:
+    elif kind < 0.63:
         del frames[at]
-    elif kind < 0.75:
-        frames.insert(rng.randrange(len(frames) + 1), frames[at])
-    elif kind < 0.85:
+    elif kind < 0.71:
+        other = rng.randrange(len(frames) + 1)
+        frames[other:other] = [frames[at]] * rng.choice((1, 1, 1, 30))
+    elif kind < 0.79:
         other = rng.randrange(len(frames))
         frames[at], frames[other] = frames[other], frames[at]
-    elif kind < 0.93:
+    elif kind < 0.86:
         del frames[at:]
+    elif kind < 0.93:
+        frames[at:at] = frames[-rng.choice((1, 2, 3, 100)) :]  # an end, or all of it, a second time
     else:
         frames.insert(at, rng.choice((": hi", "data: {", "data: [DONE]", "event: error\ndata: {}", "data: 1", "x: y")))
     return frames or [": nothing"]
@@ -176,7 +205,7 @@ def _changed_frame(frame: str, rng: Random) -> str:
     head, mark, data = frame.partition("data: ")
     try:
         value = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return frame
     for _ in range(rng.choice((1, 1, 2, 4))):
         value = mutate(value, rng)

@@ -16,11 +16,18 @@ MODELS = {
     "p4-chat": "opencode-go/kimi-k2.6",
     "p4-messages": "qwen3.8-flash",
     "p4-responses": "opencode-go/grok-4.6",
+    "p5-connect": "cursor:gpt-5.5",
 }
 MESSAGES, CHAT, RESPONSES = "/v1/messages", "/v1/chat/completions", "/v1/responses"
+COUNT = f"{MESSAGES}/count_tokens"
 ROUTES = (MESSAGES, CHAT, RESPONSES)
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-_SCHEMA = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
+_SCHEMA = {
+    "type": "object",
+    "properties": {"command": {"type": "string"}},
+    "required": ["command"],
+    "additionalProperties": False,
+}
 _OTHER = {
     "type": "object",
     "properties": {"path": {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/p"}]}, "line": {"type": "integer"}},
@@ -43,6 +50,19 @@ def prompted(route: str, model: str, prompt: str, **members: Any) -> Body:
 
 def _messages(model: str, messages: list[Body]) -> Body:
     return {"model": model, "max_tokens": 100, "messages": messages}
+
+
+def searching(model: str) -> Body:
+    """A forced search, for which a provider may ask a service of its own."""
+    tool = {"type": "web_search_20250305", "name": "web_search"}
+    query = [{"role": "user", "content": "Perform a web search for the query: rust"}]
+    return {**_messages(model, query), "tools": [tool], "tool_choice": {"type": "tool", "name": "web_search"}}
+
+
+def compacting(model: str) -> Body:
+    """Asks for a summary that replaces the conversation."""
+    system = "You are a helpful AI assistant tasked with summarizing conversations"
+    return {**_messages(model, [{"role": "user", "content": "hello"}]), "system": system, "stream": True}
 
 
 def full(route: str, model: str) -> Body:
@@ -115,6 +135,7 @@ def _full_chat(model: str) -> Body:
 def _full_responses(model: str) -> Body:
     picture = {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}", "detail": "auto"}
     summary = [{"type": "summary_text", "text": "so"}]
+    allowed = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "Bash"}]}
     said = [{"type": "output_text", "text": "yes", "annotations": []}]
     return {
         **prompted(RESPONSES, model, "x"),
@@ -129,7 +150,7 @@ def _full_responses(model: str) -> Body:
             {"role": "user", "content": "hello"},
         ],
         "instructions": "be kind",
-        "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "Bash"}]},
+        "tool_choice": allowed if model == MODELS["p1-responses"] else "auto",
         "reasoning": {"effort": "high", "summary": "auto"},
         "text": {"format": {"type": "json_schema", "name": "n", "schema": _SCHEMA}, "verbosity": "low"},
         "include": ["reasoning.encrypted_content"],

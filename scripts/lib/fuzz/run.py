@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import gc
 import tempfile
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-from fuzzing import FuzzCase, Rig, rig
+from fuzz_stub import FuzzCase
+from fuzzing import Rig, rig
 
-from fuzz.cases import case_of, plain_answers
+from fuzz.answers import plain_answers
+from fuzz.cases import case_of
+from fuzz.seeds import seeds
 
 #: Cases of one application; then another one begins, and the first must have left nothing.
 EACH = 2_000
@@ -42,17 +47,41 @@ class Findings:
 
 async def fuzz(seed: int, until: float, findings: Findings) -> int:
     number = 0
+    await _warm_up(findings)
     gc.freeze()  # modules and constants: a collection need not walk them
     while time.monotonic() < until:
-        with tempfile.TemporaryDirectory(prefix="fuzz-") as root:
-            async with rig(Path(root), plain_answers()) as running:
-                last = number + EACH
-                while number < last and time.monotonic() < until:
-                    await _one(running, case_of(seed, number), findings)
-                    number += 1
-                if left := await running.leftovers():
-                    findings.add(FuzzCase("", name=f"{seed}-{number}-left"), left)
+        async with _application() as running:
+            last = number + EACH
+            while number < last and time.monotonic() < until:
+                case = case_of(seed, number)
+                await (_alone(case, findings) if case.alone else _one(running, case, findings))
+                number += 1
+            if left := await running.leftovers():
+                findings.add(FuzzCase("", name=f"{seed}-{number}-left"), left)
     return number
+
+
+@contextlib.asynccontextmanager
+async def _application() -> AsyncIterator[Rig]:
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as root:
+        async with rig(Path(root), plain_answers()) as running:
+            yield running
+
+
+async def _warm_up(findings: Findings) -> None:
+    """What is imported, read and compiled for the first request of a kind is no stall."""
+    async with _application() as running:
+        for seed in seeds():
+            await running.run(seed)
+            if wrong := await running.run(seed):
+                findings.add(seed, wrong)
+
+
+async def _alone(case: FuzzCase, findings: Findings) -> None:
+    async with _application() as running:
+        await _one(running, case, findings)
+        if left := await running.leftovers():
+            findings.add(case, left)
 
 
 async def _one(running: Rig, case: FuzzCase, findings: Findings) -> None:
@@ -65,9 +94,7 @@ async def _one(running: Rig, case: FuzzCase, findings: Findings) -> None:
 
 async def replay(files: list[Path], findings: Findings) -> int:
     for file in files:
-        with tempfile.TemporaryDirectory(prefix="fuzz-") as root:
-            async with rig(Path(root), plain_answers()) as running:
-                await _one(running, FuzzCase.load(file.read_text()), findings)
+        await _alone(FuzzCase.load(file.read_text()), findings)
     return len(files)
 
 
