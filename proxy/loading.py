@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from proxy.config import Config, ConfigError
-from proxy.core.invalid import cut
+from proxy.core.invalid import cut, visible
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
 from proxy.settings import Parse, Setting, UnfitValue, check_model, label_of, model, provider, rows_of, switch
@@ -191,7 +191,7 @@ def unknown_keys(file: Mapping[str, Any], settings: Iterable[Setting], place: st
         elif members is not None:
             raise ConfigError(f'{place}: {group}: expected an object such as {{"{group}": {{…}}}}')
     return [
-        f"{place}: unknown key {cut(key)}{_meant(difflib.get_close_matches(cut(key), known | groups, 1))}"
+        f"{place}: unknown key {visible(cut(key))}{_meant(difflib.get_close_matches(cut(key), known | groups, 1))}"
         for key in found
         if key not in known
     ]
@@ -209,7 +209,7 @@ def unknown_variables(environment: Mapping[str, str], settings: Iterable[Setting
         beside = [one for one in known if own and one.startswith(own[0])]
         near = difflib.get_close_matches(rest, beside or known, 1, _NEARLY)
         if near or own:
-            warnings.append(f"unknown variable {_OURS}{rest}{_meant([known[one] for one in near])}")
+            warnings.append(f"unknown variable {_OURS}{visible(rest)}{_meant([known[one] for one in near])}")
     return warnings
 
 
@@ -253,5 +253,6 @@ def overrides(
             lines.append(f"{setting.name} (env)")
         elif setting.key and _lookup(file, setting.key) is not None:
             hidden = setting.secret or setting.free_text
-            lines.append(f"{setting.name} (config)" if hidden else f"{setting.name}: {_lookup(file, setting.name)}")
+            value = visible(cut(str(_lookup(file, setting.name))))
+            lines.append(f"{setting.name} (config)" if hidden else f"{setting.name}: {value}")
     return lines

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from proxy.core.invalid import cut
+from proxy.core.invalid import cut, shown
 from proxy.core.routing import Added, Catalog, normalise_model, route
 from proxy.core.secret import Secret
 
@@ -265,7 +265,8 @@ def address(value: Any) -> str:
     try:
         return str(ipaddress.ip_address(text(value).strip().strip("[]")))
     except ValueError:
-        raise UnfitValue(f"invalid proxy bind address {value!r}: expected an IP address such as 127.0.0.1") from None
+        reason = f"invalid proxy bind address {shown(value)}: expected an IP address such as 127.0.0.1"
+        raise UnfitValue(reason) from None
 
 
 def url(value: Any) -> str:

@@ -181,6 +181,17 @@ def test_keys_may_be_nested_or_written_out() -> None:
         assert (codex(config).model, config.port, warnings) == ("gpt-5.4", 19000, [])
 
 
+def test_what_is_shown_of_a_file_moves_no_cursor_and_can_be_printed() -> None:
+    odd = "a\x1b[2J\n\ud800"
+    _, warnings = load({f"PROXY_P1_{odd}": "x"}, {odd: 1, "p1": {odd: 1}})
+    lines = [*warnings, *overrides(NOTHING, {"p5.agentBundle": odd * 1000})]
+    assert len(lines) == 4 and all(line.isprintable() and "\\u001b[2J" in line for line in lines)
+    assert all(len(line.encode()) < 1300 for line in lines)
+    with pytest.raises(ConfigError) as refused:
+        load({"PROXY_BIND_ADDRESS": odd + "x" * 10_000})
+    assert refused.value.message.isprintable() and len(refused.value.message) < 400
+
+
 def test_unknown_keys_are_warnings_with_the_nearest_name() -> None:
     file = {"unknown-to-all": 1, "p1": {"modle": "x", "model": "gpt-5.4"}, "prot": 5, "p1.x.y": {}, "x" * 1000: 1}
     config, warnings = load(NOTHING, file, place="/c.json")

@@ -34,6 +34,15 @@ def shown(value: Any) -> str:
     return json.dumps(value) if value is None or isinstance(value, bool) else cut(_REPR.repr(value))
 
 
+def visible(text: str) -> str:
+    """The text as a terminal can show it: what moves the cursor, or what no encoding has, is written as in JSON.
+
+    >>> visible("a\\x1b[31m"), visible("\\ud800"), visible("é")
+    ('a\\\\u001b[31m', '\\\\ud800', 'é')
+    """
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
+
+
 class InvalidRequest(ValueError):
     """The request is wrong. The edge turns it into a 400 in the caller's own format.
 

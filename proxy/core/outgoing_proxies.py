@@ -73,14 +73,15 @@ class Exemptions:
 
     @classmethod
     def parse(cls, text: str) -> Exemptions:
-        """A comma list. An entry with a port holds for that port alone; one whose port is none matches nothing.
+        """A list with commas or blanks. An entry with a port holds for that port alone; one whose port is none
+        matches nothing.
 
         >>> Exemptions.parse("Example.com, .corp, *.local, 10.0.0.0/8").names
         ('example.com', 'corp', 'local')
         >>> Exemptions.parse("example.com:8443").cover("example.com", 8443)
         True
         """
-        entries = [entry.strip().lower() for entry in text.split(",") if entry.strip()]
+        entries = text.lower().replace(",", " ").split()
         with_ports = [found for entry in entries if (found := _WITH_PORT.fullmatch(entry))]
         at_ports: dict[int, list[str]] = {}
         for found in with_ports:
@@ -213,4 +214,7 @@ def _basic(parts: SplitResult) -> Secret | None:
         return None
     if ":" in user:
         raise ValueError("the user name must not hold a colon")
-    return Secret("Basic " + base64.b64encode(f"{user}:{password}".encode()).decode())
+    try:
+        return Secret("Basic " + base64.b64encode(f"{user}:{password}".encode()).decode())
+    except UnicodeEncodeError:  # its text shows a part
+        raise ValueError("user and password must be UTF-8") from None

@@ -24,10 +24,11 @@ MIN_ANYWHERE = 8
 MIN_WORD = 5
 #: Shorter ones of digits alone are not looked for: JSON has them as times and counts, and with a hole is no JSON.
 MIN_DIGITS = 20
-#: Longer forms are replaced one by one: a pattern of a megabyte takes seconds to make.
-MAX_IN_PATTERN = 8192
 #: The scheme before a credential in a header.
 _SCHEME = re.compile(r"(basic|bearer) +(?=\S)", re.IGNORECASE)
+
+_PERCENT = re.compile("%..")
+_URL_ALPHABET = str.maketrans("+/", "-_")
 
 
 @final
@@ -71,13 +72,13 @@ class Secret:
 
 
 class _Live:
-    """The secrets that are alive, and a pattern of all their forms. Each step is one that threads cannot divide."""
+    """The secrets that are alive, and all their forms. Each step is one that threads cannot divide."""
 
     def __init__(self) -> None:
         self._refs: dict[int, weakref.ref[Secret]] = {}
         self._numbers = count(1)
         self._newest = 0
-        self._pattern: tuple[int, tuple[str, ...], re.Pattern[str] | None] = (0, (), None)
+        self._forms: tuple[int, tuple[str, ...]] = (0, ())
 
     def add(self, secret: Secret) -> None:
         number = next(self._numbers)
@@ -86,18 +87,17 @@ class _Live:
         if len(self._refs) > MAX_LIVE:
             self._refs.pop(next(iter(self._refs.copy())), None)
 
-    def forms(self) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
-        """All forms, for a quick look, and the pattern that finds them; made anew when there is a new secret."""
-        newest, forms, pattern = self._pattern
+    def forms(self) -> tuple[str, ...]:
+        """All forms, the longest first; made anew when there is a new secret. No pattern is made of them: tokens are
+        long, and compiling one takes longer than all searches in an hour."""
+        newest, forms = self._forms
         if newest != self._newest:
             newest = self._newest
             living = [secret.reveal() for ref in self._refs.copy().values() if (secret := ref()) is not None]
             found = {form for value in living for form in _forms(value) if _is_told_apart(form)}
             forms = tuple(sorted(found, key=len, reverse=True))
-            short = [_as_pattern(form) for form in forms if len(form) <= MAX_IN_PATTERN]
-            pattern = re.compile("|".join(short)) if short else None
-            self._pattern = newest, forms, pattern
-        return forms, pattern
+            self._forms = newest, forms
+        return forms
 
 
 def _is_told_apart(form: str) -> bool:
@@ -119,13 +119,41 @@ def _forms(value: str) -> Iterator[str]:
         words |= {decoded, decoded.partition(":")[2]}
     for word in words:
         yield word
-        yield quote(word, safe="", errors="replace")
-        yield json.dumps(word)[1:-1]
-        yield base64.b64encode(word.encode("utf-8", "replace")).decode().rstrip("=")
+        yield from _in_urls(word)
+        yield from _in_json(word)
+        yield from _in_base64(word.encode("utf-8", "replace"))
 
 
-def _as_pattern(form: str) -> str:
-    return re.escape(form) if len(form) >= MIN_ANYWHERE else rf"(?<!\w){re.escape(form)}(?!\w)"
+def _in_urls(word: str) -> Iterator[str]:
+    """In a query or in a path, with digits of either case."""
+    for safe in ("", "/"):
+        form = quote(word, safe=safe, errors="replace")
+        yield form
+        yield _PERCENT.sub(lambda found: found[0].lower(), form)
+
+
+def _in_json(word: str) -> Iterator[str]:
+    """With and without characters beyond ASCII; some writers put a backslash before each slash."""
+    for ascii_only in (True, False):
+        form = json.dumps(word, ensure_ascii=ascii_only)[1:-1]
+        yield form
+        yield form.replace("/", "\\/")
+
+
+def _in_base64(data: bytes) -> Iterator[str]:
+    """In both alphabets, alone and within something longer, such as `user:password`: it begins at one of three places
+    of a group, and what it shares with its neighbours is left out."""
+    for before, shared in enumerate((0, 2, 3)):
+        whole = base64.b64encode(bytes(before) + data).decode().rstrip("=")[shared:]
+        for form in (whole, whole[:-1] if (before + len(data)) % 3 else whole):
+            yield form
+            yield form.translate(_URL_ALPHABET)
+
+
+def _without(text: str, form: str) -> str:
+    if len(form) >= MIN_ANYWHERE:
+        return text.replace(form, BLANK)
+    return re.sub(rf"(?<!\w){re.escape(form)}(?!\w)", BLANK, text)
 
 
 _LIVE = _Live()
@@ -138,19 +166,14 @@ def blanked(text: str) -> str:
     >>> blanked('{"error": "k3y-of-mine is no key, nor is k3y%2Dof"}')
     '{"error": "[redacted] is no key, nor is k3y%2Dof"}'
     """
-    forms, pattern = _LIVE.forms()
-    if not any(form in text for form in forms):
-        return text
-    for form in forms:  # the longest come first
-        if len(form) <= MAX_IN_PATTERN:
-            break
-        text = text.replace(form, BLANK)
-    return pattern.sub(BLANK, text) if pattern else text
+    for form in _LIVE.forms():
+        if form in text:
+            text = _without(text, form)
+    return text
 
 
 def blanked_bytes(data: bytes) -> bytes:
     """The same of bytes in UTF-8; others are kept as they are where nothing is found."""
-    forms, _pattern = _LIVE.forms()
-    if not any(form.encode("utf-8", "replace") in data for form in forms):
+    if not any(form.encode("utf-8", "replace") in data for form in _LIVE.forms()):
         return data
     return blanked(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")

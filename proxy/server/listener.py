@@ -7,16 +7,22 @@ A program that mounts the application has a runner of its own, which decides abo
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+import uuid
+from typing import Any, Final, cast
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError, InvalidURLError
 
 from proxy.config import Config
 from proxy.core.sse import encode_json
-from proxy.errors import ProxyError, messages_body
+from proxy.errors import ProxyError, RequestError, messages_body
+from proxy.server.exchange import error_response, id_headers
+from proxy.server.families import MODELS
 
 #: How long a connection that is one too many may take to read why.
 REFUSED_S = 1.0
+
+_NO_ACCESS_LOG: Final[dict[str, Any]] = {"access_log": None}  # which aiohttp takes and its types do not know
 
 
 class Listener:
@@ -27,15 +33,7 @@ class Listener:
 
     def __init__(self, app: web.Application, config: Config, cut_s: float) -> None:
         # Handlers are cancelled when their client leaves; the watch of a request would do it too, half a second later.
-        # Bodies are unpacked by us, with bounds. The timer of idle connections runs until a head is whole.
-        self._runner = web.AppRunner(
-            app,
-            access_log=None,
-            handler_cancellation=True,
-            auto_decompress=False,
-            shutdown_timeout=cut_s,
-            keepalive_timeout=config.idle_timeout_ms / 1000,
-        )
+        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=cut_s)
         self._config = config
         self._listening: asyncio.Server | None = None
 
@@ -62,7 +60,7 @@ class Listener:
 
     def _accept(self) -> asyncio.BaseProtocol:
         if len(self.server.connections) < self._config.max_connections:
-            return self.server()
+            return _Connection(self.server, self._config)
         return _Refusal(self._config.max_connections)
 
     async def close(self) -> None:
@@ -70,6 +68,46 @@ class Listener:
         if self._listening is not None:
             self._listening.close()
         await self._runner.cleanup()
+
+
+class _Connection(web.RequestHandler):
+    """A connection of a client. What is no HTTP comes to no route, and is answered in a form that clients of either API
+    read."""
+
+    __slots__ = ()
+
+    def __init__(self, server: web.Server, config: Config) -> None:
+        # Bodies are unpacked by us, with bounds. The timer of idle connections runs until a head is whole.
+        super().__init__(
+            server,
+            loop=asyncio.get_running_loop(),
+            auto_decompress=False,
+            keepalive_timeout=config.idle_timeout_ms / 1000,
+            **_NO_ACCESS_LOG,
+        )
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        answer = super().handle_error(request, status, exc, message)  # which also logs it
+        if not isinstance(exc, HttpProcessingError):
+            return answer
+        request_id = str(uuid.uuid4())
+        told = error_response(RequestError(f"this is no request of HTTP: {_fault(exc)}"), request_id, MODELS)
+        told.headers.update(id_headers(request_id))
+        told.force_close()
+        return told
+
+
+def _fault(error: HttpProcessingError) -> str:
+    """What is wrong, without what the parser quotes of it: that may be a header or an address with a key."""
+    if isinstance(error, InvalidURLError):
+        return "its address cannot be read"
+    return error.message.strip().partition("\n")[0].partition(" when reading:")[0].rstrip(":")
 
 
 class _Refusal(asyncio.Protocol):

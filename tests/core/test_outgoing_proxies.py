@@ -186,3 +186,17 @@ def test_exemptions_hold_for_all_schemes_and_upper_case_wins() -> None:
 def test_a_proxy_of_ones_own_making() -> None:
     proxy = Proxy("proxy", "http", "fd00::1", 3128)
     assert OutboundProxies(https=proxy).proxy_for("wss://up.test") is proxy and proxy.address == "[fd00::1]:3128"
+
+
+def test_a_list_of_exemptions_may_have_blanks_for_commas() -> None:
+    proxies = of("HTTPS_PROXY", NO_PROXY="a.test b.test:443\t10.0.0.0/8, c.test ,")
+    for host in ("a.test", "b.test", "10.1.1.1", "c.test"):
+        assert address(proxies, f"https://{host}/x") is None
+    assert address(proxies, "https://d.test/x") and address(proxies, "https://b.test:444/x")
+
+
+@pytest.mark.parametrize("password", ["pa55\udcffword", "pa55\ud800"])
+def test_a_password_that_is_no_utf8_is_refused_without_a_part_of_it(password: str) -> None:
+    with pytest.raises(UnusableProxy) as refused:
+        of(HTTPS_PROXY=f"http://me:{password}@proxy.test:1")
+    assert str(refused.value) == "HTTPS_PROXY cannot be used: user and password must be UTF-8"

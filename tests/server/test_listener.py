@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -78,6 +79,40 @@ async def test_one_connection_too_many_is_told_so_and_closed(port: int) -> None:
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert (await reader.read()).startswith(b"HTTP/1.1 200")
     writer.close()
+
+
+KEY = "k3y-of-a-caller"
+LONG = b"a" * 9000
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        (b"GET / HTTP/9.9\r\n\r\n", "status line"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\r\n\r\n", "HTTPS"),
+        (f"POST / HTTP/1.1\r\nHost: x\r\nx-api-key: {KEY}\0\r\n\r\n".encode(), "header value"),
+        (f"POST / HTTP/1.1\r\nHost: x\r\nx-api-key: {KEY}".encode() + LONG + b"\r\n\r\n", "8190 bytes"),
+        (f"GET http://[::1/?key={KEY} HTTP/1.1\r\nHost: x\r\n\r\n".encode(), "address"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -3\r\n\r\n", "Content-Length"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "chunk size"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n junk\r\n\r\n", "method"),
+    ],
+    ids=["version", "TLS", "NUL", "long header", "address", "length", "chunks", "pipelined"],
+)
+async def test_what_is_no_http_is_answered_in_a_form_that_clients_read(
+    port: int, sent: bytes, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(sent)
+    async with asyncio.timeout(3):
+        answer = await reader.read()
+    writer.close()
+    head, _, body = answer[answer.rindex(b"HTTP/1.") :].partition(b"\r\n\r\n")
+    told = json.loads(body)
+    assert b" 400 " in head and b"x-should-retry: false" in head and told["type"] == "error"
+    assert told["error"]["type"] == "invalid_request_error" and words in told["error"]["message"]
+    assert told["request_id"].encode() in head and KEY.encode() not in answer and b"\\n" not in body
+    caplog.clear()  # aiohttp's record of it, which the command line makes a short one
 
 
 async def test_a_start_removes_what_a_killed_save_left(sandbox: Sandbox, tmp_path: Path) -> None:

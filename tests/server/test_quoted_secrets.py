@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
@@ -16,7 +17,7 @@ from harness import Live, ask
 from openai_live import BOTH, body_for
 from wires import WIRES
 
-from proxy.core.secret import Secret, blanked, blanked_bytes
+from proxy.core.secret import BLANK, Secret, blanked, blanked_bytes
 from proxy.observe.log.redact import shown_query
 from proxy.sandbox import Sandbox
 
@@ -122,6 +123,27 @@ def test_all_forms_of_a_secret_are_taken_out() -> None:
     del secrets
     Secret("another-one")
     assert blanked(value) == value
+
+
+SLASHED = 'a/b+c=d ä"12345>>>???ü/~'
+ELSEWHERE = {
+    "path": quote(SLASHED),
+    "small digits": re.sub("%..", lambda found: found[0].lower(), quote(SLASHED, safe="")),
+    "slashes of JSON": json.dumps(SLASHED)[1:-1].replace("/", "\\/"),
+    "plain JSON": json.dumps(SLASHED, ensure_ascii=False)[1:-1],
+    **{f"base64, {n} before": base64.b64encode(b"u" * n + SLASHED.encode()).decode() for n in range(3)},
+    **{f"base64, {n} around": base64.b64encode(b"u" * n + SLASHED.encode() + b"u" * 9).decode() for n in range(3)},
+    "base64 of URLs": base64.urlsafe_b64encode(b"u:" + SLASHED.encode()).decode(),
+}
+
+
+@pytest.mark.parametrize("form", ELSEWHERE)
+def test_a_secret_is_found_as_others_write_it(form: str) -> None:
+    secret = Secret(SLASHED)
+    found = blanked(f"<{ELSEWHERE[form]}>")
+    assert BLANK in found and len(found.replace(BLANK, "").strip("<u=>")) < 20
+    assert blanked_bytes(ELSEWHERE[form].encode()) != ELSEWHERE[form].encode()
+    del secret
 
 
 @pytest.mark.parametrize("text", ['{"ts": 1712345678, "tokens": 12345}', "the test of sk-1 is a dummy"])
