@@ -3,7 +3,7 @@
 // node program.mjs <url> <checks> [key]     checks: names of CHECKS below, with commas
 
 import { createServer, request as forward } from "node:http";
-import { mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createRequire } from "node:module";
 
@@ -15,6 +15,13 @@ const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 // The package unpacks the browser into the folder of temporary files, where another user may have put one.
 process.env.TMPDIR = join(dirname(require.resolve("axe-core/axe.min.js")), "..", "..", "unpacked");
 mkdirSync(process.env.TMPDIR, { recursive: true });
+// The package's own list of folders names one that is not ours, and a browser without any font dies of a rare character.
+process.env.FONTCONFIG_FILE = join(process.env.TMPDIR, "fonts.conf");
+writeFileSync(
+  process.env.FONTCONFIG_FILE,
+  `<?xml version="1.0"?><fontconfig><dir>${process.env.TMPDIR}/fonts</dir>
+  <cachedir>${process.env.TMPDIR}/fonts-cache</cachedir></fontconfig>`,
+);
 const { default: packed } = await import("@sparticuz/chromium");
 const { chromium } = await import("playwright-core");
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.strategies import schemas
@@ -85,6 +85,7 @@ def test_any_schema_is_passed_on(tool: dict[str, Any], answer: dict[str, Any]) -
 
 
 @given(st.binary(max_size=40))
+@example(b"0")
 def test_any_bytes_are_decoded_or_refused(raw: bytes) -> None:
     try:
         assert isinstance(decode_body(raw), dict)
