@@ -7,6 +7,8 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
+from proxy.core.secret import blanked_beginning
+
 #: What of a caller's own text (names of members and tools, ids, values) an error repeats, in characters. A name may
 #: have a megabyte.
 MAX_SHOWN = 200
@@ -22,7 +24,7 @@ def cut(text: str, most: int = MAX_SHOWN) -> str:
     >>> cut("temperature"), len(cut("x" * 1000)), cut("temperature", 5)
     ('temperature', 200, 'temp…')
     """
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return text if len(text) <= most else f"{blanked_beginning(text, most - 1)}…"
 
 
 def shown(value: Any) -> str:

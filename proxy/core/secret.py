@@ -24,6 +24,8 @@ MIN_ANYWHERE = 8
 MIN_WORD = 5
 #: Shorter ones of digits alone are not looked for: JSON has them as times and counts, and with a hole is no JSON.
 MIN_DIGITS = 20
+#: What is looked at behind the end of a beginning, in characters: tokens have some thousand.
+MAX_FORM = 16 * 1024
 #: The scheme before a credential in a header.
 _SCHEME = re.compile(r"(basic|bearer) +(?=\S)", re.IGNORECASE)
 
@@ -170,6 +172,20 @@ def blanked(text: str) -> str:
         if form in text:
             text = _without(text, form)
     return text
+
+
+def blanked_beginning(text: str, most: int) -> str:
+    """The first `most` characters of a text, and no part of a secret in them: one that is cut in two is found no more.
+
+    >>> key = Secret("k3y-of-mine")
+    >>> blanked_beginning("not k3y-of-mine, but another", 8)
+    'not [red'
+    """
+    window, longest = text[: most + MAX_FORM], len(next(iter(_LIVE.forms()), ""))
+    found = blanked(window)
+    if longest and len(window) < len(text):  # its own end may divide one, which moves ahead when others are blanked
+        found = found[:-longest]
+    return found[:most]
 
 
 def blanked_bytes(data: bytes) -> bytes:

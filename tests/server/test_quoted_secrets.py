@@ -17,8 +17,9 @@ from harness import Live, ask
 from openai_live import BOTH, body_for
 from wires import WIRES
 
+from proxy.core.invalid import MAX_SHOWN, cut
 from proxy.core.secret import BLANK, Secret, blanked, blanked_bytes
-from proxy.observe.log.redact import shown_query
+from proxy.observe.log.redact import MAX_TEXT_BYTES, redact, shown_query
 from proxy.sandbox import Sandbox
 
 KEY = "caller-k3y"
@@ -123,6 +124,21 @@ def test_all_forms_of_a_secret_are_taken_out() -> None:
     del secrets
     Secret("another-one")
     assert blanked(value) == value
+
+
+@pytest.mark.parametrize("before", [MAX_TEXT_BYTES - 20, MAX_TEXT_BYTES - 1, MAX_TEXT_BYTES - 600])
+def test_a_secret_that_a_cut_would_divide_is_blanked_before(before: int) -> None:
+    secret = Secret("t0ken" * 100)
+    text = "é" + "x" * (before - 2) + secret.reveal() + "y" * 10_000
+    assert "t0k" not in blanked(redact_text_of(text))
+    assert cut("x" * 180 + secret.reveal()) == "x" * 180 + BLANK + "…"
+    assert "t0k" not in cut(f"{secret.reveal()} " * 100) and len(cut("x" * 100_000)) == MAX_SHOWN
+
+
+def redact_text_of(text: str) -> str:
+    shown = redact({"message": text})["message"]
+    assert shown.endswith(" bytes]") and len(shown.encode()) < MAX_TEXT_BYTES + 40
+    return str(shown)
 
 
 SLASHED = 'a/b+c=d ä"12345>>>???ü/~'

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import unquote_plus
 from uuid import UUID
 
-from proxy.core.secret import Secret
+from proxy.core.secret import Secret, blanked_beginning
 
 #: Keys whose values never reach a file, at any depth. Compared in lower case with `-` as `_`: log fields are keyword
 #: arguments, so a `set-cookie` header arrives as `set_cookie`.
@@ -140,7 +140,8 @@ def cut_text(text: str, max_bytes: int) -> str:
     data = text.encode("utf-8", "replace")
     if len(data) <= max_bytes:
         return text
-    kept = data[:max_bytes].decode("utf-8", "ignore")
+    # blanked before it is cut: half a secret is found no more
+    kept = blanked_beginning(text, max_bytes).encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")
     return f"{kept}… [+{len(data) - len(kept.encode())} bytes]"
 
 
