@@ -15,6 +15,7 @@ from typing import Any
 
 import aiohttp
 from checks import IllegalStream, check_message_stream
+from cursor_talk import open_runs
 from fuzz_stub import FuzzCase, Step, Stub
 from harness import Answer, Live, configured, parse_events
 from openai_streams import check_chat_chunks, check_response_events
@@ -103,6 +104,7 @@ class Rig:
 
     async def leftovers(self) -> list[str]:
         """Tasks that a proxy with nothing to do still has beyond those of its start."""
+        await open_runs(self.live).close()  # they may wait for their clients
         for _ in range(100):
             left = asyncio.all_tasks() - self._start - {asyncio.current_task()}
             # connections that are kept for the next request
@@ -271,7 +273,7 @@ def _chat_end(answer: Answer) -> bool:
 
 def _responses_end(answer: Answer) -> bool:
     frames = [one for one in answer.raw.decode().split("\n\n") if one and not one.startswith(":")]
-    events = [json.loads(one.partition("data: ")[2]) for one in frames if "[DONE]" not in one]
+    events = [json.loads(one.partition("data: ")[2]) for one in frames if one != "data: [DONE]"]
     response = check_response_events(events)
     return response is not None and response["status"] in ("completed", "incomplete")
 
