@@ -226,9 +226,12 @@ def has_end(wire: str, step: Step) -> bool:
 
 
 def _has_end(raw: bytes) -> bool:
-    """Whether a run says that its turn is over, or asks for something of the client."""
+    """Whether a run says that it is over, or asks for something of the client."""
     try:
-        messages = [members("AgentServerMessage", one.payload) for one in EnvelopeDecoder().feed(raw) if not one.end]
+        envelopes = EnvelopeDecoder().feed(raw)
+        if any(one.end for one in envelopes):
+            return True  # an error there would have come out as one
+        messages = [members("AgentServerMessage", one.payload) for one in envelopes]
     except ValueError:
         return True  # what was read before it is not told here
     said = [pair for message in messages for pair in message]
