@@ -219,18 +219,20 @@ def scripted(case: FuzzCase) -> list[tuple[str, Step]]:
 def has_end(wire: str, step: Step) -> bool:
     """Whether an end was said in it, as far as its bytes tell."""
     if wire == "p5-connect":
-        return _has_end(step.raw)
+        return _has_end(step)
     end = _ENDS.get(wire.partition("-")[2])
     whole = step.raw.lstrip()[:1] in (b"{", b"[")
     return end is None or whole or end.search(step.raw) is not None
 
 
-def _has_end(raw: bytes) -> bool:
-    """Whether a run says that it is over, or asks for something of the client."""
+def _has_end(step: Step) -> bool:
+    """Whether a run says that it is over, or asks for something of the client. A body that ends as HTTP has it, between
+    two envelopes, is an end as well; errors in the last envelope would have come out as such."""
+    decoder = EnvelopeDecoder()
     try:
-        envelopes = EnvelopeDecoder().feed(raw)
-        if any(one.end for one in envelopes):
-            return True  # an error there would have come out as one
+        envelopes = decoder.feed(step.raw)
+        if any(one.end for one in envelopes) or (step.end == "end" and not decoder.pending):
+            return True
         messages = [members("AgentServerMessage", one.payload) for one in envelopes]
     except ValueError:
         return True  # what was read before it is not told here
