@@ -15,6 +15,7 @@ from typing import Any
 
 import aiohttp
 from checks import IllegalStream, check_message_stream
+from cursor_talk import open_runs
 from fuzz_stub import FuzzCase, Step, Stub
 from harness import Answer, Live, configured, parse_events
 from openai_streams import check_chat_chunks, check_response_events
@@ -103,6 +104,7 @@ class Rig:
 
     async def leftovers(self) -> list[str]:
         """Tasks that a proxy with nothing to do still has beyond those of its start."""
+        await open_runs(self.live).close()  # they may wait for their clients
         for _ in range(100):
             left = asyncio.all_tasks() - self._start - {asyncio.current_task()}
             # connections that are kept for the next request
@@ -217,16 +219,21 @@ def scripted(case: FuzzCase) -> list[tuple[str, Step]]:
 def has_end(wire: str, step: Step) -> bool:
     """Whether an end was said in it, as far as its bytes tell."""
     if wire == "p5-connect":
-        return _has_end(step.raw)
+        return _has_end(step)
     end = _ENDS.get(wire.partition("-")[2])
     whole = step.raw.lstrip()[:1] in (b"{", b"[")
     return end is None or whole or end.search(step.raw) is not None
 
 
-def _has_end(raw: bytes) -> bool:
-    """Whether a run says that its turn is over, or asks for something of the client."""
+def _has_end(step: Step) -> bool:
+    """Whether a run says that it is over, or asks for something of the client. A body that ends as HTTP has it, between
+    two envelopes, is an end as well; errors in the last envelope would have come out as such."""
+    decoder = EnvelopeDecoder()
     try:
-        messages = [members("AgentServerMessage", one.payload) for one in EnvelopeDecoder().feed(raw) if not one.end]
+        envelopes = decoder.feed(step.raw)
+        if any(one.end for one in envelopes) or (step.end == "end" and not decoder.pending):
+            return True
+        messages = [members("AgentServerMessage", one.payload) for one in envelopes]
     except ValueError:
         return True  # what was read before it is not told here
     said = [pair for message in messages for pair in message]
@@ -271,7 +278,7 @@ def _chat_end(answer: Answer) -> bool:
 
 def _responses_end(answer: Answer) -> bool:
     frames = [one for one in answer.raw.decode().split("\n\n") if one and not one.startswith(":")]
-    events = [json.loads(one.partition("data: ")[2]) for one in frames if "[DONE]" not in one]
+    events = [json.loads(one.partition("data: ")[2]) for one in frames if one != "data: [DONE]"]
     response = check_response_events(events)
     return response is not None and response["status"] in ("completed", "incomplete")
 

@@ -207,7 +207,9 @@ class _Responses:
         _check_response(response, status, done)
         refuse(status != "failed" and len(done) != len(self._items), "an item that was never done")
         cut = [item for item in done if item["status"] != "completed" and item["type"] != "reasoning"]
-        refuse(bool(cut) and (status == "completed" or cut != done[-1:]), "an incomplete item before the end")
+        # where an upstream broke off, items that it sent side by side are all cut
+        before = status == "completed" or (status == "incomplete" and cut != done[-1:])
+        refuse(bool(cut) and before, "an incomplete item before the end")
         self.response = dict(response)
 
 
