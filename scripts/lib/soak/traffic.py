@@ -6,22 +6,38 @@ import asyncio
 import json
 import random
 from collections import Counter
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import aiohttp
 
 Body = dict[str, Any]
 
-#: One of each transport to an upstream; P1's depends on the run.
-MODELS = (
-    "gpt-5.5",
-    "kimi-for-coding",
-    "grok-4.6",
-    "opencode-go/kimi-k2.6",
-    "qwen3.8-flash",
-    "opencode-go/grok-4.6",
-    "cursor:gpt-5.5",
-)
+
+class Transport(NamedTuple):
+    """A way to an upstream. `media`: images and recordings go there as well."""
+
+    model: str
+    settings: Mapping[str, str] = {}
+    media: bool = False
+
+
+#: In strict mode P1 refuses tools on the chat route, and nothing of that route would reach it.
+LENIENT = {"PROXY_OPENAI_MODE": "lenient"}
+CONTINUED = {"PROXY_P1_TRANSPORT": "websocket", "PROXY_P1_PREVIOUS_RESPONSE_ID": "1"}
+TRANSPORTS = {
+    "p1-http": Transport("gpt-5.5", {"PROXY_P1_TRANSPORT": "http"} | LENIENT, media=True),
+    "p1-websocket": Transport("gpt-5.5", CONTINUED | LENIENT),
+    "p2": Transport("kimi-for-coding"),
+    "p3": Transport("grok-4.6"),
+    "p4-chat": Transport("opencode-go/kimi-k2.6"),
+    "p4-messages": Transport("qwen3.8-flash"),
+    "p4-responses": Transport("opencode-go/grok-4.6"),
+    "p5": Transport("cursor:gpt-5.5"),
+}
+#: Conversations of a run. Each may leave a socket that waits (p1), a run that waits for a tool (p5), and an entry in
+#: every table; the warm-up has them all.
+SESSIONS = 24
 MESSAGES, CHAT, RESPONSES, IMAGES = "/v1/messages", "/v1/chat/completions", "/v1/responses", "/v1/images/generations"
 TRANSCRIPTIONS = "/v1/audio/transcriptions"
 #: Played by the sandbox for a prompt that names one, by whichever of the wires knows it.
@@ -49,7 +65,9 @@ def schema_tool(path: str) -> Body:
 
 
 def body_of(path: str, prompt: str, model: str, stream: bool) -> Body:
-    members: Body = {"model": model, "stream": stream, "tools": [schema_tool(path)]}
+    # P5 takes the tools of an OpenAI-style request only where it is streamed.
+    tools: Body = {"tools": [schema_tool(path)]} if stream or path == MESSAGES else {}
+    members: Body = {"model": model, "stream": stream, **tools}
     if path == RESPONSES:
         return {"input": prompt, **members}
     limit: Body = {"max_tokens": 100} if path == MESSAGES else {}
@@ -59,17 +77,18 @@ def body_of(path: str, prompt: str, model: str, stream: bool) -> Body:
 class Client:
     """Sends the requests; `seen` counts what became of them. The same seed gives the same requests."""
 
-    def __init__(self, session: aiohttp.ClientSession, url: str, seed: int) -> None:
-        self._session, self._url = session, url
+    def __init__(self, session: aiohttp.ClientSession, url: str, transport: Transport, seed: int) -> None:
+        self._session, self._url, self._transport = session, url, transport
         self._chance = random.Random(seed)
         self.seen: Counter[str] = Counter()
 
     async def send(self, number: int) -> None:
-        """One request, or the two of a round with a tool; each fifteenth is about pictures or recordings."""
+        """One request, or the two of a round with a tool; each fifteenth is about pictures or recordings, where the
+        transport has them."""
         chance = random.Random(self._chance.random())
         try:
             async with asyncio.timeout(LIMIT_S):
-                if number % 15 == 0:
+                if number % 15 == 0 and self._transport.media:
                     await self._media(chance)
                 else:
                     await self._turn(number, chance)
@@ -79,14 +98,14 @@ class Client:
             self.seen[type(error).__name__] += 1
 
     async def _turn(self, number: int, chance: random.Random) -> None:
-        path, model = chance.choice((MESSAGES, MESSAGES, CHAT, RESPONSES)), chance.choice(MODELS)
+        path, model = chance.choice((MESSAGES, MESSAGES, CHAT, RESPONSES)), self._transport.model
         kind, stream = chance.choice(KINDS), chance.random() < 0.7
         prompts = {"tool": "use Bash: ls -la", "large": f"{number} " + "many words " * (LARGE // 11)}
         prompt = prompts.get(kind, f"soak {chance.choice(FAULTS) if kind == 'fault' else 'plain'} {number}")
         body = body_of(path, prompt, model, stream)
         if kind == "refused":
             body["model"], body["tools"] = chance.choice(("nobody", model)), "none"
-        session = f"session-{chance.randrange(40)}"
+        session = f"session-{chance.randrange(SESSIONS)}"
         answer = await self._exchange(path, body, session, chance.choice(MANNERS) if kind != "tool" else "reads")
         if kind == "tool" and path == MESSAGES and not stream and answer:
             await self._go_on(body, json.loads(answer), session)
