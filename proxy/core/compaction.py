@@ -13,6 +13,9 @@ SYSTEM_MARKER = "You are a helpful AI assistant tasked with summarizing conversa
 TEXT_ONLY_MARKER = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
 TASK_MARKER = "Your task is to create a detailed summary of"
 
+#: Characters of each end of a text in which they are looked for; of one of 60 MB that takes 70 ms.
+WITHIN = 64 * 1024
+
 #: from little to much
 EFFORTS = ("none", *ASKED)
 
@@ -28,6 +31,9 @@ def is_compaction(request: Mapping[str, Any]) -> bool:
 
 
 def _asks_for_summary(text: str) -> bool:
+    """The client's words are some kilobytes, before or behind what a user wrote: of a long text both ends are read."""
+    if len(text) > 2 * WITHIN:
+        text = text[:WITHIN] + text[-WITHIN:]
     return TEXT_ONLY_MARKER in text and TASK_MARKER in text
 
 

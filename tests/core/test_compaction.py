@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from proxy.core.compaction import EFFORTS, SYSTEM_MARKER, TASK_MARKER, TEXT_ONLY_MARKER, capped_effort, is_compaction
+from proxy.core.compaction import (
+    EFFORTS,
+    SYSTEM_MARKER,
+    TASK_MARKER,
+    TEXT_ONLY_MARKER,
+    WITHIN,
+    capped_effort,
+    is_compaction,
+)
 
 BOTH = f"{TEXT_ONLY_MARKER}\n{TASK_MARKER} the conversation so far"
 
@@ -22,6 +30,9 @@ def asked(content: Any, role: str = "user") -> dict[str, Any]:
         ({"system": [{"type": "text", "text": SYSTEM_MARKER}]}, True),
         (asked(BOTH), True),
         (asked([{"type": "tool_result", "tool_use_id": "a"}, {"type": "text", "text": BOTH}]), True),
+        (asked(BOTH + "x" * 3 * WITHIN), True),
+        (asked("x" * 3 * WITHIN + BOTH), True),
+        (asked("x" * 2 * WITHIN + BOTH + "x" * 2 * WITHIN), False),  # what a user has pasted
         (asked(TEXT_ONLY_MARKER), False),
         (asked(TASK_MARKER), False),
         (asked([{"type": "text", "text": TEXT_ONLY_MARKER}, {"type": "text", "text": TASK_MARKER}]), False),

@@ -6,6 +6,7 @@ than some ten thousand characters, so that others go on meanwhile; what comes ou
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from typing import Any
@@ -28,38 +29,80 @@ _UNITS = re.compile(
 )
 
 
-def parse_in_pieces(text: str) -> Any:
-    """The value, as `load_json` gives it. Raises ValueError and RecursionError where that does."""
-    parser = _TextInPieces(text)
+def parts_of(raw: bytes | bytearray) -> list[str]:
+    """The text in parts: in one it would be as long as the body, and the interpreter is held for as long as it takes to
+    get that memory. Raises UnicodeDecodeError."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    size = 4 * STRING_PIECE  # bytes, so that each has as many characters as are read in one step
+    parts, place = [], 0
+    try:
+        while place < len(raw):
+            parts.append(decoder.decode(raw[place : place + size], place + size >= len(raw)))
+            place += size
+    except UnicodeDecodeError as error:
+        at = error.start + min(place + size, len(raw)) - len(error.object)
+        raise UnicodeDecodeError("utf-8", raw, at, at + 1, error.reason) from None
+    return parts
+
+
+def parse_in_pieces(parts: list[str]) -> Any:
+    """The value of the text that these are, as `load_json` gives it. Raises ValueError and RecursionError where that
+    does."""
+    parser = _TextInPieces(parts)
     value, place = parser.value(parser.behind_blanks(0), 0)
-    place = parser.behind_blanks(place)
-    if place != len(text):
-        raise json.JSONDecodeError("Extra data", text, place)
+    if parser.behind_blanks(place) != parser.length:
+        raise parser.error("Extra data", place)
     return value
 
 
 class _TextInPieces:
-    def __init__(self, text: str) -> None:
-        self._text = text
+    """Places are those of the whole text, of which two parts at a time are looked at."""
+
+    def __init__(self, parts: list[str]) -> None:
+        self.length = sum(map(len, parts))
+        self._parts = parts
         self._names: dict[str, str] = {}
         #: Characters that may be read in vain, so that the work is linear however the text is nested.
-        self._spare = 2 * len(text)
+        self._spare = 2 * self.length
+        self._first = 0  # of the two parts
+        self._start = 0  # where it begins
+        self._text = "".join(parts[:2])
+
+    def error(self, words: str, place: int) -> json.JSONDecodeError:
+        return json.JSONDecodeError(words, self._whole(), place)
+
+    def _whole(self) -> str:
+        """For errors, which name a line, and for what is rare."""
+        return "".join(self._parts)
+
+    def _at(self, place: int) -> int:
+        """Where the place is in the two parts: in the first one, unless there is no other behind them."""
+        while self._first + 2 < len(self._parts) and place - self._start > len(self._parts[self._first]):
+            self._start += len(self._parts[self._first])
+            self._first += 1
+            self._text = "".join(self._parts[self._first : self._first + 2])
+        return place - self._start
+
+    def _sign(self, place: int) -> str:
+        at = self._at(place)
+        return self._text[at : at + 1]
 
     def behind_blanks(self, place: int) -> int:
         while True:
-            found = _SPACE.match(self._text, place, place + STRING_PIECE)
-            end = found.end() if found else place
-            if end < place + STRING_PIECE:
-                return end
-            place = end
+            at = self._at(place)
+            found = _SPACE.match(self._text, at, at + STRING_PIECE)
+            end = found.end() if found else at
+            if end < min(at + STRING_PIECE, len(self._text)) or end == at:
+                return self._start + end
+            place = self._start + end
 
     def value(self, place: int, level: int) -> tuple[Any, int]:
         """The value that begins here, and the place behind it."""
-        first = self._text[place : place + 1]
+        first = self._sign(place)
         if first == '"':
             return self._string(place)
         if first not in ("{", "["):
-            return scan_json(self._text, place)
+            return self._scalar(place)
         found = self._at_once(place)
         if found is not None:
             return found
@@ -67,13 +110,25 @@ class _TextInPieces:
             raise RecursionError
         return self._object(place, level + 1) if first == "{" else self._list(place, level + 1)
 
+    def _scalar(self, place: int) -> tuple[Any, int]:
+        at = self._at(place)
+        more = self._first + 2 < len(self._parts)
+        try:
+            value, end = scan_json(self._text, at)
+        except ValueError:
+            return scan_json(self._whole(), place)
+        if more and len(self._text) - end < len("e+1"):  # a number that may go on
+            return scan_json(self._whole(), place)
+        return value, self._start + end
+
     def _at_once(self, place: int) -> tuple[Any, int] | None:
         """A short list or object; None for one that is long, or wrong."""
+        at = self._at(place)
         for size in TRIES:
             if self._spare < 0:
                 return None
             try:
-                value, end = scan_json(self._text[place : place + size], 0)
+                value, end = scan_json(self._text[at : at + size], 0)
             except (ValueError, RecursionError):
                 self._spare -= size
             else:
@@ -82,61 +137,61 @@ class _TextInPieces:
 
     def _string(self, quote: int) -> tuple[str, int]:
         """The string that begins here."""
-        text, place = self._text, quote + 1
+        place = quote + 1
         parts: list[str] = []
         while True:
-            last = text.find('"', place, place + STRING_PIECE)
-            if text.find("\\", place, place + STRING_PIECE if last < 0 else last) >= 0:
-                found = _UNITS.match(text, place, place + STRING_PIECE)
-                end = found.end() if found else place
+            at, text = self._at(place), self._text
+            last = text.find('"', at, at + STRING_PIECE)
+            if text.find("\\", at, at + STRING_PIECE if last < 0 else last) >= 0:
+                found = _UNITS.match(text, at, at + STRING_PIECE)
+                end = found.end() if found else at
             else:
-                end = min(place + STRING_PIECE, len(text)) if last < 0 else last
+                end = min(at + STRING_PIECE, len(text)) if last < 0 else last
             ended = text[end : end + 1] == '"'
-            if not (parts if ended else end > place):  # short, an error, or half of a surrogate pair
-                return scan_json(text, quote)
             try:
-                parts.append(scan_json(f'"{text[place:end]}"', 0)[0])
+                if not ended and end == at:
+                    raise ValueError("an error, or half of a surrogate pair")
+                parts.append(scan_json(f'"{text[at:end]}"', 0)[0])
             except ValueError:
-                return scan_json(text, quote)
+                return scan_json(self._whole(), quote)
+            place = self._start + end
             if ended:
-                return "".join(parts), end + 1
-            place = end
+                return parts[0] if len(parts) == 1 else "".join(parts), place + 1
 
     def _list(self, place: int, level: int) -> tuple[list[Any], int]:
-        text, values = self._text, list[Any]()
+        values = list[Any]()
         place = self.behind_blanks(place + 1)
-        if text[place : place + 1] == "]":
+        if self._sign(place) == "]":
             return values, place + 1
         while True:
             value, place = self.value(place, level)
             values.append(value)
             place = self.behind_blanks(place)
-            mark = text[place : place + 1]
+            mark = self._sign(place)
             if mark == "]":
                 return values, place + 1
             if mark != ",":
-                raise json.JSONDecodeError("Expecting ',' delimiter", text, place)
+                raise self.error("Expecting ',' delimiter", place)
             place = self.behind_blanks(place + 1)
 
     def _object(self, place: int, level: int) -> tuple[dict[str, Any], int]:
-        text = self._text
         members: dict[str, Any] = {}
         place = self.behind_blanks(place + 1)
-        if text[place : place + 1] == "}":
+        if self._sign(place) == "}":
             return members, place + 1
         while True:
-            if text[place : place + 1] != '"':
-                raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, place)
+            if self._sign(place) != '"':
+                raise self.error("Expecting property name enclosed in double quotes", place)
             name, place = self._string(place)
             place = self.behind_blanks(place)
-            if text[place : place + 1] != ":":
-                raise json.JSONDecodeError("Expecting ':' delimiter", text, place)
+            if self._sign(place) != ":":
+                raise self.error("Expecting ':' delimiter", place)
             name = self._names.setdefault(name, name)
             members[name], place = self.value(self.behind_blanks(place + 1), level)
             place = self.behind_blanks(place)
-            mark = text[place : place + 1]
+            mark = self._sign(place)
             if mark == "}":
                 return members, place + 1
             if mark != ",":
-                raise json.JSONDecodeError("Expecting ',' delimiter", text, place)
+                raise self.error("Expecting ',' delimiter", place)
             place = self.behind_blanks(place + 1)

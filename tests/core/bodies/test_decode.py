@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.core.bodies import in_pieces, values
+from proxy.core.bodies import decode, in_pieces, values
 from proxy.core.bodies.decode import decode_body, decode_large_body
 from proxy.core.bodies.values import MAX_VALUES, check_values
 from proxy.core.invalid import InvalidRequest
@@ -23,9 +23,9 @@ anything = st.recursive(
 bodies = st.dictionaries(texts, anything, max_size=5)
 
 
-def outcome(decode: Any, raw: bytes) -> Any:
+def outcome(decoded: Any, raw: bytes) -> Any:
     try:
-        return repr(decode(raw))
+        return repr(decoded(raw))
     except InvalidRequest as error:
         return error.message, error.code
 
@@ -35,6 +35,7 @@ def small_pieces() -> Any:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(in_pieces, "TRIES", (2, 9))
         patched.setattr(in_pieces, "STRING_PIECE", 5)
+        patched.setattr(decode, "PIECE", 5)
         yield
 
 
@@ -50,7 +51,11 @@ def test_pieces_give_what_one_call_gives(body: Any, escaped: bool, indent: int |
 
 
 @pytest.mark.parametrize(
-    "raw", [b"", b" \n", b"[1]", b'{"a":1}x', b'{"a":1,}', b'{"a":[1,]}', b'{"a"', b'{"a":"' + b"x" * 90]
+    "raw",
+    [
+        *(b"", b" \n", b"[1]", b'{"a":1}x', b'{"a":1,}', b'{"a":[1,]}', b'{"a"', b'{"a":"' + b"x" * 90),
+        *(b'{"a":1} \n x', b'{"a":' + b"1" * 50 + b".5e+3}", b'{"a":[' + b"  " * 30 + b"1234567890,1e-5]}"),
+    ],
 )
 @pytest.mark.usefixtures("small_pieces")
 def test_errors_are_the_same(raw: bytes) -> None:

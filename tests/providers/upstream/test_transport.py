@@ -129,6 +129,19 @@ async def test_how_much_a_profile_forgives(pieces: list[bytes], strict: str, len
             assert await anext(transport.stream(request)) == [lenient]
 
 
+@pytest.mark.parametrize("size", [module.SENT_PIECE, module.SENT_PIECE + 1, 3 * module.SENT_PIECE])
+async def test_a_long_body_goes_out_in_pieces_and_with_its_length(size: int) -> None:
+    body = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+    async with asyncio.timeout(1) as timer:
+        data, headers = module.in_pieces(body, {"a": "b"}, timer, 1)
+        if isinstance(data, bytes):
+            assert (size, data, headers) == (module.SENT_PIECE, body, {"a": "b"})
+            return
+        pieces = [bytes(piece) async for piece in data]
+    assert b"".join(pieces) == body and max(map(len, pieces)) == module.SENT_PIECE
+    assert headers == {"a": "b", "Content-Length": str(size)}
+
+
 async def test_a_body_in_pieces_may_take_longer_than_the_head_of_its_answer() -> None:
     pieces = [letter * BLOCK for letter in (b"a", b"b", b"c", b"d")]
     body = Pieces(pieces)

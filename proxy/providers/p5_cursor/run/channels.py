@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +19,7 @@ from proxy.providers.p5_cursor.run.timers import RunTimers
 from proxy.providers.p5_cursor.wire.envelopes import envelope
 from proxy.providers.p5_cursor.wire.protobuf import encode
 from proxy.providers.upstream.client import read_error
-from proxy.providers.upstream.transport import unreachable
+from proxy.providers.upstream.transport import in_pieces, unreachable
 
 STREAM_PATH = "/agent.v1.AgentService/RunSSE"
 APPEND_PATH = "/aiserver.v1.BidiService/BidiAppend"
@@ -107,23 +106,22 @@ class Channels:
         self, path: str, headers: dict[str, str], body: bytes, limit_s: float, timings: Timings | None = None
     ) -> aiohttp.ClientResponse:
         try:
-            async with asyncio.timeout(limit_s):
+            async with asyncio.timeout(limit_s) as timer:
                 try:
-                    return await self._send(path, headers, body, timings)
+                    return await self._send(path, in_pieces(body, headers, timer, limit_s), timings)
                 except _NOT_SENT as error:
                     if isinstance(error, aiohttp.ClientConnectorCertificateError):
                         raise
-                    return await self._send(path, headers, body, timings)
+                    return await self._send(path, in_pieces(body, headers, timer, limit_s), timings)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             failure = unreachable(PROFILE, error, limit_s).replaced(repeatable=False)
             late = isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError)
             raise failure.replaced(kind="upstream_timeout") if late else failure from None
 
     async def _send(
-        self, path: str, headers: dict[str, str], body: bytes, timings: Timings | None
+        self, path: str, sent: tuple[Any, dict[str, str]], timings: Timings | None
     ) -> aiohttp.ClientResponse:
-        # a file is sent in pieces, which a body of many megabytes should be
-        data = io.BytesIO(body) if len(body) > _PIECE else body
+        data, headers = sent
         url = f"{self._base_url}{path}"
         return await self._session.post(
             url, data=data, headers=headers, allow_redirects=False, trace_request_ctx=timings
