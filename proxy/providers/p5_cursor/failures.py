@@ -267,6 +267,9 @@ def refusal(status: int, retry_after: str | None, body: bytes, content_types: st
         limited = error.kind == "usage_limit" or error.final or _QUOTA.search(report.words) is not None
         return error.replaced(retry_after=wait, repeatable=not limited)
     words = f"{LABEL}: the service answered with status {status}: {report.words}"
+    if status == 413:
+        words = f"{words}; start a new conversation, or drop large attachments"
+        return RunError(words, report, kind="too_large", status=413, repeatable=False)
     if status in (421, 464):
         words = f"{LABEL}: the service refuses this kind of connection (status {status}): {ROUTE_CURE}"
     if status == 415:

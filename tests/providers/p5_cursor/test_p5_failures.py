@@ -159,6 +159,7 @@ REFUSALS = {
     (421, ""): (502, "api_error"),
     (415, "unsupported media type"): (502, "api_error"),
     (404, "nothing here"): (502, "api_error"),
+    (413, "maximum request body size"): (413, "request_too_large"),
     (500, "boom"): (502, "api_error"),
     (302, ""): (502, "api_error"),
 }

@@ -41,6 +41,11 @@ Written = list[tuple[Message, bytes]]
 #: Does work, off the loop when it may be long.
 Aside = Callable[[Callable[[], Written]], Awaitable[Written]]
 
+#: Envelopes up to this size, in bytes, are read on the loop, larger ones in a thread.
+READ_AT_ONCE = 128 * 1024
+#: So many are acted on before others get their turn; one piece of the stream may complete hundreds.
+TOGETHER = 16
+
 #: What the end of a wait is called.
 _WORDS: dict[Verdict, str] = {
     Verdict.NO_START: "the service did not begin to answer; a proxy on the way that holds back streams looks the same",
@@ -209,10 +214,12 @@ class Run:
     async def _listen(self, stream: EnvelopeStream) -> None:
         while (envelopes := await stream.read(self._timers.after_end if self._over else None)) is not None:
             self._watch.heard(self._now(), inside=stream.cut)
-            for envelope in envelopes:
-                if self._hear(envelope):
+            for number, envelope in enumerate(envelopes, 1):
+                if self._ended(envelope) if envelope.end else self._hear(await _members(envelope)):
                     return
                 await self._have_room()
+                if number % TOGETHER == 0:
+                    await asyncio.sleep(0)
         if self._over:
             return
         if stream.cut or self._calls or not self._spoke:
@@ -228,19 +235,20 @@ class Run:
             await self._events.taken()
             self._watch.unblock(self._now())
 
-    def _hear(self, envelope: Envelope) -> bool:
-        """Acts on every member of an envelope; True when it is the last one."""
-        if envelope.end:
-            if self.capture is not NULL_ATTEMPT:
-                self.capture.events(({"end": envelope.payload.decode("utf-8", "replace")},))
-            error = end_error(envelope.payload)
-            if error is not None and not self._over:
-                raise error
-            self._end()
-            self._appends.stop()
-            return True
+    def _ended(self, envelope: Envelope) -> bool:
+        """Acts on the last envelope."""
+        if self.capture is not NULL_ATTEMPT:
+            self.capture.events(({"end": envelope.payload.decode("utf-8", "replace")},))
+        error = end_error(envelope.payload)
+        if error is not None and not self._over:
+            raise error
+        self._end()
+        self._appends.stop()
+        return True
+
+    def _hear(self, found: list[tuple[str, Any]]) -> bool:
+        """Acts on every member of an envelope that is not the last one."""
         progress = False
-        found = members("AgentServerMessage", envelope.payload)
         if self.capture is not NULL_ATTEMPT:
             self.capture.events(as_events(found))
         for name, value in found:
@@ -404,3 +412,10 @@ async def _discard(head: asyncio.Future[aiohttp.ClientResponse]) -> None:
     await asyncio.wait({head})
     if not head.cancelled() and head.exception() is None:
         head.result().close()
+
+
+async def _members(envelope: Envelope) -> list[tuple[str, Any]]:
+    """What an envelope says. One may say all back that the service was told, and others would notice the reading."""
+    if len(envelope.payload) > READ_AT_ONCE:
+        return await asyncio.to_thread(members, "AgentServerMessage", envelope.payload)
+    return members("AgentServerMessage", envelope.payload)
