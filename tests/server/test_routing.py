@@ -11,10 +11,11 @@ from harness import Fake, Live, ask, tool, until, use, with_live
 from oauth_accounts import Clock
 from wires import WIRES, Wire
 
-from proxy.core.identity import Owner
+from proxy.core.identity import MAX_ID_BYTES, Owner
 from proxy.observe.lifecycle import ProviderSelected, Sequenced
 from proxy.providers.registry import PROVIDERS
 from proxy.server.sessions import Sessions
+from proxy.server.state import STATE
 
 MARKER = "You are a security monitor for autonomous AI coding agents."
 REVIEW = [{"type": "text", "text": MARKER}]
@@ -346,3 +347,10 @@ async def test_no_effort_at_all_is_a_word_that_p3_knows(live: Live) -> None:
     await live.post(ask(model="grok-4.6", output_config={"effort": "none"}))
     assert live.sandbox.p3.requests[-1].body["reasoning"] == {"effort": "none"}
     assert not live.notes.all("effort_replaced")
+
+
+async def test_an_id_that_no_client_has_fills_no_table(live: Live) -> None:
+    known = live.app[STATE].sessions
+    for length in (MAX_ID_BYTES, MAX_ID_BYTES + 1, 4 * MAX_ID_BYTES):
+        assert (await live.post(ask("hello"), headers={"x-claude-code-session-id": "s" * length})).status == 200
+    assert [len(session) for session in known._sessions] == [MAX_ID_BYTES]

@@ -132,21 +132,24 @@ class ChatToMessages:
         self._note_usage(choice.get("usage"))
         delta = choice.get("delta")
         if isinstance(delta, Mapping):
-            self._say(THINKING, delta.get("reasoning_content") or delta.get("reasoning"))
-            self._say(TEXT, delta.get("content"))
-            if delta.get("refusal"):
+            thought = delta.get("reasoning_content") or delta.get("reasoning")
+            self._say(THINKING, thought if isinstance(thought, str) else "")
+            self._say(TEXT, _said(delta, "content"))
+            if refusal := _said(delta, "refusal"):
                 self._refused = True
-                self._say(self._refusal, delta["refusal"])
+                self._say(self._refusal, refusal)
             for fragment in fragments_of(delta.get("tool_calls")):
                 self._fragment(fragment)
+        elif delta:
+            raise BadAnswer("the upstream sent a `delta` that is no object")
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
             if self._finish not in (None, reason):
                 raise BadAnswer(f"the upstream ended the answer twice: {self._finish}, then {reason}")
             self._finish = reason
 
-    def _say(self, kind: BlockType, text: Any) -> None:
-        if not isinstance(text, str) or not text:
+    def _say(self, kind: BlockType, text: str) -> None:
+        if not text:
             return
         self.produced = True
         if self._open is None or self._open[0] is not kind:
@@ -283,10 +286,20 @@ class ChatToMessages:
 
 
 def _choices(chunk: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The choices of the first answer; one upstream puts content and finish reason into two entries of it."""
-    choices = chunk.get("choices")
-    found = choices if isinstance(choices, list) else []
-    return [choice for choice in found if isinstance(choice, Mapping) and choice.get("index") in (0, None)]
+    """The choices of the first answer; one upstream puts content and finish reason into two entries of it. Raises
+    BadAnswer: what cannot be read leaves a hole."""
+    choices = chunk.get("choices") or []
+    if not isinstance(choices, list) or not all(isinstance(choice, Mapping) for choice in choices):
+        raise BadAnswer("the upstream sent `choices` that are no list of objects")
+    return [choice for choice in choices if choice.get("index") in (0, None)]
+
+
+def _said(delta: Mapping[str, Any], member: str) -> str:
+    """The text of a member, "" without one. Raises BadAnswer."""
+    text = delta.get(member) or ""
+    if not isinstance(text, str):
+        raise BadAnswer(f"the upstream sent a `{member}` that is no text")
+    return text
 
 
 def chat_usage(usage: Any) -> Usage:

@@ -218,6 +218,29 @@ def test_nothing_starts_before_an_error() -> None:
     assert machine.interrupt() == []
 
 
+UNREADABLE = [
+    *((member, said(**{member: odd})) for member in ("content", "refusal") for odd in (7, True, [1], {"a": 1})),
+    *(("tool_calls", said(tool_calls=odd)) for odd in (7, "a", [7], {"a": 1})),
+    *(("delta", {"choices": [{"index": 0, "delta": odd}]}) for odd in (7, "a", [1])),
+    *(("choices", {"choices": odd}) for odd in (7, "a", [7], {"a": 1})),
+]
+
+
+@pytest.mark.parametrize(("member", "chunk"), UNREADABLE, ids=str)
+def test_what_cannot_be_read_leaves_no_hole(member: str, chunk: dict[str, Any]) -> None:
+    """An answer that goes on without it would look complete."""
+    out, complaint = ran([said(content="a"), chunk, said("stop")])
+    assert complaint is not None and f"`{member}`" in complaint
+    assert not any(event["type"] == "message_stop" for event in out)
+
+
+@pytest.mark.parametrize("nothing", [None, "", []], ids=str)
+@pytest.mark.parametrize("member", ["content", "refusal", "tool_calls"])
+def test_members_without_a_value_are_none(member: str, nothing: Any) -> None:
+    out, complaint = ran([said(content="a"), said(**{member: nothing}), said("stop")])
+    assert complaint is None and [block["text"] for block in folded(out)] == ["a"]
+
+
 def test_what_waits_is_bounded() -> None:
     big = "x" * (MAX_HELD_BYTES // 4)
     assert "passed" in str(ran([call(0, "{" + big, "a", "Search"), call(0, big)] * 3)[1])
