@@ -73,12 +73,11 @@ def agents_of(headers: Mapping[str, Sequence[str]]) -> tuple[str | None, str | N
 
 
 def session_of(headers: Mapping[str, Sequence[str]], request: Mapping[str, Any]) -> str | None:
-    """The session id for caches, affinity and display: the header as sent, else the one in `metadata.user_id`; None for
-    one that is too long."""
+    """The session id for caches, affinity and display: the header as sent, else the one in `metadata.user_id`."""
     for name in SESSION_HEADERS:
         for value in headers.get(name, ()):
             if value:
-                return value if len(value) <= MAX_ID_BYTES else None
+                return value
     return session_in_metadata(request.get("metadata"))
 
 

@@ -49,7 +49,7 @@ async def run(request: web.Request, work: Work) -> web.StreamResponse:
     """Runs one model request; every failure becomes an answer in the caller's format."""
     exchange = Exchange(request)
     values = header_values(request)
-    session = session_named(values, exchange.family.session_headers)
+    session = _session(values, exchange.family.session_headers)
     exchange.arrived(values, session)
     with exchange.state.running.one(), AdmissionTicket(exchange.state.admission) as ticket:
         try:
@@ -64,8 +64,8 @@ async def run(request: web.Request, work: Work) -> web.StreamResponse:
             exchange.close()
 
 
-def session_named(values: HeaderValues, names: Sequence[str]) -> str | None:
-    """The session that the headers of these names tell of; an id that no client has would only fill tables."""
+def _session(values: HeaderValues, names: Sequence[str]) -> str | None:
+    """The session as tables know it; an id that no client has would only fill them."""
     session = first_value(values, names)
     return None if session is None or len(session) > MAX_ID_BYTES else session
 

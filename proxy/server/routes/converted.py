@@ -24,10 +24,10 @@ from proxy.server.pipeline import (
     choose,
     compare,
     find_project,
+    first_value,
     provider_of,
     read_json,
     selected,
-    session_named,
 )
 
 
@@ -49,7 +49,7 @@ async def read_routed(exchange: Exchange, values: HeaderValues, ticket: Admissio
     model = body.get("model")
     if not isinstance(model, str) or not model:
         raise RequestError("`model` must be a non-empty string", param="model")
-    session = session_named(values, exchange.family.session_headers)
+    session = first_value(values, exchange.family.session_headers)
     choice = choose(exchange, config, model, session)
     provider = provider_of(exchange, choice, ticket)
     body = {**capped(exchange, values, choice, body, capped_openai_body), "model": choice.model}

@@ -20,7 +20,7 @@ from proxy.providers.contract import MediaAnswer, MediaCall
 from proxy.server.admission import AdmissionTicket
 from proxy.server.body import receive
 from proxy.server.exchange import Exchange
-from proxy.server.pipeline import HeaderValues, reading_client, session_named
+from proxy.server.pipeline import HeaderValues, first_value, reading_client
 from proxy.server.stream import record_usage, watched
 
 JSON = "application/json"
@@ -89,7 +89,7 @@ def selected(
         exchange.record(ModelResolved(model, model))
     return MediaCall(
         request_id=exchange.id,
-        session=session_named(values, exchange.family.session_headers),
+        session=first_value(values, exchange.family.session_headers),
         recorder=exchange.state.monitor,
         sent=lambda: ticket.hold(0),
         timings=exchange.timings,
