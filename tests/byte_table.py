@@ -45,11 +45,15 @@ TOGETHER = 16
 BOUND_S = 6.0
 #: Long enough for a busy machine, short enough for a table.
 SILENCE_S = 0.15
+#: A request that a busy machine has not even taken by then would count as none.
+HEAD_S = 1.5
 TUNING = (
-    HttpTimers(head=0.4, idle=SILENCE_S, after_end=0.05),
-    SocketTimers(connect=0.4, start=SILENCE_S, idle=SILENCE_S, close=0.05),
+    HttpTimers(head=HEAD_S, idle=SILENCE_S, after_end=0.05),
+    SocketTimers(connect=HEAD_S, start=SILENCE_S, idle=SILENCE_S, close=0.05),
     # the head of a stream waits for the first message, see `Tapes`
-    RunTimers(headers=0.4, early=0.005, first=0.4, silence=SILENCE_S, quiet_end=SILENCE_S, after_end=0.05, cancel=0.05),
+    RunTimers(
+        headers=HEAD_S, early=0.005, first=HEAD_S, silence=SILENCE_S, quiet_end=SILENCE_S, after_end=0.05, cancel=0.05
+    ),
 )
 ROUTES = [(path, stream) for path in (MESSAGES, CHAT, RESPONSES) for stream in (True, False)]
 
@@ -181,7 +185,7 @@ async def table_of(sandbox: Sandbox, root: Path, wire: Wire, **config: Any) -> A
             tuning=TUNING,
             openai_routes=True,
             openai_mode="lenient",
-            p1_header_timeout_ms=400,
+            p1_header_timeout_ms=int(HEAD_S * 1000),
             **config,
         ) as live:
             yield Table(wire, live, tapes)

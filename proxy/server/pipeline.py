@@ -17,7 +17,7 @@ from proxy.config import Config
 from proxy.core.bodies.decode import decode_body, decode_large_body
 from proxy.core.cache_health.fingerprint import Fingerprint, of_messages
 from proxy.core.effort import is_side
-from proxy.core.identity import MAX_ID_BYTES, Owner, agents_of
+from proxy.core.identity import Owner, agents_of
 from proxy.core.ingress import Ingress
 from proxy.core.invalid import cut
 from proxy.core.messages import Event
@@ -49,7 +49,7 @@ async def run(request: web.Request, work: Work) -> web.StreamResponse:
     """Runs one model request; every failure becomes an answer in the caller's format."""
     exchange = Exchange(request)
     values = header_values(request)
-    session = _session(values, exchange.family.session_headers)
+    session = first_value(values, exchange.family.session_headers)
     exchange.arrived(values, session)
     with exchange.state.running.one(), AdmissionTicket(exchange.state.admission) as ticket:
         try:
@@ -62,12 +62,6 @@ async def run(request: web.Request, work: Work) -> web.StreamResponse:
             return _failed(exchange, error)
         finally:
             exchange.close()
-
-
-def _session(values: HeaderValues, names: Sequence[str]) -> str | None:
-    """The session as tables know it; an id that no client has would only fill them."""
-    session = first_value(values, names)
-    return None if session is None or len(session) > MAX_ID_BYTES else session
 
 
 def _failed(exchange: Exchange, error: Exception) -> web.StreamResponse:

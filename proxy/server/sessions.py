@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from proxy.core.identity import MAX_ID_BYTES
+
 IDLE_S = 30 * 60.0
 MAX_SESSIONS = 10_000
 
@@ -40,11 +42,12 @@ class Sessions:
         return entry.affinity if entry else None
 
     def routed(self, session: str | None, label: str, *, explicit: bool) -> int | None:
-        """Notes a routed request; its number within the session, None without one.
+        """Notes a routed request; its number within the session, None without one. An id that no client has would only
+        fill the table.
 
         explicit  the client named a model of the provider: not an alias, not a model that we chose
         """
-        if session is None:
+        if session is None or len(session) > MAX_ID_BYTES:
             return None
         entry = self._alive(session)
         if entry is None:

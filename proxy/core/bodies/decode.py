@@ -43,7 +43,7 @@ def _decoded(raw: bytes | bytearray, text: Callable[[Any], T], parse: Callable[[
     except (RecursionError, ValueError):  # ValueError: NaN, 1e999, an integer with thousands of digits
         raise InvalidRequest("Invalid JSON: nested too deeply, or a number out of range", code="invalid_json") from None
     if not isinstance(body, dict):
-        raise InvalidRequest("Invalid JSON: expected an object at the top level", code="invalid_json")
+        raise InvalidRequest("Invalid JSON: expected an object at the top level")
     _check_depth(body)
     if _has_surrogates(raw):
         _check_surrogates(body)

@@ -225,8 +225,8 @@ SHORT = RunTimers(
     early=0.1,
     first=1.0,
     silence=1.0,
-    quiet_end=0.2,
-    progress=0.4,
+    quiet_end=0.5,  # far above the time between two signs of life, also on a busy machine
+    progress=0.6,
     stalled=0.2,
     cancel=0.2,
 )
@@ -271,7 +271,7 @@ async def test_a_fault_comes_out_as_the_table_says(
     timers = SHORT if fault in TIMED and members.get("seconds") != 0.02 else RunTimers(after_end=0.05)
     async with Live(sandbox, tmp_path, tuning=(timers,)) as live:
         for stream, expected in ((True, streamed), (False, whole)):
-            p5.options.heartbeat_s = 0.05 if timers is SHORT and "silence" not in fault else 5.0
+            p5.options.heartbeat_s = 0.02 if timers is SHORT and "silence" not in fault else 5.0
             live.sleeps.clear()
             before = p5.total_requests
             p5.script.replace([{"provider": "p5", "fault": fault, **members}])
