@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,30 +71,28 @@ def quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _command(words: Iterable[str]) -> str:
+def _command(words: Sequence[str]) -> str:
+    """A command of a unit. Raises ConfigError for a program whose path no unit can name."""
+    if "$" in words[0]:  # taken as it is in the path, and as a variable in what the program is told of itself
+        raise ConfigError(f"{words[0]}: a unit cannot start a program with $ in its path; install it elsewhere")
     return " ".join(quoted(word.replace("$", "$$")) for word in words)
 
 
 def _unit(*, after: str, service: Rows, wanted_by: str) -> bytes:
-    sections = (
-        (
-            "Unit",
-            [("Description", "model-proxy, coding agents on model subscriptions"), *(_after(after) if after else ())],
-        ),
-        ("Service", list(service)),
-        ("Install", [("WantedBy", wanted_by)]),
+    unit = (
+        ("Description", "model-proxy, coding agents on model subscriptions"),
+        *((("After", after), ("Wants", after)) if after else ()),
+        # A setting that cannot be right is no better at the next start; the default is ten seconds, too short for five.
+        ("StartLimitIntervalSec", "60"),
+        ("StartLimitBurst", "5"),
     )
     lines = [f"# {MARK}; changes belong beside it: systemctl edit {NAME}"]
-    for name, rows in sections:
+    for name, rows in (("Unit", unit), ("Service", service), ("Install", (("WantedBy", wanted_by),))):
         lines += ["", f"[{name}]", *(f"{key}={value}" for key, value in rows)]
     return ("\n".join(lines) + "\n").encode()
 
 
-def _after(target: str) -> Rows:
-    return (("After", target), ("Wants", target))
-
-
-def _running(command: Iterable[str], variables: Mapping[str, str], file: Path) -> Rows:
+def _running(command: Sequence[str], variables: Mapping[str, str], file: Path) -> Rows:
     yield "Type", "exec"
     yield "ExecStart", _command(command)
     for name, value in variables.items():

@@ -23,6 +23,8 @@ from proxy.cli.service.target import Target, target_of
 from proxy.cli.service.windows import Task
 from proxy.config import ConfigError
 
+#: An interpreter and the settings, on a small machine.
+SLOW_START_S = 5
 PLATFORMS = ["linux", "darwin", "win32"]
 
 
@@ -31,7 +33,7 @@ def target(tmp_path: Path) -> Target:
     home = tmp_path / "my home"
     environment = {"HOME": str(home), "USERNAME": "kim", "USERDOMAIN": "BOX & CO", "USER": "kim"}
     config, state = home / ".config" / "model-proxy", home / ".local" / "state" / "model-proxy"
-    python = Path("/opt/50% off/$bin/python")
+    python = Path("/opt/50% off/bin/python")
     return Target("model-proxy", python, None, environment, home, config, state, 1000, ())
 
 
@@ -159,7 +161,7 @@ def test_the_task_is_whole_xml_in_the_encoding_that_it_names(target: Target) -> 
         name: root.findtext(f".//t:{name}", None, place) for name in ("Command", "Arguments", "UserId", "RunLevel")
     }
     assert texts == {
-        "Command": "/opt/50% off/$bin/pythonw.exe",
+        "Command": "/opt/50% off/bin/pythonw.exe",
         "Arguments": "-P -m proxy serve --no-monitor",
         "UserId": "BOX & CO\\kim",
         "RunLevel": "LeastPrivilege",
@@ -179,6 +181,19 @@ def test_the_task_is_whole_xml_in_the_encoding_that_it_names(target: Target) -> 
 )
 def test_a_word_of_a_unit_means_what_it_is(word: str, written: str) -> None:
     assert quoted(word) == written
+
+
+def test_a_program_that_no_unit_can_name_is_refused(target: Target) -> None:
+    with pytest.raises(ConfigError, match=r"\$ in its path"):
+        UserUnit(replace(target, python=Path("/opt/$bin/python"))).install()
+
+
+def test_a_unit_that_cannot_start_is_given_up(target: Target) -> None:
+    """The limit is looked at between starts, so it has to be longer than all of them take."""
+    for kind in (UserUnit(target), SystemUnit(target)):
+        rows = dict(line.split("=", 1) for line in kind.content().decode().splitlines() if "=" in line)
+        starts, pause = int(rows["StartLimitBurst"]), int(rows["RestartSec"])
+        assert int(rows["StartLimitIntervalSec"]) > starts * (pause + SLOW_START_S)
 
 
 # -- doing
