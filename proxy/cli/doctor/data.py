@@ -34,7 +34,7 @@ def check_vocabulary(_setup: Setup) -> Sequence[Finding]:
         tokenizer.load_encoding()
     except Exception as error:  # a file that is missing or damaged, a library that does not load
         why = f"{type(error).__name__}: {error}; tokens are estimated instead"
-        pip = f"{sys.executable} -m pip install --force-reinstall model-proxy"
+        pip = f"{sys.executable} -m pip install --force-reinstall WHEEL"  # by its name an index could give anybody's
         return [fail("the vocabulary cannot be used", why, pip)]
     return [ok("the vocabulary is whole")]
 
@@ -45,7 +45,7 @@ def check_import_name(_setup: Setup) -> Sequence[Finding]:
     if not others:
         return []
     why = "both install a package `proxy`: to upgrade or remove either breaks the other"
-    return [warn(f"{', '.join(others)} is in the same environment", why, "pipx install model-proxy")]
+    return [warn(f"{', '.join(others)} is in the same environment", why, "pipx install WHEEL")]
 
 
 def check_disk(setup: Setup) -> Sequence[Finding]:
