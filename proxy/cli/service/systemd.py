@@ -128,6 +128,7 @@ class UserUnit:
             f"its output: journalctl --user -u {NAME}; its log: {target.state / 'proxy.log'}",
         )
         steps: tuple[Step, ...] = (
+            _asked(user=True),
             Folder(target.config),
             Folder(target.state),
             Written(self.file, self.content()),
@@ -190,6 +191,7 @@ class SystemUnit:
             *(f"{name}={value}" for name, value in self._variables().items()),
         )
         steps: tuple[Step, ...] = (
+            _asked(user=False),
             *(() if self.has_user else (Ran(made),)),
             Written(self.file, self.content()),
             *_started(user=False),
@@ -246,6 +248,11 @@ def has_user() -> bool:
     except KeyError:
         return False
     return True
+
+
+def _asked(*, user: bool) -> Ran:
+    """Before anything is written: whether there is somebody to tell of the unit."""
+    return _systemctl(user, "show", "--property=Version")
 
 
 def _started(*, user: bool) -> tuple[Ran, ...]:

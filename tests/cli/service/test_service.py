@@ -96,7 +96,8 @@ def test_what_begins_with_a_restart_replaces_the_one_that_runs(target: Target) -
 
 def test_the_user_of_the_machine_is_made_once(target: Target) -> None:
     first, later = (SystemUnit(target, has_user=known).install().steps for known in (False, True))
-    assert isinstance(first[0], Ran) and first[0].command[0] == "useradd" and first[1:] == later
+    made = first[1]
+    assert isinstance(made, Ran) and made.command[0] == "useradd" and (first[0], *first[2:]) == later
 
 
 def test_variables_of_this_shell_are_named_and_never_written(tmp_path: Path) -> None:
@@ -242,7 +243,14 @@ def test_the_first_command_that_fails_ends_it(target: Target) -> None:
     ears = Ears("enable")
     with pytest.raises(ConfigError, match=r"enable model-proxy\.service` ended with 5"):
         doing.do(UserUnit(target).install(), ears, ears)
-    assert [words[2] for words in ears.heard] == ["daemon-reload", "enable"]
+    assert [words[2] for words in ears.heard] == ["show", "daemon-reload", "enable"]
+
+
+def test_without_a_systemd_that_answers_nothing_is_written(target: Target) -> None:
+    ears = Ears("show")
+    with pytest.raises(ConfigError, match="show --property=Version` ended with 5"):
+        doing.do(UserUnit(target).install(), ears, ears)
+    assert not target.home.exists()
 
 
 def test_what_undoes_something_that_is_not_there_may_fail(target: Target) -> None:
