@@ -21,6 +21,7 @@ from proxy.cli.monitor.command import MONITOR
 from proxy.cli.monitor.demo import DEMO
 from proxy.cli.sandbox import SANDBOX
 from proxy.cli.serve import SERVE
+from proxy.cli.service.command import SERVICE
 from proxy.cli.typed import typed
 from proxy.cli.usage.command import USAGE
 from proxy.cli.version import VERSION
@@ -29,7 +30,7 @@ from proxy.version import __version__
 
 COMMANDS = (
     *(SERVE, CLAUDE, CODEX, ENV, MONITOR, DEMO, AUTH, USAGE, CACHE, MODELS),
-    *(CONFIG, DOCTOR, CAPTURES, SANDBOX, COMPLETION, VERSION),
+    *(CONFIG, DOCTOR, CAPTURES, SANDBOX, SERVICE, COMPLETION, VERSION),
 )
 DEFAULT = SERVE.name
 #: As a shell tells of a program that a closed pipe ended.
@@ -47,7 +48,7 @@ def main(
     command: Command = arguments.command
     try:
         status = asyncio.run(_run(command, arguments, context))
-        sys.stdout.flush()
+        print(end="", flush=True)  # also without any output, as a task of Windows has none
         return status
     except ProxyError as error:
         print(f"{APP}: {error.message}", file=sys.stderr)

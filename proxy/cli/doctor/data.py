@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from model_proxy import other_owners
 from proxy.cli.captures.printable import amount
 from proxy.cli.doctor.finding import Finding, Group, Setup, fail, nearest_folder, note, ok, warn
 
@@ -33,9 +34,18 @@ def check_vocabulary(_setup: Setup) -> Sequence[Finding]:
         tokenizer.load_encoding()
     except Exception as error:  # a file that is missing or damaged, a library that does not load
         why = f"{type(error).__name__}: {error}; tokens are estimated instead"
-        pip = f"{sys.executable} -m pip install --force-reinstall model-proxy"
+        pip = f"{sys.executable} -m pip install --force-reinstall WHEEL"  # by its name an index could give anybody's
         return [fail("the vocabulary cannot be used", why, pip)]
     return [ok("the vocabulary is whole")]
+
+
+def check_import_name(_setup: Setup) -> Sequence[Finding]:
+    """Whether somebody else in this environment writes to the folder of this package."""
+    others = other_owners()
+    if not others:
+        return []
+    why = "both install a package `proxy`: to upgrade or remove either breaks the other"
+    return [warn(f"{', '.join(others)} is in the same environment", why, "pipx install WHEEL")]
 
 
 def check_disk(setup: Setup) -> Sequence[Finding]:
@@ -103,4 +113,8 @@ def check_open_files(_setup: Setup) -> Sequence[Finding]:
     ]
 
 
-DATA = Group("data", "Vocabulary, disk, memory", (check_vocabulary, check_disk, check_memory, check_open_files))
+DATA = Group(
+    "data",
+    "Vocabulary, disk, memory",
+    (check_vocabulary, check_import_name, check_disk, check_memory, check_open_files),
+)

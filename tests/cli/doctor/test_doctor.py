@@ -549,9 +549,9 @@ async def test_what_may_not_be_touched_is_named(
         check(path)
         return stat_of(path, **options)
 
-    def read_text(path: Path, *options: Any) -> str:
+    def read_text(path: Path, *options: Any, **named: Any) -> str:
         check(path / "x")
-        return read(path, *options)
+        return read(path, *options, **named)
 
     monkeypatch.setattr(
         os, "access", lambda path, mode: barred not in (Path(path), *Path(path).parents) and access(path, mode)
@@ -686,7 +686,13 @@ async def test_a_damaged_vocabulary_is_named(world: World, monkeypatch: pytest.M
 
     monkeypatch.setattr(tokenizer, "load_encoding", damaged)
     status, out = await world.run("--offline")
-    assert status == 1 and "is damaged; tokens are estimated" in out and "pip install --force-reinstall" in out
+    assert status == 1 and "is damaged; tokens are estimated" in out and "pip install --force-reinstall WHEEL" in out
+
+
+async def test_another_owner_of_the_import_name_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proxy.cli.doctor.data.other_owners", lambda: ["foreign-proxy"])
+    status, out = await world.run("--offline")
+    assert status == 0 and "foreign-proxy is in the same environment" in out and "pipx install WHEEL" in out
 
 
 @pytest.mark.parametrize(("skew", "level"), [(0, "ok"), (90, "warn"), (-90, "warn"), (4000, "FAIL"), (-4000, "FAIL")])

@@ -1,0 +1,109 @@
+"""A task of Windows, for one user: it begins with the login."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from proxy.cli.service.plan import MARK, Folder, Plan, Ran, Removed, Written, typed
+from proxy.cli.service.target import FOLDERS, Target
+
+NAME = "model-proxy"
+
+_TASK = """\
+<?xml version="1.0" encoding="UTF-16"?>
+<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
+  <RegistrationInfo>
+    <Author>{mark}</Author>
+    <Description>model-proxy, coding agents on model subscriptions</Description>
+  </RegistrationInfo>
+  <Triggers>
+    <LogonTrigger>
+      <Enabled>true</Enabled>
+      <UserId>{user}</UserId>
+    </LogonTrigger>
+  </Triggers>
+  <Principals>
+    <Principal id="Author">
+      <UserId>{user}</UserId>
+      <LogonType>InteractiveToken</LogonType>
+      <RunLevel>LeastPrivilege</RunLevel>
+    </Principal>
+  </Principals>
+  <Settings>
+    <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>
+    <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>
+    <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>
+    <AllowHardTerminate>true</AllowHardTerminate>
+    <ExecutionTimeLimit>PT0S</ExecutionTimeLimit>
+    <Priority>5</Priority>
+    <RestartOnFailure>
+      <Interval>PT1M</Interval>
+      <Count>3</Count>
+    </RestartOnFailure>
+  </Settings>
+  <Actions Context="Author">
+    <Exec>
+      <Command>{command}</Command>
+      <Arguments>{arguments}</Arguments>
+      <WorkingDirectory>{folder}</WorkingDirectory>
+    </Exec>
+  </Actions>
+</Task>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What cannot be told to a task, variables, it has from the user's own at the login."""
+
+    target: Target
+
+    @property
+    def file(self) -> Path:
+        """What the task is made of: the system keeps a copy of its own."""
+        return self.target.state / "service.xml"
+
+    def install(self) -> Plan:
+        steps = (
+            Folder(self.target.config),
+            Folder(self.target.state),
+            Written(self.file, self.content()),
+            Ran(("schtasks", "/End", "/TN", NAME), may_fail=True),
+            Ran(("schtasks", "/Create", "/TN", NAME, "/XML", str(self.file), "/F")),
+            Ran(("schtasks", "/Run", "/TN", NAME)),
+        )
+        return Plan(steps, (*self._left_out(), f"its log: {self.target.state / 'proxy.log'}"))
+
+    def uninstall(self) -> Plan:
+        steps = (
+            Ran(("schtasks", "/End", "/TN", NAME), may_fail=True),
+            Ran(("schtasks", "/Delete", "/TN", NAME, "/F")),
+            Removed(self.file),
+        )
+        return Plan(steps, (f"settings, sign-ins and the log stay: {self.target.config}, {self.target.state}",))
+
+    def status(self) -> Ran:
+        return Ran(("schtasks", "/Query", "/TN", NAME, "/V", "/FO", "LIST"))
+
+    def content(self) -> bytes:
+        target = self.target
+        # Without a console window; and a checkout has to be the folder that it is started in, for want of a variable.
+        command = target.python.with_name("pythonw.exe")
+        words = target.command[1:] if target.code is None else target.command[2:]
+        domain, name = (target.environment.get(one, "") for one in ("USERDOMAIN", "USERNAME"))
+        fields = {
+            "mark": MARK,
+            "user": f"{domain}\\{name}" if domain else name,
+            "command": str(command),
+            "arguments": typed(words, windows=True),
+            "folder": str(target.code or target.state),
+        }
+        text = _TASK.format(**{key: escape(value) for key, value in fields.items()})
+        return text.replace("\n", "\r\n").encode("utf-16-le").join((b"\xff\xfe", b""))
+
+    def _left_out(self) -> tuple[str, ...]:
+        folders = [name for name in FOLDERS if self.target.environment.get(name)]
+        names = ", ".join((*folders, *self.target.unsaid))
+        return (f"set in this shell: {names}. The task has only what setx keeps for the user",) if names else ()
