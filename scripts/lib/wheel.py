@@ -42,7 +42,8 @@ def build(folder: Path) -> Path:
     source = folder / "source"  # a build leaves files in its tree
     keep = shutil.ignore_patterns("__pycache__", "*.egg-info")
     shutil.copytree(ROOT / "proxy", source / "proxy", ignore=keep)
-    for name in ("pyproject.toml", "setup.cfg", "README.md", "LICENSE", "model_proxy.py"):
+    (source / "scripts").mkdir()
+    for name in ("pyproject.toml", "setup.cfg", "README.md", "LICENSE", "scripts/model_proxy.py"):
         shutil.copy(ROOT / name, source / name)
     pip(sys.executable, "wheel", "--no-deps", "--wheel-dir", str(folder), str(source))
     return next(folder.glob("*.whl"))

@@ -20,9 +20,14 @@ _CURE = (
 )
 
 
+#: Where the package is: beside this file when it is installed, or beside its folder in a checkout.
+_PLACES = (Path(__file__).parent, Path(__file__).parents[1])
+
+
 def main() -> int:
     """Runs the command line; returns the exit status, 1 with the reason on stderr when `proxy` is another one's."""
-    fault = _hidden(find_spec(_PACKAGE), Path(__file__).parent) or _overwritten()
+    folder = next((place for place in _PLACES if (place / _PACKAGE / "__init__.py").exists()), _PLACES[0])
+    fault = _hidden(find_spec(_PACKAGE), folder) or _overwritten()
     if fault:
         print(f"{_OWN}: {fault}", file=sys.stderr)
         return 1
