@@ -13,20 +13,32 @@ import sys
 import types
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
 from harness import Live, ask, tool
 
+from proxy.core.allowances import kept
+from proxy.core.allowances.report import Allowance
 from proxy.core.cache_health import memory as cache_memory
+from proxy.core.cache_health.fingerprint import of_messages
+from proxy.core.cache_health.judge import Sent
+from proxy.core.identity import Owner
+from proxy.core.tools import read_tool
+from proxy.observe.lifecycle import NullLog
+from proxy.observe.metrics import counts
 from proxy.observe.monitor import sessions as monitor_sessions
 from proxy.observe.monitor import state as monitor_state
 from proxy.observe.monitor import steps
-from proxy.providers.p1_codex.socket.continuation import ContinuationLimits
+from proxy.observe.monitor.tracked import TrackedSession
+from proxy.providers.accounts.allowance_store import AllowanceStore
+from proxy.providers.p1_codex.account import rate_limits
+from proxy.providers.p1_codex.compaction.store import CompactionLimits, CompactionStore
+from proxy.providers.p1_codex.socket.continuation import ContinuationLimits, Continuations, Transcript
 from proxy.providers.p1_codex.socket.pool import PoolLimits
 from proxy.providers.p5_cursor import conversations
 from proxy.providers.p5_cursor.bridge import open_runs
-from proxy.providers.upstream.tokenizer import TokenizerLimits
+from proxy.providers.upstream.tokenizer import Tokenizer, TokenizerLimits
 from proxy.server import sessions
 from proxy.server.state import STATE
 
@@ -174,3 +186,77 @@ def test_a_table_without_a_bound_is_found() -> None:
     before = sizes(known)
     held += ["entry"] * (MARGIN + 1)
     assert grown(before, sizes(known)) == {"Sessions.held": (0, MARGIN + 1)}
+
+
+class Table(NamedTuple):
+    """Of `make()`, the member that holds the entries, `put` an entry there, and how many there may be."""
+
+    most: int
+    make: Callable[[], Any]
+    put: Callable[[Any, Owner], object]
+
+
+PROMPT = Sent(of_messages({"messages": [{"role": "user", "content": LONG}]}), 0.0, "p1", "m")
+REMEMBERED = TokenizerLimits().remembered
+TABLES: Mapping[str, Table] = {
+    "Sessions._sessions": Table(
+        sessions.MAX_SESSIONS,
+        lambda: sessions.Sessions(lambda: 0.0, ()),
+        lambda held, owner: held.routed(owner.session, "p1", explicit=True),
+    ),
+    "SessionTable._all": Table(
+        monitor_sessions.MAX_SESSIONS,
+        monitor_sessions.SessionTable,
+        lambda held, owner: held.of(owner.session, 0.0),
+    ),
+    "TrackedSession.agents": Table(
+        monitor_sessions.MAX_AGENTS,
+        lambda: TrackedSession(0.0),
+        lambda held, owner: monitor_sessions.agent_of(held, owner.session, None, 0.0),
+    ),
+    "Memory._owners": Table(
+        cache_memory.MAX_OWNERS, cache_memory.Memory, lambda held, owner: held.reached(owner, PROMPT)
+    ),
+    "Tokenizer._newer": Table(REMEMBERED, Tokenizer, lambda held, owner: held._length(f"{owner.session:80}")),
+    "Conversations._known": Table(
+        conversations.MAX_CONVERSATIONS,
+        lambda: conversations.Conversations(lambda: 0.0, lambda: "0" * 32),
+        lambda held, owner: held.id_for(owner, None),
+    ),
+    "Continuations._entries": Table(
+        ContinuationLimits().owners,
+        Continuations,
+        lambda held, owner: held.reserve(owner, {"input": []}, Transcript(), 0.0, b""),
+    ),
+    "CompactionStore._states": Table(
+        CompactionLimits().states, CompactionStore, lambda held, owner: held.begin(owner, "gpt-5.5", 0.0)
+    ),
+    "OffsetStore._entries": Table(
+        read_tool.MAX_REMEMBERED,
+        read_tool.OffsetStore,
+        lambda held, owner: held.put((owner, b""), "call", (1, "file")),
+    ),
+    "_Values._known": Table(
+        counts.MAX_MODELS, lambda: counts._Values(counts.MAX_MODELS), lambda held, owner: held.of(owner.session)
+    ),
+    "AllowanceStore._known": Table(
+        kept.MAX_ACCOUNTS,
+        lambda: AllowanceStore(NullLog()),
+        lambda held, owner: held.tell("p1", owner.session, Allowance(notes=("a",))),
+    ),
+    "RateLimits._known": Table(
+        rate_limits.MAX_ACCOUNTS,
+        lambda: rate_limits.RateLimits(NullLog(), lambda: 0.0, AllowanceStore(NullLog())),
+        lambda held, owner: held.observe_event(owner.session, {}),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_that_is_full_stays_so(name: str) -> None:
+    most, make, put = TABLES[name]
+    held, largest = make(), 0
+    for number in range(2 * most + 1):
+        put(held, Owner(f"session-{number}"))
+        largest = max(largest, len(getattr(held, name.partition(".")[2])))
+    assert largest == most
