@@ -110,8 +110,9 @@ class FileLog:
         self._put(_Told(f"{line}\n"))
 
     def capture_error(self, name: str, record: dict[str, Any]) -> str | None:
-        """Hands the record to the thread. None when captures are off, the log is closed or too many wait."""
-        if self._errors is None or not self._pending_captures.acquire(blocking=False):
+        """Hands the record to the thread. None when captures are off, the log is closed, too many wait, or the last
+        lines could not be written: beside them no file can be, and none is to be named."""
+        if self._errors is None or self._failing or not self._pending_captures.acquire(blocking=False):
             return None
         path = self._errors.path_for(self._clock(), name)
         if not self._put(_Capture(path, _without_long_text(record))):

@@ -215,12 +215,14 @@ class TestFailures:
         root.write_text("a file, not a directory")
         for number in range(3):
             log.write("info", "server", "lost", n=number)
-            assert log.capture_error(f"r{number}", {"status": 500}) is not None
+            named = log.capture_error(f"r{number}", {"status": 500})
+            assert (named is None) == log.failing == (number > 0)
             assert log.flush()
         assert terminal.getvalue().count("log_write_failed") == 1
 
         root.unlink()
         say(log, "back")
+        assert captured(log, {"status": 500}).exists()
         found = [(record["msg"], record.get("fields")) for record in records(root)]
         assert found == [("back", None), ("log_records_dropped", {"count": 3})]
 
