@@ -90,7 +90,7 @@ class AllowanceStore:
         try:
             await asyncio.to_thread(remove_leftovers, self._path.parent)
             self._known = await asyncio.to_thread(read_kept, self._path, self._clock())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # a folder that is none is told of when something is kept
             return
         except (OSError, ValueError) as error:
             why = str(error) if isinstance(error, ValueError) else type(error).__name__

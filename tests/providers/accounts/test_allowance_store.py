@@ -93,7 +93,7 @@ async def test_a_folder_that_cannot_be_written_is_told_of_once(tmp_path: Path) -
     for _ in range(2):
         store.tell("p1", None, used(1))
         await store.close()
-    assert [msg for _, _, msg, _ in notes.records] == ["allowances_not_read", "allowances_not_kept"]
+    assert [msg for _, _, msg, _ in notes.records] == ["allowances_not_kept"]
 
 
 async def test_low_windows_are_told_once_also_after_a_restart(tmp_path: Path) -> None:
