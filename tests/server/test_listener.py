@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 from aiohttp import web
-from harness import Live
+from harness import Live, ask, parse_events
 
 from proxy.config import Config
 from proxy.sandbox import Sandbox
@@ -123,3 +125,65 @@ async def test_a_start_removes_what_a_killed_save_left(sandbox: Sandbox, tmp_pat
         path.write_text("half of a token")
     async with Live(sandbox, tmp_path, state_dir=state):
         assert not any(path.exists() for path in left)
+
+
+@contextlib.asynccontextmanager
+async def alone(live: Live) -> AsyncIterator[str]:
+    """The application of `live` behind the listener of a proxy that runs alone, whose connections may be idle for
+    IDLE_MS."""
+    listener = Listener(live.app, Config(port=0, idle_timeout_ms=IDLE_MS), 0.1)
+    port = await listener.start()
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        await listener.close()
+
+
+#: Longer than a connection may be idle.
+LONGER_S = 3 * IDLE_MS / 1000
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_an_answer_may_be_silent_for_longer_than_a_connection_may_be_idle(
+    sandbox: Sandbox, tmp_path: Path, stream: bool
+) -> None:
+    sandbox.p1.script.extend([{"fault": "silence_mid_text", "seconds": LONGER_S}])
+    async with (
+        alone(Live(sandbox, tmp_path)) as url,
+        aiohttp.request("POST", f"{url}/v1/messages", json=ask(stream=stream)) as answer,
+    ):
+        raw = await answer.read()
+        assert answer.status == 200
+    assert parse_events(raw)[-1]["type"] == "message_stop" if stream else json.loads(raw)["stop_reason"] == "end_turn"
+
+
+async def test_a_slow_upload_may_take_longer_than_a_connection_may_be_idle(sandbox: Sandbox, tmp_path: Path) -> None:
+    body = json.dumps(ask()).encode()
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield body[:20]
+        await asyncio.sleep(LONGER_S)
+        yield body[20:]
+
+    headers = {"content-type": "application/json"}
+    async with (
+        alone(Live(sandbox, tmp_path)) as url,
+        aiohttp.request("POST", f"{url}/v1/messages", data=slowly(), headers=headers) as answer,
+    ):
+        assert answer.status == 200 and json.loads(await answer.read())["stop_reason"] == "end_turn"
+
+
+async def test_the_monitor_s_events_are_told_for_longer_than_a_connection_may_be_idle(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    async with (
+        alone(Live(sandbox, tmp_path)) as url,
+        aiohttp.request("GET", f"{url}/monitor/events") as events,
+    ):
+        assert await events.content.readuntil(b"\n\n")
+        await asyncio.sleep(LONGER_S)
+        async with aiohttp.request("POST", f"{url}/v1/messages", json=ask(model="nobody")) as answer:
+            assert answer.status == 400
+        async with asyncio.timeout(3):
+            while b"nobody" not in await events.content.readuntil(b"\n\n"):
+                pass
