@@ -116,6 +116,26 @@ async def test_two_clients_share_one_proxy_and_get_their_arguments_signals_and_s
             assert b"hunter2" not in err and (b"ANTHROPIC_API_KEY: not used here" in err) == (process is claude)
 
 
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes below /proc")
+async def test_in_the_place_of_a_background_proxy_that_was_killed_another_is_started(world: dict[str, str]) -> None:
+    url = f"http://127.0.0.1:{world['PROXY_PORT']}"
+    with ended(world):
+        first = await launched(world, "claude")
+        await lines_of(first)
+        (killed,) = background_of(world)
+        os.kill(killed, signal.SIGKILL)
+        async with asyncio.timeout(5):
+            while background_of(world):
+                await asyncio.sleep(0.01)
+        second = await launched(world, "claude")
+        assert f"url={url} model=kimi-k2.7-code key= token=unused" in await lines_of(second)
+        assert len(background_of(world)) == 1 and killed not in background_of(world)
+        await failing_request(url)
+        for client in (first, second):
+            _, err = await asyncio.wait_for(client.communicate(b"TERM\n"), 5)
+            assert client.returncode == -signal.SIGTERM and b"Traceback" not in err
+
+
 async def failing_request(url: str) -> None:
     async with (
         aiohttp.ClientSession() as session,
