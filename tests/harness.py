@@ -290,10 +290,14 @@ def watch_often(**seconds: float) -> StreamTimers:
 
 
 async def until(condition: Callable[[], Any], timeout_s: float = 2.0) -> None:
-    """Waits for something that another task brings about."""
-    async with asyncio.timeout(timeout_s):
-        while not condition():
-            await asyncio.sleep(0.005)
+    """Waits for something that another task brings about. Time is counted in turns of the loop, so that a machine which
+    stands still for seconds does not use up what is left."""
+    turn_s = 0.005
+    for _ in range(round(timeout_s / turn_s)):
+        if condition():
+            return
+        await asyncio.sleep(turn_s)
+    raise TimeoutError(f"not within {timeout_s} s")
 
 
 class Fake:

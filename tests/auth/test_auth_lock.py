@@ -58,7 +58,7 @@ async def test_lock_is_free_after_an_error_and_after_cancellation(tmp_path: Path
         await asyncio.sleep(0)
         waiter.cancel()
         await asyncio.wait({waiter})
-    await asyncio.wait_for(_hold(tmp_path / "l"), 1)
+    await asyncio.wait_for(_hold(tmp_path / "l"), 10)
 
 
 async def _hold(path: Path) -> None:

@@ -56,7 +56,7 @@ class Connection:
 
     async def ended(self) -> bool:
         """Whether the other side closes."""
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(10):
             return not await self.reader.read(1)
 
     def leave(self) -> None:

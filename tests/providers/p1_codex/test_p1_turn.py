@@ -296,7 +296,7 @@ async def test_words_are_passed_on_as_they_come(live: Live) -> None:
     play(live, {"events": [{"type": "response.created"}, delta("first"), {"pause_s": 30}]})
     async with live.open(ask(stream=True)) as response:
         received = b""
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(10):
             while b"first" not in received:
                 received += await response.content.readany()
     assert parse_events(received)[0]["type"] == "message_start"

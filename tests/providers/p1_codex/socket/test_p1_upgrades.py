@@ -260,7 +260,11 @@ async def test_a_request_that_went_over_http_once_stays_there(front: Live, backe
     assert backend.traffic == (2, 2, 1)
 
 
-@with_live(mode="auto", sleep=asyncio.sleep)
+async def endless(seconds: float) -> None:
+    await asyncio.Event().wait()
+
+
+@with_live(mode="auto", sleep=endless)
 @pytest.mark.parametrize("step", [hanging, 403])
 async def test_a_client_that_leaves_before_the_socket_is_open_ends_that_too(
     front: Live, backend: Backend, step: Any

@@ -272,7 +272,7 @@ async def test_how_sockets_end(sockets: SocketClient) -> None:
         transport = line.socket._response.connection.transport  # type: ignore[union-attr]
         transport.abort()
         await p1.idle()
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(10):
         while p1.sockets.open:
             await asyncio.sleep(0.005)
     assert [seen.close_code for seen in p1.sockets.seen] == [4000, 1006]
