@@ -17,8 +17,8 @@ import pytest
 from harness import ask, parse_events, texts, until
 from processes import Proxy, environment, run
 
+from proxy.config import Config
 from proxy.sandbox import Sandbox
-from proxy.server.running import DRAIN_S
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
 
@@ -243,6 +243,33 @@ async def test_what_is_no_request_is_refused_and_leaves_no_trace_of_a_bug(sandbo
 
 # -- the end
 
+DRAIN_S = Config.drain_timeout_ms / 1000
+
+
+async def test_a_balancer_is_told_before_nobody_listens(sandbox: Sandbox, tmp_path: Path) -> None:
+    """As long as the setting says, what still comes is served, over connections that end with it."""
+    async with behind(sandbox, tmp_path, PROXY_STOP_NOTICE_MS="600000") as proxy:
+
+        async def ready() -> tuple[int, str | None]:
+            async with proxy.client.get(f"{proxy.url}/readyz") as response:
+                return response.status, response.headers.get("Retry-After")
+
+        async with proxy.post(ask(stream=True)) as early:
+            assert await ready() == (200, None)
+            proxy.signal(signal.SIGTERM)
+            async with asyncio.timeout(10):
+                while await ready() != (503, "1"):
+                    await asyncio.sleep(0.01)
+            assert parse_events(await early.read())[-1]["type"] == "message_stop"
+        for stream in (True, False):
+            async with proxy.post(ask(stream=stream)) as late:
+                assert late.status == 200 and late.headers["Connection"] == "close"
+                assert await late.read()
+        async with proxy.client.get(f"{proxy.url}/healthz") as alive:
+            assert (alive.status, alive.headers["Connection"]) == (200, "close")
+        proxy.signal(signal.SIGTERM)
+        assert await proxy.ended() == 143
+
 
 def refuses(port: int) -> bool:
     """Whether nobody listens there."""
@@ -261,15 +288,9 @@ async def test_a_signal_lets_a_running_stream_finish(sandbox: Sandbox, proxy: Pr
     assert refuses(proxy.port)
 
 
-SHORT = (
-    "from proxy import cli; from proxy.server import running\n"
-    "running.DRAIN_S = 1.0\nraise SystemExit(cli.main(['serve', '--port', '0']))"
-)
-
-
 async def test_a_stream_that_does_not_finish_is_cut_at_the_limit(sandbox: Sandbox, tmp_path: Path) -> None:
     silent(sandbox, 60)
-    async with behind(sandbox, tmp_path, code=SHORT) as proxy:
+    async with behind(sandbox, tmp_path, PROXY_DRAIN_TIMEOUT_MS="1000") as proxy:
         async with proxy.post(ask(stream=True)) as response:
             await response.content.readany()
             started = time.monotonic()
