@@ -136,6 +136,21 @@ class Config(Rows):
         integer(1, 100_000),
         "The same, for each client session.",
     )
+    stop_notice_ms: int = row(
+        "server.stopNoticeMs",
+        "PROXY_STOP_NOTICE_MS",
+        0,
+        integer(0, 3_600_000),
+        "How long new requests are still taken after the signal to stop, while `/readyz` answers 503: as long as a"
+        " balancer takes to notice.",
+    )
+    drain_timeout_ms: int = row(
+        "server.drainTimeoutMs",
+        "PROXY_DRAIN_TIMEOUT_MS",
+        10_000,
+        integer(0, 3_600_000),
+        "How long running answers may finish after that; then they are cut.",
+    )
     body_idle_timeout_ms: int = row(
         "server.requestBodyIdleTimeoutMs",
         "PROXY_REQUEST_BODY_IDLE_TIMEOUT_MS",

@@ -12,6 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
@@ -189,17 +190,28 @@ async def _serve(start: _Start) -> int:
 
 
 async def _until_stopped(start: _Start, app: web.Application, listener: Listener, said: str) -> None:
-    """Waits for the signal, then stops accepting, lets answers finish, and cuts what is left after the limit."""
+    """Waits for the signal, then ends: announces it, stops accepting, lets answers finish, cuts what is left after the
+    limit."""
     from proxy.server.state import STATE
 
     if start.screen is None:
         async with _unused(start, listener):
             await start.stop.wait()
-        await listener.close()
+        await _end(app, listener)
         return
     monitor = app[STATE].monitor
     _tell(monitor, start)
-    await watched(start.context.environment, start.stop, monitor, start.screen, said, listener.close)
+    await watched(start.context.environment, start.stop, monitor, start.screen, said, partial(_end, app, listener))
+
+
+async def _end(app: web.Application, listener: Listener) -> None:
+    """Announces it, and goes on accepting for as long as a balancer in front may take to notice."""
+    from proxy.server.app import announce_end
+    from proxy.server.state import STATE
+
+    announce_end(app)
+    await asyncio.sleep(app[STATE].config().stop_notice_ms / 1000)
+    await listener.close()
 
 
 def _tell(monitor: MonitorState, start: _Start) -> None:

@@ -210,6 +210,14 @@ def _application(state: AppState, while_running: Callable[[web.Application], Asy
     return app
 
 
+def announce_end(app: web.Application) -> None:
+    """From now on `/readyz` answers 503, so that a balancer sends nothing new, and each answer ends its connection.
+    What still comes is served until the application shuts down. For a program that mounts it: call this, wait as long
+    as the balancer takes to notice, then stop the runner."""
+    app[STATE].running.draining = True
+
+
 async def _drain(app: web.Application) -> None:
-    app[STATE].watchers.close()
-    await app[STATE].running.drain()
+    state = app[STATE]
+    state.watchers.close()
+    await state.running.drain(state.config().drain_timeout_ms / 1000)

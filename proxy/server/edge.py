@@ -57,6 +57,8 @@ async def edge(
             return web.Response(status=_LEFT)
         known = as_proxy_error(error) or unforeseen(state, request_id, error)
         response = error_response(known, request_id, family)
+    if state.running.draining:
+        _end_connection(request, response)
     if not response.prepared:
         timing = {TIMING_HEADER: timings.header()}
         for name, value in {**id_headers(request_id), **timing, **family.headers}.items():
@@ -64,6 +66,15 @@ async def edge(
         if not request.content.is_eof():
             await _end_behind(request, response, state.config().max_body_bytes)
     return response
+
+
+def _end_connection(request: web.Request, response: web.StreamResponse) -> None:
+    """So that no client finds it closed when it sends its next request. One that was begun before the end was
+    announced could not say so; its connection ends all the same."""
+    if not response.prepared:
+        response.force_close()
+    elif request.protocol is not None:
+        request.protocol.close()
 
 
 async def _end_behind(request: web.Request, response: web.StreamResponse, most: int) -> None:

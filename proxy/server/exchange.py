@@ -85,9 +85,11 @@ class Exchange:
         """What every answer carries: the request's id under the names that the SDKs look for, where its time went until
         now, and what was ignored."""
         head = id_headers(self.id) | {TIMING_HEADER: self.timings.header()}
-        if not self.ignored:
-            return head
-        return head | {IGNORED_HEADER: cut(", ".join(self.ignored), MAX_IGNORED)}
+        if self.state.running.draining:
+            head["Connection"] = "close"
+        if self.ignored:
+            head[IGNORED_HEADER] = cut(", ".join(self.ignored), MAX_IGNORED)
+        return head
 
     def ignore(self, paths: Iterable[str]) -> None:
         """Notes what is left out of the request although it asks for something. To be called before the answer begins;

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-#: Running answers may finish for this long once the application shuts down.
-DRAIN_S = 10.0
-
 
 class Running:
-    """The tasks of model requests of one application. `cut` counts those that a shutdown ended."""
+    """The tasks of model requests of one application.
+
+    draining  the end was announced: what still comes is served, over connections that end with it
+    cut       how many answers a shutdown ended
+    """
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -31,12 +32,12 @@ class Running:
         finally:
             self._tasks.discard(task)
 
-    async def drain(self) -> None:
-        """Waits for what runs, at most DRAIN_S, and cuts the rest."""
+    async def drain(self, limit_s: float) -> None:
+        """Waits for what runs, so long at most, and cuts the rest."""
+        self.draining = True
         tasks = set(self._tasks)
         if tasks:
-            _, left = await asyncio.wait(tasks, timeout=DRAIN_S)
-            self.draining = True
+            _, left = await asyncio.wait(tasks, timeout=limit_s)
             self.cut = len(left)
             for task in left:
                 task.cancel()

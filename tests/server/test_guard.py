@@ -191,4 +191,4 @@ async def test_without_a_key_credentials_of_callers_are_ignored_and_stay_here(li
 
 
 def test_only_health_and_a_greeting_are_served_to_anybody() -> None:
-    assert [route.path for route in ROUTES if not route.guarded] == ["/healthz", "/api/hello"]
+    assert [route.path for route in ROUTES if not route.guarded] == ["/healthz", "/readyz", "/api/hello"]

@@ -19,12 +19,12 @@ PATHS = ["/v1/messages", "/v1/messages/count_tokens", "/v1/chat/completions", "/
 
 
 async def longest_wait(work: asyncio.Task[Any]) -> float:
-    """Seconds for which nothing else ran while it was done."""
+    """Seconds of the processor for which nothing else ran while it was done."""
     worst = 0.0
     while not work.done():
-        before = time.perf_counter()
+        before = time.process_time()
         await asyncio.sleep(0)
-        worst = max(worst, time.perf_counter() - before)
+        worst = max(worst, time.process_time() - before)
     return worst
 
 

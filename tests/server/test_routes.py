@@ -48,7 +48,7 @@ def test_no_route_changes_the_proxy_or_shows_a_credential() -> None:
     assert taken == {f"/v1/{path}" for path in (*answers, *media, "metrics", "logs", "traces")}
     watching = {route.path for route in ROUTES if route.family is WATCHING}
     told = {route.path for route in ROUTES} - taken - watching
-    assert told == {"/healthz", "/api/hello", "/v1/models", "/v1/models/{id}"}
+    assert told == {"/healthz", "/readyz", "/api/hello", "/v1/models", "/v1/models/{id}"}
     accounts = {"/v1/account/limits", "/.well-known/ccr/account"}
     assert watching <= {"/monitor", "/monitor/events", "/monitor/page/{id}", "/metrics"} | accounts
 

@@ -101,7 +101,7 @@ def _running(command: Sequence[str], variables: Mapping[str, str], file: Path) -
     yield "Restart", "on-failure"
     yield "RestartSec", "2"
     yield "KillMode", "mixed"  # the process that writes captures ends with the proxy, and has its time
-    yield "TimeoutStopSec", "20"  # answers have 10 s to finish
+    yield "TimeoutStopSec", "20"  # answers have 10 s to finish, by default
     yield "LimitNOFILE", "8192"
 
 

@@ -8,6 +8,7 @@ import contextlib
 from aiohttp import web
 
 from proxy.server.exchange import json_response
+from proxy.server.state import STATE
 
 #: What is read of a report before the connection is closed instead; nothing of it is kept.
 MAX_REPORT_BYTES, MAX_REPORT_S = 4 * 1024 * 1024, 5.0
@@ -16,6 +17,13 @@ MAX_REPORT_BYTES, MAX_REPORT_S = 4 * 1024 * 1024, 5.0
 async def get_health(_request: web.Request) -> web.Response:
     """Alive, nothing else is checked."""
     return json_response({"ok": True})
+
+
+async def get_readiness(request: web.Request) -> web.Response:
+    """Whether new requests should come here: not from the moment at which the end was announced."""
+    if request.app[STATE].running.draining:
+        return json_response({"ready": False}, status=503, headers={"Retry-After": "1"})
+    return json_response({"ready": True})
 
 
 async def get_hello(_request: web.Request) -> web.Response:

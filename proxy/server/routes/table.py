@@ -12,7 +12,7 @@ from proxy.server.routes.metrics import get_metrics
 from proxy.server.routes.models import get_model, get_models
 from proxy.server.routes.monitor import get_events, get_monitor
 from proxy.server.routes.page import FILES, get_page_file
-from proxy.server.routes.probes import get_health, get_hello, post_telemetry
+from proxy.server.routes.probes import get_health, get_hello, get_readiness, post_telemetry
 from proxy.server.routes.responses import get_responses, post_responses
 from proxy.server.routes.transcriptions import post_transcription
 
@@ -22,6 +22,7 @@ _OPENAI, _IMAGES, _AUDIO = "openai_routes", "image_routes", "transcription_route
 
 ROUTES: tuple[ClientRoute, ...] = (
     ClientRoute(_READ, "/healthz", MESSAGES, get_health, guarded=False),
+    ClientRoute(_READ, "/readyz", MESSAGES, get_readiness, guarded=False),
     ClientRoute(_READ, "/v1/models", MODELS, get_models),
     ClientRoute(_READ, "/v1/models/{id}", MODELS, get_model),
     ClientRoute(_READ, "/api/hello", MESSAGES, get_hello, guarded=False),

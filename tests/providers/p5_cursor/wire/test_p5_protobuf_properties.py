@@ -86,10 +86,10 @@ def test_a_payload_that_is_cut_is_shorter_or_refused(value: Any) -> None:
 def seconds(data: bytes) -> float:
     times = []
     for _ in range(3):
-        begin = time.perf_counter()
+        begin = time.process_time()
         read_or_refused(protobuf.decode, PAYLOAD, data)
         read_or_refused(protobuf.members, PAYLOAD, data)
-        times.append(time.perf_counter() - begin)
+        times.append(time.process_time() - begin)
     return min(times)
 
 
