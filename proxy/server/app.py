@@ -14,6 +14,7 @@ from aiohttp import ClientSession, web
 
 from proxy.auth.store import remove_leftovers
 from proxy.config import Config
+from proxy.core.invalid import cut
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.observe.capture.contract import Captures, NullCaptures
 from proxy.observe.lifecycle import Log, NullLog, Recorder
@@ -123,6 +124,9 @@ def _checked(current: Callable[[], Config], entries: Sequence[Entry]) -> Callabl
         check_model(config.auto_review_model or "", [entry.catalog_now(config) for entry in entries])
     except UnfitValue as error:
         raise UnfitValue(f"auto_review_model: {error}") from None
+    for caller, key in config.account_callers:
+        if key.partition("/")[0] not in labels:
+            raise UnfitValue(f"account_callers: {cut(caller)} has an account of {' or '.join(labels)}, not {cut(key)}")
     return current
 
 
@@ -175,15 +179,24 @@ async def _running(state: AppState, entries: Sequence[Entry], services: Services
     await asyncio.to_thread(_tidy, [services.config_dir / entry.label for entry in entries])
     async with AsyncExitStack() as stack:
         stack.callback(state.providers.clear)
-        state.questions.providers = state.providers
+        state.questions.providers = state.accounts.watched
         for entry in entries:
             if entry.build is not None:
                 provider = state.providers[entry.label] = entry.build(services)
                 stack.push_async_callback(partial(_close, provider, errors, state.log))
+        stack.push_async_callback(_close_named, state, errors)
+        state.accounts.begin(services)
         stack.push_async_callback(state.questions.close)  # before what it asks
         yield
     if errors:
         raise errors[0]
+
+
+async def _close_named(state: AppState, errors: list[Exception]) -> None:
+    named = list(state.accounts.named.values())
+    state.accounts.end()
+    for provider in named:
+        await _close(provider, errors, state.log)
 
 
 async def _close(provider: Provider, errors: list[Exception], log: Log) -> None:

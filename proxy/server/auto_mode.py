@@ -74,9 +74,10 @@ def _reviewer(exchange: Exchange, provider: Provider) -> Reviewer | None:
     if config.auto_review_model:
         model = normalise_model(config.auto_review_model)
         found = route(model, state.catalogs.of(config), alias_provider=config.alias_provider)
-        chosen = state.providers.get(found.label) if found is not None else None
-        return None if chosen is None else Reviewer(chosen, model)
-    for one in (provider, state.providers.get(config.alias_provider)):
+        served = found is not None and found.label in state.providers
+        return Reviewer(state.accounts.best(found.label, config), model) if found is not None and served else None
+    aliases = config.alias_provider
+    for one in (provider, state.accounts.best(aliases, config) if aliases in state.providers else None):
         small = one.catalog().small if one is not None else ""
         if one is not None and small:
             return Reviewer(one, small)
