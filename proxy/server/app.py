@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from proxy.observe.metrics.counts import Metrics
 from proxy.observe.metrics.loop_lag import watch_loop
 from proxy.observe.monitor.state import MonitorState
 from proxy.providers.accounts.allowance_store import AllowanceStore
+from proxy.providers.accounts.named import credential_folders
 from proxy.providers.contract import Provider, Services, Tuning
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
@@ -105,7 +106,7 @@ def create_app(
     return _application(state, providers)
 
 
-def _tidy(folders: Sequence[Path]) -> None:
+def _tidy(folders: Iterable[Path]) -> None:
     for folder in folders:
         remove_leftovers(folder)
 
@@ -176,7 +177,8 @@ async def _running(state: AppState, entries: Sequence[Entry], services: Services
     """All providers, from the start of the application to its end. Each of them is closed, whatever the others do, also
     when a later one cannot be built; the first error is raised in the end."""
     errors: list[Exception] = []
-    await asyncio.to_thread(_tidy, [services.config_dir / entry.label for entry in entries])
+    folders = (folder for entry in entries for folder in credential_folders(services.config_dir, entry.label))
+    await asyncio.to_thread(_tidy, folders)
     async with AsyncExitStack() as stack:
         stack.callback(state.providers.clear)
         state.questions.providers = state.accounts.watched

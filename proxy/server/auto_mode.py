@@ -25,6 +25,7 @@ from proxy.core.routing import normalise_model, route
 from proxy.errors import ProxyError, RequestError
 from proxy.observe.lifecycle import Judged
 from proxy.providers.contract import Call, Provider
+from proxy.server.accounts.serving import now_serving
 from proxy.server.exchange import Exchange, unforeseen
 
 Batches = AsyncGenerator[list[Event], None]
@@ -194,7 +195,8 @@ class Judge:
 
     async def _ask(self, calls: Sequence[ToolUse]) -> Mapping[str, Any]:
         """The reviewer's answer, whole. Raises ProxyError."""
-        provider, model, owner = self._reviewer.provider, self._reviewer.model, self._call.owner
+        provider = now_serving(self._exchange, self._reviewer.provider)
+        model, owner = self._reviewer.model, self._call.owner
         subagent = owner is not None and owner.agent is not None
         request = {"model": model, **question(calls, self._policy, self._call.request, subagent=subagent)}
         target = provider.resolve(model, request, auto_review=True)

@@ -20,6 +20,8 @@ from proxy.server.accounts.affinity import IDLE_S, Affinity, session_key
 from proxy.server.state import STATE
 
 ACCOUNT = "x-model-proxy-account"
+CONTEXT = {"permission_mode": "auto", "home_dir": "/home/me", "live_cwd": "/home/me/project"}
+SAFEGUARDS = [{"type": "dangerous_tool_use", "classifier_context": CONTEXT}]
 SPENT = {"fault": "usage_limit", "seconds": 1800, "times": None}
 
 
@@ -164,6 +166,15 @@ async def test_an_account_whose_sign_in_is_refused_is_passed_over(two: Two) -> N
     refused = await two.live.post(ask(), headers=session("a"))
     assert refused.status == 401 and "(account default of p1)" in refused.error["message"]
     assert (await two.live.post(ask(), headers=session("a"))).headers[ACCOUNT] == "work"
+
+
+@onward(auto_mode="judge")
+async def test_the_judge_asks_with_the_account_that_serves(two: Two) -> None:
+    two.default.script.replace([SPENT])
+    answer = await two.live.stream(ask("use Bash: make", tools=[tool()], safeguards=SAFEGUARDS), headers=session("a"))
+    assert answer.headers[ACCOUNT] == "work", answer.raw
+    [judged] = two.live.notes.all("auto_mode_judged")
+    assert judged["reviewer"] != "rules" and two.served == (1, 2)
 
 
 @onward()

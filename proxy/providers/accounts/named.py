@@ -6,7 +6,7 @@ other accounts: `<config root>/p1/accounts/work/p1/auth.json`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 from proxy.config import Config
 from proxy.core.allowances.accounts import DEFAULT, MAX_NAMED, account_key, is_name
 from proxy.core.allowances.report import Allowance
-from proxy.errors import RequestError
 from proxy.observe.lifecycle import Happened, Log, ServiceEvent
 from proxy.providers.accounts.allowance_store import HearsAllowance
 from proxy.providers.contract import Services
@@ -40,11 +39,10 @@ def names_in(config_root: Path, label: str) -> tuple[str, ...]:
     return tuple(name for name in found if (folder / name / label / _CREDENTIAL).exists())[:MAX_NAMED]
 
 
-def checked_name(name: str, rule: str) -> str:
-    """A name as a user typed it. Raises RequestError."""
-    if not is_name(name):
-        raise RequestError(f"an account cannot be called {name[:40]!r}: {rule}")
-    return name
+def credential_folders(config_root: Path, label: str) -> Iterator[Path]:
+    """Where the credentials of all accounts of a provider lie."""
+    for name in (DEFAULT, *names_in(config_root, label)):
+        yield root_of(config_root, label, name) / label
 
 
 def settings_for(entry: Entry, root: Path, config: Callable[[], Config]) -> Callable[[], Config]:

@@ -90,6 +90,12 @@ async def native_answer(exchange: Exchange, provider: NativeResponses, call: Cal
         yield answer
 
 
+def now_serving(exchange: Exchange, provider: Provider) -> Provider:
+    """For a request on the side: the same provider, made for the account that serves after all."""
+    served = {one.name: one.provider for one in exchange.accounts}
+    return served.get(exchange.account, provider) if provider in served.values() else provider
+
+
 def _is_spent(exchange: Exchange, serving: Serving, error: ProxyError) -> bool:
     """Whether the account's allowance refuses the request, and nothing that passes by itself."""
     if error.kind == "rate_limit":
