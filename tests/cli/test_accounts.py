@@ -127,3 +127,11 @@ def test_usage_of_accounts_that_cannot_be_asked(root: Path, command: Run) -> Non
     assert status == 1 and "p1 (codex):\n  not signed in" in out and "p1/work (codex):\n  unusable" in out
     status, out, _ = command("usage p1 --json")
     assert sorted(json.loads(out)) == ["p1", "p1/work"]
+
+
+def test_doctor_looks_at_the_files_of_every_account(root: Path, command: Run) -> None:
+    file = sign_in(root, "p1", "work")
+    file.chmod(0o644)
+    out = command("doctor --offline")[1]
+    assert f"{file} is open to others" in out
+    assert "p1/work (codex): signed in" in out

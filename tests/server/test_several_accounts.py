@@ -247,6 +247,63 @@ async def test_a_caller_has_the_account_of_the_settings_and_no_other(two: Two) -
     assert [one.name for one in accounts.choose("p1", config, session="s")] == ["default"]
 
 
+@pytest.mark.parametrize("two", [{"account_callers": "anna=p1/work"}], indirect=True, ids=[""])
+async def test_a_caller_whose_account_is_signed_out_gets_nobody_elses(two: Two) -> None:
+    shutil.rmtree(two.live.root / "p1" / "accounts")
+    accounts, config = two.live.app[STATE].accounts, two.live.config
+    [anna], [bob] = (accounts.choose("p1", config, session="s", caller=name) for name in ("anna", "bob"))
+    assert (anna.name, anna.provider.signed_in()) == ("work", False)
+    assert (bob.name, bob.provider) == ("", two.live.app[STATE].providers["p1"])
+
+
+@pytest.mark.parametrize(
+    ("label", "model"),
+    [
+        ("p1", "gpt-5.5"),
+        ("p2", "kimi-for-coding"),
+        ("p3", "grok-4.6"),
+        ("p4", "qwen3.8-flash"),
+        ("p5", "cursor:gpt-5.5"),
+    ],
+)
+async def test_every_provider_has_accounts(tmp_path: Path, label: str, model: str) -> None:
+    """Nobody is signed in but the named account, and no key stands in the settings."""
+    async with Sandbox() as sandbox:
+        folder = root_of(tmp_path, label, "work") / label
+        folder.mkdir(parents=True)
+        settings = sandbox.settings()
+        key = settings.pop("PROXY_P4_API_KEY")
+        files = sandbox.upstreams[label].credentials(None, None) or {"auth.json": json.dumps({"key": key})}
+        for file, text in files.items():
+            (folder / file).write_text(text)
+        async with Live(sandbox, tmp_path, signed_in=False, settings=settings) as live:
+            answer = await live.post(ask(model=model))
+            assert (answer.status, answer.headers[ACCOUNT]) == (200, "work"), answer.raw
+            assert not (tmp_path / label / "auth.json").exists()
+            (folder / "auth.json").unlink()
+            answer = await live.post(ask(model=model))
+            assert answer.status == 401 and ACCOUNT not in answer.headers
+
+
+@pytest.mark.parametrize(("label", "model"), [("p4", "qwen3.8-flash"), ("p5", "cursor:gpt-5.5")])
+async def test_a_key_or_token_of_the_settings_is_of_the_account_without_a_name(
+    tmp_path: Path, label: str, model: str
+) -> None:
+    async with Sandbox() as sandbox:
+        folder = root_of(tmp_path, label, "work") / label
+        folder.mkdir(parents=True)
+        (folder / "auth.json").write_text("no credential")
+        extra = {
+            "PROXY_P5_AUTH_TOKEN": json.loads(sandbox.upstreams["p5"].credentials(None, None)["auth.json"])[
+                "accessToken"
+            ]
+        }
+        async with Live(sandbox, tmp_path, signed_in=False, settings={**sandbox.settings(), **extra}) as live:
+            named = live.app[STATE].accounts.named[f"{label}/work"]
+            assert not named.signed_in() and live.app[STATE].providers[label].signed_in()
+            assert (await live.post(ask(model=model))).headers[ACCOUNT] == "default"
+
+
 async def test_the_allowance_of_each_account_is_told(two: Two) -> None:
     for name in ("a", "b"):
         await two.live.post(ask(), headers=session(name))

@@ -101,12 +101,11 @@ class Accounts:
         self, label: str, config: Config, *, session: str | None, caller: str | None = None, stays: bool = False
     ) -> tuple[Serving, ...]:
         """Who serves a request; behind it those who may do so instead, nobody where it `stays`."""
-        known = self.of(label)
-        if len(known) == 1:
+        known, bound = self.of(label), _bound(config, label, caller)
+        if len(known) == 1 and bound is None:
             return tuple(known)
         key = session_key(label, caller, session)
         onward = config.on_spent == "next" and not stays
-        bound = _bound(config, label, caller)
         found = self._ordered(known, stays=self._affinity.of(key), bound=bound, onward=onward)
         self._affinity.note(key, found[0].name)
         return found
