@@ -29,6 +29,7 @@ from proxy.observe.lifecycle import (
 )
 from proxy.observe.log.redact import shown_query
 from proxy.server.cache_watch import CacheCheck
+from proxy.server.callers.callers import CALLER, own_session
 from proxy.server.families import Family
 from proxy.server.state import REQUEST_ID, ROUTE, STATE, TIMINGS, AppState
 
@@ -58,6 +59,8 @@ class Exchange:
         self.id = request[REQUEST_ID]
         self.provider: str | None = None
         self.model: str | None = None
+        #: Whose key the request came with, where callers have keys of their own.
+        self.caller = request.get(CALLER)
         #: Whether an alias was asked for, whose provider a setting says.
         self.alias = False
         #: The answer once its head is out: then no other one can be given.
@@ -91,6 +94,10 @@ class Exchange:
             head[IGNORED_HEADER] = cut(", ".join(self.ignored), MAX_IGNORED)
         return head
 
+    def own_session(self, session: str) -> str:
+        """The caller's session as the tables of this proxy and the services know it."""
+        return own_session(self.caller, session)
+
     def ignore(self, paths: Iterable[str]) -> None:
         """Notes what is left out of the request although it asks for something. To be called before the answer begins;
         the log is told, too."""
@@ -113,13 +120,17 @@ class Exchange:
 
     def log(self, level: str, msg: str, **fields: Any) -> None:
         common = {"reqId": self.id, "endpoint": self.endpoint, "provider": self.provider, "model": self.model}
+        if self.caller is not None:
+            common["caller"] = self.caller.name
         known = {key: value for key, value in (common | fields).items() if value is not None}
         self.state.log.write(level, "server", msg, **known)
 
     def arrived(self, values: Mapping[str, list[str]], session: str | None) -> None:
         """Tells of the request, before anything is known of its body."""
         self.client_id = _client_id(values, session)
-        self.record(Started(self.endpoint, session, *agents_of(values), self.client_id))
+        self.record(
+            Started(self.endpoint, session, *agents_of(values), self.client_id, self.caller and self.caller.name)
+        )
         asked = {"method": self.request.method, "path": self.request.path, "clientId": self.client_id}
         if self.request.query_string:
             asked["query"] = shown_query(self.request.query_string)

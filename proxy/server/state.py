@@ -20,6 +20,7 @@ from proxy.providers.entry import Entry
 from proxy.server.admission import Admission
 from proxy.server.allowance_questions import AllowanceQuestions
 from proxy.server.cache_watch import CacheWatch
+from proxy.server.callers.callers import Callers
 from proxy.server.families import ClientRoute
 from proxy.server.running import Running
 from proxy.server.sessions import Sessions
@@ -74,6 +75,7 @@ class AppState:
     entries   of all providers
     questions   asks the services what is left
     metrics   what is counted for whoever asks; None when nothing is
+    callers   those with a key of their own
     """
 
     config: Callable[[], Config]
@@ -95,6 +97,7 @@ class AppState:
     watchers: Watchers = field(default_factory=Watchers)
     providers: dict[str, Provider] = field(default_factory=dict)
     metrics: Metrics | None = None
+    callers: Callers = field(default_factory=Callers)
 
     @property
     def allowances(self) -> AllowanceStore:

@@ -53,6 +53,8 @@ async def read_routed(exchange: Exchange, values: HeaderValues, ticket: Admissio
     choice = choose(exchange, config, model, session)
     provider = provider_of(exchange, choice, ticket)
     body = {**capped(exchange, values, choice, body, capped_openai_body), "model": choice.model}
+    if exchange.caller is not None and isinstance(body.get("prompt_cache_key"), str):
+        body["prompt_cache_key"] = exchange.own_session(body["prompt_cache_key"])
     return RoutedBody(body, session, choice, provider, config.openai_mode == "lenient")
 
 
