@@ -28,6 +28,7 @@ from proxy.cli.signals import Stop, stop_event
 from proxy.config import Config, ConfigError
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.observe.capture.layout import TRAFFIC
+from proxy.retention import DAY_S, Retention
 from proxy.server.callers.key_file import FILE_NAME as KEYS
 
 if TYPE_CHECKING:
@@ -120,7 +121,9 @@ def _override(file: ConfigFile, arguments: argparse.Namespace) -> None:
 
 def _open_log(config: Config, environment: Mapping[str, str], screen: LogNotices | None) -> FileLog:
     from proxy.observe.log.file_log import FileLog
+    from proxy.observe.log.storage import KEPT_LOGS, Bounds
 
+    keep = config.section(Retention)
     terminal = _terminal(config) if screen is None else cast("TextIO", screen)
     return FileLog(
         state_root(environment),
@@ -128,6 +131,9 @@ def _open_log(config: Config, environment: Mapping[str, str], screen: LogNotices
         plain=terminal is not None,
         verbose=config.log_verbose,
         stream=terminal,
+        file_bytes=keep.log_file_bytes,
+        kept=Bounds(KEPT_LOGS.files, keep.log_bytes, keep.log_days * DAY_S),
+        kept_errors=Bounds(keep.error_files, keep.error_bytes, keep.error_days * DAY_S),
     )
 
 
@@ -145,7 +151,11 @@ def _open_captures(config: Config, environment: Mapping[str, str], log: FileLog)
     from proxy.observe.capture.writing.files import CaptureLimits
 
     limits = CaptureLimits(
-        config.captures_max_bytes, config.captures_max_files, config.capture_max_bytes, config.capture_max_files
+        config.captures_max_bytes,
+        config.captures_max_files,
+        config.capture_max_bytes,
+        config.capture_max_files,
+        config.section(Retention).capture_days * DAY_S,
     )
     return FolderCaptures(state_root(environment), limits, log)
 

@@ -27,6 +27,7 @@ from proxy.providers.registry import PROVIDERS
 from proxy.providers.upstream.client import client_session
 from proxy.providers.upstream.outgoing_proxy import TunnelTimers
 from proxy.providers.upstream.tokenizer import Tokenizer, TokenizerLimits
+from proxy.retention import DAY_S, Retention
 from proxy.server.admission import Admission
 from proxy.server.allowance_questions import AllowanceQuestions
 from proxy.server.allowances import watched_rows
@@ -96,7 +97,7 @@ def create_app(
         timers=tuning.of(StreamTimers),
         packed=packed_bodies,
         entries=entries,
-        questions=AllowanceQuestions(AllowanceStore(observers[0], clock, folder=state_dir), observers[0], clock),
+        questions=_questions(observers[0], clock, state_dir, current()),
         metrics=Metrics(__version__, [entry.label for entry in entries]) if current().metrics else None,
         callers=_callers(caller_keys, Meter(clock, observers[0], folder=state_dir)),
     )
@@ -123,6 +124,11 @@ def _callers(keys: Path | None, meter: Meter) -> Callers:
 def _tidy(folders: Sequence[Path]) -> None:
     for folder in folders:
         remove_leftovers(folder)
+
+
+def _questions(log: Log, clock: Callable[[], float], folder: Path | None, config: Config) -> AllowanceQuestions:
+    age_s = config.section(Retention).allowance_days * DAY_S
+    return AllowanceQuestions(AllowanceStore(log, clock, folder=folder, age_s=age_s), log, clock)
 
 
 def _monitor(recorder: Recorder | None, clock: Callable[[], float]) -> MonitorState:
