@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from aiohttp import ClientSession, web
 
 from proxy.auth.store import remove_leftovers
 from proxy.config import Config
+from proxy.core.invalid import cut
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.observe.capture.contract import Captures, NullCaptures
 from proxy.observe.lifecycle import Log, NullLog, Recorder
@@ -21,6 +22,7 @@ from proxy.observe.metrics.counts import Metrics
 from proxy.observe.metrics.loop_lag import watch_loop
 from proxy.observe.monitor.state import MonitorState
 from proxy.providers.accounts.allowance_store import AllowanceStore
+from proxy.providers.accounts.named import credential_folders
 from proxy.providers.contract import Provider, Services, Tuning
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
@@ -121,7 +123,7 @@ def _callers(keys: Path | None, meter: Meter) -> Callers:
     return Callers(None if keys is None else KeyFile(keys), meter)
 
 
-def _tidy(folders: Sequence[Path]) -> None:
+def _tidy(folders: Iterable[Path]) -> None:
     for folder in folders:
         remove_leftovers(folder)
 
@@ -145,6 +147,9 @@ def _checked(current: Callable[[], Config], entries: Sequence[Entry]) -> Callabl
         check_model(config.auto_review_model or "", [entry.catalog_now(config) for entry in entries])
     except UnfitValue as error:
         raise UnfitValue(f"auto_review_model: {error}") from None
+    for caller, key in config.account_callers:
+        if key.partition("/")[0] not in labels:
+            raise UnfitValue(f"account_callers: {cut(caller)} has an account of {' or '.join(labels)}, not {cut(key)}")
     return current
 
 
@@ -197,18 +202,28 @@ async def _running(state: AppState, entries: Sequence[Entry], services: Services
     """All providers, from the start of the application to its end. Each of them is closed, whatever the others do, also
     when a later one cannot be built; the first error is raised in the end."""
     errors: list[Exception] = []
-    await asyncio.to_thread(_tidy, [services.config_dir / entry.label for entry in entries])
+    folders = (folder for entry in entries for folder in credential_folders(services.config_dir, entry.label))
+    await asyncio.to_thread(_tidy, folders)
     async with AsyncExitStack() as stack:
         stack.callback(state.providers.clear)
-        state.questions.providers = state.providers
+        state.questions.providers = state.accounts.watched
         for entry in entries:
             if entry.build is not None:
                 provider = state.providers[entry.label] = entry.build(services)
                 stack.push_async_callback(partial(_close, provider, errors, state.log))
+        stack.push_async_callback(_close_named, state, errors)
+        state.accounts.begin(services)
         stack.push_async_callback(state.questions.close)  # before what it asks
         yield
     if errors:
         raise errors[0]
+
+
+async def _close_named(state: AppState, errors: list[Exception]) -> None:
+    named = list(state.accounts.named.values())
+    state.accounts.end()
+    for provider in named:
+        await _close(provider, errors, state.log)
 
 
 async def _close(provider: Provider, errors: list[Exception], log: Log) -> None:

@@ -28,6 +28,7 @@ from proxy.observe.lifecycle import Captured, ModelResolved, ProjectResolved, Pr
 from proxy.observe.log.redact import shown_query
 from proxy.observe.project import find_working_directory, project_name
 from proxy.providers.contract import LARGE_BYTES, Call, Provider, Target
+from proxy.server.accounts.serving import answered, served_by
 from proxy.server.admission import AdmissionTicket
 from proxy.server.allowances import explained
 from proxy.server.body import read_body
@@ -99,8 +100,11 @@ def _failed(exchange: Exchange, error: Exception) -> web.StreamResponse:
         if response is None:
             raise error
         return response
-    known = explained(exchange.state, as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error))
+    known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
+    known = explained(exchange.state, known, exchange.account)
     known = _with_cure(exchange, known)
+    if exchange.account and known.kind == "sign_in":
+        exchange.state.accounts.refused(exchange.account_key)
     exchange.failed(known, in_band=response is not None)
     if response is None:
         told = exchange.family.final_word(known, exchange.request.headers.get("User-Agent", ""))
@@ -139,8 +143,8 @@ async def answer(
         raise RuntimeError(f"{exchange.family.name} renders nothing")
     renderer = exchange.family.renderer(context)
     if ingress.stream:
-        return await send_stream(exchange, through(provider.stream(call)), renderer)
-    batches = through(provider.stream(replace(call, folded=True)))
+        return await send_stream(exchange, through(answered(exchange, provider, call)), renderer)
+    batches = through(answered(exchange, provider, replace(call, folded=True)))
     return await send_json(exchange, await fold_stream(exchange, batches, renderer))
 
 
@@ -277,11 +281,13 @@ def capped(
     return result
 
 
-def provider_of(exchange: Exchange, choice: Choice, ticket: AdmissionTicket) -> Provider:
-    """The provider of a choice, when it has room for one more. Raises BusyError."""
-    provider = exchange.state.providers[choice.route.label]
-    exchange.state.admission.select(ticket, provider.label)
-    return provider
+def provider_of(
+    exchange: Exchange, choice: Choice, ticket: AdmissionTicket, session: str | None, *, stays: bool = False
+) -> Provider:
+    """The provider of a choice, made for the account that serves this session, when it has room for one more. Raises
+    BusyError. `stays`: see `served_by`."""
+    exchange.state.admission.select(ticket, choice.route.label)
+    return served_by(exchange, choice.route.label, session, stays=stays)
 
 
 def selected(
@@ -300,7 +306,7 @@ def selected(
     number = exchange.state.sessions.routed(session, choice.route.label, explicit=explicit)
     if number is not None:
         exchange.record(Sequenced(number))
-    exchange.record(ProviderSelected(choice.route.label, choice.model, target.effort))
+    exchange.record(ProviderSelected(exchange.account_key, choice.model, target.effort))
     exchange.record(ModelResolved(choice.model, target.model))
     if exchange.state.captures.on:
         _capture(exchange, choice, target, session, number or 0, converted)

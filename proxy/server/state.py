@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from aiohttp import web
 
@@ -17,6 +18,7 @@ from proxy.observe.timings import Timings
 from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.contract import Provider
 from proxy.providers.entry import Entry
+from proxy.server.accounts.pool import Accounts
 from proxy.server.admission import Admission
 from proxy.server.allowance_questions import AllowanceQuestions
 from proxy.server.cache_watch import CacheWatch
@@ -95,9 +97,18 @@ class AppState:
     running: Running = field(default_factory=Running)
     cache: CacheWatch = field(default_factory=CacheWatch)
     watchers: Watchers = field(default_factory=Watchers)
-    providers: dict[str, Provider] = field(default_factory=dict)
     metrics: Metrics | None = None
     callers: Callers = field(default_factory=Callers)
+
+    @cached_property
+    def accounts(self) -> Accounts:
+        """Those of all providers."""
+        return Accounts(self.entries, self.allowances, self.clock)
+
+    @property
+    def providers(self) -> dict[str, Provider]:
+        """Those of the accounts without a name, by label."""
+        return self.accounts.providers
 
     @property
     def allowances(self) -> AllowanceStore:

@@ -78,7 +78,7 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
     choice = choose(exchange, config, body["model"], session, instead=review)
     if exchange.endpoint != COUNT and not body.get("messages"):
         raise RequestError("messages: at least one message is required", param="messages")
-    provider = provider_of(exchange, choice, ticket)
+    provider = provider_of(exchange, choice, ticket, session)
     asked = body if exchange.endpoint == COUNT else capped(exchange, values, choice, body, capped_request)
     target = provider.resolve(choice.model, asked, auto_review=choice.auto_review)
     request = _without_missing(exchange, asked, provider, choice.model)
@@ -151,7 +151,7 @@ def _tell_others(state: AppState, call: Call, provider: Provider) -> None:
     """Whoever served this conversation before learns that it does not any more."""
     if call.owner is None:
         return
-    for other in state.providers.values():
+    for other in state.accounts.everyone():
         if other is not provider and isinstance(other, Remembering):
             other.served_elsewhere(call.owner, call.request, call.request_id)
 
