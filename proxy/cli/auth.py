@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from proxy.cli.account import Owned, SignIn, account_of, accounts_of, cures, sign_in, sign_ins
 from proxy.cli.command import Command, Context, say
 from proxy.cli.config_file import ConfigFile
+from proxy.cli.line_input import LineInput
 from proxy.config import ConfigError
 from proxy.core.allowances.accounts import DEFAULT, for_account
 from proxy.errors import ProxyError
 from proxy.providers.entry import account_titles
+
+if TYPE_CHECKING:
+    from proxy.providers.contract import Account
 
 
 def _arguments(parser: argparse.ArgumentParser, context: Context) -> None:
     parser.add_argument("action", choices=("login", "status", "logout"))
     parser.add_argument("label", nargs="?", help=f"{account_titles(context.providers)}; all for status without one")
     parser.add_argument("--as", dest="account", metavar="NAME", help="another account of the provider, by its name")
-    parser.add_argument("--device", action="store_true", help="sign in with a code on another device")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--device", action="store_true", help="sign in with a code on another device")
+    how.add_argument("--paste", action="store_true", help="sign in with a browser elsewhere: paste where it ended")
 
 
 async def _run(arguments: argparse.Namespace, context: Context) -> int:
@@ -34,11 +41,25 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
     try:
         if arguments.action == "logout":
             await owned.account.logout(say=owned.say)
+        elif arguments.paste:
+            await _paste(owned)
         else:
             await owned.account.login(device=arguments.device, say=owned.say)
     except ProxyError as error:
         raise error.replaced(message=for_account(error.message, owned.entry.label, owned.name)) from None
     return 0
+
+
+async def _paste(owned: Owned) -> None:
+    from proxy.providers.contract import Pasting
+
+    account: Account = owned.account
+    if not isinstance(account, Pasting):
+        how = owned.entry.sign_in.replace("`", "")
+        label = owned.entry.label
+        raise ConfigError(f"nothing can be pasted for {label} (--paste is unsupported); it signs in otherwise: {how}")
+    with LineInput() as lines:
+        await account.login_pasted(read=lines.read, say=owned.say)
 
 
 def _status(asked: Owned, context: Context, *, alone: bool) -> int:

@@ -59,7 +59,7 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
         lines.append("settings: " + ", ".join(changed))
     lines += [f"outgoing proxy for {kind}: {place}" for kind, place in proxies.addresses.items()]
     lines += [f"warning: {warning}" for warning in file.warnings]
-    if is_open(config):
+    if is_open(config, file.root):
         lines.append(f"warning: {OPEN_NOTICE}")
     usable = {one.entry.label for one in known if one.usable}
     first = first_entry(context.providers, config, usable)

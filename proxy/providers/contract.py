@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from proxy.auth.pasted import ReadLine
 from proxy.config import Config
 from proxy.core.allowances.accounts import account_key
 from proxy.core.identity import Owner
@@ -340,6 +341,15 @@ class Account(Protocol):
 
     async def usage(self) -> UsageReport:
         """Asks what is left of the allowance."""
+        ...
+
+
+@runtime_checkable
+class Pasting(Protocol):
+    """An account whose sign-in in a browser ends at an address, which may be pasted."""
+
+    async def login_pasted(self, *, read: ReadLine, say: Say) -> None:
+        """As `login`, with a browser on any machine. `read` gives what the user pasted."""
         ...
 
 

@@ -29,10 +29,14 @@ from proxy.providers.registry import PROVIDERS
 from proxy.providers.upstream.client import client_session
 from proxy.providers.upstream.outgoing_proxy import TunnelTimers
 from proxy.providers.upstream.tokenizer import Tokenizer, TokenizerLimits
+from proxy.retention import DAY_S, Retention
 from proxy.server.admission import Admission
 from proxy.server.allowance_questions import AllowanceQuestions
 from proxy.server.allowances import watched_rows
 from proxy.server.body import answer_expectation_later
+from proxy.server.callers.callers import Callers
+from proxy.server.callers.key_file import KeyFile
+from proxy.server.callers.meter import Meter
 from proxy.server.edge import edge
 from proxy.server.routes.table import ROUTES
 from proxy.server.sessions import Sessions
@@ -61,6 +65,7 @@ def create_app(
     entries: Sequence[Entry] = PROVIDERS,
     packed_bodies: bool = False,
     state_dir: Path | None = None,
+    caller_keys: Path | None = None,
 ) -> web.Application:
     """The proxy as an aiohttp application.
 
@@ -74,7 +79,9 @@ def create_app(
     clock, sleep, chance  time and randomness, for tests
     tuning      timers and limits other than the defaults
     entries     the providers, those of the registry by default; raises UnfitValue where settings name others
-    state_dir   where the allowances of the accounts are kept over restarts; in memory only by default
+    state_dir   where the allowances of the accounts, and what callers used today, are kept over restarts; in memory
+                only by default
+    caller_keys  the file of the keys of callers, which `keys add` writes; by default nobody has a key of his own
     packed_bodies  the runner has `auto_decompress=False`, so that bodies are unpacked here, with bounds
 
     Nothing is opened here: connections and threads begin when the application starts and end when it is cleaned up. It
@@ -92,23 +99,38 @@ def create_app(
         timers=tuning.of(StreamTimers),
         packed=packed_bodies,
         entries=entries,
-        questions=AllowanceQuestions(AllowanceStore(observers[0], clock, folder=state_dir), observers[0], clock),
+        questions=_questions(observers[0], clock, state_dir, current()),
         metrics=Metrics(__version__, [entry.label for entry in entries]) if current().metrics else None,
+        callers=_callers(caller_keys, Meter(clock, observers[0], folder=state_dir)),
     )
 
-    async def providers(_app: web.Application) -> AsyncIterator[None]:
-        async with _connections(proxies or OutboundProxies(), tuning, clock) as connections:
-            common = (current, config_dir, *connections, state.log, clock, sleep, chance)
-            lent = partial(Services, tuning=tuning, allowances=state.allowances, happened=state.monitor.happened)
-            async with _counting(state), _remembering(state), _running(state, entries, lent(*common)):
-                yield
+    lent = partial(Services, current, config_dir, log=state.log, clock=clock, sleep=sleep, random=chance, tuning=tuning)
+    return _application(state, partial(_serving, state, proxies or OutboundProxies(), tuning, lent))
 
-    return _application(state, providers)
+
+async def _serving(
+    state: AppState, proxies: OutboundProxies, tuning: Tuning, lent: Callable[..., Services], _app: web.Application
+) -> AsyncIterator[None]:
+    """All that runs while the application does."""
+    async with _connections(proxies, tuning, state.clock) as (http, direct, tokenizer):
+        beside = {"allowances": state.allowances, "happened": state.monitor.happened}
+        services = lent(http=http, direct=direct, tokenizer=tokenizer, **beside)
+        async with _counting(state), _remembering(state), _running(state, state.entries, services):
+            yield
+
+
+def _callers(keys: Path | None, meter: Meter) -> Callers:
+    return Callers(None if keys is None else KeyFile(keys), meter)
 
 
 def _tidy(folders: Iterable[Path]) -> None:
     for folder in folders:
         remove_leftovers(folder)
+
+
+def _questions(log: Log, clock: Callable[[], float], folder: Path | None, config: Config) -> AllowanceQuestions:
+    age_s = config.section(Retention).allowance_days * DAY_S
+    return AllowanceQuestions(AllowanceStore(log, clock, folder=folder, age_s=age_s), log, clock)
 
 
 def _monitor(recorder: Recorder | None, clock: Callable[[], float]) -> MonitorState:
@@ -162,13 +184,16 @@ async def _counting(state: AppState) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _remembering(state: AppState) -> AsyncIterator[None]:
-    """What was known of allowances at the last end, and is at this one; the monitor is told of it."""
+    """What was known of allowances and of callers at the last end, and is at this one; the monitor is told of it."""
     state.allowances.notice = lambda level, message, label: state.monitor.notice(level, message, provider=label)
     state.monitor.allowances = lambda: watched_rows(state)
+    state.monitor.finished(state.callers.finished)
     await state.allowances.load()
+    await state.callers.meter.load()
     try:
         yield
     finally:
+        await state.callers.meter.close()
         await state.allowances.close()
 
 

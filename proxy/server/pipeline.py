@@ -17,7 +17,7 @@ from proxy.config import Config
 from proxy.core.bodies.decode import decode_body, decode_large_body
 from proxy.core.cache_health.fingerprint import Fingerprint, of_messages
 from proxy.core.effort import is_side
-from proxy.core.identity import Owner, agents_of
+from proxy.core.identity import SESSION_HEADERS, Owner, agents_of
 from proxy.core.ingress import Ingress
 from proxy.core.invalid import cut
 from proxy.core.messages import Event
@@ -34,6 +34,7 @@ from proxy.server.allowances import explained
 from proxy.server.body import read_body
 from proxy.server.cache_watch import Asked, CacheCheck
 from proxy.server.exchange import Exchange, as_proxy_error, error_response, is_loss, json_response, unforeseen
+from proxy.server.families import COUNT
 from proxy.server.guard import check_json
 from proxy.server.renderers import RenderContext
 from proxy.server.state import header_values
@@ -54,7 +55,9 @@ async def run(request: web.Request, work: Work) -> web.StreamResponse:
     exchange.arrived(values, session)
     with exchange.state.running.one(), AdmissionTicket(exchange.state.admission) as ticket:
         try:
-            exchange.state.admission.enter(ticket, session)
+            values = _own_sessions(exchange, values)
+            exchange.state.admission.enter(ticket, first_value(values, exchange.family.session_headers))
+            _enter(exchange, ticket)
             return await work(exchange, values, ticket)
         except asyncio.CancelledError:
             exchange.abandoned()
@@ -63,6 +66,29 @@ async def run(request: web.Request, work: Work) -> web.StreamResponse:
             return _failed(exchange, error)
         finally:
             exchange.close()
+
+
+def _own_sessions(exchange: Exchange, values: HeaderValues) -> HeaderValues:
+    """With the sessions of this caller, where callers have keys of their own."""
+    if exchange.caller is None:
+        return values
+    names = {*SESSION_HEADERS, *exchange.family.session_headers}
+    own = {
+        name: [exchange.own_session(one.strip()) for one in found if one.strip()]
+        for name, found in values.items()
+        if name in names
+    }
+    return {**values, **own}
+
+
+def _enter(exchange: Exchange, ticket: AdmissionTicket) -> None:
+    """The limits of the caller. A count of tokens asks no service and is none of his requests. Raises BusyError."""
+    caller = exchange.caller
+    if caller is None or exchange.endpoint == COUNT:
+        return
+    if caller.limits.at_a_time is not None:
+        ticket.take(f"caller {caller.name}", caller.limits.at_a_time, f"for the key {caller.name}")
+    exchange.state.callers.meter.enter(caller)
 
 
 def _failed(exchange: Exchange, error: Exception) -> web.StreamResponse:

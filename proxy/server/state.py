@@ -22,6 +22,7 @@ from proxy.server.accounts.pool import Accounts
 from proxy.server.admission import Admission
 from proxy.server.allowance_questions import AllowanceQuestions
 from proxy.server.cache_watch import CacheWatch
+from proxy.server.callers.callers import Callers
 from proxy.server.families import ClientRoute
 from proxy.server.running import Running
 from proxy.server.sessions import Sessions
@@ -76,6 +77,7 @@ class AppState:
     entries   of all providers
     questions   asks the services what is left
     metrics   what is counted for whoever asks; None when nothing is
+    callers   those with a key of their own
     """
 
     config: Callable[[], Config]
@@ -96,6 +98,7 @@ class AppState:
     cache: CacheWatch = field(default_factory=CacheWatch)
     watchers: Watchers = field(default_factory=Watchers)
     metrics: Metrics | None = None
+    callers: Callers = field(default_factory=Callers)
 
     @cached_property
     def accounts(self) -> Accounts:

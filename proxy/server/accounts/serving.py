@@ -27,7 +27,7 @@ def served_by(exchange: Exchange, label: str, session: str | None, *, stays: boo
     state = exchange.state
     exchange.session = session
     exchange.accounts = state.accounts.choose(
-        label, state.config(), session=session, caller=exchange.caller, stays=stays
+        label, state.config(), session=session, caller=exchange.caller_name, stays=stays
     )
     exchange.account = exchange.accounts[0].name
     return exchange.accounts[0].provider
@@ -108,7 +108,7 @@ def _go_on(exchange: Exchange, old: Serving, new: Serving, error: ProxyError, ca
     state = exchange.state
     known = explained(state, error.replaced(provider=old.provider.label), old.name)
     exchange.account = new.name
-    state.accounts.moved(new, exchange.session, exchange.caller)
+    state.accounts.moved(new, exchange.session, exchange.caller_name)
     if call.owner is not None and isinstance(old.provider, Remembering):
         old.provider.served_elsewhere(call.owner, call.request, call.request_id)
     if exchange.cache is not None:

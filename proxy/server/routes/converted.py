@@ -56,6 +56,8 @@ async def read_routed(exchange: Exchange, values: HeaderValues, ticket: Admissio
     conversation = session or (hint if isinstance(hint, str) else None)
     provider = provider_of(exchange, choice, ticket, conversation, stays=carries_state(body))
     body = {**capped(exchange, values, choice, body, capped_openai_body), "model": choice.model}
+    if exchange.caller is not None and isinstance(body.get("prompt_cache_key"), str):
+        body["prompt_cache_key"] = exchange.own_session(body["prompt_cache_key"])
     return RoutedBody(body, session, choice, provider, config.openai_mode == "lenient")
 
 

@@ -24,6 +24,7 @@ from proxy.server.admission import AdmissionTicket
 from proxy.server.auto_mode import judged_by
 from proxy.server.cache_watch import owner_by
 from proxy.server.exchange import Exchange
+from proxy.server.families import COUNT
 from proxy.server.pipeline import (
     HeaderValues,
     answer,
@@ -39,9 +40,6 @@ from proxy.server.pipeline import (
     unknown_model,
 )
 from proxy.server.state import AppState
-
-#: The endpoint of a count. It has no messages to answer, is no compaction and leaves no state behind.
-COUNT = "count_tokens"
 
 
 async def post_messages(request: web.Request) -> web.StreamResponse:
@@ -118,6 +116,7 @@ def _session(exchange: Exchange, values: HeaderValues, body: Mapping[str, Any]) 
     session = session_of(values, body)
     if session is not None and session_of(values, {}) is None:
         exchange.record(SessionFound(session))
+        return exchange.own_session(session)
     return session
 
 
