@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from proxy.core.compaction import EFFORTS
 from proxy.core.secret import Secret
 from proxy.errors import ProxyError
+from proxy.fallbacks import error_kinds, fallbacks
 from proxy.settings import (
     Rows,
     account_pairs,
@@ -237,6 +238,21 @@ class Config(Rows):
         "system_prompt",
         search_policy,
         "Conditions of a search that the upstream has no place for: said in the prompt, only logged, or refused.",
+    )
+    # other models
+    fallback: tuple[tuple[str, tuple[str, ...]], ...] = row(
+        "fallback",
+        "PROXY_FALLBACK",
+        (),
+        fallbacks,
+        "Models in place of one whose provider cannot serve now, in order, as long as nothing of an answer was sent.",
+    )
+    fallback_on: tuple[str, ...] = row(
+        "fallbackOn",
+        "PROXY_FALLBACK_ON",
+        ("rate_limit", "usage_limit", "overloaded", "unavailable", "transient", "upstream_timeout", "transport"),
+        error_kinds,
+        "The kinds of errors that lead there.",
     )
     # accounts
     on_spent: str = row(

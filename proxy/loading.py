@@ -16,10 +16,21 @@ from typing import Any
 
 from proxy.config import Config, ConfigError
 from proxy.core.invalid import cut, visible
+from proxy.fallbacks import check_fallbacks, fallbacks
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
 from proxy.retention import Retention
-from proxy.settings import Parse, Setting, UnfitValue, check_model, label_of, model, provider, rows_of, switch
+from proxy.settings import (
+    Parse,
+    Setting,
+    UnfitValue,
+    check_model,
+    label_of,
+    model,
+    provider,
+    rows_of,
+    switch,
+)
 
 Values = dict[Setting, Any]
 
@@ -42,7 +53,7 @@ def settings_of(providers: Iterable[Entry]) -> tuple[Setting, ...]:
         replace(
             setting,
             parse=by_providers.get(setting.parse, setting.parse),
-            check=partial(_check_model, providers) if setting.parse is model else None,
+            check=partial(_CHECKS[setting.parse], providers) if setting.parse in _CHECKS else None,
         )
         for section in sections
         for setting in rows_of(section)
@@ -52,6 +63,13 @@ def settings_of(providers: Iterable[Entry]) -> tuple[Setting, ...]:
 def _check_model(providers: Sequence[Entry], name: str, config: Config) -> None:
     check_model(name, [entry.catalog_now(config) for entry in providers])
 
+
+def _check_fallbacks(providers: Sequence[Entry], found: Any, config: Config) -> None:
+    check_fallbacks(found, [entry.catalog_now(config) for entry in providers])
+
+
+#: What is checked beside the other settings, by how a setting is read.
+_CHECKS: dict[Parse, Callable[..., None]] = {model: _check_model, fallbacks: _check_fallbacks}
 
 SETTINGS = settings_of(PROVIDERS)
 

@@ -87,6 +87,7 @@ async def _add(path: Path, name: str, limits: Mapping[str, int | None]) -> None:
     say(key)
     if first:
         say("From now on this proxy serves nobody without a key; one that runs notices within a second.")
+        say("Your own `claude`, `codex` and `monitor` commands need PROXY_API_KEY (apiKey), which opens beside it.")
 
 
 async def _set(path: Path, name: str, limits: Mapping[str, int | None]) -> None:

@@ -163,6 +163,18 @@ class Captured:
 
 
 @dataclass(frozen=True, slots=True)
+class FellBack:
+    """Another model serves in place of one that could not.
+
+    kind  of the error, as in `errors.KINDS`
+    """
+
+    before: str
+    instead: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
 class Completed:
     """The whole body was sent."""
 
@@ -208,6 +220,7 @@ Event = (
     | CacheChecked
     | UpstreamAnswered
     | Captured
+    | FellBack
     | Completed
     | Failed
     | Abandoned

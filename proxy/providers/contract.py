@@ -76,6 +76,7 @@ class Call:
     capture      what is kept of the request for whoever looks for a fault; mostly nothing
     timings      where its time goes: whoever sends it marks what became of it
     size         bytes of the client's body, 0 for a request of our own
+    own_id       an id that a body names -> the caller's own, where several callers share the proxy
     """
 
     request: Mapping[str, Any]
@@ -93,6 +94,7 @@ class Call:
     capture: RequestCapture = NULL_CAPTURE
     timings: Timings = field(default_factory=Timings)
     size: int = 0
+    own_id: Callable[[str], str] = str
 
     @property
     def large(self) -> bool:

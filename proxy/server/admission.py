@@ -9,6 +9,8 @@ from types import TracebackType
 from proxy.config import Config
 from proxy.errors import BusyError
 
+#: The limit of each provider.
+PROVIDER = "provider"
 #: The limit of what all request bodies take, among those that are counted when they refuse.
 MEMORY = "memory"
 
@@ -30,6 +32,17 @@ class AdmissionTicket:
         counts[name] += 1
         self._taken.append(name)
 
+    def leave(self, kind: str) -> None:
+        """Gives back what was taken under names of a kind."""
+        for name in [one for one in self._taken if one.partition(" ")[0] == kind]:
+            self._taken.remove(name)
+            self._give_back(name)
+
+    def _give_back(self, name: str) -> None:
+        self._admission.counts[name] -= 1
+        if not self._admission.counts[name]:
+            del self._admission.counts[name]
+
     def hold(self, size: int) -> None:
         """The request's body takes `size` bytes of memory now, whatever it took before. Raises BusyError."""
         limit, more = self._admission.config().max_buffered_bytes, size - self._bytes
@@ -48,9 +61,7 @@ class AdmissionTicket:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for name in self._taken:
-            self._admission.counts[name] -= 1
-            if not self._admission.counts[name]:
-                del self._admission.counts[name]
+            self._give_back(name)
         self._taken = []
         self.hold(0)
 
@@ -73,4 +84,4 @@ class Admission:
 
     def select(self, ticket: AdmissionTicket, label: str) -> None:
         """The provider's own limit, known only after routing."""
-        ticket.take(f"provider {label}", self.config().max_concurrent_per_provider, f"by {label}")
+        ticket.take(f"{PROVIDER} {label}", self.config().max_concurrent_per_provider, f"by {label}")

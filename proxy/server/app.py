@@ -16,6 +16,7 @@ from proxy.auth.store import remove_leftovers
 from proxy.config import Config
 from proxy.core.invalid import cut
 from proxy.core.outgoing_proxies import OutboundProxies
+from proxy.fallbacks import check_fallbacks
 from proxy.observe.capture.contract import Captures, NullCaptures
 from proxy.observe.lifecycle import Log, NullLog, Recorder
 from proxy.observe.metrics.counts import Metrics
@@ -101,7 +102,7 @@ def create_app(
         entries=entries,
         questions=_questions(observers[0], clock, state_dir, current()),
         metrics=Metrics(__version__, [entry.label for entry in entries]) if current().metrics else None,
-        callers=_callers(caller_keys, Meter(clock, observers[0], folder=state_dir)),
+        callers=_callers(caller_keys, Meter(clock, observers[0], folder=state_dir), observers[0]),
     )
 
     lent = partial(Services, current, config_dir, log=state.log, clock=clock, sleep=sleep, random=chance, tuning=tuning)
@@ -119,8 +120,11 @@ async def _serving(
             yield
 
 
-def _callers(keys: Path | None, meter: Meter) -> Callers:
-    return Callers(None if keys is None else KeyFile(keys), meter)
+def _callers(keys: Path | None, meter: Meter, log: Log) -> Callers:
+    def tell(problem: str) -> None:
+        log.write("error", "callers", "keys_not_used", file=str(keys), reason=problem)
+
+    return Callers(None if keys is None else KeyFile(keys, tell=tell), meter)
 
 
 def _tidy(folders: Iterable[Path]) -> None:
@@ -147,6 +151,10 @@ def _checked(current: Callable[[], Config], entries: Sequence[Entry]) -> Callabl
         check_model(config.auto_review_model or "", [entry.catalog_now(config) for entry in entries])
     except UnfitValue as error:
         raise UnfitValue(f"auto_review_model: {error}") from None
+    try:
+        check_fallbacks(config.fallback, [entry.catalog_now(config) for entry in entries])
+    except UnfitValue as error:
+        raise UnfitValue(f"fallback: {error}") from None
     for caller, key in config.account_callers:
         if key.partition("/")[0] not in labels:
             raise UnfitValue(f"account_callers: {cut(caller)} has an account of {' or '.join(labels)}, not {cut(key)}")

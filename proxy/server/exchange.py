@@ -33,6 +33,7 @@ from proxy.server.accounts.pool import Serving
 from proxy.server.cache_watch import CacheCheck
 from proxy.server.callers.callers import CALLER, own_session
 from proxy.server.callers.keys import CallerKey
+from proxy.server.fallback.chain import HEADER, Chain
 from proxy.server.families import Family
 from proxy.server.state import REQUEST_ID, ROUTE, STATE, TIMINGS, AppState
 
@@ -72,6 +73,8 @@ class Exchange:
         self.accounts: tuple[Serving, ...] = ()
         #: What accounts are chosen by, None for a request without a session.
         self.session: str | None = None
+        #: Who serves it after all, where a setting declares other models.
+        self.fallback = Chain()
         #: Whether an alias was asked for, whose provider a setting says.
         self.alias = False
         #: The answer once its head is out: then no other one can be given.
@@ -85,6 +88,8 @@ class Exchange:
         self.ignored: tuple[str, ...] = ()
         #: What the client calls the request, where it does.
         self.client_id: str | None = None
+        #: Of the request within its session, 0 without one.
+        self.number = 0
         #: Bytes of the body, unpacked.
         self.size = 0
         #: What is known of the upstream's cache, where requests are compared.
@@ -103,6 +108,8 @@ class Exchange:
             head[ACCOUNT_HEADER] = self.account
         if self.state.running.draining:
             head["Connection"] = "close"
+        if self.fallback.went_on:
+            head[HEADER] = self.fallback.header
         if self.ignored:
             head[IGNORED_HEADER] = cut(", ".join(self.ignored), MAX_IGNORED)
         return head

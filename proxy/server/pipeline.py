@@ -22,7 +22,7 @@ from proxy.core.ingress import Ingress
 from proxy.core.invalid import cut
 from proxy.core.messages import Event
 from proxy.core.routing import Route, catalog_text, normalise_model, proposal, route, without_claude
-from proxy.errors import ProxyError, RequestError
+from proxy.errors import BusyError, ProxyError, RequestError
 from proxy.observe.capture.contract import CapturedRequest
 from proxy.observe.lifecycle import Captured, ModelResolved, ProjectResolved, ProviderSelected, Sequenced
 from proxy.observe.log.redact import shown_query
@@ -34,6 +34,7 @@ from proxy.server.allowances import explained
 from proxy.server.body import read_body
 from proxy.server.cache_watch import Asked, CacheCheck
 from proxy.server.exchange import Exchange, as_proxy_error, error_response, is_loss, json_response, unforeseen
+from proxy.server.fallback.onward import served
 from proxy.server.families import COUNT
 from proxy.server.guard import check_json
 from proxy.server.renderers import RenderContext
@@ -50,15 +51,14 @@ Work = Callable[[Exchange, HeaderValues, AdmissionTicket], Awaitable[web.StreamR
 async def run(request: web.Request, work: Work) -> web.StreamResponse:
     """Runs one model request; every failure becomes an answer in the caller's format."""
     exchange = Exchange(request)
-    values = header_values(request)
+    values = _own_sessions(exchange, header_values(request))
     session = first_value(values, exchange.family.session_headers)
     exchange.arrived(values, session)
     with exchange.state.running.one(), AdmissionTicket(exchange.state.admission) as ticket:
         try:
-            values = _own_sessions(exchange, values)
-            exchange.state.admission.enter(ticket, first_value(values, exchange.family.session_headers))
+            exchange.state.admission.enter(ticket, session)
             _enter(exchange, ticket)
-            return await work(exchange, values, ticket)
+            return await served(exchange, ticket, partial(work, exchange, values, ticket))
         except asyncio.CancelledError:
             exchange.abandoned()
             raise
@@ -88,7 +88,11 @@ def _enter(exchange: Exchange, ticket: AdmissionTicket) -> None:
         return
     if caller.limits.at_a_time is not None:
         ticket.take(f"caller {caller.name}", caller.limits.at_a_time, f"for the key {caller.name}")
-    exchange.state.callers.meter.enter(caller)
+    try:
+        exchange.state.callers.meter.enter(caller)
+    except BusyError:
+        exchange.state.admission.refused["caller"] += 1
+        raise
 
 
 def _failed(exchange: Exchange, error: Exception) -> web.StreamResponse:
@@ -150,13 +154,21 @@ async def answer(
 
 async def read_json(exchange: Exchange, config: Config, ticket: AdmissionTicket) -> dict[str, Any]:
     """The JSON object of a request. Raises ProxyError and InvalidRequest."""
+    chain = exchange.fallback
+    if chain.failures and chain.body is not None:
+        exchange.received = chain.received
+        return dict(chain.body)
     check_json(exchange.request)
     body = await read_body(exchange.request, config, ticket, packed=exchange.state.packed)
     exchange.timings.admitted()
     exchange.size = len(body)
     if exchange.state.captures.on:
         exchange.received = bytes(body)
-    return await asyncio.to_thread(decode_large_body, body) if len(body) > LARGE_BYTES else decode_body(body)
+    large = len(body) > LARGE_BYTES
+    decoded: dict[str, Any] = await asyncio.to_thread(decode_large_body, body) if large else decode_body(body)
+    if config.fallback:
+        chain.body, chain.received = dict(decoded), exchange.received
+    return decoded
 
 
 async def by_size(exchange: Exchange, work: Callable[[], T]) -> T:
@@ -224,10 +236,11 @@ def choose(
     state, named = exchange.state, asked
     known = state.catalogs.of(config)
     called = normalise_model(named)
-    asked = without_claude(called, known) if config.claude_names else called
+    chain = exchange.fallback
+    asked = chain.model if chain.failures else without_claude(called, known) if config.claude_names else called
     affinity = state.sessions.affinity(session)
     found = route(asked, known, alias_provider=config.alias_provider, affinity=affinity)
-    other = instead(found)
+    other = None if chain.failures else instead(found)
     if other is not None:
         found = route(other, known, alias_provider=config.alias_provider)
         exchange.log("info", "auto-review route selected", requestedModel=asked, overrideModel=other)
@@ -244,6 +257,9 @@ def choose(
             exchange, config, f'Model "{cut(model)}" belongs to {found.label}, which is not available yet.'
         )
     exchange.alias = found.alias and other is None
+    if not chain.failures:
+        own = other is None and exchange.endpoint != COUNT  # whom we ask ourselves nobody stands in for
+        chain.declare(called, model, dict(config.fallback) if own else {}, frozenset(config.fallback_on))
     return Choice(model, found, named, other is not None, told=called if asked != called and other is None else "")
 
 
@@ -303,13 +319,15 @@ def selected(
     converted  the hub request that the body became, where it is another
     """
     explicit = not (choice.route.alias or choice.auto_review)
-    number = exchange.state.sessions.routed(session, choice.route.label, explicit=explicit)
-    if number is not None:
-        exchange.record(Sequenced(number))
+    if not exchange.fallback.failures:  # the same request counts once, and aliases follow what the client named
+        number = exchange.state.sessions.routed(session, choice.route.label, explicit=explicit)
+        if number is not None:
+            exchange.number = number
+            exchange.record(Sequenced(number))
     exchange.record(ProviderSelected(exchange.account_key, choice.model, target.effort))
     exchange.record(ModelResolved(choice.model, target.model))
     if exchange.state.captures.on:
-        _capture(exchange, choice, target, session, number or 0, converted)
+        _capture(exchange, choice, target, session, exchange.number, converted)
 
 
 def compare(

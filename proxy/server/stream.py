@@ -20,6 +20,7 @@ from proxy.errors import ProxyError
 from proxy.observe.lifecycle import GenerationStarted, InputEstimated, Progress, UsageUpdated
 from proxy.server.allowances import explained
 from proxy.server.exchange import Exchange, as_proxy_error, is_loss, unforeseen
+from proxy.server.fallback.chain import HOLD_S
 from proxy.server.renderers import Renderer
 
 HEADERS = {
@@ -38,7 +39,7 @@ class EventWriter:
         self._exchange = exchange
         self._renderer = renderer
         self._timers = exchange.state.timers
-        self._grace_s = exchange.state.config().stream_grace_ms / 1000
+        self._grace_s = HOLD_S if exchange.fallback.left else exchange.state.config().stream_grace_ms / 1000
         self._now = loop.time
         self._lock = asyncio.Lock()
         self._held: list[Event] = []

@@ -14,6 +14,9 @@ from proxy.cli.banner import address, local_host
 from proxy.cli.config_file import check_exposure, is_open
 from proxy.cli.doctor.finding import Finding, Group, Setup, fail, note, ok, own_id, warn
 from proxy.config import ConfigError
+from proxy.errors import ProxyError
+from proxy.server.callers.key_file import FILE_NAME as KEYS
+from proxy.server.callers.key_file import read_keys
 from proxy.settings import is_loopback
 
 #: How long whoever has the port may take to say what it is.
@@ -27,6 +30,10 @@ _LISTENS = "0A"
 def check_exposure_of(setup: Setup) -> Sequence[Finding]:
     """Who can reach the listener."""
     config = setup.config
+    try:
+        read_keys(setup.config_root / KEYS)
+    except ProxyError as error:
+        return [fail("the keys of callers open nothing", error.message, f"{setup.program} keys list")]
     try:
         check_exposure(config, setup.config_root)
     except ConfigError as error:

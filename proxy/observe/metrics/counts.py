@@ -94,6 +94,8 @@ class Metrics:
         self._time(row, provider)
         if row.provider is not None:
             self._cost(row, provider, model)
+        if row.fallback:
+            add(table.FALLBACKS, 1, provider)
         if row.caller:
             self._caller(row, self._callers.of(row.caller))
         for outcome, calls in row.judge.items():

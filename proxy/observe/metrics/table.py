@@ -57,6 +57,9 @@ RESPONSE_BYTES = Metric(
     f"{_OF}response_body_bytes_total", COUNTER, "Bytes of answers that were passed on while they came.", ("provider",)
 )
 
+FALLBACKS = Metric(
+    f"{_OF}fallbacks_total", COUNTER, "Requests that another provider or model served in place.", ("provider",)
+)
 CALLER_REQUESTS = Metric(
     f"{_OF}caller_requests_total",
     COUNTER,
@@ -113,7 +116,7 @@ MAX_FDS = Metric("process_max_fds", GAUGE, "How many there may be.")
 
 ALL = (
     *(BUILD, REQUESTS, FAILURES, ACTIVE, DURATION, FIRST_TOKEN, SPANS),
-    *(INPUT_TOKENS, CACHED_TOKENS, OUTPUT_TOKENS, RESPONSE_BYTES, CALLER_REQUESTS, CALLER_TOKENS),
+    *(INPUT_TOKENS, CACHED_TOKENS, OUTPUT_TOKENS, RESPONSE_BYTES, FALLBACKS, CALLER_REQUESTS, CALLER_TOKENS),
     *(ATTEMPTS, RETRIES, RENEWALS, SOCKETS, JUDGED, JUDGE_INPUT, JUDGE_OUTPUT),
     *(REFUSALS, BUFFERED, LAG, ALLOWANCE_USED, ALLOWANCE_RESET),
     *(MEMORY, CPU, STARTED, OPEN_FDS, MAX_FDS),

@@ -18,6 +18,7 @@ from proxy.observe.lifecycle import (
     Completed,
     Event,
     Failed,
+    FellBack,
     GenerationStarted,
     Judged,
     ModelResolved,
@@ -217,7 +218,7 @@ def _over() -> Iterator[Told]:
     """Requests that ended in different ways: seconds since the beginning, how long they took, who, what happened in
     between, the end."""
     rate = (Progress(0, 0), Progress(12_288, 24))
-    events = (Progress(0, 0), Progress(0, 60))
+    events = (Progress(0, 0), FellBack("gpt-5.6-sol", "gpt-5.5", "overloaded"), Progress(0, 60))
     judged = (
         *(UsageUpdated(96_400, 0, 91_200), GenerationStarted(), UsageUpdated(None, 832), Progress(6_900, 71)),
         *(Judged("gpt-5.6-luna", {"allow": 2, "deny": 1}, 900, 40, 700), Timed(_spans(5.0))),

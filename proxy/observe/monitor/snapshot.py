@@ -62,9 +62,11 @@ class RequestRow:
     status     one of UNDER_WAY or OVER; `http`: the status that was answered
     elapsed    until it was over, or until now
     timings    span -> milliseconds, as in `observe.lifecycle.SPANS`
+    estimate   our own count of the input, None where there is none
     input_tokens  our own estimate until the upstream tells them
     judge      what auto mode's judge found: outcome -> calls; `judge_input_tokens`, `judge_output_tokens`: what it cost
     kind       the kind of the error, as in `errors.KINDS`; "" without one
+    fallback   the model that could not serve, and why: then another one served; "" otherwise
     caller     whose key it came with, where callers have keys of their own
     capture    where the captured request is kept, "" where none is
     """
@@ -88,6 +90,7 @@ class RequestRow:
     error: str = ""
     kind: str = ""
     attempts: int = 0
+    estimate: int | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
@@ -99,6 +102,7 @@ class RequestRow:
     judge_output_tokens: int = 0
     client_id: str | None = None
     caller: str | None = None
+    fallback: str = ""
     upstream_id: str | None = None
     capture: str = ""
 

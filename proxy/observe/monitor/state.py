@@ -21,6 +21,7 @@ from proxy.observe.lifecycle import (
     Completed,
     Event,
     Failed,
+    FellBack,
     GenerationStarted,
     InputEstimated,
     Judged,
@@ -392,6 +393,9 @@ class MonitorState:
     def _captured(self, request: TrackedRequest, event: Captured) -> None:
         request.capture = event.place
 
+    def _fell_back(self, request: TrackedRequest, event: FellBack) -> None:
+        request.fallback = f"{event.before}: {event.kind}"
+
     def _completed(self, request: TrackedRequest, event: Completed) -> None:
         self._end(request, "completed", event.status, "")
 
@@ -435,6 +439,7 @@ _EFFECTS: dict[type[Any], Callable[[MonitorState, TrackedRequest, Any], None]] =
     CacheChecked: MonitorState._cache,
     UpstreamAnswered: MonitorState._answered,
     Captured: MonitorState._captured,
+    FellBack: MonitorState._fell_back,
     Completed: MonitorState._completed,
     Failed: MonitorState._failed,
     Abandoned: MonitorState._abandoned,

@@ -87,6 +87,7 @@ class TrackedRequest:
     parent: str | None = None
     client_id: str | None = None
     caller: str | None = None
+    fallback: str = ""
     status: str = "started"
     over: bool = False
     mono_ended: float = 0.0
@@ -158,6 +159,7 @@ class TrackedRequest:
             error=self.error,
             kind=self.kind,
             attempts=self.attempts,
+            estimate=self.estimate,
             input_tokens=self.estimate if self.input_tokens is None and not self.over else self.input_tokens,
             output_tokens=self.output_tokens,
             cached_tokens=self.cached_tokens,
@@ -169,6 +171,7 @@ class TrackedRequest:
             judge_output_tokens=self.judge_output_tokens,
             client_id=self.client_id,
             caller=self.caller,
+            fallback=self.fallback,
             upstream_id=self.upstreams_id,
             capture=self.capture,
         )

@@ -273,7 +273,7 @@ class CursorAdapter:
     async def _opening(self) -> tuple[Message, bytes]:
         """The message that opens a run, and its bytes."""
         metadata = self._call.request.get("metadata")
-        conversation = self._state.conversations.id_for(owner_of_run(self._call), metadata)
+        conversation = self._state.conversations.id_for(owner_of_run(self._call), metadata, self._call.own_id)
         message_id = str(uuid.UUID(self._services.new_id()))
         prompt = await self.wire.prompt()
 

@@ -40,9 +40,11 @@ class Conversations:
         self._max = max_conversations
         self._known: dict[Owner, _Conversation] = {}
 
-    def id_for(self, owner: Owner | None, metadata: Any) -> str:
-        """The id of a new run: the one that the request names, else that of its owner, else a new one."""
-        named = named_conversation(metadata)
+    def id_for(self, owner: Owner | None, metadata: Any, own: Callable[[str], str] = str) -> str:
+        """The id of a new run: the one that the request names, else that of its owner, else a new one. `own` makes of
+        an id that a caller names the one of that caller."""
+        asked = named_conversation(metadata)
+        named = None if asked is None else own(asked)
         known = named or self._recorded(owner) or str(uuid.UUID(self._new_id()))
         if owner is not None:
             self.record(owner, known)

@@ -46,8 +46,16 @@ class Callers:
 
     def finished(self, row: RequestRow) -> None:
         """A request is over."""
-        if row.caller:
-            self.meter.spent(row.caller, (row.input_tokens or 0) + (row.output_tokens or 0))
+        if not row.caller:
+            return
+        # a client that leaves before the service tells has cost what we counted ourselves
+        own = row.estimate if row.status == "abandoned" and row.attempts else None
+        judge = row.judge_input_tokens + row.judge_output_tokens
+        self.meter.spent(row.caller, (row.input_tokens or own or 0) + (row.output_tokens or 0) + judge)
+
+    def still(self, caller: CallerKey | None) -> bool:
+        """Whether a key that opened still does."""
+        return caller is None or self.file is None or caller.digest in self.file.keys
 
 
 def own_session(caller: CallerKey | None, session: str) -> str:
@@ -56,4 +64,4 @@ def own_session(caller: CallerKey | None, session: str) -> str:
     >>> own_session(None, "s")
     's'
     """
-    return session if caller is None else str(uuid.uuid5(_SESSIONS, f"{caller.name}\n{session}"))
+    return session if caller is None else str(uuid.uuid5(_SESSIONS, f"{caller.digest}\n{session}"))

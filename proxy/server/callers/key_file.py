@@ -55,11 +55,19 @@ async def change_keys(path: Path, change: Callable[[dict[str, CallerKey]], None]
 class KeyFile:
     """The keys as they are now.
 
+    tell     is told once of a file that cannot be used, and why
     problem  why nobody's key can be checked, "" while all is well
     """
 
-    def __init__(self, path: Path, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        path: Path,
+        now: Callable[[], float] = time.monotonic,
+        *,
+        tell: Callable[[str], None] = lambda _problem: None,
+    ) -> None:
         self._path = path
+        self._tell = tell
         self._now = now
         self._looked = now()
         self._mark = self._stat()
@@ -85,7 +93,7 @@ class KeyFile:
             return
         self._looked = now
         mark = self._stat()
-        if mark != self._mark:
+        if mark != self._mark or self.problem:  # what cannot be used may be mended without another date
             self._mark = mark
             self._read()
 
@@ -96,12 +104,14 @@ class KeyFile:
             found = _read(self._path)
         except BadKeys as error:
             problem = str(error)
+        if problem and problem != self.problem:
+            self._tell(problem)
         self.problem = problem
         self._keys = {} if found is None and guarded else found
 
-    def _stat(self) -> tuple[int, int, int] | None:
+    def _stat(self) -> tuple[int, int, int, int] | None:
         try:
             stat = self._path.stat()
         except OSError:
             return None
-        return stat.st_mtime_ns, stat.st_size, stat.st_ino
+        return stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino

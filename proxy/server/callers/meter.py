@@ -66,6 +66,7 @@ class Meter:
         self._begun: dict[str, deque[float]] = {}
         self._day = Day()
         self._saving: asyncio.Task[None] | None = None
+        self._writing: asyncio.Future[None] | None = None
         self._changed = self._failed = False
 
     def enter(self, key: CallerKey) -> None:
@@ -114,6 +115,8 @@ class Meter:
         if self._saving is not None:
             self._saving.cancel()
             await asyncio.wait({self._saving})
+        if self._writing is not None and not self._writing.done():
+            await asyncio.wait({self._writing})  # or the older one would land last
         if self._changed:
             await self._save()
 
@@ -132,7 +135,8 @@ class Meter:
             return
         self._changed = False
         try:
-            await asyncio.to_thread(write_private, self._path, encode_day(self._day))
+            self._writing = asyncio.ensure_future(asyncio.to_thread(write_private, self._path, encode_day(self._day)))
+            await asyncio.shield(self._writing)
             self._failed = False
         except OSError as error:
             if not self._failed:  # a full disk is told of once

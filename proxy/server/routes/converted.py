@@ -88,5 +88,6 @@ def call_for(exchange: Exchange, asked: RoutedBody, request: Mapping[str, Any], 
         capture=exchange.capture,
         timings=exchange.timings,
         size=exchange.size,
+        own_id=exchange.own_session,
         told=asked.choice.told,
     )

@@ -98,6 +98,7 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
         capture=exchange.capture,
         timings=exchange.timings,
         size=exchange.size,
+        own_id=exchange.own_session,
         told=choice.told,
     )
     compare(exchange, None if stateless else _compared_with(values, session), provider, call, summary=summary)
@@ -115,8 +116,8 @@ def _session(exchange: Exchange, values: HeaderValues, body: Mapping[str, Any]) 
     """The session, told when only the body names it."""
     session = session_of(values, body)
     if session is not None and session_of(values, {}) is None:
+        session = exchange.own_session(session)
         exchange.record(SessionFound(session))
-        return exchange.own_session(session)
     return session
 
 

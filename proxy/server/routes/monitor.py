@@ -7,6 +7,7 @@ import asyncio
 from aiohttp import web
 
 from proxy.errors import ProxyError
+from proxy.server.callers.callers import CALLER
 from proxy.server.exchange import TIMING_HEADER, has_left, id_headers
 from proxy.server.families import WATCHING
 from proxy.server.routes import page
@@ -49,7 +50,7 @@ async def _follow(request: web.Request, response: web.StreamResponse, state: App
     """Until the client leaves, reads nothing any more, or the application ends."""
     watchers, now = state.watchers, asyncio.get_running_loop().time
     sent, written = 0, now()
-    while not (watchers.closed or has_left(request)):
+    while not (watchers.closed or has_left(request)) and state.callers.still(request.get(CALLER)):
         number, body = await watchers.newest(state.monitor)
         data = b"data: %b\n\n" % body if number != sent else b":\n\n" if now() - written >= KEEPALIVE_S else b""
         if data:

@@ -17,6 +17,7 @@ from proxy.server.accounts.serving import native_answer
 from proxy.server.admission import AdmissionTicket
 from proxy.server.cache_watch import owner_by
 from proxy.server.exchange import Exchange
+from proxy.server.fallback.onward import check_native
 from proxy.server.pipeline import HeaderValues, by_size, compare, find_project, reading_client, run
 from proxy.server.routes.converted import RoutedBody, answer_converted, call_for, read_routed
 from proxy.server.stream import note_answer, record_usage, watched
@@ -57,6 +58,7 @@ async def _native(exchange: Exchange, asked: RoutedBody, provider: NativeRespons
     call = call_for(exchange, asked, asked.body, provider.native_target(asked.choice.model, asked.body))
     compare(exchange, owner_by(call.cache_key), asked.provider, call, fingerprint=of_responses)
     async with watched(exchange), native_answer(exchange, provider, call) as answer:
+        check_native(exchange, answer, asked.provider.label)
         response = web.StreamResponse(status=answer.status, headers={**exchange.head, **answer.headers})
         exchange.response = response  # from here on nothing is made up: a body that breaks has no end
         await response.prepare(exchange.request)

@@ -11,7 +11,7 @@ import pytest
 from harness import Live, ask, until
 
 from proxy.core.secret import Secret
-from proxy.observe.lifecycle import Started
+from proxy.observe.lifecycle import InputEstimated, Started
 from proxy.sandbox import Sandbox
 from proxy.server.callers.keys import CallerKey, KeyLimits, digest_of, encode_keys
 from proxy.server.state import STATE
@@ -128,3 +128,39 @@ async def test_without_a_key_of_the_settings_those_of_callers_guard_alike(sandbo
         assert (await live.get("/monitor")).status == 401
         assert (await live.get("/healthz")).status == 200
         await asyncio.sleep(0)
+
+
+async def test_a_conversation_of_p5_that_two_callers_name_is_two(live: Live) -> None:
+    body = {**ask(), "model": "cursor:composer-2.5", "metadata": {"cursor_chat_id": "chat-7"}}
+    for headers in (bearer("dora"), bearer("anna"), {"x-api-key": "owner"}):
+        assert (await live.post(body, headers=headers)).status == 200
+    ids = [run.conversation_id for run in live.sandbox.p5.runs]
+    assert len(set(ids)) == 3 and ids[2] == "chat-7"
+
+
+async def test_a_stream_of_the_monitor_ends_with_its_key(sandbox: Sandbox, tmp_path: Path) -> None:
+    keys = write(tmp_path / "keys.json", anna={}, bert={})
+    async with (
+        Live(sandbox, tmp_path, caller_keys=keys) as live,
+        live.client.get(live.url + "/monitor/events", headers=bearer("anna")) as events,
+    ):
+        await events.content.readuntil(b"\n\n")
+        write(keys, bert={})
+        await events.content.read()  # comes to an end
+
+
+async def test_a_damaged_file_is_told_to_whoever_runs_it(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "keys.json").write_text("{")
+    async with Live(sandbox, tmp_path, caller_keys=tmp_path / "keys.json") as live:
+        assert [record["reason"] for record in live.notes.all("keys_not_used")] == ["it is no JSON"]
+        assert (await live.post(ask(), headers=bearer("anna"))).status == 401
+
+
+async def test_a_stream_that_is_left_costs_what_was_counted(live: Live) -> None:
+    live.sandbox.p1.script.extend([{"fault": "silence_mid_text", "seconds": None}])
+    async with live.client.post(live.url + "/v1/messages", json=ask(stream=True), headers=bearer("carl")) as answer:
+        await answer.content.readany()
+        await until(lambda: any(isinstance(event, InputEstimated) for event in live.watcher.last))
+        answer.close()
+    meter = live.app[STATE].callers.meter
+    await until(lambda: meter._day.used["carl"].tokens > 0)

@@ -63,6 +63,7 @@ function requestRow(value) {
     judge: counts(row.judge),
     clientId: text(row.client_id),
     caller: text(row.caller),
+    fallback: plain(row.fallback),
     upstreamId: text(row.upstream_id),
     capture: plain(row.capture),
   };

@@ -105,6 +105,8 @@ def _what(row: RequestRow) -> Iterator[Fact]:
     yield ("provider", row.provider or NONE, "")
     yield ("model", model(row.requested, row.resolved), "")
     yield ("effort", row.effort or NONE, "")
+    if row.fallback:
+        yield ("in place of", row.fallback, "wait")
     if row.attempts > 1:
         yield ("attempts", str(row.attempts), "wait")
     if row.caller:
