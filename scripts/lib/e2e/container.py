@@ -132,15 +132,28 @@ class Box:
     def command(self, arguments: Sequence[str], variables: Mapping[str, str], *more: str) -> list[str]:
         """As compose.yaml says: a user without rights, files that nobody can change, two volumes, an empty `/tmp`."""
         whole = ("--ro-bind", str(self.tree), "/")
-        parts = [part for place in _SHARED if Path(place).exists() for part in ("--ro-bind", place, place)]
-        program = ("--ro-bind", str(self.tree), str(self.tree), "--ro-bind", str(self.tree), "/opt/model-proxy")
-        files = whole if self.version == IMAGE else (*parts, *program)
+        parts = [part for place in _SHARED if Path(place).exists() for part in _bound(place, place)]
+        program = (*_bound(str(self.tree), str(self.tree)), *_bound(str(self.tree), "/opt/model-proxy"))
+        files, own_files = (whole, ()) if self.version == IMAGE else (parts, program)
         volumes = [part for name in ("config", "state") for part in ("--bind", str(self.volume(name)), f"/{name}")]
         own = {**dockerfile_environment(), "PROXY_API_KEY": KEY, **variables}
         setting = [part for pair in own.items() for part in ("--setenv", *pair)]
         apart = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--die-with-parent", "--clearenv")
         return [
-            *("bwrap", *files, "--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp", *volumes),
+            *(
+                "bwrap",
+                *files,
+                "--proc",
+                "/proc",
+                "--dev",
+                "/dev",
+                "--perms",
+                "1777",
+                "--tmpfs",
+                "/tmp",
+                *own_files,
+                *volumes,
+            ),
             *("--remount-ro", "/", *apart, *setting, "--chdir", "/state", *more, *_as_user(), *arguments),
         ]
 
@@ -154,6 +167,12 @@ class Box:
         )
         out, _ = await asyncio.wait_for(process.communicate(typed), BOX_LIMIT_S)
         return process.returncode or 0, out.decode(errors="replace")
+
+
+def _bound(source: str, place: str) -> tuple[str, ...]:
+    """A folder that can be read at `place` by anybody: bubblewrap makes what is above it for root alone."""
+    above = reversed(Path(place).parents[:-1])
+    return (*(part for one in above for part in ("--perms", "0755", "--dir", str(one))), "--ro-bind", source, place)
 
 
 def _as_user() -> tuple[str, ...]:
@@ -195,7 +214,7 @@ async def running(box: Box, port: int, variables: Mapping[str, str]) -> AsyncIte
         pid = int(json.loads(await asyncio.to_thread(information.read))["child-pid"])
     url = f"http://127.0.0.1:{port}"
     try:
-        await asyncio.wait_for(_healthy(url), BOX_LIMIT_S)
+        await asyncio.wait_for(_healthy(url, process), BOX_LIMIT_S)
         yield Running(url, pid, process, time.monotonic() - begun)
     finally:
         if process.returncode is None:
@@ -203,12 +222,13 @@ async def running(box: Box, port: int, variables: Mapping[str, str]) -> AsyncIte
         await process.wait()
 
 
-async def _healthy(url: str) -> None:
+async def _healthy(url: str, process: Process) -> None:
     async with aiohttp.ClientSession() as session:
-        while True:
+        while process.returncode is None:
             try:
                 async with session.get(f"{url}/healthz") as answer:
                     if answer.status == 200:
                         return
             except aiohttp.ClientConnectionError:
                 await asyncio.sleep(0.01)
+    raise RuntimeError("the proxy ended before it was healthy")
