@@ -280,16 +280,22 @@ def test_a_module_that_is_not_in_the_wheel_is_named(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("copied", "fault"),
     [
-        ("COPY setup.cfg proxy ./", ""),
-        ("COPY --chown=1:1 ./proxy/ /p\nCOPY --from=build /x /y", ""),
+        ("COPY a.lock dist/*.whl ./", ""),
+        ("COPY --chown=1:1 ./more/ /p\nCOPY --from=build /x /y", ""),
         ("COPY . .", "copies the whole folder"),
         ("ADD secret.env /", "copies secret.env, which git does not have"),
         ("COPY \\\n  tests /t", "copies tests/a.py"),
+        ("COPY setup.cfg /", "copies setup.cfg, which git does not have"),
         ("RUN true", "copies nothing"),
     ],
 )
 def test_a_container_is_built_from_what_is_meant(tree: Path, copied: str, fault: str) -> None:
-    commands = Commands(**{"ls-files": "setup.cfg\nproxy/a.py\ntests/a.py\n"})
+    commands = Commands(
+        **{
+            "ls-files": "setup.cfg\n"
+            + "".join(f"scripts/container/{name}\n" for name in ("a.lock", "more/a", "tests/a.py"))
+        }
+    )
     with pytest.raises(Skipped, match="there is no scripts/container/Dockerfile"):
         contents.check_container(tree, commands)
     (tree / "scripts" / "container").mkdir(parents=True)

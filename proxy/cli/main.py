@@ -13,6 +13,7 @@ from proxy.cli.captures.command import CAPTURES
 from proxy.cli.command import APP, Command, Context
 from proxy.cli.config_command import CONFIG
 from proxy.cli.doctor.command import DOCTOR
+from proxy.cli.health import HEALTH
 from proxy.cli.keys import KEYS
 from proxy.cli.launch.command import CLAUDE, CODEX, ENV
 from proxy.cli.launch.completion import COMPLETION
@@ -31,7 +32,7 @@ from proxy.version import __version__
 
 COMMANDS = (
     *(SERVE, CLAUDE, CODEX, ENV, MONITOR, DEMO, AUTH, KEYS, USAGE, CACHE, MODELS),
-    *(CONFIG, DOCTOR, CAPTURES, SANDBOX, SERVICE, COMPLETION, VERSION),
+    *(CONFIG, DOCTOR, HEALTH, CAPTURES, SANDBOX, SERVICE, COMPLETION, VERSION),
 )
 DEFAULT = SERVE.name
 #: As a shell tells of a program that a closed pipe ended.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
-import json
 import os
 import socket
 from collections.abc import Iterator, Sequence
@@ -13,14 +11,13 @@ from pathlib import Path
 from proxy.cli.banner import address, local_host
 from proxy.cli.config_file import check_exposure, is_open
 from proxy.cli.doctor.finding import Finding, Group, Setup, fail, note, ok, own_id, warn
+from proxy.cli.probing import PROBE_S, is_proxy
 from proxy.config import ConfigError
 from proxy.errors import ProxyError
 from proxy.server.callers.key_file import FILE_NAME as KEYS
 from proxy.server.callers.key_file import read_keys
 from proxy.settings import is_loopback
 
-#: How long whoever has the port may take to say what it is.
-PROBE_S = 3.0
 #: Where the kernel tells of sockets and processes, on Linux.
 PROC = Path("/proc")
 #: The state of a socket that listens, in the tables of the kernel.
@@ -85,7 +82,7 @@ async def _taken(setup: Setup, where: str) -> Finding:
     holder = _holder(setup.config.port)
     by = f" ({holder})" if holder else ""
     other = setup.export("PROXY_PORT", setup.config.port + 1)
-    if await _is_proxy(host, setup.config.port):
+    if await is_proxy(host, setup.config.port, PROBE_S):
         owners = {owner for _, owner in _listening(setup.config.port)}
         if owners and own_id() not in owners:
             why = f"it belongs to user {min(owners)}: its settings and its accounts count, not yours"
@@ -93,27 +90,6 @@ async def _taken(setup: Setup, where: str) -> Finding:
         return ok(f"a proxy answers on {where}{by}")
     cure = f"end it, or {other}"
     return fail(f"{where} is taken by something else{by}", "what listens there is no proxy of ours", cure)
-
-
-async def _is_proxy(host: str, port: int) -> bool:
-    """Whether `/healthz` is answered as we do. Plain sockets: no outgoing proxy has a part in it."""
-    request = f"GET /healthz HTTP/1.1\r\nHost: {address(host, port)}\r\nConnection: close\r\n\r\n"
-    try:
-        async with asyncio.timeout(PROBE_S):
-            reader, writer = await asyncio.open_connection(host, port)
-            try:
-                writer.write(request.encode())
-                head, _, body = (await reader.read(4096)).partition(b"\r\n\r\n")
-                body = body or await reader.read(4096)
-            finally:
-                writer.close()
-    except (OSError, TimeoutError):
-        return False
-    try:
-        told = json.loads(body)
-    except (ValueError, RecursionError):
-        return False
-    return b"request-id:" in head.lower() and isinstance(told, dict) and told.get("ok") is True
 
 
 def _holder(port: int) -> str:

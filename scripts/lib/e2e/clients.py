@@ -19,6 +19,8 @@ from e2e import (
     codex,
     codex_alone,
     codex_scenarios,
+    container,
+    container_scenarios,
     curl_scenarios,
     cursor_python_scenarios,
     cursor_scenarios,
@@ -136,6 +138,7 @@ MORE = (
     *(_framework(one) for one in python_agents.MORE),
     Client("opencode alone", opencode.VERSIONS, opencode.install, opencode.Opencode, opencode.SCENARIOS),
     Client("page", *_BROWSER, monitor_page_scenarios.MORE),
+    Client("container", container_scenarios.VERSIONS, container.install, container.Box, container_scenarios.SCENARIOS),
     _balancer("nginx", balancers.install_nginx),
     _balancer("haproxy", balancers.install_haproxy),
 )

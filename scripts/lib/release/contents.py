@@ -11,7 +11,10 @@ from pathlib import Path
 from release.source import version
 from release.steps import Failed, Run, Skipped
 
+#: What it copies comes from the folder that it is in.
 DOCKERFILE = "scripts/container/Dockerfile"
+#: Put there by the build; a step of its own looks into it.
+WHEEL = "dist/*.whl"
 #: Beside the modules: files that the program reads, and what the law and installers want.
 NEEDED = ("proxy/py.typed", "proxy/version.py", "model_proxy.py")
 NEEDED_ENDS = (".gz", ".html", ".css", "/METADATA", "/RECORD", "/WHEEL", "/entry_points.txt", "/LICENSE")
@@ -61,8 +64,12 @@ def check_container(root: Path, run: Run) -> str:
     an image. Raises Skipped without a Dockerfile."""
     if not (root / DOCKERFILE).exists():
         raise Skipped(f"there is no {DOCKERFILE}")
-    tracked = run(["git", "ls-files"]).split("\n")
-    copied = [one.removeprefix("./").rstrip("/") or "." for one in copies((root / DOCKERFILE).read_text())]
+    folder = f"{Path(DOCKERFILE).parent.as_posix()}/"
+    names = run(["git", "ls-files"]).split("\n")
+    tracked = [name.removeprefix(folder) for name in names if name.startswith(folder)]
+    copied = [
+        one.removeprefix("./").rstrip("/") or "." for one in copies((root / DOCKERFILE).read_text()) if one != WHEEL
+    ]
     files = [name for name in tracked if any(_within(name, one) for one in copied)]
     missing = [one for one in copied if not any(_within(name, one) for name in tracked)]
     faults = [f"copies {one}, which git does not have" for one in missing]

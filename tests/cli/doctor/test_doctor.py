@@ -572,11 +572,11 @@ async def test_what_may_not_be_touched_is_named(
 
 @pytest.mark.skipif(not listener.PROC.is_dir(), reason="no /proc")
 async def test_a_proxy_of_somebody_else_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def is_proxy(_host: str, _port: int) -> bool:
+    async def is_proxy(_host: str, _port: int, _limit_s: float) -> bool:
         return True
 
     _port_taken(world)
-    monkeypatch.setattr(listener, "_is_proxy", is_proxy)
+    monkeypatch.setattr(listener, "is_proxy", is_proxy)
     assert "ok   a proxy answers" in (await world.run("--offline"))[1]
     monkeypatch.setattr(listener, "own_id", lambda: os.geteuid() + 1)
     status, out = await world.run("--offline")

@@ -1,0 +1,34 @@
+"""`health`: whether the proxy of these settings answers, for the health check of a container, which has no other
+program to ask with."""
+
+from __future__ import annotations
+
+import argparse
+
+from proxy.cli.banner import address, local_host
+from proxy.cli.command import Command, Context, say
+from proxy.cli.config_file import ConfigFile
+from proxy.cli.probing import PROBE_S, is_proxy
+from proxy.config import ConfigError
+
+
+def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
+    parser.add_argument("--port", type=int, help="in place of the one in the settings")
+    parser.add_argument("--seconds", type=float, default=PROBE_S, metavar="S", help="wait at most so long")
+
+
+async def _run(arguments: argparse.Namespace, context: Context) -> int:
+    config = ConfigFile(context).config
+    port = config.port if arguments.port is None else arguments.port
+    if not 0 < port <= 65535:
+        raise ConfigError("port 0 is another one at each start: say which with --port")
+    host = local_host(config.bind_address)
+    where = address(host, port)
+    if await is_proxy(host, port, arguments.seconds):
+        say(f"a proxy answers on {where}")
+        return 0
+    say(f"no proxy answers on {where}")
+    return 1
+
+
+HEALTH = Command("health", "ask whether the proxy answers; exit status 0 when it does", _run, _arguments)
