@@ -178,7 +178,7 @@ async def throughput_of_three_processes_and_of_one(balancer: Balancer, folder: P
         cpu_ms = 1000 * sum(shares) / ANSWERS
         print(
             f"       {balancer.program.name}, {count} replicas: {ANSWERS / seconds:.0f} answers"
-            f" of {ANSWER_WORDS} words a second, {cpu_ms:.1f} ms CPU of replicas each; seconds of CPU {shares} in {seconds:.1f}"
+            f" of {ANSWER_WORDS} words a second, {cpu_ms:.1f} ms CPU each; {shares} s CPU in {seconds:.1f} s"
         )
 
 
