@@ -64,13 +64,13 @@ _NEWEST = claude_code.VERSIONS[:1]
 _BROWSER = (monitor_page_scenarios.VERSIONS, monitor_page_scenarios.install, OnNode)
 
 
+def _balancer(name: str, install: Callable[[str, Path], Awaitable[Path]], scenarios: Sequence[Scenario[Any]]) -> Client:
+    """p1 over WebSockets, for continuation."""
+    return Client(name, balancer_scenarios.VERSIONS, install, balancers.Balancer, scenarios, "websocket")
+
+
 def _framework(one: python_agents.Framework) -> Client:
     return Client(one.name, (one.version,), one.install, python_agents.Installed, python_agents.scenarios(one))
-
-
-def _balancer(name: str, install: Callable[[str, Path], Awaitable[Path]]) -> Client:
-    scenarios = balancer_scenarios.SCENARIOS
-    return Client(name, balancer_scenarios.VERSIONS, install, balancers.Balancer, scenarios, "websocket")
 
 
 CLIENTS = (
@@ -136,6 +136,6 @@ MORE = (
     *(_framework(one) for one in python_agents.MORE),
     Client("opencode alone", opencode.VERSIONS, opencode.install, opencode.Opencode, opencode.SCENARIOS),
     Client("page", *_BROWSER, monitor_page_scenarios.MORE),
-    _balancer("nginx", balancers.install_nginx),
-    _balancer("haproxy", balancers.install_haproxy),
+    _balancer("nginx", balancers.install_nginx, balancer_scenarios.SCENARIOS),
+    _balancer("haproxy", balancers.install_haproxy, balancer_scenarios.HAPROXY),
 )
