@@ -8,9 +8,9 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from textwrap import dedent
 
 import aiohttp
-import yaml
 
 from e2e.balancer_talk import Session, Told, places, stream
 from e2e.balancers import RECIPES, REPLICAS, Balancer, Replica, balanced, replicas
@@ -219,9 +219,8 @@ HAPROXY: Scenarios[Balancer] = Scenarios(SCENARIOS)
 
 @HAPROXY.add
 async def it_takes_the_configuration_of_the_kubernetes_manifests(balancer: Balancer, folder: Path) -> None:
-    documents = yaml.safe_load_all((RECIPES / "kubernetes" / "model-proxy.yaml").read_text())
-    (text,) = (one["data"]["haproxy.cfg"] for one in documents if "haproxy.cfg" in one.get("data", {}))
+    manifests = (RECIPES / "kubernetes" / "model-proxy.yaml").read_text()
     path = folder / "haproxy.cfg"
-    path.write_text(text)
+    path.write_text(dedent(manifests.partition("  haproxy.cfg: |\n")[2].partition("---\n")[0]))
     done = await run([str(balancer.program), "-c", "-f", str(path)], folder, {})
     expect(done.status == 0 and "[WARNING]" not in done.stderr, "without a warning", done.stderr)
