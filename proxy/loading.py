@@ -18,6 +18,7 @@ from proxy.config import Config, ConfigError
 from proxy.core.invalid import cut, visible
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
+from proxy.retention import Retention
 from proxy.settings import Parse, Setting, UnfitValue, check_model, label_of, model, provider, rows_of, switch
 
 Values = dict[Setting, Any]
@@ -35,7 +36,8 @@ def settings_of(providers: Iterable[Entry]) -> tuple[Setting, ...]:
     by_providers: dict[Parse, Parse] = {
         provider: label_of(services),
     }
-    sections: tuple[type[Any], ...] = (Config, *(entry.settings for entry in providers if entry.settings is not None))
+    own = (entry.settings for entry in providers if entry.settings is not None)
+    sections: tuple[type[Any], ...] = (Config, Retention, *own)
     return tuple(
         replace(
             setting,

@@ -28,6 +28,8 @@ from proxy.cli.signals import Stop, stop_event
 from proxy.config import Config, ConfigError
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.observe.capture.layout import TRAFFIC
+from proxy.retention import DAY_S, Retention
+from proxy.server.callers.key_file import FILE_NAME as KEYS
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -93,7 +95,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
             context = dataclasses.replace(context, environment={**context.environment, **simulated})
         file = ConfigFile(context)
         _override(file, arguments)
-        check_exposure(file.config)
+        check_exposure(file.config, file.root)
         # The simulated upstreams are inside this process: no proxy elsewhere could reach them.
         proxies = OutboundProxies() if sandbox else proxies_of(context.environment)
         screen = None if arguments.no_monitor or obstacle(context.environment) else LogNotices(sys.stderr)
@@ -119,7 +121,9 @@ def _override(file: ConfigFile, arguments: argparse.Namespace) -> None:
 
 def _open_log(config: Config, environment: Mapping[str, str], screen: LogNotices | None) -> FileLog:
     from proxy.observe.log.file_log import FileLog
+    from proxy.observe.log.storage import KEPT_LOGS, Bounds
 
+    keep = config.section(Retention)
     terminal = _terminal(config) if screen is None else cast("TextIO", screen)
     return FileLog(
         state_root(environment),
@@ -127,6 +131,9 @@ def _open_log(config: Config, environment: Mapping[str, str], screen: LogNotices
         plain=terminal is not None,
         verbose=config.log_verbose,
         stream=terminal,
+        file_bytes=keep.log_file_bytes,
+        kept=Bounds(KEPT_LOGS.files, keep.log_bytes, keep.log_days * DAY_S),
+        kept_errors=Bounds(keep.error_files, keep.error_bytes, keep.error_days * DAY_S),
     )
 
 
@@ -144,7 +151,11 @@ def _open_captures(config: Config, environment: Mapping[str, str], log: FileLog)
     from proxy.observe.capture.writing.files import CaptureLimits
 
     limits = CaptureLimits(
-        config.captures_max_bytes, config.captures_max_files, config.capture_max_bytes, config.capture_max_files
+        config.captures_max_bytes,
+        config.captures_max_files,
+        config.capture_max_bytes,
+        config.capture_max_files,
+        config.section(Retention).capture_days * DAY_S,
     )
     return FolderCaptures(state_root(environment), limits, log)
 
@@ -169,6 +180,7 @@ async def _serve(start: _Start) -> int:
         entries=start.context.providers,
         packed_bodies=True,
         state_dir=None if start.sandbox else start.state_root,  # simulated accounts are nobody's
+        caller_keys=file.root / KEYS,
     )
     listener = Listener(app, file.config, CUT_S)
     port = await _listen(listener, file.config)
@@ -220,7 +232,7 @@ def _tell(monitor: MonitorState, start: _Start) -> None:
         monitor.notice("warn", warning)
     if start.captures is not None:
         monitor.notice("warn", CAPTURES_NOTICE)
-    if is_open(start.file.config):
+    if is_open(start.file.config, start.file.root):
         monitor.notice("warn", OPEN_NOTICE)
 
 
@@ -261,7 +273,7 @@ def _log_start(start: _Start, port: int) -> None:
         log.write("info", "server", "outgoing proxies are used", **start.proxies.addresses)
     if start.captures is not None:
         log.write("warn", "captures", CAPTURES_NOTICE, folder=str(start.state_root / TRAFFIC))
-    if is_open(config):
+    if is_open(config, start.file.root):
         fields = {"remoteUnauthenticated": True, "bindAddress": config.bind_address, "port": port}
         log.write("warn", "server", OPEN_NOTICE, **fields)
 

@@ -18,7 +18,15 @@ from typing import Any, NamedTuple, TextIO
 from proxy.core.secret import blanked
 from proxy.core.sse import dump_printable
 from proxy.observe.log.redact import MAX_TEXT_BYTES, cut_text, redact
-from proxy.observe.log.storage import MAX_RESPONSE_BYTES, ErrorFiles, RotatingFile
+from proxy.observe.log.storage import (
+    KEPT_ERRORS,
+    KEPT_LOGS,
+    MAX_LOG_BYTES,
+    MAX_RESPONSE_BYTES,
+    Bounds,
+    ErrorFiles,
+    RotatingFile,
+)
 from proxy.observe.log.terminal import TOLD, TerminalCopy
 
 #: Entries waiting for the thread; past it records are dropped and counted.
@@ -32,6 +40,9 @@ BATCH = 256
 
 #: How long the thread waits for more before it opens the file: a request writes five records within milliseconds.
 LINGER_S = 0.05
+
+#: Files are looked at for their age with the first record, and this long after the last time.
+TIDY_EVERY_S = 3600.0
 
 #: Room for the note that `cut_text` adds, so that a text cut once is not cut again.
 NOTE_BYTES = 64
@@ -66,7 +77,8 @@ class FileLog:
 
     `stderr` mirrors every record there instead of warnings and errors alone; `plain` shows sentences there in place of
     JSON; `verbose` keeps long texts whole; `captures` says whether failed answers are kept. `clock` gives seconds
-    since 1970. `stream` stands in for stderr.
+    since 1970. `stream` stands in for stderr. A log file of `file_bytes` is put aside; `kept` are the bounds of all of
+    them, `kept_errors` those of failed answers.
 
     The fields of a record are read later, on the thread: hand over values that do not change afterwards.
     """
@@ -81,9 +93,13 @@ class FileLog:
         captures: bool = True,
         clock: Callable[[], float] = time.time,
         stream: TextIO | None = None,
+        file_bytes: int = MAX_LOG_BYTES,
+        kept: Bounds = KEPT_LOGS,
+        kept_errors: Bounds = KEPT_ERRORS,
     ) -> None:
-        self._file = RotatingFile(state_root, clock)
-        self._errors = ErrorFiles(state_root) if captures else None
+        self._file = RotatingFile(state_root, clock, file_bytes, kept)
+        self._errors = ErrorFiles(state_root, kept_errors) if captures else None
+        self._tidied_s: float | None = None
         self._max_text = None if verbose else MAX_TEXT_BYTES
         self._clock = clock
         self._terminal = TerminalCopy(stream, everything=stderr, plain=plain)
@@ -192,6 +208,7 @@ class FileLog:
         while True:
             batch = self._take()
             try:
+                self._tidy()
                 self._save_captures(batch)
                 self._write_lines(batch)
             except Exception:  # nothing may end this thread
@@ -201,6 +218,14 @@ class FileLog:
                     item.set()
             if isinstance(batch[-1], _Stop):
                 return
+
+    def _tidy(self) -> None:
+        now = self._clock()
+        if self._tidied_s is None or abs(now - self._tidied_s) >= TIDY_EVERY_S:
+            self._tidied_s = now
+            self._file.tidy()
+            if self._errors is not None:
+                self._errors.tidy(now)
 
     def _take(self) -> list[_Item]:
         """Waits for one entry, a moment for more, and takes what is there: at most BATCH, nothing past the stop."""

@@ -8,10 +8,13 @@ the next batch simply tries again.
 
 from __future__ import annotations
 
+import calendar
 import os
 import re
 import stat
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +25,72 @@ from proxy.observe.log.redact import cut_text, redact, safe_name
 #: A larger log file is put aside before the next write.
 MAX_LOG_BYTES = 20 * 1024 * 1024
 
-#: Error captures kept; the oldest go first.
-MAX_ERROR_FILES = 128
-
 #: Of a failed answer this much is kept, as text or as JSON; also the longest single text in a capture.
 MAX_RESPONSE_BYTES = 64 * 1024
 
 _ERROR_FILE = re.compile(r"(\d+)-.*\.json")
+_ASIDE = re.compile(r"proxy\.(\d+)")
+#: How a record begins: its time.
+_FIRST = re.compile(rb'\{"t":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How many files of a kind are kept, of how many bytes together, for how many seconds; 0 seconds: for ever."""
+
+    files: int
+    bytes: int
+    age_s: float = 0.0
+
+    def surplus(self, found: Iterable[tuple[int, str, int]], now_s: float) -> list[str]:
+        """The names of those that go, of (unix-ms, name, bytes) each: what is too old, then the oldest."""
+        gone, files, size = [], 0, 0
+        for stamp, name, more in sorted(found, reverse=True):
+            files, size = files + 1, size + more
+            too_old = self.age_s > 0 and now_s - stamp / 1000 > self.age_s
+            if too_old or files > self.files or size > self.bytes:
+                gone.append(name)
+        return gone
+
+
+DAY_S = 24 * 3600.0
+KEPT_LOGS = Bounds(files=10_000, bytes=200 * 1024 * 1024, age_s=30 * DAY_S)
+KEPT_ERRORS = Bounds(files=128, bytes=32 * 1024 * 1024, age_s=30 * DAY_S)
+
+
+def _remove_surplus(directory: Path, name: re.Pattern[str], bounds: Bounds, now_s: float) -> None:
+    """Only regular files with names of ours, which begin or end with their time, count and go."""
+    found = []
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                match = name.fullmatch(entry.name)
+                if match and entry.is_file(follow_symlinks=False):
+                    found.append((int(match[1]), entry.name, entry.stat(follow_symlinks=False).st_size))
+    except FileNotFoundError:  # the folder, or a file that another process removed: what is left is seen next time
+        return
+    for one in bounds.surplus(found, now_s):
+        (directory / one).unlink(missing_ok=True)
 
 
 class RotatingFile:
-    """`<directory>/proxy.log`, put aside as `proxy.<unix-ms>` when it has grown too large."""
+    """`<directory>/proxy.log`, put aside as `proxy.<unix-ms>` when it has grown too large or is too old.
 
-    def __init__(self, directory: Path, clock: Callable[[], float], max_bytes: int = MAX_LOG_BYTES) -> None:
+    kept  the bounds of all log files; the one that is written to counts with as much as it may have
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        clock: Callable[[], float],
+        max_bytes: int = MAX_LOG_BYTES,
+        kept: Bounds = KEPT_LOGS,
+    ) -> None:
         self.path = directory / "proxy.log"
         self._clock = clock
         self._max_bytes = max_bytes
+        self._kept = kept
+        self._aside = Bounds(kept.files, max(0, kept.bytes - max_bytes), kept.age_s)
         self._torn = False
 
     def append(self, data: bytes) -> None:
@@ -54,25 +107,47 @@ class RotatingFile:
             file.flush()
             self._torn = False
 
+    def tidy(self) -> None:
+        """Puts aside what began too long ago, and removes what was put aside too long ago or is too much."""
+        try:
+            begun = self._begun_s()
+            if begun is not None and 0 < self._kept.age_s < self._clock() - begun:
+                self._put_aside()
+            else:
+                _remove_surplus(self.path.parent, _ASIDE, self._aside, self._clock())
+        except OSError:
+            pass
+
+    def _begun_s(self) -> float | None:
+        """When the first record was written; None when the file does not say."""
+        if not self.path.is_file():  # a pipe would wait for its writer
+            return None
+        with self.path.open("rb") as file:
+            found = _FIRST.match(file.read(64))
+        return None if found is None else calendar.timegm(time.strptime(found[1].decode(), "%Y-%m-%dT%H:%M:%SZ"))
+
     def _rotate(self) -> None:
         try:
             info = self.path.stat()
-            if not stat.S_ISREG(info.st_mode) or info.st_size <= self._max_bytes:
-                return
-            stamp = unix_ms(self._clock())
-            while (aside := self.path.with_name(f"proxy.{stamp}")).exists():
-                stamp += 1
-            self.path.rename(aside)
+            if stat.S_ISREG(info.st_mode) and info.st_size > self._max_bytes:
+                self._put_aside()
         except OSError:
             pass  # not there yet, or cannot be moved: then it grows, which beats losing records
 
+    def _put_aside(self) -> None:
+        stamp = unix_ms(self._clock())
+        while (aside := self.path.with_name(f"proxy.{stamp}")).exists():
+            stamp += 1
+        self.path.rename(aside)
+        _remove_surplus(self.path.parent, _ASIDE, self._aside, self._clock())
+
 
 class ErrorFiles:
-    """`<directory>/errors/<unix-ms>-<name>.json`, one for each failed answer, the newest `max_files`."""
+    """`<directory>/errors/<unix-ms>-<name>.json`, one for each failed answer, within bounds."""
 
-    def __init__(self, directory: Path, max_files: int = MAX_ERROR_FILES) -> None:
+    def __init__(self, directory: Path, kept: Bounds = KEPT_ERRORS) -> None:
         self.directory = directory / "errors"
-        self._max_files = max_files
+        self._kept = kept
 
     def path_for(self, time_s: float, name: str) -> Path:
         """Where a capture of this moment will be."""
@@ -81,24 +156,23 @@ class ErrorFiles:
     def save(self, path: Path, record: dict[str, Any]) -> None:
         """Redacts and writes. A file that could not be finished is removed."""
         text = blanked(dump_printable(_bounded(redact(record, max_text=MAX_RESPONSE_BYTES)), indent=2))
-        self._make_room()
+        data = text.encode() + b"\n"
+        room = Bounds(self._kept.files - 1, max(0, self._kept.bytes - len(data)), self._kept.age_s)
+        _remove_surplus(self.directory, _ERROR_FILE, room, int(path.name.split("-", 1)[0]) / 1000)
         file = open_private(path, os.O_EXCL)
         try:
             with os.fdopen(file, "wb") as out:
-                out.write(text.encode() + b"\n")
+                out.write(data)
         except OSError:
             path.unlink(missing_ok=True)
             raise
 
-    def _make_room(self) -> None:
-        """Only files with names of ours count and go."""
+    def tidy(self, now_s: float) -> None:
+        """Removes what is too old."""
         try:
-            ours = [file.name for file in self.directory.iterdir() if _ERROR_FILE.fullmatch(file.name)]
-        except FileNotFoundError:
-            return
-        ours.sort(key=lambda name: (int(name.split("-", 1)[0]), name))
-        for name in ours[: max(0, len(ours) - self._max_files + 1)]:
-            (self.directory / name).unlink(missing_ok=True)
+            _remove_surplus(self.directory, _ERROR_FILE, self._kept, now_s)
+        except OSError:
+            pass
 
 
 def _bounded(record: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from proxy.auth.store import remove_leftovers, write_private
 from proxy.core.allowances.kept import MAX_ACCOUNTS, Kept, decode_kept, encode_kept, newest_kept
@@ -28,10 +29,17 @@ SAVE_EVERY_S = 5.0
 Notice = Callable[[str, str, str], None]
 
 
+class HearsAllowance(Protocol):
+    """Is told what a service says of an account's allowance."""
+
+    def tell(self, provider: str, account: str | None, report: Allowance) -> None: ...
+
+
 class AllowanceStore:
     """The newest of each account, the one heard of last at the end.
 
     folder  where the file is kept; None: in memory only
+    age_s   what was told longer ago is not kept; 0: all is
     notice  told of windows that run out, beside the log
     """
 
@@ -41,12 +49,14 @@ class AllowanceStore:
         clock: Callable[[], float] = time.time,
         *,
         folder: Path | None = None,
+        age_s: float = 0.0,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         notice: Notice = lambda _level, _message, _provider: None,
     ) -> None:
         self._log = log or NullLog()
         self._clock = clock
         self._path = None if folder is None else folder / FILE_NAME
+        self._age_s = age_s
         self._sleep = sleep
         self._known: dict[tuple[str, str], Allowance] = {}
         self._saving: asyncio.Task[None] | None = None
@@ -89,7 +99,8 @@ class AllowanceStore:
             return
         try:
             await asyncio.to_thread(remove_leftovers, self._path.parent)
-            self._known = await asyncio.to_thread(read_kept, self._path, self._clock())
+            now = self._clock()
+            self._known = self._young(await asyncio.to_thread(read_kept, self._path, now), now)
         except (FileNotFoundError, NotADirectoryError):  # a folder that is none is told of when something is kept
             return
         except (OSError, ValueError) as error:
@@ -139,7 +150,7 @@ class AllowanceStore:
             return
         self._changed = False
         try:
-            await asyncio.to_thread(_write_kept, self._path, dict(self._known), self._clock())
+            await asyncio.to_thread(self._write, self._path, dict(self._known), self._clock())
             self._failed = False
         except OSError as error:
             if not self._failed:  # a full disk is told of once
@@ -147,6 +158,19 @@ class AllowanceStore:
                     "warn", "allowances", "allowances_not_kept", file=str(self._path), error=type(error).__name__
                 )
             self._failed = True
+
+    def _write(self, path: Path, known: Kept, now: float) -> None:
+        """Blocks. Another proxy may have written there what it was told. Raises OSError."""
+        try:
+            others = read_kept(path, math.inf)
+        except (OSError, ValueError):
+            others = {}
+        write_private(path, encode_kept(self._young(newest_kept(others, known, now), now)))
+
+    def _young(self, kept: Kept, now: float) -> dict[tuple[str, str], Allowance]:
+        """Those that were heard of lately, or do not say when."""
+        end = now - self._age_s if self._age_s else 0.0
+        return {key: known for key, known in kept.items() if known.as_of is None or known.as_of >= end}
 
 
 def digest(provider: str, account: str | None) -> str:
@@ -156,15 +180,6 @@ def digest(provider: str, account: str | None) -> str:
     (12, '')
     """
     return hashlib.sha256(f"{provider}:{account}".encode()).hexdigest()[:12] if account else ""
-
-
-def _write_kept(path: Path, known: Kept, now: float) -> None:
-    """Blocks. Another proxy may have written there what it was told. Raises OSError."""
-    try:
-        others = read_kept(path, math.inf)
-    except (OSError, ValueError):
-        others = {}
-    write_private(path, encode_kept(newest_kept(others, known, now)))
 
 
 def read_kept(path: Path, now: float) -> dict[tuple[str, str], Allowance]:

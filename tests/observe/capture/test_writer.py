@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,13 @@ from typing import Any
 import pytest
 
 from proxy.observe.capture.layout import capture_path
-from proxy.observe.capture.writing.files import BLOCK_BYTES, CaptureLimits
+from proxy.observe.capture.reading.folder import captures_in
+from proxy.observe.capture.writing.files import BLOCK_BYTES, TIDY_EVERY_S, CaptureLimits
 from proxy.observe.capture.writing.streams import MAX_COMMAS
 
 from .written import PLENTY, Written, attempt, files, sse
+
+DAY_S = 24 * 3600
 
 SSE = {"content-type": "text/event-stream"}
 
@@ -350,6 +354,28 @@ def test_what_others_write_meanwhile_counts(tmp_path: Path) -> None:
             written.begin(request_id=f"{who}-{number}").ended("completed", 200)
     kept = sum(path.is_file() for path in tmp_path.rglob("*"))
     assert 300 <= kept <= 300 + 2 * 64
+
+
+def test_captures_go_when_they_are_too_old(tmp_path: Path) -> None:
+    """Looked for with the first capture and every hour; what is not ours stays."""
+    wall = [1_000_000.0]
+    written = Written(tmp_path, CaptureLimits(2**40, 2**30, 2**40, 2**30, age_s=DAY_S), wall=lambda: wall[0])
+    written.begin(request_id="old", session="a").ended("completed", 200)
+    written.begin(request_id="new", session="b").ended("completed", 200)
+    for path in tmp_path.rglob("*-old/*"):
+        os.utime(path, (wall[0], wall[0]))
+    for path in tmp_path.rglob("*-new/*"):
+        os.utime(path, (wall[0] + TIDY_EVERY_S, wall[0] + TIDY_EVERY_S))
+    notes = tmp_path / "traffic" / "notes.txt"
+    notes.write_text("mine")
+    os.utime(notes, (0, 0))
+    wall[0] += DAY_S + TIDY_EVERY_S
+    written.begin(request_id="newest", session="c").ended("completed", 200)
+    assert {one.request_id for one in captures_in(tmp_path / "traffic")} == {"new", "newest"}
+    assert notes.exists() and not (tmp_path / "traffic" / "a").exists()
+    wall[0] += TIDY_EVERY_S - 1
+    written.begin(request_id="last", session="c").ended("completed", 200)
+    assert "new" in {one.request_id for one in captures_in(tmp_path / "traffic")}
 
 
 def test_room_for_summaries_is_kept_when_files_are_counted_again(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,12 @@ class Time:
 class Written:
     """Captures below a folder, written at once; `reports` is what the log would be told."""
 
-    def __init__(self, root: Path, limits: CaptureLimits = PLENTY) -> None:
+    def __init__(self, root: Path, limits: CaptureLimits = PLENTY, wall: Callable[[], float] = time.time) -> None:
         self.root = root
         self.time = Time()
         self.reports: list[tuple[str, dict[str, Any]]] = []
         self.writer = CaptureWriter(
-            root, limits, lambda _level, what, more: self.reports.append((what, more)), self.time
+            root, limits, lambda _level, what, more: self.reports.append((what, more)), self.time, wall
         )
         self.captures = ToldCaptures(root, lambda message, _size: self.writer.take(message) or True, Time())
 

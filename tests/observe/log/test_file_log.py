@@ -19,7 +19,7 @@ from proxy.observe.log import file_log as log_module
 from proxy.observe.log import storage
 from proxy.observe.log.file_log import MAX_PENDING_CAPTURES, MAX_QUEUED, FileLog
 from proxy.observe.log.stdlib_log import StdlibLog
-from proxy.observe.log.storage import ErrorFiles, RotatingFile
+from proxy.observe.log.storage import DAY_S, Bounds, ErrorFiles, RotatingFile
 
 from ..conftest import NOON, Clock, records
 
@@ -143,6 +143,51 @@ class TestFiles:
         assert sorted(p.name for p in root.iterdir()) == [f"proxy.{int(NOON * 1000)}", "proxy.log"]
         assert messages(root) == ["starts anew"]
         assert (root / f"proxy.{int(NOON * 1000)}").stat().st_size > storage.MAX_LOG_BYTES
+
+    def test_a_file_is_put_aside_when_its_first_record_is_too_old(
+        self, make_log: Callable[..., FileLog], root: Path, clock: Clock
+    ) -> None:
+        """What is looked at every hour, not with each record."""
+        log = make_log(kept=Bounds(10, 2**30, 2 * DAY_S))
+        say(log, "old")
+        clock.now += 2 * DAY_S
+        say(log, "not too old")
+        clock.now += 1
+        say(log, "looked at lately")
+        assert messages(root) == ["old", "not too old", "looked at lately"]
+        clock.now += log_module.TIDY_EVERY_S
+        say(log, "anew")
+        aside = f"proxy.{int(clock.now * 1000)}"
+        assert sorted(p.name for p in root.iterdir()) == [aside, "proxy.log"] and messages(root) == ["anew"]
+        clock.now += 2 * DAY_S
+        say(log, "the day after")
+        assert (root / aside).exists()
+        clock.now += log_module.TIDY_EVERY_S
+        say(log, "later")
+        assert not (root / aside).exists()
+
+    @pytest.mark.parametrize(("age_s", "expected"), [(0.0, 11), (5.5 * DAY_S, 6)])
+    def test_files_put_aside_have_bounds(
+        self, make_log: Callable[..., FileLog], root: Path, age_s: float, expected: int
+    ) -> None:
+        root.mkdir(parents=True)
+        stamp = int(NOON * 1000)
+        for days in range(12):
+            (root / f"proxy.{stamp - int(days * DAY_S * 1000)}").write_bytes(b"x" * 10)
+        (root / "proxy.conf").write_text("mine")
+        (root / "proxy.5").mkdir()
+        say(make_log(file_bytes=30, kept=Bounds(100, 30 + 110, age_s)), "x")
+        left = sorted((p.name for p in root.glob("proxy.1*")), reverse=True)
+        assert left == [f"proxy.{stamp - int(days * DAY_S * 1000)}" for days in range(expected)]
+        assert (root / "proxy.conf").exists() and (root / "proxy.5").is_dir()
+
+    def test_a_log_of_another_program_is_not_put_aside_for_its_age(
+        self, make_log: Callable[..., FileLog], root: Path
+    ) -> None:
+        root.mkdir(parents=True)
+        (root / "proxy.log").write_text("words\n")
+        say(make_log(kept=Bounds(10, 2**30, 1.0)), "x")
+        assert (root / "proxy.log").read_text().startswith("words\n")
 
     def test_rotation_never_overwrites(self, root: Path) -> None:
         file = RotatingFile(root, lambda: NOON, max_bytes=10)
@@ -345,8 +390,28 @@ class TestCaptures:
         names = sorted(p.name for p in (root / "errors").iterdir())
         assert [name.split("-")[-1] for name in names] == [f"r{number}.json" for number in range(12, 140)]
 
+    def test_a_failed_answer_is_removed_when_it_is_too_old(
+        self, make_log: Callable[..., FileLog], root: Path, clock: Clock
+    ) -> None:
+        log = make_log(kept_errors=Bounds(10, 2**30, DAY_S))
+        first = captured(log, {"status": 500})
+        clock.now += DAY_S + 1
+        say(log, "no further failure is needed")
+        assert not first.exists() and first.parent.is_dir()
+
+    def test_failed_answers_have_a_size_together(
+        self, make_log: Callable[..., FileLog], root: Path, clock: Clock
+    ) -> None:
+        log = make_log(kept_errors=Bounds(100, 3_000, 0.0))
+        for number in range(6):
+            clock.now = NOON + number
+            captured(log, {"status": 500, "response": {"text": "word " * 200}}, f"r{number}")
+        left = sorted((root / "errors").iterdir())
+        assert [path.name.split("-")[-1] for path in left] == ["r4.json", "r5.json"]
+        assert sum(path.stat().st_size for path in left) <= 3_000
+
     def test_foreign_files_stay(self, root: Path) -> None:
-        errors = ErrorFiles(root, max_files=1)
+        errors = ErrorFiles(root, Bounds(files=1, bytes=2**30))
         (root / "errors").mkdir(parents=True)
         (root / "errors" / "notes.txt").write_text("mine")
         for number in range(3):

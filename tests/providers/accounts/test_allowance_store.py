@@ -11,7 +11,7 @@ from harness import Notes
 
 from proxy.core.allowances.kept import MAX_ACCOUNTS
 from proxy.core.allowances.report import Allowance, AllowanceWindow
-from proxy.providers.accounts.allowance_store import FILE_NAME, SAVE_EVERY_S, AllowanceStore
+from proxy.providers.accounts.allowance_store import FILE_NAME, SAVE_EVERY_S, AllowanceStore, read_kept
 
 NOW = 1_795_180_000.0
 
@@ -47,6 +47,19 @@ async def test_what_is_told_outlives_a_restart_with_its_age(tmp_path: Path) -> N
     later.tell("p1", "acct-1", used(50))
     assert later.of("p1") == used(50) and later.of("p2") is None
     await later.close()
+
+
+@pytest.mark.parametrize(("age_s", "left"), [(0.0, {"p1", "p2"}), (3600.0, {"p2"})])
+async def test_what_was_told_too_long_ago_is_forgotten(tmp_path: Path, age_s: float, left: set[str]) -> None:
+    first = AllowanceStore(clock=lambda: NOW, folder=tmp_path)
+    first.tell("p1", None, used(12))
+    await first.close()
+    later = AllowanceStore(clock=lambda: NOW + 3601, folder=tmp_path, age_s=age_s)
+    await later.load()
+    assert later.current.keys() == left - {"p2"}
+    later.tell("p2", None, Allowance((AllowanceWindow("a", 1, NOW + 3601),)))
+    await later.close()
+    assert {provider for provider, _ in read_kept(tmp_path / FILE_NAME, NOW + 3601)} == left
 
 
 async def test_the_file_is_written_once_for_many_reports(tmp_path: Path) -> None:

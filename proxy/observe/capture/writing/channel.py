@@ -212,7 +212,7 @@ def worker_command(root: Path, limits: CaptureLimits) -> list[str]:
         str(Path(__file__).parents[4]),
         *map(str, sys.path),
     ]  # a package that is developed may be found by a hook only
-    numbers = (limits.total_bytes, limits.total_files, limits.bytes, limits.files)
+    numbers = (limits.total_bytes, limits.total_files, limits.bytes, limits.files, limits.age_s)
     return [sys.executable or "python3", "-I", "-S", "-c", PROGRAM, json.dumps(paths), str(root), *map(str, numbers)]
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proxy.observe.capture.layout import DIRECTORY_MODE, EVENTS, FILE_MODE, TRAFFIC, artifact_name, event_name
+from proxy.observe.capture.reading.folder import captures_in
+from proxy.observe.capture.reading.removal import remove
 
 #: What the smallest file takes of the quota, and the step of larger ones: a block of the file system.
 BLOCK_BYTES = 4096
@@ -26,18 +28,22 @@ _RECOUNTS = 16
 _MIN_RECOUNT_BYTES = 1024 * 1024
 _MIN_RECOUNT_FILES = 64
 
+#: Captures are looked at for their age with the first one, and this long after the last time.
+TIDY_EVERY_S = 3600.0
+
 #: Folders below `traffic` that are looked at; ours are two deep, and events.
 _MAX_DEPTH = 4
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureLimits:
-    """Bytes and files: of all captures, of one."""
+    """Bytes and files: of all captures, of one; and after how many seconds one goes, 0 for never."""
 
     total_bytes: int
     total_files: int
     bytes: int
     files: int
+    age_s: int = 0
 
 
 class Room:
@@ -77,6 +83,7 @@ class TrafficFolder:
         self._full = full
         self._warned = False
         self._counted_s: float | None = None
+        self._tidied_s: float | None = None
 
     def take(self, size: int, files: int) -> bool:
         """Whether there was room."""
@@ -92,6 +99,17 @@ class TrafficFolder:
         self._room.take(size, files)
         self._own.take(size, files)
         return True
+
+    def remove_old(self, now_s: float) -> None:
+        """Removes captures that began too long ago, at most every `TIDY_EVERY_S`. `now_s`: since 1970."""
+        if not self.limits.age_s or (self._tidied_s is not None and abs(now_s - self._tidied_s) < TIDY_EVERY_S):
+            return
+        self._tidied_s = now_s
+        try:
+            remove(one for one in captures_in(self.path) if one.begun_s < now_s - self.limits.age_s)
+        except OSError:
+            pass  # what cannot be removed counts on
+        self._counted_s = None
 
     def _count(self) -> None:
         self._counted_s = self._clock()

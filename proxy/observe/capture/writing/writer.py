@@ -51,10 +51,16 @@ class CaptureWriter:
     """
 
     def __init__(
-        self, root: Path, limits: CaptureLimits, report: Report, clock: Callable[[], float] = time.monotonic
+        self,
+        root: Path,
+        limits: CaptureLimits,
+        report: Report,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._traffic = TrafficFolder(root, limits, clock, self._full)
         self._report = report
+        self._wall = wall
         self._open: dict[int, _OpenCapture] = {}
         self._failed = False
 
@@ -72,6 +78,7 @@ class CaptureWriter:
             self._open.pop(number, None)
 
     def _begin(self, number: int, path: str, request: dict[str, Any], at: float) -> None:
+        self._traffic.remove_old(self._wall())
         files = CaptureFiles(self._traffic, Path(path))
         if files.make():
             capture = self._open[number] = _OpenCapture(files, request["provider"], at)
