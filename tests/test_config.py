@@ -473,3 +473,22 @@ def test_a_program_that_embeds_the_proxy_may_give_keys_as_they_were_read() -> No
     assert Config(api_key=Secret("k3y\r\n")) == Config(api_key=Secret("k3y"))
     with pytest.raises(ValueError, match=r"api_key: .*control characters"):
         Config(api_key=Secret("k3\ny"))
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("anna=p1/work, bob=p1/home", (("anna", "p1/work"), ("bob", "p1/home"))),
+        ({"anna": "p1/work"}, (("anna", "p1/work"),)),
+        ({"anna": ["p1/work", "p3/anna"]}, (("anna", "p1/work"), ("anna", "p3/anna"))),
+        ("", ()),
+        *[(value, None) for value in ("anna", "anna=work", "=p1/work", "anna=p1/../x", "anna=p1/a,anna=p1/b", 7)],
+        *[(value, None) for value in ({"anna": 7}, {"anna": [["p1/work"]]}, ["anna"])],
+    ],
+)
+def test_callers_have_accounts(value: Any, found: Any) -> None:
+    if found is None:
+        with pytest.raises(ConfigError, match=r"accounts\.callers"):
+            load({}, {"accounts": {"callers": value}})
+    else:
+        assert load({}, {"accounts": {"callers": value}})[0].account_callers == found

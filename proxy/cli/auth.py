@@ -42,7 +42,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
         if arguments.action == "logout":
             await owned.account.logout(say=owned.say)
         elif arguments.paste:
-            await _paste(owned)
+            await _paste(owned, arguments.label)
         else:
             await owned.account.login(device=arguments.device, say=owned.say)
     except ProxyError as error:
@@ -50,14 +50,14 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-async def _paste(owned: Owned) -> None:
+async def _paste(owned: Owned, called: str) -> None:
+    """`called`: what the user calls the provider."""
     from proxy.providers.contract import Pasting
 
     account: Account = owned.account
     if not isinstance(account, Pasting):
         how = owned.entry.sign_in.replace("`", "")
-        label = owned.entry.label
-        raise ConfigError(f"nothing can be pasted for {label} (--paste is unsupported); it signs in otherwise: {how}")
+        raise ConfigError(f"nothing can be pasted for {called} (--paste is unsupported); it signs in otherwise: {how}")
     with LineInput() as lines:
         await account.login_pasted(read=lines.read, say=owned.say)
 

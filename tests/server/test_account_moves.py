@@ -86,9 +86,7 @@ async def test_with_fail_nobody_goes_on(tmp_path: Path) -> None:
         assert "(account default of p1)" in answer.error["message"] and int(answer.headers["retry-after"]) >= 599
 
 
-@pytest.mark.parametrize(
-    "kind", ["rate_limit", "overloaded", "upstream", "transport", "sign_in", "permission", "context"]
-)
+@pytest.mark.parametrize("kind", ["rate_limit", "overloaded", "upstream", "transport", "permission", "context"])
 async def test_what_says_nothing_of_an_allowance_stays(tmp_path: Path, kind: str) -> None:
     async with Sandbox() as sandbox, Live(sandbox, tmp_path, on_spent="next") as live:
         _, second = await two_fakes(live, UpstreamError("no", kind=kind, provider="p1"))
