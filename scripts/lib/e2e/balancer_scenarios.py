@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from textwrap import dedent
 
 import aiohttp
 
-from e2e.balancer_talk import Session, Told, places, stream
-from e2e.balancers import REPLICAS, Balancer, Replica, balanced, replicas
+from e2e.balancer_talk import SESSION_HEADERS, Session, Told, places, stream
+from e2e.balancers import RECIPES, REPLICAS, Balancer, Replica, balanced, replicas
 from e2e.expecting import Scenarios, expect
+from e2e.process import run
 from proxy.sandbox import Sandbox
 
 VERSIONS = ("here",)
@@ -26,6 +28,9 @@ STREAMS, WORDS, PACE_S = 30, 120, 0.05
 NOTICE_MS, DRAIN_MS = 4_000, 30_000
 #: For the throughput: requests, words of each answer.
 ANSWERS, ANSWER_WORDS = 600, 200
+
+#: The balancer's address, the replicas behind it, and what asks.
+_World = tuple[str, list[Replica], aiohttp.ClientSession]
 
 
 @asynccontextmanager
@@ -44,7 +49,7 @@ async def _world(
     *,
     lifetime_s: int | None = None,
     count: int = REPLICAS,
-) -> AsyncIterator[tuple[str, list[Replica], aiohttp.ClientSession]]:
+) -> AsyncIterator[_World]:
     sandbox.write_credentials(folder / "config", lifetime_s=lifetime_s)
     told = {**sandbox.settings(), "PROXY_CONFIG_DIR": str(folder / "config"), **settings}
     async with (
@@ -71,8 +76,10 @@ async def sessions_with_tools_stay_on_their_replica(balancer: Balancer, folder: 
         homes = [set(await places(servers, one.told)) for one in sessions]
         asked = ["previous_response_id" in each.body for each in sandbox.p1.requests]
     expect(all(len(home) == 1 for home in homes), "each session has one replica", homes)
-    counts = Counter(next(iter(home)) for home in homes)
-    expect(len(counts) == REPLICAS and min(counts.values()) > SESSIONS // 10, "each replica has its share", counts)
+    for kind, header in enumerate(SESSION_HEADERS):
+        counts = Counter(next(iter(home)) for home in homes[kind :: len(SESSION_HEADERS)])
+        least = SESSIONS // len(SESSION_HEADERS) // 10
+        expect(len(counts) == REPLICAS and min(counts.values()) >= least, f"{header} spreads them", counts)
     expect(len(asked) == 4 * SESSIONS, "nothing was asked twice", len(asked))
     expect(asked.count(True) == 3 * SESSIONS // 2, "all but the first of Messages went on", Counter(asked))
 
@@ -137,15 +144,31 @@ def _expect_others_stayed(homes: Sequence[int], moved: Sequence[int], gone: int)
 
 @SCENARIOS.add
 async def a_replica_that_is_killed_loses_its_open_streams_only(balancer: Balancer, folder: Path) -> None:
-    """Each of them ends with what clients repeat, and the repeated request is answered by another."""
-    async with Sandbox() as sandbox, _world(balancer, folder, sandbox) as (url, servers, client):
-        homes = await _homes(url, client, servers)
-        sandbox.p1.options.word_delay_s, sandbox.p1.total_requests = PACE_S, 0
-        streams = await _begun(url, client, sandbox)
-        sandbox.p1.options.word_delay_s = 0.0
-        await servers[1].kill()
-        again = await _homes(url, client, servers)
-        told = await asyncio.gather(*streams)
+    async with Sandbox() as sandbox, _world(balancer, folder, sandbox) as world:
+        await _loses_its_own(world, sandbox, Replica.kill)
+
+
+@SCENARIOS.add
+async def a_replica_without_time_to_drain_loses_its_open_streams_only(balancer: Balancer, folder: Path) -> None:
+    async def ends(replica: Replica) -> None:
+        replica.stop()
+        expect(await replica.ended() == 1, "it says that it cut answers")
+
+    settings = {"PROXY_STOP_NOTICE_MS": "500", "PROXY_DRAIN_TIMEOUT_MS": "100"}
+    async with Sandbox() as sandbox, _world(balancer, folder, sandbox, settings) as world:
+        await _loses_its_own(world, sandbox, ends)
+
+
+async def _loses_its_own(world: _World, sandbox: Sandbox, end: Callable[[Replica], Awaitable[None]]) -> None:
+    """Each of its streams ends with what clients repeat, and the repeated request is answered by another."""
+    url, servers, client = world
+    homes = await _homes(url, client, servers)
+    sandbox.p1.options.word_delay_s, sandbox.p1.total_requests = PACE_S, 0
+    streams = await _begun(url, client, sandbox)
+    sandbox.p1.options.word_delay_s = 0.0
+    await end(servers[1])
+    again = await _homes(url, client, servers)
+    told = await asyncio.gather(*streams)
     lost = {number for number, one in enumerate(told) if not one.whole}
     expect(lost == {number for number, home in enumerate(homes) if home == 1}, "only its own", (lost, homes))
     expect(lost and all(told[number].may_be_repeated for number in lost), "as what is repeated", told)
@@ -178,8 +201,7 @@ async def throughput_of_three_processes_and_of_one(balancer: Balancer, folder: P
         cpu_ms = 1000 * sum(shares) / ANSWERS
         print(
             f"       {balancer.program.name}, {count} replicas: {ANSWERS / seconds:.0f} answers"
-            f" of {ANSWER_WORDS} words a second, {cpu_ms:.1f} ms CPU of replicas each;"
-            f" seconds of CPU {shares} in {seconds:.1f}"
+            f" of {ANSWER_WORDS} words a second, {cpu_ms:.1f} ms CPU each; {shares} s CPU in {seconds:.1f} s"
         )
 
 
@@ -191,3 +213,16 @@ async def _many(url: str, client: aiohttp.ClientSession, count: int) -> list[Tol
             return await stream(client, url, number, ANSWER_WORDS)
 
     return await asyncio.gather(*(one(number) for number in range(count)))
+
+
+#: Of HAProxy alone.
+HAPROXY: Scenarios[Balancer] = Scenarios(SCENARIOS)
+
+
+@HAPROXY.add
+async def it_takes_the_configuration_of_the_kubernetes_manifests(balancer: Balancer, folder: Path) -> None:
+    manifests = (RECIPES / "kubernetes" / "model-proxy.yaml").read_text()
+    path = folder / "haproxy.cfg"
+    path.write_text(dedent(manifests.partition("  haproxy.cfg: |\n")[2].partition("---\n")[0]))
+    done = await run([str(balancer.program), "-c", "-f", str(path)], folder, {})
+    expect(done.status == 0 and "[WARNING]" not in done.stderr, "without a warning", done.stderr)

@@ -66,13 +66,13 @@ _NEWEST = claude_code.VERSIONS[:1]
 _BROWSER = (monitor_page_scenarios.VERSIONS, monitor_page_scenarios.install, OnNode)
 
 
+def _balancer(name: str, install: Callable[[str, Path], Awaitable[Path]], scenarios: Sequence[Scenario[Any]]) -> Client:
+    """p1 over WebSockets, for continuation."""
+    return Client(name, balancer_scenarios.VERSIONS, install, balancers.Balancer, scenarios, "websocket")
+
+
 def _framework(one: python_agents.Framework) -> Client:
     return Client(one.name, (one.version,), one.install, python_agents.Installed, python_agents.scenarios(one))
-
-
-def _balancer(name: str, install: Callable[[str, Path], Awaitable[Path]]) -> Client:
-    scenarios = balancer_scenarios.SCENARIOS
-    return Client(name, balancer_scenarios.VERSIONS, install, balancers.Balancer, scenarios, "websocket")
 
 
 CLIENTS = (
@@ -141,4 +141,6 @@ MORE = (
     Client("container", container_scenarios.VERSIONS, container.install, container.Box, container_scenarios.SCENARIOS),
     _balancer("nginx", balancers.install_nginx),
     _balancer("haproxy", balancers.install_haproxy),
+    _balancer("nginx", balancers.install_nginx, balancer_scenarios.SCENARIOS),
+    _balancer("haproxy", balancers.install_haproxy, balancer_scenarios.HAPROXY),
 )
