@@ -16,6 +16,7 @@ from proxy.core.secret import Secret
 from proxy.errors import ProxyError
 from proxy.settings import (
     Rows,
+    account_pairs,
     address,
     header,
     hosts,
@@ -236,6 +237,22 @@ class Config(Rows):
         "system_prompt",
         search_policy,
         "Conditions of a search that the upstream has no place for: said in the prompt, only logged, or refused.",
+    )
+    # accounts
+    on_spent: str = row(
+        "accounts.onSpent",
+        "PROXY_ON_SPENT",
+        "fail",
+        word_of("fail", "next"),
+        "What becomes of a request whose account has used up a window, where its provider has several: fail, the caller"
+        " gets the error; next, another account serves it, as long as nothing of an answer was sent.",
+    )
+    account_callers: tuple[tuple[str, str], ...] = row(
+        "accounts.callers",
+        "PROXY_ACCOUNT_CALLERS",
+        (),
+        account_pairs,
+        "The account of each named caller key, which is then the only one that serves it: `anna=p1/work, bob=p1/home`.",
     )
     # log
     log_stderr: bool = row("log.stderr", "PROXY_LOG_STDERR", False, switch, "Mirror all log records to stderr.")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from proxy.core.allowances.accounts import is_name
 from proxy.core.invalid import cut, shown
 from proxy.core.routing import Added, Catalog, normalise_model, route
 from proxy.core.secret import Secret
@@ -258,6 +259,34 @@ def _pair(member: Any) -> tuple[str, str]:
         case (str(name), None):
             return name.strip(), ""
     raise UnfitValue(_ADDED)
+
+
+_ACCOUNTS = 'expected callers with accounts: `anna=p1/work, bob=p1/home`, or {"anna": ["p1/work", "p3/anna"]}'
+
+
+def account_pairs(value: Any) -> tuple[tuple[str, str], ...]:
+    """callers with accounts, `anna=p1/work, bob=p1/home`, or a table of both."""
+    members = trimmed(value).split(",") if isinstance(value, str) else value
+    if isinstance(members, Mapping):
+        lists = {name: keys if isinstance(keys, list | tuple) else [keys] for name, keys in members.items()}
+        members = [(name, key) for name, keys in lists.items() for key in keys]
+    if not isinstance(members, list | tuple):
+        raise UnfitValue(_ACCOUNTS)
+    found = [_account_pair(member) for member in members if not isinstance(member, str) or member.strip()]
+    if len({(name, key.partition("/")[0]) for name, key in found}) < len(found):
+        raise UnfitValue(f"{_ACCOUNTS}; a caller has one account of a provider")
+    return tuple(found)
+
+
+def _account_pair(member: Any) -> tuple[str, str]:
+    try:
+        name, key = _pair(member)
+    except UnfitValue:
+        raise UnfitValue(_ACCOUNTS) from None
+    label, _, account = key.partition("/")
+    if not (name and label and is_name(account)):
+        raise UnfitValue(f"{_ACCOUNTS}; not {cut(f'{name}={key}')!r}")
+    return name, key
 
 
 def address(value: Any) -> str:

@@ -172,6 +172,7 @@ class Live:
         entries: Sequence[Entry] = PROVIDERS,
         settings: Mapping[str, str] | None = None,
         state_dir: Path | None = None,
+        caller_keys: Path | None = None,
         **config: Any,
     ) -> None:
         self.sandbox = sandbox
@@ -198,6 +199,7 @@ class Live:
             entries=entries,
             packed_bodies=True,
             state_dir=state_dir,
+            caller_keys=caller_keys,
         )
         self._cancellation = handler_cancellation
 

@@ -222,6 +222,44 @@ async def test_a_browser_that_brings_a_refusal_ends_with_its_reason(
     assert not (tmp_path / "config" / label / "auth.json").exists()
 
 
+@pytest.mark.parametrize(("label", "_service", "account", "_page"), SIGN_INS)
+async def test_signing_in_with_a_browser_elsewhere(
+    sandbox: Sandbox, tmp_path: Path, label: str, _service: str, account: str, _page: str
+) -> None:
+    ended = await pasted_login(sandbox, tmp_path, label)
+    assert ended.status == 0, ended.err
+    assert "Of no use: that is not the address" in ended.out and "Auth saved in" in ended.out and account in ended.out
+
+
+async def pasted_login(sandbox: Sandbox, folder: Path, label: str) -> Finished:
+    """Pastes the page itself first, then where a browser was sent from there."""
+    command = (sys.executable, "-m", "proxy", "auth", "login", label, "--paste")
+    process = await start(*command, env=environment(folder, **sandbox.settings()), stdin=asyncio.subprocess.PIPE)
+    assert process.stdout and process.stdin
+    await asyncio.wait_for(process.stdout.readline(), 15)
+    page = await process.stdout.readline()
+    address = page.strip().decode()
+    async with aiohttp.ClientSession() as browser, browser.get(address, allow_redirects=False) as answer:
+        where = answer.headers["Location"]
+    process.stdin.write(page + f"  {where}\n".encode())
+    return await finished(process)
+
+
+@pytest.mark.parametrize("label", ["p2", "p4", "cursor"])
+async def test_what_has_no_address_to_paste_says_how_it_signs_in(tmp_path: Path, label: str) -> None:
+    ended = await run("auth", "login", label, "--paste", env=environment(tmp_path))
+    assert ended.status == 2 and f"nothing can be pasted for {label}" in ended.err and "otherwise: " in ended.err
+
+
+async def test_a_paste_that_never_comes_ends_with_the_input(sandbox: Sandbox, tmp_path: Path) -> None:
+    env = environment(tmp_path, **sandbox.settings())
+    process = await start(
+        *(sys.executable, "-m", "proxy", "auth", "login", "p1", "--paste"), env=env, stdin=asyncio.subprocess.DEVNULL
+    )
+    ended = await finished(process)
+    assert ended.status == 2 and "input ended" in ended.err
+
+
 async def browser_login(sandbox: Sandbox, folder: Path, label: str) -> Finished:
     """Runs the command and does what the browser would: opens the address and follows it back."""
     command = (sys.executable, "-m", "proxy", "auth", "login", label)

@@ -161,7 +161,7 @@ class CallbackListener:
         taken = " and ".join(str(port) for port in self._ports)
         raise SignInError(
             f"The sign-in needs local port {taken}, which another program uses. Stop that program, or sign in with "
-            "--device.",
+            "--device or --paste.",
             provider=self._label,
         )
 

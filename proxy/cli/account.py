@@ -1,4 +1,4 @@
-"""The accounts: of the provider that a user names, or of all, with what they may use."""
+"""The accounts: those of the provider that a user names, or of all, with what they may use."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from proxy.cli.command import Context
+from proxy.cli.command import Context, say
 from proxy.cli.config_file import ConfigFile
 from proxy.cli.outgoing import proxies_of
 from proxy.config import ConfigError
+from proxy.core.allowances.accounts import DEFAULT, NAME_RULE, account_key, for_account, is_name
+from proxy.core.invalid import cut
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.providers.entry import Entry, account_titles, named
 from proxy.settings import is_loopback
@@ -23,27 +25,64 @@ if TYPE_CHECKING:
     from proxy.providers.contract import Account
 
 
-def account_of(name: str, context: Context) -> Account:
-    """The account of a provider, by label or service name. Raises ConfigError."""
-    entry = named(name, context.providers)
-    account = None if entry is None else _account(entry, context, ConfigFile(context, new=True))
-    if account is None:
-        raise ConfigError(f"unknown provider {name!r}: accounts exist for {account_titles(context.providers)}")
-    return account
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """An account, and whose it is. `name`: "default" for the one without."""
+
+    entry: Entry
+    name: str
+    account: Account
+
+    @property
+    def key(self) -> str:
+        """How it is called in tables: p1, or p1/work."""
+        return account_key(self.entry.label, self.name)
+
+    @property
+    def title(self) -> str:
+        """How a user is told of it."""
+        return f"{self.key} ({self.entry.catalog.service})"
+
+    def say(self, line: str) -> None:
+        """Prints a line that this account has to tell."""
+        say(for_account(line, self.entry.label, self.name))
 
 
-def accounts_of(context: Context, file: ConfigFile) -> list[tuple[Entry, Account]]:
-    """Every provider that has an account, with it."""
-    made = [(entry, _account(entry, context, file)) for entry in context.providers]
-    return [(entry, account) for entry, account in made if account is not None]
+def account_of(provider: str, context: Context, name: str = DEFAULT) -> Owned:
+    """An account of a provider, by label or service name; it may be one that does not exist yet. Raises ConfigError."""
+    if not is_name(name):
+        raise ConfigError(f"an account cannot be called {cut(name)!r}: {NAME_RULE}")
+    entry = named(provider, context.providers)
+    account = None if entry is None else _account(entry, context, ConfigFile(context, new=True), name)
+    if entry is None or account is None:
+        raise ConfigError(f"unknown provider {provider!r}: accounts exist for {account_titles(context.providers)}")
+    return Owned(entry, name, account)
 
 
-def _account(entry: Entry, context: Context, file: ConfigFile) -> Account | None:
+def accounts_of(context: Context, file: ConfigFile) -> list[Owned]:
+    """Every account that there is: of each provider that can have some the one without a name, and those with one."""
+    from proxy.providers.accounts.named import names_in
+
+    made = [
+        (entry, name, _account(entry, context, file, name))
+        for entry in context.providers
+        for name in (DEFAULT, *names_in(file.root, entry.label))
+    ]
+    return [Owned(entry, name, account) for entry, name, account in made if account is not None]
+
+
+def _account(entry: Entry, context: Context, file: ConfigFile, name: str) -> Account | None:
+    from proxy.providers.accounts.named import root_of, settings_for
     from proxy.providers.contract import AccountContext
 
     if entry.account is None:
         return None
-    return entry.account(AccountContext(file.root, file.config, file.source, partial(_connect, context.environment)))
+    connect = partial(_connect, context.environment)
+    if name == DEFAULT:
+        return entry.account(AccountContext(file.root, file.config, file.source, connect))
+    root = root_of(file.root, entry.label, name)
+    config = settings_for(entry, root, lambda: file.config)()
+    return entry.account(AccountContext(root, config, file.source, connect, name))
 
 
 #: There is something, which cannot be used.
@@ -63,6 +102,12 @@ class SignIn:
     entry: Entry
     usable: bool
     lines: tuple[str, ...]
+    name: str = DEFAULT
+
+    @property
+    def title(self) -> str:
+        """How a user is told of it."""
+        return f"{account_key(self.entry.label, self.name)} ({self.entry.catalog.service})"
 
     @property
     def state(self) -> str:
@@ -88,14 +133,15 @@ def cures(known: Iterable[SignIn], program: str) -> list[str]:
 
 def sign_ins(context: Context, file: ConfigFile) -> list[SignIn]:
     """The accounts of all providers, as they are stored."""
-    return [sign_in(entry, account) for entry, account in accounts_of(context, file)]
+    return [sign_in(owned) for owned in accounts_of(context, file)]
 
 
-def sign_in(entry: Entry, account: Account) -> SignIn:
+def sign_in(owned: Owned) -> SignIn:
     """That of an account, as it is stored."""
     lines: list[str] = []
-    usable = account.status(say=lines.append)
-    return SignIn(entry, usable, tuple(lines))
+    usable = owned.account.status(say=lines.append)
+    told = tuple(for_account(line, owned.entry.label, owned.name) for line in lines)
+    return SignIn(owned.entry, usable, told, owned.name)
 
 
 def _connect(environment: Mapping[str, str], *urls: str) -> AbstractAsyncContextManager[ClientSession]:

@@ -59,7 +59,7 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
         lines.append("settings: " + ", ".join(changed))
     lines += [f"outgoing proxy for {kind}: {place}" for kind, place in proxies.addresses.items()]
     lines += [f"warning: {warning}" for warning in file.warnings]
-    if is_open(config):
+    if is_open(config, file.root):
         lines.append(f"warning: {OPEN_NOTICE}")
     usable = {one.entry.label for one in known if one.usable}
     first = first_entry(context.providers, config, usable)
@@ -71,7 +71,8 @@ def banner(file: ConfigFile, context: Context, proxies: OutboundProxies, port: i
 
 def _accounts(context: Context, config: Config, known: list[SignIn]) -> list[str]:
     """Who is signed in with which models, and what to type where something is missing."""
-    states = {one.entry.label: one.state for one in known}
+    labels = {one.entry.label for one in known}
+    states = {label: _state([one for one in known if one.entry.label == label]) for label in labels}
     lines = [
         _account(entry, entry.catalog_now(config), states.get(entry.label, ""))
         for entry in context.providers
@@ -83,6 +84,13 @@ def _accounts(context: Context, config: Config, known: list[SignIn]) -> list[str
     elif any(one.state == UNUSABLE for one in known):
         lines.append(f"why a sign-in is unusable: {context.program} auth status")
     return lines
+
+
+def _state(of_provider: list[SignIn]) -> str:
+    """That of the one account, or how many of several can be used."""
+    if len(of_provider) == 1:
+        return of_provider[0].state
+    return f"{sum(one.usable for one in of_provider)} accounts"
 
 
 def _account(entry: Entry, catalog: Catalog, state: str) -> str:

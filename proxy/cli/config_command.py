@@ -38,8 +38,8 @@ def _check(context: Context) -> int:
     """Prints all that would stop a start, and what it would warn of; 1 when something would stop it."""
     wrong, warnings = examined(context)
     if not wrong:
-        config = ConfigFile(context).config
-        for check in (lambda: check_exposure(config), lambda: proxies_of(context.environment)):
+        file = ConfigFile(context)
+        for check in (lambda: check_exposure(file.config, file.root), lambda: proxies_of(context.environment)):
             try:
                 check()
             except ConfigError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from proxy.cli.command import Context
@@ -11,6 +12,7 @@ from proxy.cli.paths import FOLDER_VARIABLE, config_root
 from proxy.config import Config, ConfigError
 from proxy.loading import kept, load, overrides, read_file, settings_of, source_of
 from proxy.providers.entry import doubtful
+from proxy.server.callers.key_file import FILE_NAME as KEYS
 from proxy.settings import is_loopback
 
 #: The file is looked at again after this long.
@@ -30,19 +32,19 @@ def check_folder(context: Context) -> None:
         )
 
 
-def is_open(config: Config) -> bool:
-    """Whether anybody on the network may use the proxy."""
-    return not is_loopback(config.bind_address) and not config.api_key
+def is_open(config: Config, root: Path) -> bool:
+    """Whether anybody on the network may use the proxy. `root`: the folder of the settings."""
+    return not is_loopback(config.bind_address) and not config.api_key and not (root / KEYS).exists()
 
 
-def check_exposure(config: Config) -> None:
+def check_exposure(config: Config, root: Path) -> None:
     """Raises ConfigError for a listener that nobody meant to open."""
-    if not is_open(config) or config.allow_remote_unauthenticated:
+    if not is_open(config, root) or config.allow_remote_unauthenticated:
         return
     raise ConfigError(
         f"refusing to listen on {config.bind_address}: everybody who reaches it could use your accounts. Set"
-        " PROXY_API_KEY so that callers need a key, or acknowledge an open listener with"
-        " --allow-remote-unauthenticated, PROXY_ALLOW_REMOTE_UNAUTHENTICATED=1 or"
+        " PROXY_API_KEY so that callers need a key, give each of them one (`keys add`), or acknowledge an open"
+        " listener with --allow-remote-unauthenticated, PROXY_ALLOW_REMOTE_UNAUTHENTICATED=1 or"
         " server.allowRemoteUnauthenticated in config.json"
     )
 

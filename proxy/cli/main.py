@@ -13,6 +13,7 @@ from proxy.cli.captures.command import CAPTURES
 from proxy.cli.command import APP, Command, Context
 from proxy.cli.config_command import CONFIG
 from proxy.cli.doctor.command import DOCTOR
+from proxy.cli.keys import KEYS
 from proxy.cli.launch.command import CLAUDE, CODEX, ENV
 from proxy.cli.launch.completion import COMPLETION
 from proxy.cli.models import MODELS
@@ -29,7 +30,7 @@ from proxy.errors import ProxyError
 from proxy.version import __version__
 
 COMMANDS = (
-    *(SERVE, CLAUDE, CODEX, ENV, MONITOR, DEMO, AUTH, USAGE, CACHE, MODELS),
+    *(SERVE, CLAUDE, CODEX, ENV, MONITOR, DEMO, AUTH, KEYS, USAGE, CACHE, MODELS),
     *(CONFIG, DOCTOR, CAPTURES, SANDBOX, SERVICE, COMPLETION, VERSION),
 )
 DEFAULT = SERVE.name

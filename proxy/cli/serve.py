@@ -29,6 +29,7 @@ from proxy.config import Config, ConfigError
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.observe.capture.layout import TRAFFIC
 from proxy.retention import DAY_S, Retention
+from proxy.server.callers.key_file import FILE_NAME as KEYS
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -94,7 +95,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
             context = dataclasses.replace(context, environment={**context.environment, **simulated})
         file = ConfigFile(context)
         _override(file, arguments)
-        check_exposure(file.config)
+        check_exposure(file.config, file.root)
         # The simulated upstreams are inside this process: no proxy elsewhere could reach them.
         proxies = OutboundProxies() if sandbox else proxies_of(context.environment)
         screen = None if arguments.no_monitor or obstacle(context.environment) else LogNotices(sys.stderr)
@@ -179,6 +180,7 @@ async def _serve(start: _Start) -> int:
         entries=start.context.providers,
         packed_bodies=True,
         state_dir=None if start.sandbox else start.state_root,  # simulated accounts are nobody's
+        caller_keys=file.root / KEYS,
     )
     listener = Listener(app, file.config, CUT_S)
     port = await _listen(listener, file.config)
@@ -230,7 +232,7 @@ def _tell(monitor: MonitorState, start: _Start) -> None:
         monitor.notice("warn", warning)
     if start.captures is not None:
         monitor.notice("warn", CAPTURES_NOTICE)
-    if is_open(start.file.config):
+    if is_open(start.file.config, start.file.root):
         monitor.notice("warn", OPEN_NOTICE)
 
 
@@ -271,7 +273,7 @@ def _log_start(start: _Start, port: int) -> None:
         log.write("info", "server", "outgoing proxies are used", **start.proxies.addresses)
     if start.captures is not None:
         log.write("warn", "captures", CAPTURES_NOTICE, folder=str(start.state_root / TRAFFIC))
-    if is_open(config):
+    if is_open(config, start.file.root):
         fields = {"remoteUnauthenticated": True, "bindAddress": config.bind_address, "port": port}
         log.write("warn", "server", OPEN_NOTICE, **fields)
 

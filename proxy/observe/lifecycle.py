@@ -18,6 +18,7 @@ class Started:
 
     agent, parent  of a sub-agent of the session: its id, and that of the agent that began it
     client_id      what the client calls this request, where it does
+    caller         whose key it came with, where callers have keys of their own
     """
 
     endpoint: str
@@ -25,6 +26,7 @@ class Started:
     agent: str | None = None
     parent: str | None = None
     client_id: str | None = None
+    caller: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,9 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from proxy.auth.pasted import ReadLine
 from proxy.config import Config
+from proxy.core.allowances.accounts import account_key
 from proxy.core.identity import Owner
 from proxy.core.ingress import Ingress, IngressRules
 from proxy.core.media.pieces import Pieces
@@ -32,7 +34,7 @@ from proxy.observe.capture.contract import NULL_CAPTURE, RequestCapture
 from proxy.observe.lifecycle import Event as LifecycleEvent
 from proxy.observe.lifecycle import Happened, Log, NullLog, NullRecorder, Recorder, unheard
 from proxy.observe.timings import Timings
-from proxy.providers.accounts.allowance_store import AllowanceStore
+from proxy.providers.accounts.allowance_store import AllowanceStore, HearsAllowance
 from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.upstream.tokenizer import Tokenizer
 from proxy.settings import is_loopback
@@ -316,12 +318,14 @@ class AccountContext:
     source   tells where a setting comes from, given its key (or first variable): a variable, or the file
     connect  opens the client for calls to the service; raises ProxyError when an outgoing proxy is set wrongly. Given
              URLs that all lead to this machine, it goes there directly
+    name     of the account, "" for the one without
     """
 
     config_root: Path
     config: Config
     source: Callable[[str], str | None]
     connect: Callable[..., AbstractAsyncContextManager[aiohttp.ClientSession]]
+    name: str = ""
 
 
 class Account(Protocol):
@@ -337,6 +341,15 @@ class Account(Protocol):
 
     async def usage(self) -> UsageReport:
         """Asks what is left of the allowance."""
+        ...
+
+
+@runtime_checkable
+class Pasting(Protocol):
+    """An account whose sign-in in a browser ends at an address, which may be pasted."""
+
+    async def login_pasted(self, *, read: ReadLine, say: Say) -> None:
+        """As `login`, with a browser on any machine. `read` gives what the user pasted."""
         ...
 
 
@@ -371,6 +384,7 @@ class Services:
     tuning      timers and limits, for tests
     allowances  is told what an answer says of the account's allowance
     happened    is told of sign-ins that are renewed and of sockets
+    account     the name of the account that the provider is made for; "" for the one without
     """
 
     config: Callable[[], Config]
@@ -384,8 +398,13 @@ class Services:
     random: Callable[[], float] = random.random
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex
     tuning: Tuning = field(default_factory=Tuning)
-    allowances: AllowanceStore = field(default_factory=AllowanceStore)
+    allowances: HearsAllowance = field(default_factory=AllowanceStore)
     happened: Happened = unheard
+    account: str = ""
+
+    def signs_as(self, label: str) -> str:
+        """Under what name encrypted reasoning is handed out and taken back: an account cannot read that of another."""
+        return account_key(label, self.account)
 
     def client_for(self, url: str) -> aiohttp.ClientSession:
         """The client for a service that is reached directly when it is on this machine, whatever the environment says:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proxy.config import Config
@@ -29,6 +30,8 @@ class Entry:
     account   makes its account, for the command line
     sign_in   how a user signs in, in words
     adding    the catalogue with ids that the settings add; the section then has them as `models`
+    own       given the folder of a named account, what makes its settings of those of all: without keys and tokens of
+              another account; None: the settings have none
     key       the variable of the key that stands in for a sign-in, "" where there is one
     examples  a model for each wire that the provider is reached over: {"chat": "kimi-for-coding"}
     """
@@ -41,6 +44,7 @@ class Entry:
     account: Callable[[AccountContext], Account] | None = None
     sign_in: str = ""
     adding: Callable[[Added], Catalog] | None = None
+    own: Callable[[Path], Callable[[Config], Config]] | None = None
     key: str = ""
     examples: Mapping[str, str] = field(default_factory=dict)
 

@@ -20,10 +20,11 @@ ANSWER_S = 20.0
 
 
 class AllowanceQuestions:
-    """One question at a time to each service. `providers`: those that run, by label; none before the start."""
+    """One question at a time to each service. `providers`: those that run, by the key of their account; none before
+    the start."""
 
     def __init__(self, allowances: AllowanceStore, log: Log, clock: Callable[[], float]) -> None:
-        self.providers: Mapping[str, Provider] = {}
+        self.providers: Callable[[], Mapping[str, Provider]] = dict
         self.allowances = allowances
         self._log = log
         self._clock = clock
@@ -39,14 +40,14 @@ class AllowanceQuestions:
         if self._looked is not None and abs(now - self._looked) < LOOK_EVERY_S:
             return
         self._looked = now
-        for label in self.providers:
+        for label in self.providers():
             known = self.allowances.of(label)
             if known is None or known.as_of is None or abs(now - known.as_of) >= ASK_EVERY_S:
                 self.ask(label, ASK_EVERY_S)
 
     def ask(self, label: str, pause_s: float = ASK_AGAIN_S) -> None:
         """Asks a service, unless it was asked within these seconds, or cannot be asked."""
-        provider, now = self.providers.get(label), self._clock()
+        provider, now = self.providers().get(label), self._clock()
         if self._closed or provider is None or label in self._running:
             return
         if label in self._asked and abs(now - self._asked[label]) < pause_s:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from proxy.core.allowances.accounts import account_key, for_account
 from proxy.core.allowances.report import FULL, Allowance, AllowanceWindow, spent_window
 from proxy.core.allowances.words import FRESH_S, spent_text, wait_text
 from proxy.errors import ProxyError
@@ -40,33 +41,42 @@ def allowance_rows(allowances: AllowanceStore, now: float) -> tuple[AllowanceRow
     )
 
 
-def explained(state: AppState, error: ProxyError) -> ProxyError:
-    """The error with what is known of the window that refuses, and with a long time to wait in words."""
-    return with_long_wait(_with_window(state, error))
+def explained(state: AppState, error: ProxyError, account: str = "") -> ProxyError:
+    """The error with what is known of the window that refuses, and with a long time to wait in words.
+
+    account  the name of the account that was asked, where the provider has several
+    """
+    if error.provider is None:
+        return with_long_wait(error)
+    told = with_long_wait(_with_window(state, error, account_key(error.provider, account)))
+    if not account:
+        return told
+    message = for_account(told.message, error.provider, account)
+    return told.replaced(message=f"{message} (account {account} of {error.provider})")
 
 
-def _with_window(state: AppState, error: ProxyError) -> ProxyError:
+def _with_window(state: AppState, error: ProxyError, key: str) -> ProxyError:
     """Which window refuses, and when it begins again. What the service says of the time to wait is not contradicted."""
-    if error.provider is None or error.kind not in ("usage_limit", "rate_limit"):
+    if error.kind not in ("usage_limit", "rate_limit"):
         return error
     now = state.clock()
-    known = state.allowances.of(error.provider) or Allowance()
+    known = state.allowances.of(key) or Allowance()
     window = spent_window(known, now, error.retry_after)
     if error.kind == "rate_limit":
-        return error if window is None or not _explains_rate(known, window, now) else _named(error, window, now)
+        return error if window is None or not _explains_rate(known, window, now) else _named(error, window, now, key)
     if window is not None:
-        return _named(error, window, now)
-    state.questions.ask(error.provider)
+        return _named(error, window, now, key)
+    state.questions.ask(key)
     if not error.retry_after:
         return error
-    _note_end(state, error.provider, known, now + error.retry_after)
+    _note_end(state, key, known, now + error.retry_after)
     wait = wait_text(error.retry_after)
-    return error.replaced(message=f"{error.message} ({error.provider} is available again in {wait})")
+    return error.replaced(message=f"{error.message} ({key} is available again in {wait})")
 
 
-def _named(error: ProxyError, window: AllowanceWindow, now: float) -> ProxyError:
+def _named(error: ProxyError, window: AllowanceWindow, now: float, key: str) -> ProxyError:
     ends = (window.resets_at or now) - now
-    words = spent_text(error.provider or "", window, now)
+    words = spent_text(key, window, now)
     return error.replaced(message=f"{error.message} ({words})", retry_after=max(ends, error.retry_after or 0.0))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from aiohttp import ClientSession, web
 
 from proxy.auth.store import remove_leftovers
 from proxy.config import Config
+from proxy.core.invalid import cut
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.observe.capture.contract import Captures, NullCaptures
 from proxy.observe.lifecycle import Log, NullLog, Recorder
@@ -21,6 +22,7 @@ from proxy.observe.metrics.counts import Metrics
 from proxy.observe.metrics.loop_lag import watch_loop
 from proxy.observe.monitor.state import MonitorState
 from proxy.providers.accounts.allowance_store import AllowanceStore
+from proxy.providers.accounts.named import credential_folders
 from proxy.providers.contract import Provider, Services, Tuning
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
@@ -32,6 +34,9 @@ from proxy.server.admission import Admission
 from proxy.server.allowance_questions import AllowanceQuestions
 from proxy.server.allowances import watched_rows
 from proxy.server.body import answer_expectation_later
+from proxy.server.callers.callers import Callers
+from proxy.server.callers.key_file import KeyFile
+from proxy.server.callers.meter import Meter
 from proxy.server.edge import edge
 from proxy.server.routes.table import ROUTES
 from proxy.server.sessions import Sessions
@@ -60,6 +65,7 @@ def create_app(
     entries: Sequence[Entry] = PROVIDERS,
     packed_bodies: bool = False,
     state_dir: Path | None = None,
+    caller_keys: Path | None = None,
 ) -> web.Application:
     """The proxy as an aiohttp application.
 
@@ -73,7 +79,9 @@ def create_app(
     clock, sleep, chance  time and randomness, for tests
     tuning      timers and limits other than the defaults
     entries     the providers, those of the registry by default; raises UnfitValue where settings name others
-    state_dir   where the allowances of the accounts are kept over restarts; in memory only by default
+    state_dir   where the allowances of the accounts, and what callers used today, are kept over restarts; in memory
+                only by default
+    caller_keys  the file of the keys of callers, which `keys add` writes; by default nobody has a key of his own
     packed_bodies  the runner has `auto_decompress=False`, so that bodies are unpacked here, with bounds
 
     Nothing is opened here: connections and threads begin when the application starts and end when it is cleaned up. It
@@ -93,19 +101,29 @@ def create_app(
         entries=entries,
         questions=_questions(observers[0], clock, state_dir, current()),
         metrics=Metrics(__version__, [entry.label for entry in entries]) if current().metrics else None,
+        callers=_callers(caller_keys, Meter(clock, observers[0], folder=state_dir)),
     )
 
-    async def providers(_app: web.Application) -> AsyncIterator[None]:
-        async with _connections(proxies or OutboundProxies(), tuning, clock) as connections:
-            common = (current, config_dir, *connections, state.log, clock, sleep, chance)
-            lent = partial(Services, tuning=tuning, allowances=state.allowances, happened=state.monitor.happened)
-            async with _counting(state), _remembering(state), _running(state, entries, lent(*common)):
-                yield
-
-    return _application(state, providers)
+    lent = partial(Services, current, config_dir, log=state.log, clock=clock, sleep=sleep, random=chance, tuning=tuning)
+    return _application(state, partial(_serving, state, proxies or OutboundProxies(), tuning, lent))
 
 
-def _tidy(folders: Sequence[Path]) -> None:
+async def _serving(
+    state: AppState, proxies: OutboundProxies, tuning: Tuning, lent: Callable[..., Services], _app: web.Application
+) -> AsyncIterator[None]:
+    """All that runs while the application does."""
+    async with _connections(proxies, tuning, state.clock) as (http, direct, tokenizer):
+        beside = {"allowances": state.allowances, "happened": state.monitor.happened}
+        services = lent(http=http, direct=direct, tokenizer=tokenizer, **beside)
+        async with _counting(state), _remembering(state), _running(state, state.entries, services):
+            yield
+
+
+def _callers(keys: Path | None, meter: Meter) -> Callers:
+    return Callers(None if keys is None else KeyFile(keys), meter)
+
+
+def _tidy(folders: Iterable[Path]) -> None:
     for folder in folders:
         remove_leftovers(folder)
 
@@ -129,6 +147,9 @@ def _checked(current: Callable[[], Config], entries: Sequence[Entry]) -> Callabl
         check_model(config.auto_review_model or "", [entry.catalog_now(config) for entry in entries])
     except UnfitValue as error:
         raise UnfitValue(f"auto_review_model: {error}") from None
+    for caller, key in config.account_callers:
+        if key.partition("/")[0] not in labels:
+            raise UnfitValue(f"account_callers: {cut(caller)} has an account of {' or '.join(labels)}, not {cut(key)}")
     return current
 
 
@@ -163,13 +184,16 @@ async def _counting(state: AppState) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _remembering(state: AppState) -> AsyncIterator[None]:
-    """What was known of allowances at the last end, and is at this one; the monitor is told of it."""
+    """What was known of allowances and of callers at the last end, and is at this one; the monitor is told of it."""
     state.allowances.notice = lambda level, message, label: state.monitor.notice(level, message, provider=label)
     state.monitor.allowances = lambda: watched_rows(state)
+    state.monitor.finished(state.callers.finished)
     await state.allowances.load()
+    await state.callers.meter.load()
     try:
         yield
     finally:
+        await state.callers.meter.close()
         await state.allowances.close()
 
 
@@ -178,18 +202,28 @@ async def _running(state: AppState, entries: Sequence[Entry], services: Services
     """All providers, from the start of the application to its end. Each of them is closed, whatever the others do, also
     when a later one cannot be built; the first error is raised in the end."""
     errors: list[Exception] = []
-    await asyncio.to_thread(_tidy, [services.config_dir / entry.label for entry in entries])
+    folders = (folder for entry in entries for folder in credential_folders(services.config_dir, entry.label))
+    await asyncio.to_thread(_tidy, folders)
     async with AsyncExitStack() as stack:
         stack.callback(state.providers.clear)
-        state.questions.providers = state.providers
+        state.questions.providers = state.accounts.watched
         for entry in entries:
             if entry.build is not None:
                 provider = state.providers[entry.label] = entry.build(services)
                 stack.push_async_callback(partial(_close, provider, errors, state.log))
+        stack.push_async_callback(_close_named, state, errors)
+        state.accounts.begin(services)
         stack.push_async_callback(state.questions.close)  # before what it asks
         yield
     if errors:
         raise errors[0]
+
+
+async def _close_named(state: AppState, errors: list[Exception]) -> None:
+    named = list(state.accounts.named.values())
+    state.accounts.end()
+    for provider in named:
+        await _close(provider, errors, state.log)
 
 
 async def _close(provider: Provider, errors: list[Exception], log: Log) -> None:

@@ -25,6 +25,7 @@ from proxy.core.routing import normalise_model, route
 from proxy.errors import ProxyError, RequestError
 from proxy.observe.lifecycle import Judged
 from proxy.providers.contract import Call, Provider
+from proxy.server.accounts.serving import now_serving
 from proxy.server.exchange import Exchange, unforeseen
 
 Batches = AsyncGenerator[list[Event], None]
@@ -74,9 +75,10 @@ def _reviewer(exchange: Exchange, provider: Provider) -> Reviewer | None:
     if config.auto_review_model:
         model = normalise_model(config.auto_review_model)
         found = route(model, state.catalogs.of(config), alias_provider=config.alias_provider)
-        chosen = state.providers.get(found.label) if found is not None else None
-        return None if chosen is None else Reviewer(chosen, model)
-    for one in (provider, state.providers.get(config.alias_provider)):
+        served = found is not None and found.label in state.providers
+        return Reviewer(state.accounts.best(found.label, config), model) if found is not None and served else None
+    aliases = config.alias_provider
+    for one in (provider, state.accounts.best(aliases, config) if aliases in state.providers else None):
         small = one.catalog().small if one is not None else ""
         if one is not None and small:
             return Reviewer(one, small)
@@ -193,7 +195,8 @@ class Judge:
 
     async def _ask(self, calls: Sequence[ToolUse]) -> Mapping[str, Any]:
         """The reviewer's answer, whole. Raises ProxyError."""
-        provider, model, owner = self._reviewer.provider, self._reviewer.model, self._call.owner
+        provider = now_serving(self._exchange, self._reviewer.provider)
+        model, owner = self._reviewer.model, self._call.owner
         subagent = owner is not None and owner.agent is not None
         request = {"model": model, **question(calls, self._policy, self._call.request, subagent=subagent)}
         target = provider.resolve(model, request, auto_review=True)

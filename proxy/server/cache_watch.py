@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from proxy.core.cache_health.fingerprint import Fingerprint, of_messages
 from proxy.core.cache_health.judge import CacheVerdict, Sent, judge
@@ -66,15 +66,15 @@ class CacheWatch:
     def __init__(self) -> None:
         self.memory = Memory()
         self._telling: set[tuple[str, str]] = set()
-        self._caching: dict[str, Caching | None] = {}
+        self._caching: dict[type[Provider], bool] = {}
 
     def caching(self, provider: Provider) -> Caching | None:
         """The provider as one that knows of its caches. Found out once: looking through a protocol takes as long as
         all else that is done here for a small request."""
-        label = provider.label
-        if label not in self._caching:
-            self._caching[label] = provider if isinstance(provider, Caching) else None
-        return self._caching[label]
+        kind = type(provider)
+        if kind not in self._caching:
+            self._caching[kind] = isinstance(provider, Caching)
+        return cast(Caching, provider) if self._caching[kind] else None
 
     def tells(self, provider: Provider, model: str, cached: int) -> bool:
         """Whether a count of cached input is one: some services never tell any, and 0 then means nothing. What a model
@@ -114,6 +114,10 @@ class CacheCheck:
         self._account = None if caching is None else caching.cache_owner()
         if self._large:
             self._look()
+
+    def moved(self, provider: Provider) -> None:
+        """Another account answers."""
+        self._asked = replace(self._asked, provider=provider)
 
     def used(self, input_tokens: int | None, cached: int | None) -> int | None:
         """Notes what the answer tells of its input; the cached part of it, None where the service does not tell. No

@@ -15,6 +15,7 @@ from proxy.config import Config
 from proxy.errors import ProxyError
 from proxy.observe.timings import Timings
 from proxy.server import guard
+from proxy.server.callers.callers import CALLER
 from proxy.server.exchange import TIMING_HEADER, as_proxy_error, error_response, id_headers, is_loss, unforeseen
 from proxy.server.families import MEDIA, MESSAGES, WATCHING, ClientRoute, Family
 from proxy.server.state import REQUEST_ID, ROUTE, STATE, TIMINGS, AppState
@@ -44,9 +45,11 @@ async def edge(
     family = _family_of(state, request, route)
     try:
         if route is None or route.guarded:
-            guard.check(request, state.config(), family.key_places)
+            caller = guard.check(request, state.config(), family.key_places, state.callers)
+            if caller is not None:
+                request[CALLER] = caller
         if family is WATCHING:
-            guard.check_watcher(request, state.config())
+            guard.check_watcher(request, state.config(), state.callers)
         if route is not None:
             request[ROUTE] = route
         response = await handler(request)

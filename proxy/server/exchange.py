@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
+from proxy.core.allowances.accounts import account_key
 from proxy.core.identity import agents_of, fits_header
 from proxy.core.invalid import InvalidRequest, TooLarge, cut
 from proxy.core.reducer import BadAnswer
@@ -28,7 +29,10 @@ from proxy.observe.lifecycle import (
     UpstreamAnswered,
 )
 from proxy.observe.log.redact import shown_query
+from proxy.server.accounts.pool import Serving
 from proxy.server.cache_watch import CacheCheck
+from proxy.server.callers.callers import CALLER, own_session
+from proxy.server.callers.keys import CallerKey
 from proxy.server.families import Family
 from proxy.server.state import REQUEST_ID, ROUTE, STATE, TIMINGS, AppState
 
@@ -36,6 +40,8 @@ from proxy.server.state import REQUEST_ID, ROUTE, STATE, TIMINGS, AppState
 TIMING_HEADER = "Server-Timing"
 #: Names what a request asked for and did not get, by the paths of its members.
 IGNORED_HEADER = "x-model-proxy-ignored"
+#: Which account of its provider served a request, where it has several.
+ACCOUNT_HEADER = "x-model-proxy-account"
 #: The longest value of that header: a body may have any number of members.
 MAX_IGNORED = 1000
 
@@ -58,6 +64,14 @@ class Exchange:
         self.id = request[REQUEST_ID]
         self.provider: str | None = None
         self.model: str | None = None
+        #: Whose key the request came with, where callers have keys of their own.
+        self.caller: CallerKey | None = request.get(CALLER)
+        #: The name of the account that serves, "" where the provider has one only.
+        self.account = ""
+        #: The same with those who may serve instead of it, in order.
+        self.accounts: tuple[Serving, ...] = ()
+        #: What accounts are chosen by, None for a request without a session.
+        self.session: str | None = None
         #: Whether an alias was asked for, whose provider a setting says.
         self.alias = False
         #: The answer once its head is out: then no other one can be given.
@@ -85,11 +99,22 @@ class Exchange:
         """What every answer carries: the request's id under the names that the SDKs look for, where its time went until
         now, and what was ignored."""
         head = id_headers(self.id) | {TIMING_HEADER: self.timings.header()}
+        if self.account:
+            head[ACCOUNT_HEADER] = self.account
         if self.state.running.draining:
             head["Connection"] = "close"
         if self.ignored:
             head[IGNORED_HEADER] = cut(", ".join(self.ignored), MAX_IGNORED)
         return head
+
+    @property
+    def caller_name(self) -> str | None:
+        """Of the key that the request came with."""
+        return None if self.caller is None else self.caller.name
+
+    def own_session(self, session: str) -> str:
+        """The caller's session as the tables of this proxy and the services know it."""
+        return own_session(self.caller, session)
 
     def ignore(self, paths: Iterable[str]) -> None:
         """Notes what is left out of the request although it asks for something. To be called before the answer begins;
@@ -97,6 +122,11 @@ class Exchange:
         self.ignored = tuple(quote(cut(path), safe="[]_.: ") for path in paths)
         if self.ignored:
             self.log("info", "ignored", ignored=", ".join(self.ignored))
+
+    @property
+    def account_key(self) -> str:
+        """The provider as monitors and metrics show it, with its account."""
+        return account_key(self.provider or "", self.account)
 
     @property
     def left(self) -> bool:
@@ -113,13 +143,15 @@ class Exchange:
 
     def log(self, level: str, msg: str, **fields: Any) -> None:
         common = {"reqId": self.id, "endpoint": self.endpoint, "provider": self.provider, "model": self.model}
+        common |= {"account": self.account or None}
+        common |= {"caller": self.caller_name}
         known = {key: value for key, value in (common | fields).items() if value is not None}
         self.state.log.write(level, "server", msg, **known)
 
     def arrived(self, values: Mapping[str, list[str]], session: str | None) -> None:
         """Tells of the request, before anything is known of its body."""
         self.client_id = _client_id(values, session)
-        self.record(Started(self.endpoint, session, *agents_of(values), self.client_id))
+        self.record(Started(self.endpoint, session, *agents_of(values), self.client_id, self.caller_name))
         asked = {"method": self.request.method, "path": self.request.path, "clientId": self.client_id}
         if self.request.query_string:
             asked["query"] = shown_query(self.request.query_string)

@@ -50,6 +50,9 @@ class Family:
     keeps_errors: bool = True
 
 
+#: The endpoint of a count. It has no messages to answer, is no compaction and leaves no state behind.
+COUNT = "count_tokens"
+
 #: Codex CLI names its conversation in the last one.
 _OPENAI_SESSION = (*SESSION_HEADERS, "session_id", "x-client-request-id")
 

@@ -23,6 +23,8 @@ from aiohttp import HttpVersion11, web
 from proxy.config import Config
 from proxy.core.media.content_types import essence
 from proxy.errors import ProxyError, RequestError
+from proxy.server.callers.callers import Callers
+from proxy.server.callers.keys import CallerKey
 from proxy.settings import name_of_authority
 
 #: Schemes of pages of the web, and of files that were saved from it.
@@ -75,29 +77,34 @@ def _password(encoded: str) -> str:
         return ""
 
 
-def check(request: web.BaseRequest, config: Config, key_places: Sequence[KeyPlace]) -> None:
-    """Raises ProxyError when the request must not be served."""
+def check(
+    request: web.BaseRequest, config: Config, key_places: Sequence[KeyPlace], callers: Callers
+) -> CallerKey | None:
+    """Whose key the request came with, None for the one of the settings, or where none is needed. Raises ProxyError
+    when it must not be served."""
     for name in _SINGLE:
         if len(request.headers.getall(name, ())) > 1:
             raise RequestError(f"the header {name} occurs more than once")
-    _check_listener(request, config)
+    guarded = config.api_key is not None or callers.guard
+    _check_listener(request, config, guarded)
     host = request.headers.get("Host")
     if host is None and request.version >= HttpVersion11:
         raise RequestError("a request of HTTP/1.1 needs a Host header")
     for asked in (host, _authority(request)):
-        if asked is not None and not _host_is_ours(asked, config):
+        if asked is not None and not _host_is_ours(asked, config, guarded):
             raise ProxyError(
                 f"Host {_shown(asked)} is not allowed; add it to PROXY_ALLOWED_HOSTS if it is yours", kind="permission"
             )
     _check_browser(request, host)
-    _check_key(request, config, key_places)
+    return _check_key(request, config, key_places, callers) if guarded else None
 
 
-def check_watcher(request: web.BaseRequest, config: Config) -> None:
+def check_watcher(request: web.BaseRequest, config: Config, callers: Callers) -> None:
     """In front of what tells of all requests, behind `check`: without a caller key only this machine may ask, whatever
     else is allowed to. Raises ProxyError."""
     peer = request.transport.get_extra_info("peername") if request.transport is not None else None
-    if config.api_key is None and isinstance(peer, tuple) and not _is_local(peer[0]):
+    guarded = config.api_key is not None or callers.guard
+    if not guarded and isinstance(peer, tuple) and not _is_local(peer[0]):
         raise ProxyError("without an `api_key` this is shown on this machine only", kind="permission")
 
 
@@ -106,9 +113,9 @@ def _is_local(host: str) -> bool:
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
-def _check_listener(request: web.BaseRequest, config: Config) -> None:
+def _check_listener(request: web.BaseRequest, config: Config, guarded: bool) -> None:
     local = request.transport.get_extra_info("sockname") if request.transport is not None else None
-    if isinstance(local, tuple) and not _is_meant(local[0], config):  # other sockets have no address
+    if isinstance(local, tuple) and not _is_meant(local[0], config, guarded):  # other sockets have no address
         raise ProxyError(
             f"without an `api_key` this proxy is meant for {_open_places(config)} and was reached at {local[0]};"
             " listen there only, set a key, or `allow_remote_unauthenticated`",
@@ -123,11 +130,11 @@ def _open_places(config: Config) -> str:
     return f"loopback{own}"
 
 
-def _is_meant(host: str, config: Config) -> bool:
+def _is_meant(host: str, config: Config, guarded: bool) -> bool:
     """Whether an IP address is one to be reached at: with a key, or where an open listener was acknowledged, all are.
     Raises ValueError for anything else than an address."""
     address = ipaddress.ip_address(host.partition("%")[0])
-    if config.api_key is not None or config.allow_remote_unauthenticated or host == config.bind_address:
+    if guarded or config.allow_remote_unauthenticated or host == config.bind_address:
         return True
     address = getattr(address, "ipv4_mapped", None) or address  # an IPv6 socket that takes IPv4 too
     return address.is_loopback or str(address) == config.bind_address
@@ -144,7 +151,7 @@ def _authority(request: web.BaseRequest) -> str | None:
     return _AUTHORITY_END.split(rest, maxsplit=1)[0] if separator and scheme.isalpha() else None
 
 
-def _host_is_ours(host: str, config: Config) -> bool:
+def _host_is_ours(host: str, config: Config, guarded: bool) -> bool:
     if "*" in config.allowed_hosts:
         return True
     name = name_of_authority(host)
@@ -153,7 +160,7 @@ def _host_is_ours(host: str, config: Config) -> bool:
     if name == "localhost" or name.endswith(".localhost") or name in _CONTAINER_HOSTS or name == config.bind_address:
         return True
     try:
-        return _is_meant(name, config)
+        return _is_meant(name, config, guarded)
     except ValueError:
         return False
 
@@ -170,12 +177,19 @@ def _check_browser(request: web.BaseRequest, host: str | None) -> None:
         raise ProxyError(f"Origin {_shown(origin)} is not allowed", kind="permission")
 
 
-def _check_key(request: web.BaseRequest, config: Config, places: Sequence[KeyPlace]) -> None:
-    if config.api_key is None:
-        return
-    wanted = config.api_key.reveal().encode()
-    if not any(hmac.compare_digest(_utf8(place.key_in(request)), wanted) for place in places):
-        raise ProxyError(f"this proxy wants its key (PROXY_API_KEY) as {' or '.join(map(str, places))}", kind="sign_in")
+def _check_key(
+    request: web.BaseRequest, config: Config, places: Sequence[KeyPlace], callers: Callers
+) -> CallerKey | None:
+    sent = [_utf8(place.key_in(request)) for place in places]
+    if config.api_key is not None:
+        wanted = config.api_key.reveal().encode()
+        if any(hmac.compare_digest(key, wanted) for key in sent):
+            return None
+    caller = callers.find(sent)
+    if caller is None:
+        which = "a key of a caller" if config.api_key is None else "its key (PROXY_API_KEY)"
+        raise ProxyError(f"this proxy wants {which} as {' or '.join(map(str, places))}", kind="sign_in")
+    return caller
 
 
 def _utf8(key: str) -> bytes:

@@ -17,7 +17,7 @@ from proxy.config import Config
 from proxy.core.bodies.decode import decode_body, decode_large_body
 from proxy.core.cache_health.fingerprint import Fingerprint, of_messages
 from proxy.core.effort import is_side
-from proxy.core.identity import Owner, agents_of
+from proxy.core.identity import SESSION_HEADERS, Owner, agents_of
 from proxy.core.ingress import Ingress
 from proxy.core.invalid import cut
 from proxy.core.messages import Event
@@ -28,11 +28,13 @@ from proxy.observe.lifecycle import Captured, ModelResolved, ProjectResolved, Pr
 from proxy.observe.log.redact import shown_query
 from proxy.observe.project import find_working_directory, project_name
 from proxy.providers.contract import LARGE_BYTES, Call, Provider, Target
+from proxy.server.accounts.serving import answered, served_by
 from proxy.server.admission import AdmissionTicket
 from proxy.server.allowances import explained
 from proxy.server.body import read_body
 from proxy.server.cache_watch import Asked, CacheCheck
 from proxy.server.exchange import Exchange, as_proxy_error, error_response, is_loss, json_response, unforeseen
+from proxy.server.families import COUNT
 from proxy.server.guard import check_json
 from proxy.server.renderers import RenderContext
 from proxy.server.state import header_values
@@ -53,7 +55,9 @@ async def run(request: web.Request, work: Work) -> web.StreamResponse:
     exchange.arrived(values, session)
     with exchange.state.running.one(), AdmissionTicket(exchange.state.admission) as ticket:
         try:
-            exchange.state.admission.enter(ticket, session)
+            values = _own_sessions(exchange, values)
+            exchange.state.admission.enter(ticket, first_value(values, exchange.family.session_headers))
+            _enter(exchange, ticket)
             return await work(exchange, values, ticket)
         except asyncio.CancelledError:
             exchange.abandoned()
@@ -62,6 +66,29 @@ async def run(request: web.Request, work: Work) -> web.StreamResponse:
             return _failed(exchange, error)
         finally:
             exchange.close()
+
+
+def _own_sessions(exchange: Exchange, values: HeaderValues) -> HeaderValues:
+    """With the sessions of this caller, where callers have keys of their own."""
+    if exchange.caller is None:
+        return values
+    names = {*SESSION_HEADERS, *exchange.family.session_headers}
+    own = {
+        name: [exchange.own_session(one.strip()) for one in found if one.strip()]
+        for name, found in values.items()
+        if name in names
+    }
+    return {**values, **own}
+
+
+def _enter(exchange: Exchange, ticket: AdmissionTicket) -> None:
+    """The limits of the caller. A count of tokens asks no service and is none of his requests. Raises BusyError."""
+    caller = exchange.caller
+    if caller is None or exchange.endpoint == COUNT:
+        return
+    if caller.limits.at_a_time is not None:
+        ticket.take(f"caller {caller.name}", caller.limits.at_a_time, f"for the key {caller.name}")
+    exchange.state.callers.meter.enter(caller)
 
 
 def _failed(exchange: Exchange, error: Exception) -> web.StreamResponse:
@@ -73,8 +100,11 @@ def _failed(exchange: Exchange, error: Exception) -> web.StreamResponse:
         if response is None:
             raise error
         return response
-    known = explained(exchange.state, as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error))
+    known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
+    known = explained(exchange.state, known, exchange.account)
     known = _with_cure(exchange, known)
+    if exchange.account and known.kind == "sign_in":
+        exchange.state.accounts.refused(exchange.account_key)
     exchange.failed(known, in_band=response is not None)
     if response is None:
         told = exchange.family.final_word(known, exchange.request.headers.get("User-Agent", ""))
@@ -113,8 +143,8 @@ async def answer(
         raise RuntimeError(f"{exchange.family.name} renders nothing")
     renderer = exchange.family.renderer(context)
     if ingress.stream:
-        return await send_stream(exchange, through(provider.stream(call)), renderer)
-    batches = through(provider.stream(replace(call, folded=True)))
+        return await send_stream(exchange, through(answered(exchange, provider, call)), renderer)
+    batches = through(answered(exchange, provider, replace(call, folded=True)))
     return await send_json(exchange, await fold_stream(exchange, batches, renderer))
 
 
@@ -251,11 +281,13 @@ def capped(
     return result
 
 
-def provider_of(exchange: Exchange, choice: Choice, ticket: AdmissionTicket) -> Provider:
-    """The provider of a choice, when it has room for one more. Raises BusyError."""
-    provider = exchange.state.providers[choice.route.label]
-    exchange.state.admission.select(ticket, provider.label)
-    return provider
+def provider_of(
+    exchange: Exchange, choice: Choice, ticket: AdmissionTicket, session: str | None, *, stays: bool = False
+) -> Provider:
+    """The provider of a choice, made for the account that serves this session, when it has room for one more. Raises
+    BusyError. `stays`: see `served_by`."""
+    exchange.state.admission.select(ticket, choice.route.label)
+    return served_by(exchange, choice.route.label, session, stays=stays)
 
 
 def selected(
@@ -274,7 +306,7 @@ def selected(
     number = exchange.state.sessions.routed(session, choice.route.label, explicit=explicit)
     if number is not None:
         exchange.record(Sequenced(number))
-    exchange.record(ProviderSelected(choice.route.label, choice.model, target.effort))
+    exchange.record(ProviderSelected(exchange.account_key, choice.model, target.effort))
     exchange.record(ModelResolved(choice.model, target.model))
     if exchange.state.captures.on:
         _capture(exchange, choice, target, session, number or 0, converted)

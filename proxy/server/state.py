@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from aiohttp import web
 
@@ -17,9 +18,11 @@ from proxy.observe.timings import Timings
 from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.contract import Provider
 from proxy.providers.entry import Entry
+from proxy.server.accounts.pool import Accounts
 from proxy.server.admission import Admission
 from proxy.server.allowance_questions import AllowanceQuestions
 from proxy.server.cache_watch import CacheWatch
+from proxy.server.callers.callers import Callers
 from proxy.server.families import ClientRoute
 from proxy.server.running import Running
 from proxy.server.sessions import Sessions
@@ -74,6 +77,7 @@ class AppState:
     entries   of all providers
     questions   asks the services what is left
     metrics   what is counted for whoever asks; None when nothing is
+    callers   those with a key of their own
     """
 
     config: Callable[[], Config]
@@ -93,8 +97,18 @@ class AppState:
     running: Running = field(default_factory=Running)
     cache: CacheWatch = field(default_factory=CacheWatch)
     watchers: Watchers = field(default_factory=Watchers)
-    providers: dict[str, Provider] = field(default_factory=dict)
     metrics: Metrics | None = None
+    callers: Callers = field(default_factory=Callers)
+
+    @cached_property
+    def accounts(self) -> Accounts:
+        """Those of all providers."""
+        return Accounts(self.entries, self.allowances, self.clock)
+
+    @property
+    def providers(self) -> dict[str, Provider]:
+        """Those of the accounts without a name, by label."""
+        return self.accounts.providers
 
     @property
     def allowances(self) -> AllowanceStore:

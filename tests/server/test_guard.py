@@ -13,6 +13,7 @@ from harness import Live, ask, raw_request, with_live
 from proxy.config import Config
 from proxy.core.secret import Secret
 from proxy.errors import ProxyError
+from proxy.server.callers.callers import Callers
 from proxy.server.guard import API_KEY, check
 from proxy.server.routes.table import ROUTES
 
@@ -105,7 +106,7 @@ def test_a_listener_that_is_wider_than_meant_serves_nobody(local: Any, settings:
     transport = mock.Mock(**{"get_extra_info.side_effect": {"sockname": local}.get})
     request = make_mocked_request("GET", "/v1/models", {"Host": "localhost", "x-api-key": "k3y"}, transport=transport)
     with contextlib.nullcontext() if served else pytest.raises(ProxyError, match=r"meant for .* and was reached at"):
-        check(request, Config(**settings), [API_KEY])
+        check(request, Config(**settings), [API_KEY], Callers())
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_the_refusal_says_where_it_serves_and_what_to_set(bind: str, told: str) 
     transport = mock.Mock(**{"get_extra_info.side_effect": {"sockname": ("192.0.2.7", 1)}.get})
     request = make_mocked_request("GET", "/v1/models", transport=transport)
     with pytest.raises(ProxyError, match=f"{told}.* reached at 192.0.2.7; .*key.*allow_remote_unauthenticated"):
-        check(request, Config(bind_address=bind), [API_KEY])
+        check(request, Config(bind_address=bind), [API_KEY], Callers())
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ async def test_what_is_known_outlives_a_restart_with_its_age(sandbox: Sandbox, t
     later = now + 300
     async with Live(sandbox, tmp_path, state_dir=folder, clock=lambda: later) as live:
         assert live.app[STATE].allowances.of("p1") == before and before is not None
-        live.app[STATE].questions.providers = {}  # nobody can be asked
+        live.app[STATE].questions.providers = dict  # nobody can be asked
         rows = (await live.get("/monitor")).json["snapshot"]["allowances"]
         assert [(row["used"], row["as_of"], row["reset"]) for row in rows] == [
             (12, before.as_of, False),

@@ -23,6 +23,9 @@ from proxy.cli.doctor.finding import Finding, Group, Setup, fail, note, ok, warn
 from proxy.cli.launch.client_environment import ELSEWHERE
 from proxy.core.outgoing_proxies import Exemptions
 from proxy.core.routing import ALIASES, Catalog, normalise_model, route, without_claude
+from proxy.server.callers.key_file import FILE_NAME as KEYS
+from proxy.server.callers.key_file import KeyFile
+from proxy.server.callers.keys import digest_of
 from proxy.settings import is_loopback
 
 _BASE, _TOKEN, _KEY = "ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY"
@@ -127,14 +130,14 @@ def check_anthropic(setup: Setup) -> Sequence[Finding]:
 
 
 def _keys(seen: Environment, setup: Setup) -> Iterator[Finding]:
-    token, key, wanted = seen.get(_TOKEN), seen.get(_KEY), setup.config.api_key
+    token, key = seen.get(_TOKEN), seen.get(_KEY)
     if token and key:
         why = "Claude Code asks which of them counts, or warns with each start"
         yield warn(f"{_TOKEN} and {_KEY} are both set", why, seen.unset(_KEY, setup))
     if not token and not key:
         if not any(file.content.get("apiKeyHelper") for file in claude_files(setup)):
             yield warn(f"{_TOKEN} is not set", "Claude Code asks for a sign-in", _with_key(setup, "claude"))
-    elif wanted is not None and wanted.reveal() not in (token, key):
+    elif not any(_opens(one, setup) for one in (token, key) if one):
         name = _TOKEN if token else _KEY
         cure = seen.unset(name, setup) + ", then " if name in seen.places else ""
         yield fail(f"{seen.where(name)} is not the key of this proxy", _REFUSED, cure + _with_key(setup, "claude"))
@@ -142,7 +145,10 @@ def _keys(seen: Environment, setup: Setup) -> Iterator[Finding]:
 
 def _opens(key: str, setup: Setup) -> bool:
     """Whether the proxy takes a caller with this key."""
-    return setup.config.api_key is None or setup.config.api_key.reveal() == key.strip()
+    wanted, callers = setup.config.api_key, KeyFile(setup.config_root / KEYS)
+    if wanted is None and not callers.guards:
+        return True
+    return (wanted is not None and wanted.reveal() == key.strip()) or digest_of(key.strip().encode()) in callers.keys
 
 
 def _with_key(setup: Setup, client: str) -> str:

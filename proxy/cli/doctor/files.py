@@ -15,8 +15,10 @@ from proxy.cli.captures.printable import amount, counted
 from proxy.cli.config_file import FILE_NAME
 from proxy.cli.doctor.finding import Finding, Group, Setup, fail, is_file, nearest_folder, note, ok, own_id, warn
 from proxy.cli.paths import FOLDER_VARIABLE
+from proxy.core.allowances.accounts import DEFAULT
 from proxy.loading import settings_of
 from proxy.observe.capture.layout import TRAFFIC
+from proxy.providers.accounts.named import credential_folders, names_in, root_of
 
 #: A renewal takes seconds; a marker or a temporary file that is older was left by a process that died.
 LEFT_AFTER_S = 120.0
@@ -60,10 +62,10 @@ def usable_again(path: Path, setup: Setup) -> str:
 def _held(setup: Setup) -> Iterator[Path]:
     """What must be its owner's alone: folders of credentials, what they hold, and a config.json with a secret."""
     for entry in setup.context.providers:
-        folder = setup.config_root / entry.label
-        if folder.is_dir():
-            yield folder
-            yield from _files(folder)
+        for folder in credential_folders(setup.config_root, entry.label):
+            if folder.is_dir():
+                yield folder
+                yield from _files(folder)
     settings = settings_of(setup.context.providers)
     if setup.file is not None and any(s.secret and setup.file.source(s.name) == FILE_NAME for s in settings):
         yield setup.file.path
@@ -119,20 +121,27 @@ def _quoted(path: Path) -> str:
 def check_leftovers(setup: Setup) -> Sequence[Finding]:
     """What a process that died, or one that hangs, has left beside a credential."""
     found: list[Finding] = []
-    for entry in setup.context.providers:
-        file = CredentialFile(setup.config_root, entry.label)
+    for label, name in _accounts(setup):
+        file = CredentialFile(root_of(setup.config_root, label, name), label)
         for path in _files(file.path.parent):
             if path.name.endswith(".tmp") and _age(path) > LEFT_AFTER_S:
                 found.append(note(f"{path} was left behind", "a save did not come to its end", f"rm {_quoted(path)}"))
         if _age(file.pending_path) > LEFT_AFTER_S:
             why = "a renewal was cut off: if the issuer had answered already, the sign-in has to be made again"
-            cure = f"{setup.program} usage {entry.label}; if that asks for it: {setup.program} auth login {entry.label}"
+            called = label if name == DEFAULT else f"{label} --as {name}"
+            cure = f"{setup.program} usage {called}; if that asks for it: {setup.program} auth login {called}"
             found.append(warn(f"{file.pending_path} was left behind", why, cure))
         if _is_locked(file.lock_path):
             why = "another process renews or signs in at this moment, or hangs"
             cure = f"look again in a minute; if it stays: fuser -v {_quoted(file.lock_path)}"
             found.append(note(f"{file.lock_path} is held", why, cure))
     return found
+
+
+def _accounts(setup: Setup) -> Iterator[tuple[str, str]]:
+    """Label of the provider and name of each account."""
+    for label in (entry.label for entry in setup.context.providers):
+        yield from ((label, name) for name in (DEFAULT, *names_in(setup.config_root, label)))
 
 
 def _age(path: Path) -> float:

@@ -28,11 +28,11 @@ def check_exposure_of(setup: Setup) -> Sequence[Finding]:
     """Who can reach the listener."""
     config = setup.config
     try:
-        check_exposure(config)
+        check_exposure(config, setup.config_root)
     except ConfigError as error:
         key = setup.export("PROXY_API_KEY", "$(openssl rand -hex 24)")
         return [fail(f"{config.bind_address} would be open to everybody", error.message, key)]
-    if is_open(config):
+    if is_open(config, setup.config_root):
         cure = setup.export("PROXY_API_KEY", "$(openssl rand -hex 24)")
         return [warn(f"{config.bind_address} is open to everybody", "whoever reaches it uses your accounts", cure)]
     if not is_loopback(config.bind_address):

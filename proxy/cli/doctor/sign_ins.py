@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from proxy.cli.account import UNUSABLE, SignIn
 from proxy.cli.doctor.finding import Finding, Group, Setup, fail, note, ok, warn
+from proxy.core.allowances.accounts import DEFAULT, for_account
 
 #: What `auth status` tells of the end of an access token: seconds, negative or 0 when it is over.
 _EXPIRES = re.compile(r"Expires.*?\bin (-?\d+)s")
@@ -28,18 +29,19 @@ def check_sign_ins(setup: Setup) -> Sequence[Finding]:
 
 def _of(one: SignIn, setup: Setup) -> Finding:
     entry = one.entry
-    cure = setup.export(entry.key, "…") if entry.key else f"{setup.program} auth login {entry.label}"
+    signs_in = for_account(f"{setup.program} auth login {entry.label}", entry.label, one.name)
+    cure = setup.export(entry.key, "…") if entry.key and one.name == DEFAULT else signs_in
     if one.state == UNUSABLE:
-        return fail(f"{entry.title}: {UNUSABLE}", "; ".join(one.lines[1:]), cure)
+        return fail(f"{one.title}: {UNUSABLE}", "; ".join(one.lines[1:]), cure)
     if not one.usable:
-        return note(f"{entry.title}: not signed in", f"only needed for its models ({entry.product})", cure)
+        return note(f"{one.title}: not signed in", f"only needed for its models ({entry.product})", cure)
     told = "; ".join(hidden(line) for line in one.lines)
     left = next((int(found[1]) for line in one.lines if (found := _EXPIRES.search(line))), 1)
     if left > 0:
-        return ok(f"{entry.title}: signed in", told)
+        return ok(f"{one.title}: signed in", told)
     if _is_renewable(one):
-        return ok(f"{entry.title}: signed in; the next request renews it", told)
-    return fail(f"{entry.title}: the token has ended, and nothing renews it", told, cure)
+        return ok(f"{one.title}: signed in; the next request renews it", told)
+    return fail(f"{one.title}: the token has ended, and nothing renews it", told, cure)
 
 
 def _is_renewable(one: SignIn) -> bool:

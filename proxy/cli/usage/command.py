@@ -13,23 +13,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from proxy.cli.account import accounts_of, sign_in
+from proxy.cli.account import Owned, account_of, accounts_of, sign_in
 from proxy.cli.command import Command, Context, say
 from proxy.cli.config_file import ConfigFile
 from proxy.cli.paths import state_root
 from proxy.cli.usage.bars import Terminal, bars, kept_lines
 from proxy.config import ConfigError
+from proxy.core.allowances.accounts import DEFAULT, for_account
 from proxy.core.allowances.report import Allowance
 from proxy.errors import ProxyError
-from proxy.providers.entry import Entry, account_titles, named
+from proxy.providers.entry import account_titles
 
 if TYPE_CHECKING:
     from proxy.providers.accounts.usage_report import UsageReport
-    from proxy.providers.contract import Account
 
 
 def _arguments(parser: argparse.ArgumentParser, context: Context) -> None:
     parser.add_argument("label", nargs="?", help=f"{account_titles(context.providers)}; all without one")
+    parser.add_argument("--as", dest="account", metavar="NAME", help="one account of the provider, by its name")
     parser.add_argument("--json", action="store_true", help="the answer as JSON")
 
 
@@ -42,7 +43,7 @@ class _Asked:
     kept    what a running proxy was told before, where there is no answer
     """
 
-    entry: Entry
+    owned: Owned
     report: UsageReport | None = None
     error: ProxyError | OSError | None = None
     why: str = ""
@@ -52,13 +53,14 @@ class _Asked:
 async def _run(arguments: argparse.Namespace, context: Context) -> int:
     accounts = accounts_of(context, ConfigFile(context, new=True))
     if arguments.label is None:
+        if arguments.account is not None:
+            raise ConfigError(f"--as needs a provider: {context.program} usage LABEL --as NAME")
         return await _all(accounts, context, as_json=arguments.json)
-    entry = named(arguments.label, context.providers)
-    account = next((account for one, account in accounts if one is entry), None)
-    if entry is None or account is None:
-        known = account_titles(context.providers)
-        raise ConfigError(f"unknown provider {arguments.label!r}: accounts exist for {known}")
-    return _one(await _ask(entry, account, context), as_json=arguments.json)
+    owned = account_of(arguments.label, context, arguments.account or DEFAULT)
+    of_provider = [one for one in accounts if one.entry is owned.entry]
+    if arguments.account is None and len(of_provider) > 1:
+        return await _all(of_provider, context, as_json=arguments.json)
+    return _one(await _ask(owned, context), as_json=arguments.json)
 
 
 def _one(asked: _Asked, *, as_json: bool) -> int:
@@ -71,16 +73,16 @@ def _one(asked: _Asked, *, as_json: bool) -> int:
     return 0
 
 
-async def _all(accounts: list[tuple[Entry, Account]], context: Context, *, as_json: bool) -> int:
+async def _all(accounts: list[Owned], context: Context, *, as_json: bool) -> int:
     """All accounts are asked at one time; 1 when none could tell."""
-    told = await asyncio.gather(*(_ask(entry, account, context, known=False) for entry, account in accounts))
+    told = await asyncio.gather(*(_ask(owned, context, known=False) for owned in accounts))
     if as_json:
-        say(json.dumps({asked.entry.label: _json(asked) for asked in told}))
+        say(json.dumps({asked.owned.key: _json(asked) for asked in told}))
     else:
         for asked in told:
             lines = [asked.why] if asked.report is None else _lines(asked.report)
             kept = [] if asked.kept is None else kept_lines(asked.kept, time.time())
-            say("\n  ".join([f"{asked.entry.title}:", *lines, *kept]))
+            say("\n  ".join([f"{asked.owned.title}:", *lines, *kept]))
     return 0 if any(asked.report is not None for asked in told) else 1
 
 
@@ -88,20 +90,22 @@ def _json(asked: _Asked) -> Any:
     return {"error": asked.why} if asked.report is None else asked.report.answer
 
 
-async def _ask(entry: Entry, account: Account, context: Context, *, known: bool = True) -> _Asked:
+async def _ask(owned: Owned, context: Context, *, known: bool = True) -> _Asked:
     """Asks an account; `known` is false where one that is not signed in is no failure of the question."""
     try:
-        if not known and not (found := sign_in(entry, account)).usable:
-            return _Asked(entry, why=found.why)
-        return _Asked(entry, await account.usage())
+        if not known and not (found := sign_in(owned)).usable:
+            return _Asked(owned, why=found.why)
+        return _Asked(owned, await owned.account.usage())
     except (ProxyError, OSError) as error:
+        if isinstance(error, ProxyError):
+            error = error.replaced(message=for_account(error.message, owned.entry.label, owned.name))
         why = error.message if isinstance(error, ProxyError) else str(error)
-        kept = (await asyncio.to_thread(_kept, context.environment)).get(entry.label)
-        return _Asked(entry, error=error, why=why, kept=kept)
+        kept = (await asyncio.to_thread(_kept, context.environment)).get(owned.key)
+        return _Asked(owned, error=error, why=why, kept=kept)
 
 
 def _kept(environment: Mapping[str, str]) -> dict[str, Allowance]:
-    """Label -> what a proxy keeps of the account that it heard of last."""
+    """Label, or p1/work -> what a proxy keeps of the account that it heard of last."""
     from proxy.providers.accounts.allowance_store import FILE_NAME, read_kept
 
     try:

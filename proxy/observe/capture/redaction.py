@@ -106,10 +106,10 @@ _MAGIC = re.compile(
 MIN_RUN = 512
 _MIN_VARIETY = 40
 
-_TOKEN_MARKS = ("eyj", "sk-", "rk-", "pk-", "xai-")
+_TOKEN_MARKS = ("eyj", "sk-", "rk-", "pk-", "xai-", "mp-")
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9_-])(?:eyJ[A-Za-z0-9_-]{6,}+\.[A-Za-z0-9_-]{6,}+(?:\.[A-Za-z0-9_-]*+)*"
-    r"|(?:sk|rk|pk|xai|gsk)-[A-Za-z0-9_-]{20,}+)"
+    r"|(?:sk|rk|pk|xai|gsk|mp)-[A-Za-z0-9_-]{20,}+)"
 )
 _SIGN_IN = re.compile(r"\b(bearer|basic)(\s{1,8}+)([A-Za-z0-9._~+/-]{8,}+=*)", re.IGNORECASE)
 #: A credential or a person in JSON that stands in a text, or in a text that is nearly JSON. Up to its closing quote, or

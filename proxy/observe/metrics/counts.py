@@ -13,7 +13,7 @@ from proxy.observe.metrics.registry import OTHER, Labels, Registry
 from proxy.observe.monitor.snapshot import AllowanceRow, RequestRow
 
 #: Values that a label has at most, OTHER aside: models may be named by anybody, of the rest there are few anyway.
-MAX_MODELS, MAX_VALUES = 64, 32
+MAX_MODELS, MAX_VALUES, MAX_CALLERS = 64, 32, 256
 #: In place of a provider, a status or a word that a request does not have.
 NONE = "none"
 #: How a renewal ended.
@@ -72,6 +72,7 @@ class Metrics:
         self._registry.replace(table.BUILD, {(version, sys.version.split()[0]): 1})
         self._sockets: dict[Labels, float] = {}
         self._models = _Values(MAX_MODELS)
+        self._callers = _Values(MAX_CALLERS)
         self._providers, self._endpoints, self._words = _Values(MAX_VALUES), _Values(MAX_VALUES), _Values(MAX_VALUES)
         self._idle = dict.fromkeys(map(self._provider, providers), 0)
         for provider in self._idle:
@@ -93,6 +94,8 @@ class Metrics:
         self._time(row, provider)
         if row.provider is not None:
             self._cost(row, provider, model)
+        if row.caller:
+            self._caller(row, self._callers.of(row.caller))
         for outcome, calls in row.judge.items():
             add(table.JUDGED, calls, self._words.of(outcome))
         add(table.JUDGE_INPUT, row.judge_input_tokens)
@@ -112,6 +115,11 @@ class Metrics:
         add(table.RESPONSE_BYTES, row.throughput.bytes, provider)
         add(table.ATTEMPTS, row.attempts, provider)
         add(table.RETRIES, max(0, row.attempts - 1), provider)
+
+    def _caller(self, row: RequestRow, caller: str) -> None:
+        self._registry.add(table.CALLER_REQUESTS, 1, caller, row.status)
+        self._registry.add(table.CALLER_TOKENS, row.input_tokens or 0, caller, "input")
+        self._registry.add(table.CALLER_TOKENS, row.output_tokens or 0, caller, "output")
 
     def happened(self, event: ServiceEvent) -> None:
         """Something that belongs to no request."""

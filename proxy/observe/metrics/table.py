@@ -57,6 +57,19 @@ RESPONSE_BYTES = Metric(
     f"{_OF}response_body_bytes_total", COUNTER, "Bytes of answers that were passed on while they came.", ("provider",)
 )
 
+CALLER_REQUESTS = Metric(
+    f"{_OF}caller_requests_total",
+    COUNTER,
+    "Requests that are over, by the name of the caller's key; outcome as above.",
+    ("caller", "outcome"),
+)
+CALLER_TOKENS = Metric(
+    f"{_OF}caller_tokens_total",
+    COUNTER,
+    "Tokens by the name of the caller's key; direction is input (cached ones too) or output.",
+    ("caller", "direction"),
+)
+
 ATTEMPTS = Metric(f"{_OF}upstream_attempts_total", COUNTER, "Requests sent to upstreams.", ("provider",))
 RETRIES = Metric(f"{_OF}upstream_retries_total", COUNTER, "Those of them that repeated another.", ("provider",))
 RENEWALS = Metric(
@@ -100,7 +113,7 @@ MAX_FDS = Metric("process_max_fds", GAUGE, "How many there may be.")
 
 ALL = (
     *(BUILD, REQUESTS, FAILURES, ACTIVE, DURATION, FIRST_TOKEN, SPANS),
-    *(INPUT_TOKENS, CACHED_TOKENS, OUTPUT_TOKENS, RESPONSE_BYTES),
+    *(INPUT_TOKENS, CACHED_TOKENS, OUTPUT_TOKENS, RESPONSE_BYTES, CALLER_REQUESTS, CALLER_TOKENS),
     *(ATTEMPTS, RETRIES, RENEWALS, SOCKETS, JUDGED, JUDGE_INPUT, JUDGE_OUTPUT),
     *(REFUSALS, BUFFERED, LAG, ALLOWANCE_USED, ALLOWANCE_RESET),
     *(MEMORY, CPU, STARTED, OPEN_FDS, MAX_FDS),

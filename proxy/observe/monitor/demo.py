@@ -59,13 +59,14 @@ class Client:
     endpoint: str = "messages"
     agent: str | None = None
     parent: str | None = None
+    caller: str | None = None
 
 
 SHOP = Client("57c7c914-6f0e-4b6e-9d6c-3f0f7a1c2b9d", "storefront", "p1", "claude-opus-5", "gpt-5.6-sol", "high")
 SEARCH = replace(SHOP, requested="haiku", resolved="gpt-5.6-luna", effort="low", agent="a41f0c2e")
 REVIEW = replace(SHOP, requested="gpt-5.6-terra", resolved="gpt-5.6-terra", agent="b7d93e10", parent="a41f0c2e")
 DASHBOARD = Client("demo-session-dashboard", "live-dashboard", "p2", "kimi-k2.6", "kimi-for-coding", "medium")
-MOBILE = Client("mobile-companion", "companion-app", "p3", "grok-4.5", "grok-4.5", "low")
+MOBILE = Client("mobile-companion", "companion-app", "p3", "grok-4.5", "grok-4.5", "low", caller="anna")
 BILLING = Client("9be0d7aa-1c52-4f7b-8a35-0b8e1d5f6c44", "billing-service", "p4", "glm-5.3", "glm-5.3")
 LAYOUT = Client("cursor-session-layout", "responsive-layout", "p5", "cursor:composer-2.5", "composer-2.5")
 CODEX = Client("event-stream-lab", None, "p1", "gpt-5.5", "gpt-5.5", "medium", "responses")
@@ -159,7 +160,7 @@ class Demo:
 
 
 def _began(request_id: str, who: Client, at: float) -> Iterator[Told]:
-    yield at, request_id, Started(who.endpoint, who.session, who.agent, who.parent, f"client-{request_id}")
+    yield at, request_id, Started(who.endpoint, who.session, who.agent, who.parent, f"client-{request_id}", who.caller)
     if who.project is not None:
         yield at, request_id, ProjectResolved(who.project)
 

@@ -65,6 +65,7 @@ class RequestRow:
     input_tokens  our own estimate until the upstream tells them
     judge      what auto mode's judge found: outcome -> calls; `judge_input_tokens`, `judge_output_tokens`: what it cost
     kind       the kind of the error, as in `errors.KINDS`; "" without one
+    caller     whose key it came with, where callers have keys of their own
     capture    where the captured request is kept, "" where none is
     """
 
@@ -97,6 +98,7 @@ class RequestRow:
     judge_input_tokens: int = 0
     judge_output_tokens: int = 0
     client_id: str | None = None
+    caller: str | None = None
     upstream_id: str | None = None
     capture: str = ""
 

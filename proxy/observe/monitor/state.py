@@ -220,6 +220,7 @@ class MonitorState:
             agent_id=short(told.agent),
             parent=short(told.parent),
             client_id=short(told.client_id),
+            caller=told.caller,
         )
         self._known[request_id] = self._active[request_id] = request
         self._join(request)

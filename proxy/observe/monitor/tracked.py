@@ -86,6 +86,7 @@ class TrackedRequest:
     agent_id: str | None = None
     parent: str | None = None
     client_id: str | None = None
+    caller: str | None = None
     status: str = "started"
     over: bool = False
     mono_ended: float = 0.0
@@ -167,6 +168,7 @@ class TrackedRequest:
             judge_input_tokens=self.judge_input_tokens,
             judge_output_tokens=self.judge_output_tokens,
             client_id=self.client_id,
+            caller=self.caller,
             upstream_id=self.upstreams_id,
             capture=self.capture,
         )

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from proxy.auth.store import remove_leftovers, write_private
 from proxy.core.allowances.kept import MAX_ACCOUNTS, Kept, decode_kept, encode_kept, newest_kept
@@ -26,6 +27,12 @@ SAVE_EVERY_S = 5.0
 
 #: Told of something that somebody should know: level, message, label of the provider.
 Notice = Callable[[str, str, str], None]
+
+
+class HearsAllowance(Protocol):
+    """Is told what a service says of an account's allowance."""
+
+    def tell(self, provider: str, account: str | None, report: Allowance) -> None: ...
 
 
 class AllowanceStore:

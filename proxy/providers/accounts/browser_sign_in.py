@@ -1,5 +1,5 @@
-"""Sign-in through a browser on this machine: authorization code with PKCE (RFC 7636), received by a loopback
-listener (RFC 8252)."""
+"""Sign-in through a browser: authorization code with PKCE (RFC 7636), received by a loopback listener (RFC 8252), or
+pasted by the user where the browser runs on another machine."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from dataclasses import dataclass
 
 from proxy.auth.browser import Opener, open_graphical, open_in_background
 from proxy.auth.callback import CALLBACK_TIMEOUT_S, CallbackListener
+from proxy.auth.pasted import ReadLine, ask
 from proxy.auth.pkce import Pkce, Random, new_pkce
 from proxy.auth.store import Credential
 from proxy.providers.accounts.token_endpoint import TokenEndpoint
 from proxy.providers.contract import Say
+
+#: In the redirect address of a pasted sign-in where the issuer takes any port: nobody listens there.
+PASTED_PORT = 1457
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +39,14 @@ class BrowserSignIn:
     timeout_s: float = CALLBACK_TIMEOUT_S
     random: Random = secrets.token_bytes
 
-    async def run(self, save: Callable[[Credential], Awaitable[Credential]], *, say: Say) -> Credential:
-        """Prints and opens the page, waits for the browser, saves the credential. Raises ProxyError."""
+    async def run(
+        self, save: Callable[[Credential], Awaitable[Credential]], *, say: Say, read: ReadLine | None = None
+    ) -> Credential:
+        """Prints and opens the page, waits for the browser, saves the credential. With `read` nothing is opened and
+        nothing listens: the user pastes the address that the browser ended at. Raises ProxyError."""
         pkce = new_pkce(self.random)
+        if read is not None:
+            return await save(await self._pasted(pkce, read, say))
         listener = CallbackListener(
             self.endpoint.label,
             path=self.path,
@@ -60,3 +69,12 @@ class BrowserSignIn:
                 return await save(credential)
 
             return await listener.run(finish)
+
+    async def _pasted(self, pkce: Pkce, read: ReadLine, say: Say) -> Credential:
+        redirect_uri = f"http://{self.host}:{self.ports[0] or PASTED_PORT}{self.path}"
+        say("Open this address in a browser, on any device, and sign in:")
+        say(self.authorize(redirect_uri, pkce))
+        say(f"The browser then goes to {redirect_uri}?code=…, and finds nothing there. Copy that whole address out of")
+        say("its address bar (or the code, if the page shows one), paste it here, and press Enter; it is not shown.")
+        code = await ask(read, label=self.endpoint.label, path=self.path, state=pkce.state, say=say)
+        return await self.endpoint.exchange(code=code, redirect_uri=redirect_uri, verifier=pkce.verifier)

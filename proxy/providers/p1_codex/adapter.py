@@ -67,7 +67,7 @@ class CodexAdapter:
             PROFILE,
             self.body,
             offsets=prepared.options.offsets,
-            signatures=LABEL if prepared.signs else "",
+            signatures=prepared.options.label if prepared.signs else "",
             plain=prepared.plain,
             observe=self._observe,
         )

@@ -31,7 +31,7 @@ CODEX = Entry(
     build=_provider,
     settings=CodexSettings,
     account=_account,
-    sign_in="with a browser, or with a code on another device: `--device`",
+    sign_in="with a browser, here or (`--paste`) elsewhere, or with a code on another device: `--device`",
     adding=catalog_of,
     examples={"responses": "gpt-5.5"},
 )

@@ -171,7 +171,8 @@ class CodexProvider:
         return translated(call, lambda: self._prepare(call, config), run)
 
     def _prepare(self, call: Call, config: Config) -> Prepared:
-        return p1_request.prepare(call, config, self._offsets.of(call.owner, call.request))
+        offsets = self._offsets.of(call.owner, call.request)
+        return p1_request.prepare(call, config, offsets, self._services.signs_as(LABEL))
 
     async def _search(self, call: Call, tool: Mapping[str, Any], config: Config) -> AsyncGenerator[list[Event], None]:
         """The reply of a standalone search: its beginning, so that a slow search is no silence, and then all of it."""

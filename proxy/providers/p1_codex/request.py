@@ -103,8 +103,8 @@ class Prepared:
 _ALWAYS: dict[str, Any] = {"tool_choice": "auto", "include": ["reasoning.encrypted_content"]}
 
 
-def prepare(call: Call, config: Config, offsets: ReadOffsets) -> Prepared:
-    """Lane, model and body of a call. Raises InvalidRequest."""
+def prepare(call: Call, config: Config, offsets: ReadOffsets, signs_as: str = LABEL) -> Prepared:
+    """Lane, model and body of a call. Raises InvalidRequest. `signs_as`: see `Services`."""
     codex = config.section(CodexSettings)
     row = model_for(call.target.model, codex.models)
     searches = any(is_web_search(tool) for tool in offered_tools(call.request))
@@ -117,6 +117,7 @@ def prepare(call: Call, config: Config, offsets: ReadOffsets) -> Prepared:
         tier=call.target.tier,
         cache_key=call.cache_key,
         reasoning=codex.reasoning_signatures,
+        label=signs_as,
         offsets=offsets,
         pdf=codex.pdf_input,
         bare_instructions=True,

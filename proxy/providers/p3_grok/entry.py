@@ -31,7 +31,7 @@ GROK = Entry(
     build=_provider,
     settings=GrokSettings,
     account=_account,
-    sign_in="with a browser, or with a code on another device: `--device`",
+    sign_in="with a browser, here or (`--paste`) elsewhere, or with a code on another device: `--device`",
     adding=catalog_of,
     examples={"responses": "grok-4.6"},
 )

@@ -77,7 +77,7 @@ class GrokAdapter:
             PROFILE,
             RequestBody(written.body, large=call.large),
             offsets=None,
-            signatures=LABEL if self._grok.encrypted_reasoning else "",
+            signatures=services.signs_as(LABEL) if self._grok.encrypted_reasoning else "",
             rules=answer_rules(self._grok, converted=call.converted),
             restores=False,
             count=lambda body, _length: count(body),
@@ -169,7 +169,9 @@ class GrokProvider:
 
     def _written(self, call: Call) -> Written:
         config = self._services.config()
-        return responses_body(call, config.section(GrokSettings), config.search_constraints)
+        return responses_body(
+            call, config.section(GrokSettings), config.search_constraints, self._services.signs_as(LABEL)
+        )
 
     def _ask(self, call: Call, written: Written) -> AsyncGenerator[list[Event], None]:
         adapter = GrokAdapter(

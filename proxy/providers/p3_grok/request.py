@@ -60,10 +60,11 @@ def target_of(model: str, request: Mapping[str, Any], added: Added = ()) -> Targ
     return Target(row.id, effort="low" if is_auto_review(request) else row.effort(effort_asked(request, none=True)))
 
 
-def responses_body(call: Call, grok: GrokSettings, constraints: str) -> Written:
+def responses_body(call: Call, grok: GrokSettings, constraints: str, signs_as: str = LABEL) -> Written:
     """The upstream body of a call. Raises InvalidRequest.
 
     constraints  what becomes of search options that cannot be sent: `system_prompt`, `warning`, `reject`
+    signs_as     see `Services`
     """
     request = call.request
     review = is_auto_review(request)
@@ -76,7 +77,7 @@ def responses_body(call: Call, grok: GrokSettings, constraints: str) -> Written:
     instructions = "\n\n".join(filter(None, (system, *tools.paragraphs)))
     if instructions:
         body["instructions"] = instructions
-    body["input"] = _input(request.get("messages"), grok, notes)
+    body["input"] = _input(request.get("messages"), grok, notes, signs_as)
     if tools.tools:
         body["tools"] = tools.tools
     body |= tools.choice
@@ -112,11 +113,11 @@ def _system(system: Any, *, gap: str) -> str:
     return without_billing(system_text(system, gap=gap))
 
 
-def _input(messages: Any, grok: GrokSettings, notes: list[str]) -> list[Item]:
+def _input(messages: Any, grok: GrokSettings, notes: list[str], signs_as: str) -> list[Item]:
     if not messages:
         raise InvalidRequest("`messages` needs at least one message", param="messages")
     reasoning: Literal["summary"] | None = "summary" if grok.encrypted_reasoning else None
-    dialect = replace(DIALECT, reasoning=reasoning, lines=grok.tool_image != "inline")
+    dialect = replace(DIALECT, label=signs_as, reasoning=reasoning, lines=grok.tool_image != "inline")
     images = GrokImages(grok.tool_image)
     history = ResponsesHistory(dialect, images)
     items = history.build(messages)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from proxy.config import Config
 from proxy.providers.entry import Entry
 from proxy.providers.p4_opencode.catalog import CATALOG, catalog_of
 from proxy.providers.p4_opencode.settings import OpenCodeSettings
@@ -24,6 +27,12 @@ def _account(context: AccountContext) -> Account:
     return OpenCodeAccount(context)
 
 
+def _own(root: Path) -> Callable[[Config], Config]:
+    from proxy.providers.p4_opencode.account.stored_key import own_key
+
+    return own_key(root)
+
+
 OPENCODE = Entry(
     CATALOG,
     product="OpenCode Go",
@@ -33,6 +42,7 @@ OPENCODE = Entry(
     account=_account,
     sign_in="no sign-in: an API key, `PROXY_P4_API_KEY`",
     adding=catalog_of,
+    own=_own,
     key="PROXY_P4_API_KEY",
     examples={"chat": "opencode-go/kimi-k2.6", "messages": "qwen3.8-flash", "responses": "opencode-go/grok-4.6"},
 )

@@ -71,7 +71,8 @@ def _messages(call: Call, services: Services, body: dict[str, Any], _offsets: Re
 
 def _responses(call: Call, services: Services, body: dict[str, Any], offsets: ReadOffsets) -> ResponsesWire:
     profile, shared = PROFILES["responses"], RequestBody(body, large=call.large)
-    return ResponsesWire(call, services, profile, shared, offsets=offsets, signatures=LABEL, rules=RULES)
+    signs_as = services.signs_as(LABEL)
+    return ResponsesWire(call, services, profile, shared, offsets=offsets, signatures=signs_as, rules=RULES)
 
 
 #: wire of a model -> a request on it
@@ -181,7 +182,7 @@ class OpenCodeProvider:
             adapter = OpenCodeAdapter(call, self._services, row, body, transport=transport, offsets=offsets)
             return AttemptRunner(call, self._services, adapter).run()
 
-        return translated(call, lambda: p4_request.body_of(call, row, offsets), ask)
+        return translated(call, lambda: p4_request.body_of(call, row, offsets, self._services.signs_as(LABEL)), ask)
 
     async def ask_allowance(self) -> UsageReport:
         settings = self._services.config().section(OpenCodeSettings)

@@ -113,10 +113,10 @@ def native_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
     return body
 
 
-def responses_body(call: Call, row: OpenCodeModel, offsets: ReadOffsets) -> dict[str, Any]:
+def responses_body(call: Call, row: OpenCodeModel, offsets: ReadOffsets, signs_as: str) -> dict[str, Any]:
     """The body for a model that speaks Responses. Raises InvalidRequest."""
     effort, key = call.target.effort, call.cache_key
-    options = ResponsesOptions(row.id, effort=effort, cache_key=key, label=LABEL, offsets=offsets, strict=True)
+    options = ResponsesOptions(row.id, effort=effort, cache_key=key, label=signs_as, offsets=offsets, strict=True)
     body = messages_to_responses(call.request, options)
     if call.converted:  # Codex CLI and others carry it, whether they name an effort or not
         body["include"] = ["reasoning.encrypted_content"]
@@ -124,10 +124,10 @@ def responses_body(call: Call, row: OpenCodeModel, offsets: ReadOffsets) -> dict
     return body | ({"max_output_tokens": limit} if limit else {})
 
 
-def body_of(call: Call, row: OpenCodeModel, offsets: ReadOffsets) -> dict[str, Any]:
-    """The body on the wire of the model. Raises InvalidRequest."""
+def body_of(call: Call, row: OpenCodeModel, offsets: ReadOffsets, signs_as: str = LABEL) -> dict[str, Any]:
+    """The body on the wire of the model. Raises InvalidRequest. `signs_as`: see `Services`."""
     if row.wire == "responses":
-        return responses_body(call, row, offsets)
+        return responses_body(call, row, offsets, signs_as)
     return chat_body(call, row) if row.wire == "chat" else native_body(call, row)
 
 

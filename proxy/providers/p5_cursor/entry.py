@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from proxy.config import Config
 from proxy.providers.entry import Entry
 from proxy.providers.p5_cursor.catalog import CATALOG, catalog_of
 from proxy.providers.p5_cursor.settings import CursorSettings
@@ -24,6 +27,12 @@ def _account(context: AccountContext) -> Account:
     return CursorAccount(context)
 
 
+def _own(_root: Path) -> Callable[[Config], Config]:
+    from proxy.providers.accounts.named import OwnSettings
+
+    return OwnSettings(CursorSettings, lambda: {"auth_token": None})
+
+
 CURSOR = Entry(
     CATALOG,
     product="Cursor Agent",
@@ -33,5 +42,6 @@ CURSOR = Entry(
     account=_account,
     sign_in="with a browser, on this machine or any other",
     adding=catalog_of,
+    own=_own,
     examples={"agent": "cursor:gpt-5.5"},
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from aiohttp import web
@@ -18,14 +19,29 @@ from proxy.sandbox.p1.state import CODEX_PATH, P1
 from proxy.sandbox.upstream import Simulator
 
 
+async def _answer(p1: P1, request: web.Request) -> web.StreamResponse:
+    return await p1.serve(partial(prepare_responses, p1), request)
+
+
+def _of_account(
+    p1: P1, serve: Callable[[P1, web.Request], Awaitable[web.StreamResponse]]
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """A route that is served by the account whose token comes."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await serve(p1.asked(request.headers), request)
+
+    return handle
+
+
 def _routes(p1: P1) -> list[web.RouteDef]:
     return [
-        web.post(f"{CODEX_PATH}/responses", partial(p1.serve, partial(prepare_responses, p1))),
-        web.get(f"{CODEX_PATH}/responses", partial(serve_upgrade, p1), allow_head=False),
-        web.post(f"{CODEX_PATH}/alpha/search", partial(serve_search, p1)),
-        web.get(f"{CODEX_PATH}/models", partial(serve_models, p1)),
-        web.get("/backend-api/wham/usage", partial(serve_usage, p1)),
-        web.get("/backend-api/wham/accounts/check", partial(serve_workspaces, p1)),
+        web.post(f"{CODEX_PATH}/responses", _of_account(p1, _answer)),
+        web.get(f"{CODEX_PATH}/responses", _of_account(p1, serve_upgrade), allow_head=False),
+        web.post(f"{CODEX_PATH}/alpha/search", _of_account(p1, serve_search)),
+        web.get(f"{CODEX_PATH}/models", _of_account(p1, serve_models)),
+        web.get("/backend-api/wham/usage", _of_account(p1, serve_usage)),
+        web.get("/backend-api/wham/accounts/check", _of_account(p1, serve_workspaces)),
         *media_routes(p1),
         *p1.issuer.routes(),
     ]

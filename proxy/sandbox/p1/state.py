@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from proxy.sandbox.oauth.account import AccountUpstream
@@ -15,6 +16,7 @@ from proxy.sandbox.play.script import Tables
 from proxy.sandbox.recorder import KEPT_REQUESTS, Received
 from proxy.sandbox.upstream import Host
 from proxy.sandbox.wires.encrypted_content import encrypt
+from proxy.sandbox.wires.responses.quota import Quota
 
 CODEX_PATH = "/backend-api/codex"
 
@@ -37,6 +39,20 @@ class P1(AccountUpstream):
         self.sockets = Sockets(host.clock)
         self.routings = 0
         self.searches: deque[Received] = deque(maxlen=KEPT_REQUESTS)
+        self.others: list[P1] = []
+
+    def second(self, account_id: str = "acct-second") -> P1:
+        """Another account at the same service, told from this one by its tokens: with requests, script, quota and
+        sockets of its own."""
+        options = replace(self.options, account_id=account_id, email=f"{account_id}@example.com", quota=Quota())
+        other = P1(self.host, options, self.script.tables)
+        self.others.append(other)
+        return other
+
+    def asked(self, headers: Mapping[str, str]) -> P1:
+        """The account whose token a request carries; this one for tokens that nobody issued."""
+        access = headers.get("authorization", "").partition(" ")[2]
+        return next((other for other in self.others if other.tokens.accepts(access)), self)
 
     def trace_headers(self) -> dict[str, str]:
         request_id = self.ids.new("req")

@@ -13,6 +13,7 @@ from proxy.core.effort import capped_openai_body
 from proxy.core.ingress import Ingress
 from proxy.errors import RequestError
 from proxy.providers.contract import Call, Provider, Target
+from proxy.server.accounts.serving import carries_state
 from proxy.server.admission import AdmissionTicket
 from proxy.server.cache_watch import owner_by
 from proxy.server.exchange import Exchange
@@ -51,8 +52,12 @@ async def read_routed(exchange: Exchange, values: HeaderValues, ticket: Admissio
         raise RequestError("`model` must be a non-empty string", param="model")
     session = first_value(values, exchange.family.session_headers)
     choice = choose(exchange, config, model, session)
-    provider = provider_of(exchange, choice, ticket)
+    hint = body.get("prompt_cache_key")
+    conversation = session or (hint if isinstance(hint, str) else None)
+    provider = provider_of(exchange, choice, ticket, conversation, stays=carries_state(body))
     body = {**capped(exchange, values, choice, body, capped_openai_body), "model": choice.model}
+    if exchange.caller is not None and isinstance(body.get("prompt_cache_key"), str):
+        body["prompt_cache_key"] = exchange.own_session(body["prompt_cache_key"])
     return RoutedBody(body, session, choice, provider, config.openai_mode == "lenient")
 
 

@@ -47,7 +47,8 @@ async def _make(
     label, maker = _maker(exchange)
     asked = await read(exchange, ticket, reader(maker.image_model))
     room = Room("images", exchange.state.config().max_concurrent_images)
-    call = selected(exchange, values, ticket, label, room, maker.image_model)
+    call, chosen = selected(exchange, values, ticket, label, room, maker.image_model)
+    maker = chosen if isinstance(chosen, Images) else maker
     return await relay(exchange, maker.make_images(call, asked))
 
 

@@ -27,8 +27,9 @@ async def get_limits(request: web.Request) -> web.Response:
     await state.questions.answered(PATIENCE_S)
     current = state.allowances.current
     found = [
-        ProviderAllowance(entry.label, entry.product, current[entry.label])
+        ProviderAllowance(key, entry.product, known)
         for entry in state.entries
-        if entry.label in current
+        for key, known in current.items()
+        if key.partition("/")[0] == entry.label
     ]
     return json_response(accounts_json(found, state.clock(), names.get(wanted, "")))

@@ -16,7 +16,8 @@ from proxy.core.media.pieces import Pieces
 from proxy.core.media.readers import BodyReader, body_too_large
 from proxy.errors import ProxyError, RequestError
 from proxy.observe.lifecycle import ModelResolved, Progress, ProviderSelected
-from proxy.providers.contract import MediaAnswer, MediaCall
+from proxy.providers.contract import MediaAnswer, MediaCall, Provider
+from proxy.server.accounts.serving import served_by
 from proxy.server.admission import AdmissionTicket
 from proxy.server.body import receive
 from proxy.server.exchange import Exchange
@@ -76,24 +77,28 @@ class Room:
 
 def selected(
     exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket, label: str, room: Room, model: str | None = None
-) -> MediaCall:
-    """A request that is right, when there is room for it. It counts in no session. Raises BusyError.
+) -> tuple[MediaCall, Provider]:
+    """A request that is right, when there is room for it, and the provider of the account that serves it. It counts in
+    no session. Raises BusyError.
 
     model  None where there is nothing to choose
     """
     exchange.provider, exchange.model = label, model
     ticket.take(room.name, room.limit, f"for {room.name}")
     exchange.state.admission.select(ticket, label)
-    exchange.record(ProviderSelected(label, model or "", None))
+    session = first_value(values, exchange.family.session_headers)
+    provider = served_by(exchange, label, session)
+    exchange.record(ProviderSelected(exchange.account_key, model or "", None))
     if model is not None:
         exchange.record(ModelResolved(model, model))
-    return MediaCall(
+    call = MediaCall(
         request_id=exchange.id,
-        session=first_value(values, exchange.family.session_headers),
+        session=session,
         recorder=exchange.state.monitor,
         sent=lambda: ticket.hold(0),
         timings=exchange.timings,
     )
+    return call, provider
 
 
 @dataclass(frozen=True, slots=True)

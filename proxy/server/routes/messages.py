@@ -24,6 +24,7 @@ from proxy.server.admission import AdmissionTicket
 from proxy.server.auto_mode import judged_by
 from proxy.server.cache_watch import owner_by
 from proxy.server.exchange import Exchange
+from proxy.server.families import COUNT
 from proxy.server.pipeline import (
     HeaderValues,
     answer,
@@ -39,9 +40,6 @@ from proxy.server.pipeline import (
     unknown_model,
 )
 from proxy.server.state import AppState
-
-#: The endpoint of a count. It has no messages to answer, is no compaction and leaves no state behind.
-COUNT = "count_tokens"
 
 
 async def post_messages(request: web.Request) -> web.StreamResponse:
@@ -80,7 +78,7 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
     choice = choose(exchange, config, body["model"], session, instead=review)
     if exchange.endpoint != COUNT and not body.get("messages"):
         raise RequestError("messages: at least one message is required", param="messages")
-    provider = provider_of(exchange, choice, ticket)
+    provider = provider_of(exchange, choice, ticket, session)
     asked = body if exchange.endpoint == COUNT else capped(exchange, values, choice, body, capped_request)
     target = provider.resolve(choice.model, asked, auto_review=choice.auto_review)
     request = _without_missing(exchange, asked, provider, choice.model)
@@ -118,6 +116,7 @@ def _session(exchange: Exchange, values: HeaderValues, body: Mapping[str, Any]) 
     session = session_of(values, body)
     if session is not None and session_of(values, {}) is None:
         exchange.record(SessionFound(session))
+        return exchange.own_session(session)
     return session
 
 
@@ -152,7 +151,7 @@ def _tell_others(state: AppState, call: Call, provider: Provider) -> None:
     """Whoever served this conversation before learns that it does not any more."""
     if call.owner is None:
         return
-    for other in state.providers.values():
+    for other in state.accounts.everyone():
         if other is not provider and isinstance(other, Remembering):
             other.served_elsewhere(call.owner, call.request, call.request_id)
 

@@ -13,6 +13,7 @@ from proxy.core.convert.responses_request_to_messages import responses_request_t
 from proxy.errors import ProxyError, UpstreamError
 from proxy.observe.lifecycle import Progress
 from proxy.providers.contract import NativeAnswer, NativeResponses
+from proxy.server.accounts.serving import native_answer
 from proxy.server.admission import AdmissionTicket
 from proxy.server.cache_watch import owner_by
 from proxy.server.exchange import Exchange
@@ -55,7 +56,7 @@ async def _native(exchange: Exchange, asked: RoutedBody, provider: NativeRespons
     await find_project(exchange, asked.body)
     call = call_for(exchange, asked, asked.body, provider.native_target(asked.choice.model, asked.body))
     compare(exchange, owner_by(call.cache_key), asked.provider, call, fingerprint=of_responses)
-    async with watched(exchange), provider.native(call) as answer:
+    async with watched(exchange), native_answer(exchange, provider, call) as answer:
         response = web.StreamResponse(status=answer.status, headers={**exchange.head, **answer.headers})
         exchange.response = response  # from here on nothing is made up: a body that breaks has no end
         await response.prepare(exchange.request)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from proxy.server.families import CHAT, MEDIA, MESSAGES, MODELS, RESPONSES, WATCHING, ClientRoute
+from proxy.server.families import CHAT, COUNT, MEDIA, MESSAGES, MODELS, RESPONSES, WATCHING, ClientRoute
 from proxy.server.routes.chat import post_chat_completions
 from proxy.server.routes.images import post_edit, post_generation
 from proxy.server.routes.limits import PATHS as LIMITS
 from proxy.server.routes.limits import get_limits
-from proxy.server.routes.messages import COUNT, post_count_tokens, post_messages
+from proxy.server.routes.messages import post_count_tokens, post_messages
 from proxy.server.routes.metrics import get_metrics
 from proxy.server.routes.models import get_model, get_models
 from proxy.server.routes.monitor import get_events, get_monitor

@@ -23,7 +23,8 @@ async def _transcribe(exchange: Exchange, values: HeaderValues, ticket: Admissio
     reader = transcription_form(boundary_of(exchange.request.headers["Content-Type"]))
     asked = await read(exchange, ticket, reader)
     room = Room("transcriptions", exchange.state.config().max_concurrent_transcriptions)
-    call = selected(exchange, values, ticket, label, room)
+    call, chosen = selected(exchange, values, ticket, label, room)
+    writer = chosen if isinstance(chosen, Transcription) else writer
     return await relay(exchange, writer.transcribe(call, asked), as_text=asked.as_text)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from e2e import (
     auto_mode_scenarios,
+    balancer_scenarios,
+    balancers,
     captures_scenarios,
     claude_code,
     claude_code_alias_scenarios,
@@ -64,6 +66,11 @@ _BROWSER = (monitor_page_scenarios.VERSIONS, monitor_page_scenarios.install, OnN
 
 def _framework(one: python_agents.Framework) -> Client:
     return Client(one.name, (one.version,), one.install, python_agents.Installed, python_agents.scenarios(one))
+
+
+def _balancer(name: str, install: Callable[[str, Path], Awaitable[Path]]) -> Client:
+    scenarios = balancer_scenarios.SCENARIOS
+    return Client(name, balancer_scenarios.VERSIONS, install, balancers.Balancer, scenarios, "websocket")
 
 
 CLIENTS = (
@@ -129,4 +136,6 @@ MORE = (
     *(_framework(one) for one in python_agents.MORE),
     Client("opencode alone", opencode.VERSIONS, opencode.install, opencode.Opencode, opencode.SCENARIOS),
     Client("page", *_BROWSER, monitor_page_scenarios.MORE),
+    _balancer("nginx", balancers.install_nginx),
+    _balancer("haproxy", balancers.install_haproxy),
 )

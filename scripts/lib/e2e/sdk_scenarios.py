@@ -82,6 +82,8 @@ class Event(BaseModel):
 _REFUSING = ("gpt-5.5", "opencode-go/gpt-5.6-luna")
 
 
+#: Names the account that served.
+_ACCOUNT = "x-model-proxy-account"
 _ASKED: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}]}
 
 
@@ -120,3 +122,42 @@ async def a_refusal_on_messages(_python: Python, folder: Path) -> None:
         for model in _REFUSING:
             message = await sdk.messages.create(model=model, max_tokens=1000, **_ASKED)
             expect(message.stop_reason == "refusal" and message.content[0].type == "text", model, message)
+
+
+@SCENARIOS.add
+async def another_account_goes_on(_python: Python, folder: Path) -> None:
+    """The window of the first account is spent between two turns of a session: as the setting says, the caller learns
+    when it begins again, or the second account serves this turn and those that follow."""
+    for policy in ("fail", "next"):
+        place = folder / policy
+        place.mkdir()
+        async with (
+            watched_proxy(place, [], {"PROXY_ON_SPENT": policy}) as (url, sandbox),
+            anthropic.AsyncAnthropic(base_url=url, api_key="unused", max_retries=0) as sdk,
+        ):
+            second = sandbox.p1.second()
+            stored = place / "config/p1/accounts/work/p1"
+            stored.mkdir(parents=True)
+            for name, text in second.credentials(None, None).items():
+                (stored / name).write_text(text)
+            asked: dict[str, Any] = {"model": "gpt-5.5", "max_tokens": 100, **_ASKED}
+            session = {"x-claude-code-session-id": "e2e"}
+            first = await sdk.messages.with_raw_response.create(**asked, extra_headers=session)
+            expect(first.headers.get(_ACCOUNT) == "default", "the first account begins", dict(first.headers))
+            sandbox.p1.script.extend([{"fault": "usage_limit", "seconds": 1800, "times": None}])
+            if policy == "fail":
+                try:
+                    await sdk.messages.create(**asked, extra_headers=session)
+                    refused = ""
+                except anthropic.RateLimitError as error:
+                    refused = str(error)
+                told = "account default of p1" in refused and "used up until" in refused
+                expect(told and not second.total_requests, "the caller learns whose window is spent", refused)
+                continue
+            for _ in range(2):
+                answer = await sdk.messages.with_raw_response.create(**asked, extra_headers=session)
+                message = await answer.parse()
+                text = "".join(block.text for block in message.content if block.type == "text")
+                served = (answer.headers.get(_ACCOUNT), "hello" in text)
+                expect(served == ("work", True), "the second account goes on", served)
+            expect(sandbox.p1.total_requests == 2, "the first account is not asked again", sandbox.p1.total_requests)

@@ -38,6 +38,7 @@ const OF_REQUEST = {
   Received: (row) => (row.throughput.bytes ? `${bytes(row.throughput.bytes)} in ${whole(row.throughput.chunks)} events` : ""),
   "Judged tool calls": (row) => Object.entries(row.judge).map(([outcome, calls]) => `${calls} ${outcome}`).join(", "),
   "Request id": (row) => row.id,
+  Caller: (row) => given(row.caller),
   "Id of the client": (row) => given(row.clientId),
   "Id of the upstream": (row) => given(row.upstreamId),
   Capture: (row) => row.capture,

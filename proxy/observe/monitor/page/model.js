@@ -62,6 +62,7 @@ function requestRow(value) {
     timings: counts(row.timings),
     judge: counts(row.judge),
     clientId: text(row.client_id),
+    caller: text(row.caller),
     upstreamId: text(row.upstream_id),
     capture: plain(row.capture),
   };

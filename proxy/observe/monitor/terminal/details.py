@@ -107,6 +107,8 @@ def _what(row: RequestRow) -> Iterator[Fact]:
     yield ("effort", row.effort or NONE, "")
     if row.attempts > 1:
         yield ("attempts", str(row.attempts), "wait")
+    if row.caller:
+        yield ("caller", row.caller, "")
     if row.client_id:
         yield ("client id", row.client_id, "")
     if row.upstream_id:

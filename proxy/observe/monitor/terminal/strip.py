@@ -95,16 +95,18 @@ def allowance_lines(rows: Sequence[AllowanceRow], width: int, now: float) -> lis
     """A line a window: provider, window, bar, per cent, reset, and how old that is."""
     if not rows:
         return [(Run(" No provider has told of an allowance yet.", "dim"),)]
-    return [fit_line(_row(row, now), width) for row in rows]
+    named = min(max(4, *(len(row.provider) for row in rows)), 16)
+    return [fit_line(_row(row, now, named), width) for row in rows]
 
 
-def _row(row: AllowanceRow, now: float) -> Line:
+def _row(row: AllowanceRow, now: float, named: int) -> Line:
+    """`named`: columns of the provider, with its account."""
     role = role_of(row, now)
     reset = "begun again since" if row.reset else "" if row.resets_at is None else _reset(row.resets_at, now)
     age = max(0.0, now - row.as_of)
     old = "wait" if age > OLD_S else "dim"
     return (
-        Run(f" {fit(row.provider, 4)} ", "bold"),
+        Run(f" {fit(row.provider, named)} ", "bold"),
         Run(fit(" ".join(part for part in (row.limit, row.window) if part), 18)),
         Run(f" {bar(row.used, 10)} ", role),
         Run(fit(percent(row), 4, right=True), role),

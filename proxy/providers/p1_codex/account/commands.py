@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 
+from aiohttp import ClientSession
+
+from proxy.auth.pasted import ReadLine
 from proxy.providers.accounts.usage_report import UsageReport, closing_after
 from proxy.providers.contract import AccountContext, Say
 from proxy.providers.p1_codex.account import signin
@@ -22,13 +25,19 @@ class CodexAccount:
         self._connect = context.connect
 
     async def login(self, *, device: bool, say: Say) -> None:
-        issuer = self._codex.issuer
         async with self._connect() as http:
             if device:
-                await signin.login_device(self._root, issuer, say=say, session=http)
+                await signin.login_device(self._root, self._codex.issuer, say=say, session=http)
             else:
-                originator = self._codex.originator or PRODUCT
-                await signin.login(self._root, issuer, say=say, session=http, originator=originator)
+                await self._with_browser(http, say)
+
+    async def login_pasted(self, *, read: ReadLine, say: Say) -> None:
+        async with self._connect() as http:
+            await self._with_browser(http, say, read)
+
+    async def _with_browser(self, http: ClientSession, say: Say, read: ReadLine | None = None) -> None:
+        originator = self._codex.originator or PRODUCT
+        await signin.login(self._root, self._codex.issuer, say=say, session=http, originator=originator, read=read)
 
     def status(self, *, say: Say) -> bool:
         return signin.status(self._root, say=say)

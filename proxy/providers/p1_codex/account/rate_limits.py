@@ -21,7 +21,7 @@ from proxy.core.allowances.report import Allowance, AllowanceWindow
 from proxy.core.allowances.words import utc_text
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import Log
-from proxy.providers.accounts.allowance_store import AllowanceStore
+from proxy.providers.accounts.allowance_store import HearsAllowance
 from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.failures import client_error
 
@@ -195,7 +195,7 @@ def _limit_id(name: str) -> str:
 class RateLimits:
     """The newest report of each account."""
 
-    def __init__(self, log: Log, clock: Callable[[], float], allowances: AllowanceStore) -> None:
+    def __init__(self, log: Log, clock: Callable[[], float], allowances: HearsAllowance) -> None:
         self._log = log
         self._allowances = allowances
         self._clock = clock

@@ -24,6 +24,7 @@ from proxy.auth.device import Poll, is_typable, poll
 from proxy.auth.grant import first_text, granted
 from proxy.auth.http import TokenClient, TokenResponse
 from proxy.auth.jwt import claims
+from proxy.auth.pasted import ReadLine
 from proxy.auth.pkce import Pkce, Random
 from proxy.auth.refresh import Credentials, Renewal
 from proxy.auth.store import Credential, CredentialFile
@@ -166,8 +167,10 @@ async def login(
     timeout_s: float = CALLBACK_TIMEOUT_S,
     clock: Callable[[], float] = time.time,
     random: Random = secrets.token_bytes,
+    read: ReadLine | None = None,
 ) -> Credential:
-    """Signs in with a browser on this machine and stores the credential. `opener=None` only prints the address.
+    """Signs in with a browser on this machine and stores the credential. `opener=None` only prints the address. With
+    `read` the browser may be on any machine: the user pastes where it ended.
 
     Raises ProxyError with a message for the terminal.
     """
@@ -181,7 +184,7 @@ async def login(
         timeout_s=timeout_s,
         random=random,
     )
-    return await sign_in.run(partial(_save, config_root, say), say=say)
+    return await sign_in.run(partial(_save, config_root, say), say=say, read=read)
 
 
 async def _request_device_code(client: TokenClient, issuer: str) -> Mapping[str, Any]:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
+from functools import partial
 
+from proxy.auth.pasted import ReadLine
+from proxy.auth.store import Credential
 from proxy.providers.accounts.usage_report import UsageReport, closing_after
 from proxy.providers.contract import AccountContext, Say
 from proxy.providers.p3_grok.account import signin
@@ -21,8 +25,13 @@ class GrokAccount:
         self._connect = context.connect
 
     async def login(self, *, device: bool, say: Say) -> None:
+        await self._sign_in(signin.login_device if device else signin.login, say)
+
+    async def login_pasted(self, *, read: ReadLine, say: Say) -> None:
+        await self._sign_in(partial(signin.login, read=read), say)
+
+    async def _sign_in(self, sign_in: Callable[..., Awaitable[Credential]], say: Say) -> None:
         issuer = self._grok.issuer
-        sign_in = signin.login_device if device else signin.login
         async with self._connect(issuer, self._grok.base_url) as http:
             credential = await sign_in(self._root, issuer, say=say, session=http)
             await tell_missing_plan(self._grok, credential, http, say)

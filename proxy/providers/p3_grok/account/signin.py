@@ -23,6 +23,7 @@ from proxy.auth.callback import CALLBACK_TIMEOUT_S
 from proxy.auth.discovery import Discovery
 from proxy.auth.grant import first_text, granted
 from proxy.auth.http import TokenClient, TokenResponse, repeated
+from proxy.auth.pasted import ReadLine
 from proxy.auth.pkce import Pkce, Random
 from proxy.auth.refresh import Credentials, Renewal
 from proxy.auth.store import Credential, CredentialFile, Fields
@@ -190,8 +191,10 @@ async def login(
     clock: Callable[[], float] = time.time,
     random: Random = secrets.token_bytes,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    read: ReadLine | None = None,
 ) -> Credential:
-    """Signs in with a browser on this machine and stores the credential. `opener=None` only prints the address.
+    """Signs in with a browser on this machine and stores the credential. `opener=None` only prints the address. With
+    `read` the browser may be on any machine: the user pastes where it ended.
 
     Raises ProxyError with a message for the terminal.
     """
@@ -209,7 +212,7 @@ async def login(
         timeout_s=timeout_s,
         random=random,
     )
-    return await browser.run(sign_in.save, say=say)
+    return await browser.run(sign_in.save, say=say, read=read)
 
 
 async def login_device(

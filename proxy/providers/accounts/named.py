@@ -1,0 +1,118 @@
+"""The accounts of a provider beside the one without a name: where their files lie, and what each is lent.
+
+An account's folder is laid out like the config root, so a provider is made for it as for the root, and knows nothing of
+other accounts: `<config root>/p1/accounts/work/p1/auth.json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from proxy.config import Config
+from proxy.core.allowances.accounts import DEFAULT, MAX_NAMED, account_key, is_name
+from proxy.core.allowances.report import Allowance
+from proxy.observe.lifecycle import Happened, Log, ServiceEvent
+from proxy.providers.accounts.allowance_store import HearsAllowance
+from proxy.providers.contract import Services
+from proxy.providers.entry import Entry
+
+FOLDER = "accounts"
+#: What a folder must hold to be an account.
+_CREDENTIAL = "auth.json"
+
+
+def root_of(config_root: Path, label: str, name: str) -> Path:
+    """What is the config root for an account."""
+    return config_root if name in ("", DEFAULT) else config_root / label / FOLDER / name
+
+
+def names_in(config_root: Path, label: str) -> tuple[str, ...]:
+    """The named accounts of a provider that have a credential, in order. Looks at the disk: accounts come and go."""
+    folder = config_root / label / FOLDER
+    try:
+        found = sorted(path.name for path in folder.iterdir() if is_name(path.name) and path.name != DEFAULT)
+    except OSError:
+        return ()
+    return tuple(name for name in found if (folder / name / label / _CREDENTIAL).exists())[:MAX_NAMED]
+
+
+def credential_folders(config_root: Path, label: str) -> Iterator[Path]:
+    """Where the credentials of all accounts of a provider lie."""
+    for name in (DEFAULT, *names_in(config_root, label)):
+        yield root_of(config_root, label, name) / label
+
+
+def settings_for(entry: Entry, root: Path, config: Callable[[], Config]) -> Callable[[], Config]:
+    """The settings as a named account has them: without what belongs to the one without a name."""
+    if entry.own is None:
+        return config
+    own = entry.own(root)
+    return lambda: own(config())
+
+
+class OwnSettings:
+    """The settings of all with some values of the account's own. Made again only when one of them is another.
+
+    section  of the values
+    values   field -> value, as they are now
+    """
+
+    def __init__(self, section: type[Any], values: Callable[[], Mapping[str, Any]]) -> None:
+        self._section = section
+        self._values = values
+        self._made: tuple[Config, Mapping[str, Any], Config] | None = None
+
+    def __call__(self, config: Config) -> Config:
+        values = self._values()
+        if self._made is None or self._made[0] is not config or self._made[1] != values:
+            self._made = config, values, config.changed(self._section, **values)
+        return self._made[2]
+
+
+def services_for(services: Services, entry: Entry, name: str) -> Services:
+    """What a named account is lent: its own folder, settings and allowance, and all else with its name beside."""
+    root = root_of(services.config_dir, entry.label, name)
+    return replace(
+        services,
+        config=settings_for(entry, root, services.config),
+        config_dir=root,
+        log=_NamedLog(services.log, name),
+        allowances=_NamedAllowance(services.allowances, name),
+        happened=_named(services.happened, name),
+        account=name,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _NamedLog:
+    """Writes the account into every record."""
+
+    log: Log
+    name: str
+
+    def write(self, level: str, service: str, msg: str, **fields: Any) -> None:
+        self.log.write(level, service, msg, **{"account": self.name, **fields})
+
+    def capture_error(self, name: str, record: dict[str, Any]) -> str | None:
+        return self.log.capture_error(name, record)
+
+
+@dataclass(frozen=True, slots=True)
+class _NamedAllowance:
+    """Tells of an account under its own key."""
+
+    allowances: HearsAllowance
+    name: str
+
+    def tell(self, provider: str, account: str | None, report: Allowance) -> None:
+        self.allowances.tell(account_key(provider, self.name), account, report)
+
+
+def _named(happened: Happened, name: str) -> Happened:
+    def told(event: ServiceEvent) -> None:
+        happened(replace(event, provider=account_key(event.provider, name)))
+
+    return told

@@ -1,0 +1,1 @@
+"""Several accounts of one provider: which of them serves a request."""

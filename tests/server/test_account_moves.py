@@ -1,0 +1,106 @@
+"""When another account goes on with a request: at each moment of an answer, on each API, streamed and whole."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Fake, Live, ask, played, until, whole_message
+
+from proxy.config import Config
+from proxy.errors import UpstreamError
+from proxy.providers.accounts.named import root_of
+from proxy.sandbox import Sandbox
+from proxy.server.state import STATE
+
+ACCOUNT = "x-model-proxy-account"
+START, *TEXT, REASON, STOP = whole_message("gpt-5.5", "fine")
+THOUGHT = [
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "", "signature": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}},
+    {"type": "content_block_stop", "index": 0},
+]
+PING = {"type": "ping"}
+SPENT = UpstreamError("no more", kind="usage_limit", provider="p1", retry_after=600)
+
+
+async def two_fakes(live: Live, *steps: Any) -> tuple[Fake, Fake]:
+    """Two accounts of p1: what `default` does, and one that answers."""
+    folder = root_of(live.root, "p1", "work") / "p1"
+    folder.mkdir(parents=True)
+    (folder / "auth.json").write_text("{}")
+    first, second = Fake("p1", played(*steps)), Fake("p1", played(whole_message("gpt-5.5", "second")))
+    accounts = live.app[STATE].accounts
+    accounts.providers["p1"], accounts.named["p1/work"] = first, second
+    return first, second
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize(
+    ("before", "moves"),
+    [
+        ([], True),
+        ([[START]], True),
+        ([[START], [PING]], True),
+        ([[START, *THOUGHT]], False),
+        ([[START, TEXT[0]]], False),
+        ([[START, *TEXT]], False),
+    ],
+    ids=["at once", "begun", "pinged", "thought", "block", "text"],
+)
+async def test_only_before_anything_was_seen(tmp_path: Path, before: list[Any], moves: bool, stream: bool) -> None:
+    async with Sandbox() as sandbox, Live(sandbox, tmp_path, on_spent="next") as live:
+        first, second = await two_fakes(live, *before, SPENT)
+        answer = await live.post(ask(stream=stream))
+        assert (len(first.calls), len(second.calls)) == (1, int(moves))
+        assert first.closed == 1
+        assert (b"second" in answer.raw) is moves and answer.raw.count(b'"message_start"') <= 2  # event and its type
+        assert answer.headers[ACCOUNT] == ("work" if moves else "default")
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/messages", ask()),
+        ("/v1/chat/completions", {"model": "gpt-5.5", "messages": [{"role": "user", "content": "hello"}]}),
+        ("/v1/responses", {"model": "gpt-5.5", "input": "hello"}),
+    ],
+)
+async def test_on_every_api(tmp_path: Path, path: str, body: dict[str, Any], stream: bool) -> None:
+    async with Sandbox() as sandbox, Live(sandbox, tmp_path, on_spent="next", openai_routes=True) as live:
+        first, second = await two_fakes(live, [START], SPENT)
+        answer = await live.post({**body, "stream": stream}, path)
+        assert answer.status == 200 and b"second" in answer.raw, answer.raw
+        assert (len(first.calls), len(second.calls)) == (1, 1)
+
+
+async def test_with_fail_nobody_goes_on(tmp_path: Path) -> None:
+    assert Config().on_spent == "fail"
+    async with Sandbox() as sandbox, Live(sandbox, tmp_path) as live:
+        _, second = await two_fakes(live, SPENT)
+        answer = await live.post(ask())
+        assert answer.status == 429 and second.calls == []
+        assert "(account default of p1)" in answer.error["message"] and int(answer.headers["retry-after"]) >= 599
+
+
+@pytest.mark.parametrize(
+    "kind", ["rate_limit", "overloaded", "upstream", "transport", "sign_in", "permission", "context"]
+)
+async def test_what_says_nothing_of_an_allowance_stays(tmp_path: Path, kind: str) -> None:
+    async with Sandbox() as sandbox, Live(sandbox, tmp_path, on_spent="next") as live:
+        _, second = await two_fakes(live, UpstreamError("no", kind=kind, provider="p1"))
+        assert (await live.post(ask())).status >= 400 and second.calls == []
+
+
+async def test_a_client_that_leaves_is_followed_by_nobody(tmp_path: Path) -> None:
+    async with Sandbox() as sandbox, Live(sandbox, tmp_path, on_spent="next") as live:
+        never = asyncio.Event()
+        first, second = await two_fakes(live, never, SPENT)
+        request = asyncio.create_task(live.post(ask()))
+        await until(lambda: first.calls)
+        request.cancel()
+        await until(lambda: first.closed)
+        assert second.calls == []
