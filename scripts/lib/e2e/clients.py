@@ -139,8 +139,6 @@ MORE = (
     Client("opencode alone", opencode.VERSIONS, opencode.install, opencode.Opencode, opencode.SCENARIOS),
     Client("page", *_BROWSER, monitor_page_scenarios.MORE),
     Client("container", container_scenarios.VERSIONS, container.install, container.Box, container_scenarios.SCENARIOS),
-    _balancer("nginx", balancers.install_nginx),
-    _balancer("haproxy", balancers.install_haproxy),
     _balancer("nginx", balancers.install_nginx, balancer_scenarios.SCENARIOS),
     _balancer("haproxy", balancers.install_haproxy, balancer_scenarios.HAPROXY),
 )
