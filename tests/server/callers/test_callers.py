@@ -134,7 +134,7 @@ async def test_a_conversation_of_p5_that_two_callers_name_is_two(live: Live) -> 
     body = {**ask(), "model": "cursor:composer-2.5", "metadata": {"cursor_chat_id": "chat-7"}}
     for headers in (bearer("dora"), bearer("anna"), {"x-api-key": "owner"}):
         assert (await live.post(body, headers=headers)).status == 200
-    ids = [run.conversation_id for run in live.sandbox.p5.runs]
+    ids = [request.body["conversation_id"] for request in live.sandbox.p5.requests]
     assert len(set(ids)) == 3 and ids[2] == "chat-7"
 
 
