@@ -95,7 +95,7 @@ def versions(root: Path, python: str, run: Run) -> str:
 def tested(root: Path, cache: Path, python: str, packages: Sequence[str], tests: Sequence[str], run: Run) -> str:
     """Runs the tests with these packages."""
     inside = environment(root, cache, python, packages, run)
-    last = run([inside, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *tests]).strip().splitlines()[-1]
+    last = run([inside, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", *tests]).strip().splitlines()[-1]
     return f"{versions(root, inside, run)}: {last}"
 
 
