@@ -447,6 +447,7 @@ def test_a_model_of_one_setting_may_be_named_by_another() -> None:
 _SAMPLES = (
     *("https://h.example", "127.0.0.1", "on", "7", "p1", "2.1", "0.2.93", "gpt-5.5", "cli-1.2.3-abcdef0"),
     *("http", "reject", "high", "strict", "judge", "off", "text", "fast", "priority", "auto", "fail", "anna=p1/work"),
+    "overloaded",
 )
 
 

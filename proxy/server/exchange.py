@@ -88,8 +88,6 @@ class Exchange:
         self.ignored: tuple[str, ...] = ()
         #: What the client calls the request, where it does.
         self.client_id: str | None = None
-        #: Of the request within its session, 0 without one.
-        self.number = 0
         #: Bytes of the body, unpacked.
         self.size = 0
         #: What is known of the upstream's cache, where requests are compared.

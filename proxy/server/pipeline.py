@@ -322,12 +322,12 @@ def selected(
     if not exchange.fallback.failures:  # the same request counts once, and aliases follow what the client named
         number = exchange.state.sessions.routed(session, choice.route.label, explicit=explicit)
         if number is not None:
-            exchange.number = number
+            exchange.fallback.number = number
             exchange.record(Sequenced(number))
     exchange.record(ProviderSelected(exchange.account_key, choice.model, target.effort))
     exchange.record(ModelResolved(choice.model, target.model))
     if exchange.state.captures.on:
-        _capture(exchange, choice, target, session, exchange.number, converted)
+        _capture(exchange, choice, target, session, exchange.fallback.number, converted)
 
 
 def compare(

@@ -20,6 +20,7 @@ from proxy.observe.lifecycle import (
     Failed,
     FellBack,
     GenerationStarted,
+    InputEstimated,
     Judged,
     ModelResolved,
     Progress,
@@ -225,7 +226,7 @@ def _over() -> Iterator[Told]:
         *(CacheChecked(0.97, 0.95, ""), Captured("/state/traffic/57c7c914/0007-p1")),
     )
     unknown = (ModelResolved("gpt-9", "gpt-9"),)
-    counts, none = (UsageUpdated(2_048, None),), ()
+    counts, none = (InputEstimated(2_031), UsageUpdated(2_048, None)), ()
     broken, image = "response translation failed: missing message stop event", (UsageUpdated(51, 6_240),)
     rows: tuple[tuple[float, float, Client | None, tuple[Event, ...], Event], ...] = (
         (95.0, 12.0, SHOP, judged, Completed(200)),

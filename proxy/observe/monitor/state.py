@@ -44,16 +44,7 @@ from proxy.observe.monitor.sessions import SessionTable, agent_of
 from proxy.observe.monitor.snapshot import UNRATED, AllowanceRow, CacheView, Notice, RequestRow, Series, Snapshot
 from proxy.observe.monitor.steps import HOUR, STEP_S, Steps, step_at
 from proxy.observe.monitor.texts import one_line, short
-from proxy.observe.monitor.tracked import (
-    Live,
-    Totals,
-    TrackedRequest,
-    added,
-    gain,
-    most,
-    rated,
-    session_row,
-)
+from proxy.observe.monitor.tracked import Live, Totals, TrackedRequest, added, gain, most, rated, session_row
 
 #: Requests that are over and still shown; those under way that are known, of which the admission lets far fewer in.
 MAX_RECENT, MAX_ACTIVE = 200, 10_000

@@ -69,6 +69,13 @@ class TrackedSession(Totals):
     row_step: int = 0
 
 
+#: What a row of a request has as the store has it.
+_AS_TOLD = (
+    *("estimate", "timings", "cache", "judge", "judge_input_tokens", "judge_output_tokens"),
+    *("client_id", "caller", "fallback", "capture"),
+)
+
+
 @dataclass(slots=True, eq=False)
 class TrackedRequest:
     """Times that begin with `mono` are of the clock that only goes forward.
@@ -159,21 +166,12 @@ class TrackedRequest:
             error=self.error,
             kind=self.kind,
             attempts=self.attempts,
-            estimate=self.estimate,
             input_tokens=self.estimate if self.input_tokens is None and not self.over else self.input_tokens,
             output_tokens=self.output_tokens,
             cached_tokens=self.cached_tokens,
             throughput=self.throughput,
-            timings=self.timings,
-            cache=self.cache,
-            judge=self.judge,
-            judge_input_tokens=self.judge_input_tokens,
-            judge_output_tokens=self.judge_output_tokens,
-            client_id=self.client_id,
-            caller=self.caller,
-            fallback=self.fallback,
             upstream_id=self.upstreams_id,
-            capture=self.capture,
+            **{name: getattr(self, name) for name in _AS_TOLD},
         )
         self.row = row if self.over else None
         return row

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proxy.config import Config
 from proxy.providers.entry import Entry
 from proxy.providers.p5_cursor.catalog import CATALOG, catalog_of
 from proxy.providers.p5_cursor.settings import CursorSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from proxy.config import Config
     from proxy.providers.contract import Account, AccountContext, Provider, Services
 
 

@@ -23,6 +23,7 @@ class Chain:
     left      those that may still serve, in order
     kinds     of errors that lead to the next
     failures  of those that could not: the model, and why
+    number    of the request within its session, 0 without one: it stays, whoever serves
     body      of the request, kept while somebody else may have to serve it
     received  the same as it came, where captures are on
     """
@@ -32,6 +33,7 @@ class Chain:
     left: tuple[str, ...] = ()
     kinds: frozenset[str] = frozenset()
     failures: list[tuple[str, ProxyError]] = field(default_factory=list)
+    number: int = 0
     body: Mapping[str, Any] | None = None
     received: bytes = b""
 
