@@ -167,6 +167,25 @@ async def overload_is_retried(claude: ClaudeCode, folder: Path) -> None:
 
 
 @scenario
+async def another_model_serves(claude: ClaudeCode, folder: Path) -> None:
+    """The provider of the model is down between two turns with tools; the model that the settings name goes on, and the
+    first one again as soon as it can."""
+    settings = {"PROXY_FALLBACK": "gpt-5.5=kimi-k3"}
+    async with watched_proxy(folder, [], settings) as (url, sandbox):
+        await claude.run(url, "run: echo first", model="gpt-5.5")
+        before = sandbox.p1.total_requests
+        sandbox.p1.script.extend([{"fault": "overloaded", "times": 4}])  # with all repetitions
+        done = await claude.run(url, "run: echo second", "--continue", model="gpt-5.5")
+        expect(not done.result["is_error"] and "second" in done.text, "the turn is completed", done.result)
+        expect(not done.retries and sandbox.p2.requests, "by the other model, at once", done.retries)
+        expect(sandbox.p1.total_requests > before, "after the first was asked")
+        elsewhere = sandbox.p2.total_requests
+        done = await claude.run(url, "hello again", "--continue", model="gpt-5.5")
+        expect(not done.result["is_error"] and "hello again" in done.text, "the first one goes on", done.result)
+        expect(sandbox.p2.total_requests == elsewhere, "and nobody else is asked")
+
+
+@scenario
 async def context_overflow_compacts(claude: ClaudeCode, folder: Path) -> None:
     """The overflow of a long conversation leads the client to compact it and to go on."""
     overflow = {"match": {"prompt": "the overflowing turn"}, "fault": "failed", "code": "context_length_exceeded"}
