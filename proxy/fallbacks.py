@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from proxy.core.invalid import cut
-from proxy.core.routing import Catalog
+from proxy.core.routing import Catalog, normalise_model
 from proxy.errors import KINDS
 from proxy.settings import UnfitValue, check_model, trimmed
 
@@ -31,10 +31,11 @@ def fallbacks(value: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
         raise UnfitValue(_FALLBACK)
     pairs = [_pair(member) for member in members if not isinstance(member, str) or member.strip()]
     found = dict(pairs)
-    if len(found) < len(pairs):
+    if len({normalise_model(name) for name in found}) < len(pairs):
         raise UnfitValue(f"{_FALLBACK}; a model stands there twice")
     for name, others in found.items():
-        if not name or not others or len(others) > MAX_FALLBACKS or len({name, *others}) <= len(others):
+        different = set(map(normalise_model, (name, *others)))
+        if not name or not others or len(others) > MAX_FALLBACKS or len(different) <= len(others):
             raise UnfitValue(f"{_FALLBACK}; up to {MAX_FALLBACKS} others, none of them twice: not {cut(name)!r}")
     return tuple(found.items())
 

@@ -4,7 +4,8 @@
     translate    until the request is handed to the upstream for the first time: routing, conversion, and whatever a
                  provider asks before the answer itself, such as a summary
     sign_in      waiting for a credential that had to be fetched or renewed; left out where none was waited for
-    retry        attempts that failed, the waits behind them, and what was done for the next one
+    retry        attempts that failed, those of another model included, the waits behind them, and what was done for the
+                 next one
     connect      opening a connection or a socket for the attempt that counts; left out where an open one was used
     first_byte   until its answer began: the head of an HTTP answer, the first event of a socket
     first_token  until the first output of the model
@@ -66,9 +67,17 @@ class Timings:
         if attempt <= 1:
             self._mark("translate", "first_byte")
             return
+        self._lose("first_byte")
+
+    def began_anew(self) -> None:
+        """Another model is asked instead."""
+        self._lose("translate")
+
+    def _lose(self, then: str) -> None:
+        """What was done until now was an attempt that failed."""
         lost = sum(self._spans.pop(span, 0.0) for span in _OF_AN_ATTEMPT)
         self._spans["retry"] = self._spans.get("retry", 0.0) + lost
-        self._mark("retry", "first_byte")
+        self._mark("retry", then)
 
     def connecting(self) -> None:
         """There is no open connection, so one is opened."""

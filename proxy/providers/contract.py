@@ -177,7 +177,7 @@ class NativeEnd:
     """What is known once the body was read.
 
     usage    Messages counters
-    failure  why the answer is no success although it is whole
+    failure  why the answer is no success although it is whole; of a refusal it is known at once
     """
 
     usage: Usage | None = None

@@ -20,7 +20,6 @@ from proxy.errors import ProxyError
 from proxy.observe.lifecycle import GenerationStarted, InputEstimated, Progress, UsageUpdated
 from proxy.server.allowances import explained
 from proxy.server.exchange import Exchange, as_proxy_error, is_loss, unforeseen
-from proxy.server.fallback.chain import HOLD_S
 from proxy.server.renderers import Renderer
 
 HEADERS = {
@@ -39,12 +38,12 @@ class EventWriter:
         self._exchange = exchange
         self._renderer = renderer
         self._timers = exchange.state.timers
-        self._grace_s = HOLD_S if exchange.fallback.left else exchange.state.config().stream_grace_ms / 1000
         self._now = loop.time
         self._lock = asyncio.Lock()
         self._held: list[Event] = []
         self._observer = AnswerObserver(exchange)
-        self._arrived = self._written = loop.time()
+        self._written = loop.time()
+        self._held_until = exchange.fallback.held_until(loop.time(), exchange.state.config().stream_grace_ms / 1000)
         self._writing_since = loop.time()
         self._over = False
         self.complete = False
@@ -90,7 +89,7 @@ class EventWriter:
         if self._lock.locked() or self._over:
             return
         if not self.begun:
-            if self._held and now - self._arrived >= self._grace_s:
+            if self._held and now >= self._held_until:
                 events, self._held = self._held, []
                 await self._write([*events, PING])
         elif now - self._written >= self._timers.keepalive:

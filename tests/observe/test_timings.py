@@ -52,6 +52,11 @@ ROWS: list[tuple[str, list[Step], dict[str, float]]] = [
         {"queue": 2, "translate": 1, "retry": 2450, "first_byte": 400, "first_token": 50},
     ),
     (
+        "another model is asked instead",
+        [ADMITTED, SENT, ANSWERED, SAID, (8, Timings.began_anew), ASKED, READY, SENT, ANSWERED, SAID],
+        {"queue": 2, "translate": 5, "retry": 458, "first_byte": 400, "first_token": 50},
+    ),
+    (
         "no socket could be opened, so it went over HTTP",
         [ADMITTED, SENT, CONNECTING, CONNECTED, (0, lambda timings: timings.sent(1)), ANSWERED],
         {"queue": 2, "translate": 1, "connect": 30, "first_byte": 400},

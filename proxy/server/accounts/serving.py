@@ -74,15 +74,19 @@ async def native_answer(exchange: Exchange, provider: NativeResponses, call: Cal
         if not isinstance(serving.provider, NativeResponses):
             break
         provider, error = serving.provider, UpstreamError("the allowance is used up", kind="usage_limit")
+        told = False  # then what is raised comes from whoever was told
         try:
             async with provider.native(call) as answer:
-                if answer.status != 429 or not exchange.state.accounts.is_spent(serving):
+                refused = answer.end.failure if answer.status == 429 else None
+                if refused is None or not _is_spent(exchange, serving, refused):
+                    told = True
                     yield answer
                     return
-        except ProxyError as refused:
-            if exchange.response is not None or not _is_spent(exchange, serving, refused):
+                error = error.replaced(message=refused.message)
+        except ProxyError as failed:
+            if told or not _is_spent(exchange, serving, failed):
                 raise
-            error = error.replaced(message=refused.message)
+            error = error.replaced(message=failed.message)
         _go_on(exchange, serving, following, error, call)
         if isinstance(following.provider, NativeResponses):
             provider = following.provider

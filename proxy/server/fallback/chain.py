@@ -15,6 +15,20 @@ HEADER = "x-model-proxy-fallback"
 HOLD_S = 50.0
 
 
+@dataclass(frozen=True, slots=True)
+class AskedFirst:
+    """Who was asked for the first model, as errors of it are told.
+
+    account  its name, "" where the provider has one only
+    alias    whether the client named an alias
+    """
+
+    provider: str | None = None
+    model: str | None = None
+    account: str = ""
+    alias: bool = False
+
+
 @dataclass(slots=True)
 class Chain:
     """
@@ -26,6 +40,8 @@ class Chain:
     number    of the request within its session, 0 without one: it stays, whoever serves
     body      of the request, kept while somebody else may have to serve it
     received  the same as it came, where captures are on
+    first     who could not serve first
+    since     when something was kept back first, in the loop's seconds
     """
 
     asked: str = ""
@@ -36,6 +52,8 @@ class Chain:
     number: int = 0
     body: Mapping[str, Any] | None = None
     received: bytes = b""
+    first: AskedFirst = field(default_factory=AskedFirst)
+    since: float | None = None
 
     @property
     def went_on(self) -> bool:
@@ -45,7 +63,8 @@ class Chain:
     def declare(self, asked: str, model: str, fallback: Mapping[str, tuple[str, ...]], kinds: frozenset[str]) -> None:
         """The model is chosen. `asked`: as the client called it; `fallback`: model -> those in place of it."""
         self.asked, self.model, self.kinds = asked, model, kinds
-        self.left = next((others for name, others in fallback.items() if normalise_model(name) == model), ())
+        others = next((others for name, others in fallback.items() if normalise_model(name) == model), ())
+        self.left = tuple(map(normalise_model, others))
         if not self.left:
             self.forget()
 
@@ -57,6 +76,15 @@ class Chain:
         self.model, *left = self.left
         self.left = tuple(left)
         return True
+
+    def held_until(self, now: float, grace_s: float) -> float:
+        """When the head goes out at the latest. All models together have HOLD_S, since the client hears of none."""
+        if not self.left and not self.failures:
+            return now + grace_s
+        if self.since is None:
+            self.since = now
+        until = self.since + HOLD_S
+        return until if self.left else min(until, now + grace_s)
 
     def forget(self) -> None:
         """Nobody else will serve it: its body is of no more use."""

@@ -12,7 +12,9 @@ from proxy.observe.capture.contract import NULL_CAPTURE
 from proxy.observe.lifecycle import FellBack
 from proxy.providers.contract import NativeAnswer
 from proxy.server.admission import PROVIDER, AdmissionTicket
-from proxy.server.exchange import Exchange, has_left
+from proxy.server.allowances import explained
+from proxy.server.exchange import Exchange, as_proxy_error, has_left, is_loss, unforeseen
+from proxy.server.fallback.chain import AskedFirst
 
 
 async def served(
@@ -24,36 +26,80 @@ async def served(
     while True:
         try:
             return await work()
-        except ProxyError as error:
-            gone = has_left(exchange.request) or exchange.response is not None
-            before = chain.model
-            if gone or not chain.goes_on(error):
-                if chain.failures and exchange.response is None:
-                    raise chain.told(error) from None
+        except Exception as error:
+            if exchange.response is not None or is_loss(error, exchange.request):
                 raise
-            _go_on(exchange, ticket, before, error)
+            known = _known(exchange, error)
+            if known is None:
+                raise
+            before = chain.model
+            if has_left(exchange.request) or not chain.goes_on(known):
+                if not chain.failures:
+                    raise known from None
+                raise _told(exchange, known) from None
+            _go_on(exchange, ticket, before, known)
+
+
+def _known(exchange: Exchange, error: Exception) -> ProxyError | None:
+    """What a failure of one model means, None where it concerns no other: a request that the second model cannot take
+    is no fault of the caller, who asked for the first."""
+    known = as_proxy_error(error)
+    if known is not None or not (exchange.fallback.left or exchange.fallback.failures):
+        return known
+    return unforeseen(exchange.state, exchange.id, error)
+
+
+def _told(exchange: Exchange, error: ProxyError) -> ProxyError:
+    """The first model's error, told as of whom it is: provider, account and alias are its own again."""
+    chain = exchange.fallback
+    _refused(exchange, error)
+    told = chain.told(explained(exchange.state, error, exchange.account))
+    first = chain.first
+    exchange.provider, exchange.model, exchange.account, exchange.alias = (
+        first.provider,
+        first.model,
+        first.account,
+        first.alias,
+    )
+    return told
+
+
+def _refused(exchange: Exchange, error: ProxyError) -> None:
+    """An account whose sign-in was refused is passed over for a while, whoever serves in place of it."""
+    if exchange.account and error.kind == "sign_in":
+        exchange.state.accounts.refused(exchange.account_key)
 
 
 def _go_on(exchange: Exchange, ticket: AdmissionTicket, before: str, error: ProxyError) -> None:
     chain, state = exchange.fallback, exchange.state
+    known = explained(state, error, exchange.account)  # what is known of the window from now on, accounts are chosen by
+    _refused(exchange, error)
+    if len(chain.failures) == 1:
+        chain.first = AskedFirst(exchange.provider, exchange.model, exchange.account, exchange.alias)
+    else:
+        chain.failures[-1] = before, known
     words = f"{before} could not serve ({error.kind}); {chain.model} serves instead of it"
-    exchange.log("warn", "fallback", before=before, instead=chain.model, reason=error.message)
+    exchange.log("warn", "fallback", before=before, instead=chain.model, reason=known.message)
     exchange.record(FellBack(before, chain.model, error.kind))
     state.monitor.notice("warn", words, provider=exchange.provider, session=exchange.session)
     exchange.capture.ended("failed", error.status, error.message)
     if exchange.cache is not None:
         exchange.cache.close()
     exchange.capture, exchange.cache = NULL_CAPTURE, None
+    exchange.timings.began_anew()
     exchange.ignored = ()
     ticket.leave(PROVIDER)
 
 
 def check_native(exchange: Exchange, answer: NativeAnswer, label: str) -> None:
-    """Raises what a refusal means that would be passed on as it is, where another model may serve."""
+    """Raises what a refusal means that would be passed on as it is: where another model may serve, and where it is not
+    the one that was asked for who refuses."""
     chain = exchange.fallback
-    if answer.status < 400 or not chain.left:
+    if answer.status < 400:
         return
-    kind = kind_of_status(answer.status)
-    if kind in chain.kinds:
-        message = f"{label} answered with status {answer.status}"
-        raise UpstreamError(message, kind=kind, status=answer.status, provider=label)
+    error = answer.end.failure
+    if error is None:
+        message, kind = f"{label} answered with status {answer.status}", kind_of_status(answer.status)
+        error = UpstreamError(message, kind=kind, status=answer.status, provider=label)
+    if chain.failures or (chain.left and error.kind in chain.kinds):
+        raise error

@@ -55,7 +55,7 @@ class Refusal:
         if not _is_standard(body):
             headers["content-type"] = "application/json"
             body = encode_json(openai_body(_told(self.error, body)))
-        return NativeAnswer(self._status, headers, whole(body), NativeEnd())
+        return NativeAnswer(self._status, headers, whole(body), NativeEnd(failure=self.error))
 
 
 def _is_standard(body: bytes) -> bool:
