@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
-import random
 import re
 import shutil
-import socket
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from e2e.ports import free_port
 from e2e.servers import LISTENS, TRANSPORT
 
 RECIPES = Path(__file__).parents[2] / "balancers"
@@ -25,8 +23,6 @@ START_LIMIT_S = 60.0
 #: Written there by whoever uses the recipe, and by us.
 _REPLICA_LINE = re.compile(r"10\.0\.0\.1(\d):18765")
 _LISTEN_LINE = re.compile(r"^(\s*(?:listen |bind ))[^#]*?:?8080")
-#: Below those that the kernel gives to connections: a replica that starts again finds its own still free.
-_PORTS = itertools.count(random.randrange(20_000, 30_000))
 
 
 class Balancer(NamedTuple):
@@ -182,12 +178,3 @@ async def _accepting(process: asyncio.subprocess.Process, port: int, output: Pat
         else:
             writer.close()
             return
-
-
-def free_port() -> int:
-    """One that nobody listens on, and that is given out once."""
-    for port in _PORTS:
-        with socket.socket() as one:
-            if one.connect_ex(("127.0.0.1", port)):
-                return port
-    raise RuntimeError("there is none")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import socket
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import aiohttp
 
 from e2e.container import KEY, NOTHING, PROGRAM, USER, Box, Running, kind, running
 from e2e.expecting import Scenarios, expect
+from e2e.ports import free_port
 from proxy.sandbox import Sandbox
 
 VERSIONS = (kind(),)
@@ -32,13 +32,6 @@ for place in ("/", "/etc", "/opt/model-proxy", "/usr/bin", "/config", "/state", 
     except OSError:
         print("no", place)
 """
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 async def _answer(proxy: Running, stream: bool = False, within: asyncio.Event | None = None) -> str:
@@ -73,7 +66,7 @@ else:
         expect(status == 0, "a look around", said)
         writable = {line.split()[1] for line in said.splitlines() if line.startswith("yes")}
         expect(writable == {"/config", "/state", "/tmp"}, "what can be written to", said)
-        port = _free_port()
+        port = free_port()
         async with Sandbox() as sandbox, running(box, port, sandbox.settings()) as proxy:
             print(f"  healthy after {proxy.healthy_s:.2f} s, {proxy.fact('VmRSS')} resident", flush=True)
             expect(proxy.healthy_s < HEALTHY_S, "a quick start", proxy.healthy_s)
@@ -90,7 +83,7 @@ else:
     async def sigterm_lets_a_stream_finish(box: Box, _folder: Path) -> None:
         async with Sandbox(script=[{"fault": "silence_mid_text", "seconds": QUIET_S}]) as sandbox:
             await _sign_in(box, sandbox)
-            async with running(box, _free_port(), sandbox.settings()) as proxy:
+            async with running(box, free_port(), sandbox.settings()) as proxy:
                 within = asyncio.Event()
                 stream = asyncio.ensure_future(_answer(proxy, stream=True, within=within))
                 await asyncio.wait_for(within.wait(), 10)
@@ -103,7 +96,7 @@ else:
         async with Sandbox() as sandbox:
             await _sign_in(box, sandbox)
             for _ in range(2):
-                async with running(box, _free_port(), sandbox.settings()) as proxy:
+                async with running(box, free_port(), sandbox.settings()) as proxy:
                     expect(json.loads(await _answer(proxy))["content"], "a turn")
                     expect(await proxy.ended(signal.SIGTERM) == 0, "a clean end")
             kept = {path.relative_to(box.folder).as_posix() for path in box.folder.rglob("*") if path.is_file()}

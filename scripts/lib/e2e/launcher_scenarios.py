@@ -14,8 +14,8 @@ from e2e.claude_code import ClaudeCode
 from e2e.codex import Codex
 from e2e.expecting import Scenarios, expect
 from e2e.npm import Installed
+from e2e.ports import free_port
 from e2e.process import Finished, run, under_way
-from proxy.cli.launch.background import free_port
 from proxy.sandbox import Sandbox
 
 CLAUDE_CODE: Scenarios[ClaudeCode] = Scenarios()
@@ -84,6 +84,7 @@ async def two_share_a_proxy_that_ends_after_them(client: ClaudeCode, folder: Pat
         tools = ("--dangerously-skip-permissions",)
         async with under_way(_command("claude", "-p", "use Bash: sleep 60", *tools), client.work, world) as killed:
             done = await run(_command("claude", "-p", "say it", "--output-format", "json"), client.work, world)
+            expect(killed.returncode is None, "the first one is under way", killed.returncode)
             killed.kill()
             await killed.wait()
         _expect_answer(done, world)
