@@ -2,4 +2,5 @@
 
 chain.py    what is left for one request
 onward.py   serving it again
+native.py   answers that are passed on as they are
 """

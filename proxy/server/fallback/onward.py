@@ -6,11 +6,9 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from proxy.core.upstream_failures import kind_of_status
-from proxy.errors import ProxyError, UpstreamError
+from proxy.errors import ProxyError
 from proxy.observe.capture.contract import NULL_CAPTURE
 from proxy.observe.lifecycle import FellBack
-from proxy.providers.contract import NativeAnswer
 from proxy.server.admission import PROVIDER, AdmissionTicket
 from proxy.server.allowances import explained
 from proxy.server.exchange import Exchange, as_proxy_error, has_left, is_loss, unforeseen
@@ -89,17 +87,3 @@ def _go_on(exchange: Exchange, ticket: AdmissionTicket, before: str, error: Prox
     exchange.timings.began_anew()
     exchange.ignored = ()
     ticket.leave(PROVIDER)
-
-
-def check_native(exchange: Exchange, answer: NativeAnswer, label: str) -> None:
-    """Raises what a refusal means that would be passed on as it is: where another model may serve, and where it is not
-    the one that was asked for who refuses."""
-    chain = exchange.fallback
-    if answer.status < 400:
-        return
-    error = answer.end.failure
-    if error is None:
-        message, kind = f"{label} answered with status {answer.status}", kind_of_status(answer.status)
-        error = UpstreamError(message, kind=kind, status=answer.status, provider=label)
-    if chain.failures or (chain.left and error.kind in chain.kinds):
-        raise error

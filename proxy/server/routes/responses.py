@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
@@ -17,7 +19,7 @@ from proxy.server.accounts.serving import native_answer
 from proxy.server.admission import AdmissionTicket
 from proxy.server.cache_watch import owner_by
 from proxy.server.exchange import Exchange
-from proxy.server.fallback.onward import check_native
+from proxy.server.fallback.native import check_native, kept_back
 from proxy.server.pipeline import HeaderValues, by_size, compare, find_project, reading_client, run
 from proxy.server.routes.converted import RoutedBody, answer_converted, call_for, read_routed
 from proxy.server.stream import note_answer, record_usage, watched
@@ -59,22 +61,40 @@ async def _native(exchange: Exchange, asked: RoutedBody, provider: NativeRespons
     compare(exchange, owner_by(call.cache_key), asked.provider, call, fingerprint=of_responses)
     async with watched(exchange), native_answer(exchange, provider, call) as answer:
         check_native(exchange, answer, asked.provider.label)
-        response = web.StreamResponse(status=answer.status, headers={**exchange.head, **answer.headers})
-        exchange.response = response  # from here on nothing is made up: a body that breaks has no end
-        await response.prepare(exchange.request)
-        exchange.log("info", "response_started", status=answer.status)
-        await _relay(exchange, answer, response, streams=answer.status == 200 and call.request.get("stream") is True)
+        streams = answer.status == 200 and call.request.get("stream") is True
+        waits = streams and bool(exchange.fallback.left)
+        async with aclosing(kept_back(exchange.fallback, answer) if waits else answer.chunks) as chunks:
+            first = await anext(chunks, b"") if waits else b""
+            response = web.StreamResponse(status=answer.status, headers={**exchange.head, **answer.headers})
+            exchange.response = response  # from here on nothing is made up: a body that breaks has no end
+            await response.prepare(exchange.request)
+            exchange.log("info", "response_started", status=answer.status)
+            await _relay(exchange, answer, response, _behind(first, chunks), streams=streams)
         _note_end(exchange, answer)
         async with reading_client(exchange):
             await response.write_eof()
     return response
 
 
-async def _relay(exchange: Exchange, answer: NativeAnswer, response: web.StreamResponse, *, streams: bool) -> None:
+async def _behind(first: bytes, chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    if first:
+        yield first
+    async for chunk in chunks:
+        yield chunk
+
+
+async def _relay(
+    exchange: Exchange,
+    answer: NativeAnswer,
+    response: web.StreamResponse,
+    chunks: AsyncGenerator[bytes, None],
+    *,
+    streams: bool,
+) -> None:
     """Passes the body on. One that is no stream comes in one piece."""
     tell = exchange.capture.streamed if streams else exchange.capture.replied
     begun = False
-    async for chunk in answer.chunks:
+    async for chunk in chunks:
         if not begun and answer.status == 200:
             begun = True
             note_answer(exchange)

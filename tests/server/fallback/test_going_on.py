@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from harness import Fake, Live, ask, played, use, with_live
 
@@ -12,8 +16,10 @@ from proxy.core.invalid import InvalidRequest
 from proxy.errors import ProxyError, UpstreamError
 from proxy.fallbacks import fallbacks
 from proxy.providers.accounts.named import root_of
+from proxy.providers.contract import NativeAnswer, NativeEnd
 from proxy.sandbox import Sandbox
 from proxy.server.fallback.chain import HOLD_S, Chain
+from proxy.server.fallback.native import kept_back
 from proxy.server.state import STATE
 from proxy.settings import UnfitValue
 
@@ -22,6 +28,7 @@ TO_KIMI = {"fallback": ((SOL, (KIMI,)),), "openai_routes": True}
 HEADER, ACCOUNT = "x-model-proxy-fallback", "x-model-proxy-account"
 OVERLOADED = {"status": 529, "body": {}, "times": None}
 BUSY = UpstreamError("p1: too much to do", kind="overloaded", provider="p1")
+CREATED = b'event: response.created\ndata: {"type":"response.created"}\n\n'
 SESSION = {"x-claude-code-session-id": "11111111-2222-4333-8444-555555555555"}
 
 
@@ -156,3 +163,65 @@ async def test_a_native_refusal_of_the_last_is_no_answer_to_who_asked_for_anothe
     live.sandbox.p1.script.extend([{"status": 400, "body": {"error": {"message": "too odd"}}, "times": None}])
     answer = await live.post({"model": KIMI, "input": "hi"}, "/v1/responses")
     assert answer.status == 503 and "too odd" in answer.json["error"]["message"]
+
+
+#: What spoils a native stream -> whether another model serves. A server error is one that passes.
+IN_BAND = {
+    "cut_before_output": True,
+    "end_before_output": True,
+    "error_event": True,
+    "cut_thinking": False,
+    "cut_text": False,
+}
+
+
+@pytest.mark.parametrize("fault", IN_BAND)
+@with_live(**TO_KIMI)
+async def test_a_native_stream_is_kept_back_until_a_reader_sees_something(live: Live, fault: str) -> None:
+    live.sandbox.p1.script.extend([{"fault": fault, "times": None}])
+    body = {"model": SOL, "input": "hi", "stream": True, "reasoning": {"effort": "high", "summary": "auto"}}
+    goes_on, raw, head = IN_BAND[fault], b"", {}
+    with contextlib.suppress(aiohttp.ClientPayloadError):
+        async with live.client.post(live.url + "/v1/responses", json=body) as response:
+            head = dict(response.headers)
+            async for chunk in response.content.iter_any():
+                raw += chunk
+    assert (b"response.completed" in raw) is goes_on and raw.count(b"event: response.created") == 1
+    assert (HEADER in head) is goes_on and bool(live.sandbox.p2.requests) is goes_on
+
+
+@with_live(**TO_KIMI)
+async def test_a_native_stream_without_a_fault_comes_as_it_is(live: Live) -> None:
+    body = {"input": "hi", "stream": True}
+    kept = await live.post({**body, "model": SOL}, "/v1/responses")
+    other = await live.post({**body, "model": "gpt-5.6-terra"}, "/v1/responses")
+    names = [[line for line in one.raw.splitlines() if line.startswith(b"event:")] for one in (kept, other)]
+    assert names[0] == names[1] and HEADER not in kept.headers
+
+
+async def test_a_silence_behind_the_beginning_ends_what_is_kept_back() -> None:
+    """Nothing of the body is lost, and what comes behind it is read on."""
+    go = asyncio.Event()
+
+    async def chunks() -> AsyncGenerator[bytes, None]:
+        yield CREATED
+        await go.wait()
+        yield b"event: response.failed\ndata: {}\n\n"
+
+    chain = Chain(left=(KIMI,), since=asyncio.get_running_loop().time() - HOLD_S)
+    answer = NativeAnswer(200, {}, chunks(), NativeEnd())
+    found = kept_back(chain, answer)
+    first = await anext(found)
+    go.set()
+    rest = [piece async for piece in found]
+    assert first + b"".join(rest) == CREATED + b"event: response.failed\ndata: {}\n\n"
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_events_without_a_name_are_read_by_their_type(named: bool) -> None:
+    async def chunks() -> AsyncGenerator[bytes, None]:
+        yield CREATED if named else CREATED.partition(b"\n")[2]
+        raise UpstreamError("cut", kind="transport")
+
+    with pytest.raises(UpstreamError, match="cut"):
+        await anext(kept_back(Chain(left=(KIMI,)), NativeAnswer(200, {}, chunks(), NativeEnd())))
