@@ -370,6 +370,7 @@ def _capture(
             headers=request.headers,
             body=body,
             converted=converted,
+            earlier=len(exchange.fallback.failures),
         )
     )
     if exchange.capture.place:

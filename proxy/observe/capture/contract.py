@@ -24,6 +24,7 @@ class CapturedRequest:
     requested        the model by the name that the client used; `model` the one that is asked for upstream
     body             as received, unpacked
     converted        the hub request, where the body is not the hub's and is not passed through either
+    earlier          models that were asked for the same request before, and could not serve
     """
 
     request_id: str
@@ -40,6 +41,7 @@ class CapturedRequest:
     headers: Mapping[str, str]
     body: bytes
     converted: Mapping[str, Any] | None = None
+    earlier: int = 0
 
 
 class AttemptCapture(Protocol):

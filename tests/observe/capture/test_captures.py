@@ -95,6 +95,15 @@ def test_a_request_is_written_by_another_process(captures: FolderCaptures, log: 
     assert log.told == []
 
 
+def test_another_model_of_the_same_provider_has_a_capture_of_its_own(captures: FolderCaptures, log: Records) -> None:
+    begun = [captures.begin(request(earlier=number)) for number in (0, 1)]
+    for capture in begun:
+        capture.ended("completed", 200)
+    assert captures.close(SOON_S)
+    assert all("001-000-metadata.json" in files(capture) for capture in begun)
+    assert begun[0].place != begun[1].place and log.told == []
+
+
 def test_no_process_without_a_request(captures: FolderCaptures, tmp_path: Path) -> None:
     assert captures.on and captures.close(SOON_S)
     assert captures._channel._process is None and [*tmp_path.iterdir()] == []

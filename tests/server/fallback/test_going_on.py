@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 from harness import Fake, Live, ask, played, use, with_live
+from stations import Told
 
 from proxy.core.invalid import InvalidRequest
 from proxy.errors import ProxyError, UpstreamError
@@ -225,3 +226,15 @@ async def test_events_without_a_name_are_read_by_their_type(named: bool) -> None
 
     with pytest.raises(UpstreamError, match="cut"):
         await anext(kept_back(Chain(left=(KIMI,)), NativeAnswer(200, {}, chunks(), NativeEnd())))
+
+
+async def test_each_model_of_one_provider_has_its_capture(tmp_path: Path) -> None:
+    told = Told()
+    same: dict[str, Any] = {"fallback": ((SOL, ("gpt-5.5",)),), "captures": told}
+    async with Sandbox() as sandbox, Live(sandbox, tmp_path, **same) as live:
+        sandbox.p1.script.extend([{**OVERLOADED, "times": 4}])
+        assert HEADER in (await live.post(body_for(SOL))).headers
+        assert [(one.begun.model, one.begun.earlier, bool(one.begun.body)) for one in told.requests] == [
+            (SOL, 0, True),
+            ("gpt-5.5", 1, True),
+        ]

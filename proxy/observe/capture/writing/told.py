@@ -62,7 +62,9 @@ class ToldCaptures:
 
     def begin(self, request: CapturedRequest) -> ToldCapture | None:
         """The capture; None when there is no room to tell of it."""
-        path = capture_path(self._root, request.session, request.number, request.provider, request.request_id)
+        # two models of one provider may be asked for one request, and no folder is written to twice
+        name = f"{request.request_id}-{request.earlier + 1}" if request.earlier else request.request_id
+        path = capture_path(self._root, request.session, request.number, request.provider, name)
         number = next(self._numbers)
         size = len(request.body)
         told = {name: getattr(request, name) for name in _FIELDS}
