@@ -20,22 +20,31 @@ async def served(
 ) -> web.StreamResponse:
     """What `work` makes of the request, with the next model as long as there is one and nothing was sent. Raises
     ProxyError, the first model's."""
-    chain = exchange.fallback
     while True:
         try:
             return await work()
         except Exception as error:
-            if exchange.response is not None or is_loss(error, exchange.request):
-                raise
-            known = _known(exchange, error)
-            if known is None:
-                raise
-            before = chain.model
-            if has_left(exchange.request) or not chain.goes_on(known):
-                if not chain.failures:
-                    raise known from None
-                raise _told(exchange, known) from None
-            _go_on(exchange, ticket, before, known)
+            raised = _ended_with(exchange, ticket, error)
+            try:
+                if raised is not None:
+                    raise raised from None
+            finally:
+                del raised  # its traceback holds this frame, and with it the body, until the garbage is collected
+
+
+def _ended_with(exchange: Exchange, ticket: AdmissionTicket, error: Exception) -> Exception | None:
+    """What is raised after an error, None when the next model serves; then everything is ready for it."""
+    if exchange.response is not None or is_loss(error, exchange.request):
+        return error
+    known = _known(exchange, error)
+    if known is None:
+        return error
+    chain, before = exchange.fallback, exchange.fallback.model
+    if has_left(exchange.request) or not chain.goes_on(known):
+        return _told(exchange, known) if chain.failures else known
+    _go_on(exchange, ticket, before, known)
+    known.with_traceback(None)  # it is kept, and the frames of the first attempt are not
+    return None
 
 
 def _known(exchange: Exchange, error: Exception) -> ProxyError | None:
