@@ -282,7 +282,7 @@ class Remembering(Protocol):
     """A provider that keeps state of conversations beyond a request."""
 
     def served_elsewhere(self, owner: Owner, request: Mapping[str, Any], request_id: str) -> None:
-        """A request of this owner is answered by another provider. `request_id` is for the log."""
+        """A request of this owner was answered by another provider. `request_id` is for the log."""
         ...
 
 

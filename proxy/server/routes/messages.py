@@ -20,6 +20,7 @@ from proxy.core.tools.hosted import refusal, without_missing
 from proxy.errors import RequestError
 from proxy.observe.lifecycle import CompactionStarted, SessionFound
 from proxy.providers.contract import Call, Provider, Remembering, Target
+from proxy.server.accounts.serving import now_serving
 from proxy.server.admission import AdmissionTicket
 from proxy.server.auto_mode import judged_by
 from proxy.server.cache_watch import owner_by
@@ -55,7 +56,11 @@ async def post_count_tokens(request: web.Request) -> web.StreamResponse:
 async def _answer(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> web.StreamResponse:
     call, provider = await _prepare(exchange, values, ticket)
     ingress = Ingress(dict(call.request), stream=bool(call.request.get("stream")))
-    return await answer(exchange, provider, call, ingress, through=judged_by(exchange, call, provider))
+    try:
+        return await answer(exchange, provider, call, ingress, through=judged_by(exchange, call, provider))
+    finally:
+        if exchange.response is not None:  # else nobody has answered, or another model still may
+            _tell_others(exchange.state, call, now_serving(exchange, provider))
 
 
 async def _count(exchange: Exchange, values: HeaderValues, ticket: AdmissionTicket) -> web.StreamResponse:
@@ -102,7 +107,6 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
         told=choice.told,
     )
     compare(exchange, None if stateless else _compared_with(values, session), provider, call, summary=summary)
-    _tell_others(state, call, provider)
     return call, provider
 
 

@@ -8,12 +8,27 @@ from typing import Any
 
 import pytest
 from checks import check_message_stream
-from harness import Answer, Fake, Live, ask, configured, kinds, parse_events, texts, until, use, watch_often, with_live
+from harness import (
+    Answer,
+    Fake,
+    Live,
+    ask,
+    configured,
+    kinds,
+    parse_events,
+    played,
+    texts,
+    until,
+    use,
+    watch_often,
+    with_live,
+)
 from p1_events import call_events, completed, delta, done
 from p1_faults import play
 
 from proxy.core.compaction import TASK_MARKER, TEXT_ONLY_MARKER
 from proxy.core.messages import Event
+from proxy.errors import UpstreamError
 from proxy.providers.p1_codex.compaction.flow import CompactionFlow, CompactionFlowLimits, _AnswerEnd
 from proxy.sandbox.wires.encrypted_content import encrypt
 from proxy.server.state import STATE
@@ -353,6 +368,17 @@ async def test_a_conversation_that_goes_on_elsewhere_is_forgotten(
     assert (await live.post(ask(messages, model="kimi-for-coding"), headers=SESSION)).status == 200
     assert await follows(live) is kept
     assert reasons(live, "dropped") == ([] if kept else ["served_elsewhere"])
+
+
+@with_live(p1_server_compaction=True, fallback=(("kimi-for-coding", (MODEL,)),))
+async def test_a_conversation_that_no_other_service_answered_is_not_forgotten(live: Live) -> None:
+    """The model that was asked for is down: its error, or the answer of the model behind it, forgets nothing."""
+    use(live, Fake("p2", played(UpstreamError("busy", kind="overloaded", provider="p2"))))
+    await compacted(live)
+    assert await follows(live, {**AFTER, "model": "kimi-for-coding"})
+    live.config = configured(live.config, fallback=())
+    assert (await live.post({**AFTER, "model": "kimi-for-coding"}, headers=SESSION)).status == 529
+    assert await follows(live) and not reasons(live, "dropped")
 
 
 # -- overlaps

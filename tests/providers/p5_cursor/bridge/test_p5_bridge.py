@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from cursor_talk import TOOLS, Talk, all_over, calls, folded, open_runs, result, said
-from harness import STATE, Live, ask, until, with_live
+from harness import STATE, Fake, Live, ask, configured, played, until, use, with_live
 
+from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import Progress
 from proxy.providers.p5_cursor.bridge.results import result_messages
 from proxy.providers.p5_cursor.run import run as run_module
@@ -345,3 +346,30 @@ async def test_a_stop_of_the_proxy_ends_the_runs_that_wait(live: Live) -> None:
     await live.app[STATE].providers["p5"].close()
     await live.sandbox.p5.idle(1.0)
     assert live.sandbox.p5.runs[0].cancelled and not open_runs(live)
+
+
+@pytest.mark.parametrize("others", [(), ("cursor",)], ids=["it fails", "the run's model serves instead"])
+async def test_a_result_that_another_service_could_not_take_still_finds_its_run(
+    live: Live, others: tuple[str, ...]
+) -> None:
+    live.config = configured(live.config, fallback=(("kimi-for-coding", others),) if others else ())
+    use(live, Fake("p2", played(UpstreamError("busy", kind="overloaded", provider="p2"))))
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    talk.members["model"] = "kimi-for-coding"
+    talk.messages.append({"role": "user", "content": [result(call, "it is here")]})
+    answer = await talk.ask()
+    if not others:
+        assert answer.status == 529 and open_runs(live)
+        answer = await talk.ask(model="cursor")
+    assert "it is here" in said(folded(answer)) and runs(live) == 1
+
+
+async def test_a_result_that_another_service_answers_ends_its_run(live: Live) -> None:
+    use(live, Fake("p2"))
+    talk = Talk(live, BASH)
+    call = calls(await talk.turn())[0]
+    talk.members["model"] = "kimi-for-coding"
+    await talk.turn(result(call, "it is here"))
+    await all_over(live)
+    assert live.notes.all("cursor_conversation_moved")
