@@ -178,7 +178,7 @@ def dump_printable(value: Any, *, indent: int | None = None) -> str:
 
     Without `indent` it is one line.
     """
-    text = json.dumps(value, ensure_ascii=False, indent=indent, separators=(",", ":" if indent is None else ": "))
+    text = _dumps(value) if indent is None else json.dumps(value, ensure_ascii=False, indent=indent)
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

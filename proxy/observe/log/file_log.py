@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -251,7 +252,7 @@ class FileLog:
 
     def _write_lines(self, batch: list[_Item]) -> None:
         self._terminal.show([(TOLD, item.line) for item in batch if isinstance(item, _Told)])
-        lines = [(item.level, self._line(item)) for item in batch if isinstance(item, _Record)]
+        lines = _blanked([(item.level, self._line(item)) for item in batch if isinstance(item, _Record)])
         records = len(lines)
         dropped = self._take_dropped()
         if dropped:
@@ -270,14 +271,14 @@ class FileLog:
         self._terminal.show(lines)
 
     def _own_line(self, msg: str, **fields: Any) -> tuple[str, str]:
-        return "warn", self._line(_Record(self._clock(), "warn", "log", msg, fields))
+        return "warn", blanked(self._line(_Record(self._clock(), "warn", "log", msg, fields)))
 
     def _line(self, record: _Record) -> str:
         """The record as JSON with its line end. What cannot be shown costs its fields, not its neighbours."""
         try:
             fields = redact(record.fields, max_text=self._max_text)
             head = _head(record.time_s, record.level, record.service, redact(record.msg, max_text=self._max_text))
-            return blanked(dump_printable({**head, "fields": fields} if fields else head)) + "\n"
+            return dump_printable({**head, "fields": fields} if fields else head) + "\n"
         except Exception as error:  # a foreign mapping that raises
             head = _head(self._clock(), "error", "log", "unprintable_record")
             return dump_printable({**head, "fields": {"error": type(error).__name__}}) + "\n"
@@ -292,8 +293,21 @@ class FileLog:
 
 
 def _head(time_s: float, level: str, service: str, msg: str) -> dict[str, Any]:
-    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time_s))
-    return {"t": stamp, "level": level, "service": service, "msg": msg}
+    return {"t": _stamp(int(time_s)), "level": level, "service": service, "msg": msg}
+
+
+@lru_cache(maxsize=8)
+def _stamp(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
+
+
+def _blanked(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Levels and lines, without the secrets of this process. All are searched at once, since there are some hundred
+    forms to look for; a line has its end only at its end, and no secret goes over it."""
+    whole = "".join(line for _, line in lines)
+    if blanked(whole) is whole:
+        return lines
+    return [(level, blanked(line)) for level, line in lines]
 
 
 def _without_long_text(record: dict[str, Any]) -> dict[str, Any]:

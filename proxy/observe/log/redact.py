@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import unquote_plus
@@ -72,7 +73,15 @@ _UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9._-]")
 
 def is_secret_key(name: str) -> bool:
     """Whether a value under this name must not be shown."""
+    return _is_secret_name(name) if len(name) <= MAX_NAME else _is_secret(name)
+
+
+def _is_secret(name: str) -> bool:
     return name.strip().lower().replace("-", "_") in SECRET_KEYS
+
+
+#: The names of fields are always the same.
+_is_secret_name = lru_cache(maxsize=1024)(_is_secret)
 
 
 def redact(value: Any, *, max_text: int | None = MAX_TEXT_BYTES) -> Any:
@@ -159,6 +168,9 @@ def safe_name(part: str) -> str:
     return f"_{name}"[:MAX_NAME] if not name.strip(".") else name
 
 
+_NUMBERS = frozenset({int, float, bool, type(None)})
+
+
 class _Redaction:
     """One pass over one record; knows how many values it may still look at."""
 
@@ -170,7 +182,12 @@ class _Redaction:
         if depth > MAX_DEPTH:
             return "[depth-limit]"
         self._left -= 1
-        if isinstance(value, str):  # most values; the checks below cost more
+        kind = type(value)
+        if kind is str:  # most values; the checks below cost more
+            return self._text(value)
+        if kind in _NUMBERS:
+            return _number(value)
+        if isinstance(value, str):
             return self._text(value)
         if isinstance(value, Mapping):
             return self._mapping(value.items(), depth)
@@ -186,7 +203,7 @@ class _Redaction:
             if self._left <= 0:
                 result["…"] = "[size-limit]"
                 break
-            name = str(self._leaf(key))
+            name = self._text(key) if type(key) is str else str(self._leaf(key))
             result[name] = self._hidden(value) if is_secret_key(name) else self.value(value, depth + 1)
         return result
 
