@@ -38,7 +38,7 @@ from proxy.providers.p1_codex.socket.continuation import ContinuationLimits, Con
 from proxy.providers.p1_codex.socket.pool import PoolLimits
 from proxy.providers.p5_cursor import conversations
 from proxy.providers.p5_cursor.bridge import open_runs
-from proxy.providers.upstream.tokenizer import Tokenizer, TokenizerLimits
+from proxy.providers.upstream.tokenizer import TextCounts, TokenizerLimits
 from proxy.server import sessions
 from proxy.server.state import STATE
 
@@ -51,14 +51,14 @@ BOUNDS: Mapping[str, int] = {
     "MonitorState._notices": monitor_state.MAX_NOTICES,
     "Steps._counts": steps.HOUR,
     "Memory._owners": cache_memory.MAX_OWNERS,
-    "Tokenizer._newer": TokenizerLimits().remembered,
+    "TextCounts._newer": TokenizerLimits().remembered,
     "Conversations._known": conversations.MAX_CONVERSATIONS,
     "OpenRuns._runs": open_runs.MAX_OPEN_RUNS,
     "Continuations._entries": ContinuationLimits().owners,
     "Pool._waiting": PoolLimits().most,
 }
 #: Those that two rounds make larger whatever the transport, and those of P5: a walk that misses them misses others.
-ALWAYS = {"Sessions._sessions", "SessionTable._all", "SessionTable._idle", "Memory._owners", "Tokenizer._newer"}
+ALWAYS = {"Sessions._sessions", "SessionTable._all", "SessionTable._idle", "Memory._owners", "TextCounts._newer"}
 OF_P5 = {"Conversations._known", "OpenRuns._runs"}
 #: Growth that is none: requests whose ends are still being tidied up.
 MARGIN = 5
@@ -217,7 +217,7 @@ TABLES: Mapping[str, Table] = {
     "Memory._owners": Table(
         cache_memory.MAX_OWNERS, cache_memory.Memory, lambda held, owner: held.reached(owner, PROMPT)
     ),
-    "Tokenizer._newer": Table(REMEMBERED, Tokenizer, lambda held, owner: held._length(f"{owner.session:80}")),
+    "TextCounts._newer": Table(REMEMBERED, TextCounts, lambda held, owner: held.count(f"{owner.session:80}", len)),
     "Conversations._known": Table(
         conversations.MAX_CONVERSATIONS,
         lambda: conversations.Conversations(lambda: 0.0, lambda: "0" * 32),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -29,6 +30,7 @@ from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.sse import dump_json
 from proxy.core.tools.calls import CHOICES, NO_RESULT, function_of, offered_tools, short_name
 from proxy.core.tools.open_calls import OpenCalls
+from proxy.core.tools.remembered import Remembered
 from proxy.core.tools.schema import format_in_words
 from proxy.core.tools.typed_schema import typed_schema
 
@@ -82,7 +84,8 @@ class ChatOptions:
 def messages_to_chat(request: Mapping[str, Any], options: ChatOptions) -> dict[str, Any]:
     """The upstream body; always streamed, always with usage. Raises InvalidRequest."""
     dialect = options.dialect
-    tools = [_tool(tool, dialect) for tool in _functions(request, dialect)]
+    written = _typed_tool if dialect.typed else _plain_tool
+    tools = [written(tool) for tool in _functions(request, dialect)]
     messages = _ChatHistory(request, dialect).build()
     if not messages:
         raise InvalidRequest("`messages`: none of them has any content for this model", param="messages")
@@ -113,11 +116,15 @@ def _check_tools(tools: Any) -> None:
             raise InvalidRequest(f"`tools[{index}]` needs a `name`", param=f"tools[{index}].name")
 
 
-def _tool(tool: Mapping[str, Any], dialect: ChatDialect) -> Message:
+def _tool(tool: Mapping[str, Any], *, typed: bool) -> Message:
     function = function_of(tool)
-    if dialect.typed:
+    if typed:
         function["parameters"] = typed_schema(function["parameters"])
     return {"type": "function", "function": function}
+
+
+_plain_tool = Remembered(partial(_tool, typed=False))
+_typed_tool = Remembered(partial(_tool, typed=True))
 
 
 def _choice(request: Mapping[str, Any], dialect: ChatDialect, *, has_tools: bool) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from proxy.core.sse import dump_json
 from proxy.core.token_usage import count, thinking_tokens, usage_of, with_thinking
 from proxy.core.tools.calls import are_readable, function_of, offered_tools, short_name
 from proxy.core.tools.read_tool import MAX_ARGUMENTS
+from proxy.core.tools.remembered import Remembered
 from proxy.core.tools.schema import answer_schema, format_in_words
 
 #: Members of a request that are generally available. Others need a beta header, which is not sent, or are meant for
@@ -108,7 +109,7 @@ def _tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     for one in given if isinstance(given, list) else ():
         known = one if isinstance(one, Mapping) else {}
         if len(kept) < len(tools) and known.get("name") == tools[len(kept)]["name"]:
-            kept.append(_tool(tools[len(kept)]))
+            kept.append(_written(tools[len(kept)]))
         else:
             mark_last(kept, known)
     return kept
@@ -119,6 +120,9 @@ def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     schema = function.pop("parameters")
     mark = {"cache_control": tool["cache_control"]} if tool.get("cache_control") else {}
     return plainly_marked({**function, "input_schema": schema, **mark})
+
+
+_written = Remembered(_tool)
 
 
 def _choice(choice: Any) -> dict[str, Any]:

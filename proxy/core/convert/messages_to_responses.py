@@ -19,6 +19,7 @@ from proxy.core.tools.calls import CHOICES, function_of, is_web_search, offered_
 from proxy.core.tools.function_schema import legal_schema
 from proxy.core.tools.read_tool import NAME as READ
 from proxy.core.tools.read_tool import ReadOffsets, guided_definition
+from proxy.core.tools.remembered import Remembered
 from proxy.core.tools.schema import FORMAT_NAME, NotStrict, output_format, strict_as_asked, strict_schema
 
 VERBOSITIES = ("low", "medium", "high")
@@ -107,12 +108,15 @@ def _lite_prefix(tools: list[Item], instructions: str) -> list[Item]:
 def _tool(tool: Mapping[str, Any], options: ResponsesOptions) -> Item:
     if is_web_search(tool):
         return _search_tool(tool)
-    function: Item = {"type": "function", **function_of(tool)}
+    function: Item = {"type": "function", **_function_of(tool)}
     # Strict functions make the model fill every optional parameter, so that there must be none.
     asked = options.strict and tool.get("strict") is True
     strict = strict_as_asked(function["parameters"]) if asked else None
     function |= {"strict": False} if strict is None else {"parameters": strict, "strict": True}
     return guided_definition(function) if tool["name"] == READ and options.offsets is not None else function
+
+
+_function_of = Remembered(function_of)
 
 
 def search_filters(tool: Mapping[str, Any]) -> dict[str, list[str]]:

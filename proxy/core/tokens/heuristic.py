@@ -14,7 +14,8 @@ from typing import Any
 
 from proxy.core.content import BILLING_PREFIX
 from proxy.core.sse import dump_json
-from proxy.core.tokens.counting import IMAGE_TOKENS
+from proxy.core.tokens.counting import IMAGE_TOKENS, Length
+from proxy.core.tools.remembered import Remembered
 
 #: What a message costs beside its content.
 MESSAGE_OVERHEAD = 4
@@ -104,46 +105,51 @@ def _foreign(text: str) -> int:
     return len(found) - len(foreign) + letters
 
 
-def heuristic_count(request: Mapping[str, Any]) -> int:
-    """Input tokens of a Messages request, of any shape that `check_request` lets through."""
+def heuristic_count(request: Mapping[str, Any], length: Length = heuristic_tokens) -> int:
+    """Input tokens of a Messages request, of any shape that `check_request` lets through.
+
+    length  `heuristic_tokens`, or the same with a memory
+    """
     messages = request.get("messages") or ()
-    total = _system(request.get("system")) + MESSAGE_OVERHEAD * len(messages)
-    total += sum(_content(message.get("content")) for message in messages)
+    total = _system(request.get("system"), length) + MESSAGE_OVERHEAD * len(messages)
+    total += sum(_content(message.get("content"), length) for message in messages)
     tools = request.get("tools")
     return total + sum(_tool(tool) for tool in (tools if isinstance(tools, list) else ()) if isinstance(tool, dict))
 
 
-def _tokens_of(value: Any) -> int:
-    return heuristic_tokens(value) if isinstance(value, str) else 0
+def _tokens_of(value: Any, length: Length) -> int:
+    return length(value) if isinstance(value, str) else 0
 
 
-def _system(system: Any) -> int:
+def _system(system: Any, length: Length) -> int:
     if isinstance(system, str):
-        return heuristic_tokens(system)
+        return length(system)
     members = [member.get("text") for member in system if isinstance(member, dict)] if isinstance(system, list) else []
-    return sum(
-        heuristic_tokens(text) for text in members if isinstance(text, str) and not text.startswith(BILLING_PREFIX)
-    )
+    return sum(length(text) for text in members if isinstance(text, str) and not text.startswith(BILLING_PREFIX))
 
 
-def _content(content: Any) -> int:
+def _content(content: Any, length: Length) -> int:
     if isinstance(content, list):
-        return sum(_block(block) for block in content if isinstance(block, dict))
-    return _tokens_of(content)
+        return sum(_block(block, length) for block in content if isinstance(block, dict))
+    return _tokens_of(content, length)
 
 
-def _block(block: Mapping[str, Any]) -> int:
+def _block(block: Mapping[str, Any], length: Length) -> int:
     kind = block.get("type")
     if kind in ("text", "thinking"):
-        return _tokens_of(block.get(kind))
+        return _tokens_of(block.get(kind), length)
     if kind == "image":
         return IMAGE_TOKENS
     if kind == "tool_use":
-        return _tokens_of(block.get("name")) + heuristic_tokens(dump_json(block.get("input", {})))
-    return _content(block.get("content")) if kind == "tool_result" else 0
+        return _tokens_of(block.get("name"), length) + length(dump_json(block.get("input", {})))
+    return _content(block.get("content"), length) if kind == "tool_result" else 0
 
 
-def _tool(tool: Mapping[str, Any]) -> int:
+def _count_tool(tool: Mapping[str, Any]) -> int:
     schema = tool.get("input_schema")
     form = heuristic_tokens(dump_json(schema)) if isinstance(schema, dict) else 0
-    return _tokens_of(tool.get("name")) + _tokens_of(tool.get("description")) + form
+    texts = tool.get("name"), tool.get("description")
+    return form + sum(_tokens_of(text, heuristic_tokens) for text in texts)
+
+
+_tool = Remembered(_count_tool)

@@ -8,9 +8,12 @@ from typing import Any
 
 from proxy.core.sse import dump_sorted_json
 from proxy.core.tokens.counting import IMAGE_TOKENS, Length
+from proxy.core.tools.remembered import Remembered
 
 #: What an item or a tool costs beside its texts.
 ITEM_OVERHEAD = 4
+
+_schema_text = Remembered(dump_sorted_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ def _item(item: Mapping[str, Any], length: Length, prices: Prices) -> int:
     if kind in ("reasoning", "compaction"):
         return encrypted_tokens(item.get("encrypted_content") or "")
     if kind == "additional_tools":
-        return sum(length(dump_sorted_json(tool)) for tool in item["tools"])
+        return sum(length(_schema_text(tool)) for tool in item["tools"])
     return 0
 
 
@@ -64,5 +67,5 @@ def encrypted_tokens(content: str) -> int:
 def _tool(tool: Mapping[str, Any], length: Length, prices: Prices) -> int:
     if tool["type"] != "function":
         return prices.search
-    parameters = length(dump_sorted_json(tool.get("parameters") or {}))
+    parameters = length(_schema_text(tool.get("parameters") or {}))
     return length(tool["name"]) + length(tool.get("description") or "") + parameters

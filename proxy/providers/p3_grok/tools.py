@@ -16,6 +16,7 @@ from proxy.core.tools.calls import (
     offered_tools,
 )
 from proxy.core.tools.function_schema import without_additions
+from proxy.core.tools.remembered import Remembered
 from proxy.providers.p3_grok.search import WEB, WEB_GUIDANCE, X_GUIDANCE, X, search_asked, search_item
 
 #: Functions of clients in whose place the hosted search is offered, when that is wanted.
@@ -100,6 +101,9 @@ def _function(tool: Mapping[str, Any]) -> Item:
     return {"type": "function", **function}
 
 
+_written = Remembered(_function)
+
+
 @dataclass
 class _ToolSet:
     """The tools of one request.
@@ -124,7 +128,7 @@ class _ToolSet:
         for tool in self.declared:
             search = self._search_for(tool)
             if search is None:
-                self._add(tool["name"], _function(tool))
+                self._add(tool["name"], _written(tool))
             elif search not in self._functions:
                 self._add_search(tool, search)
             else:  # the upstream refuses two tools of one name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from proxy.core.convert.chat_to_messages import ChatToMessages
@@ -126,5 +127,5 @@ def note_format(call: Call, services: Services, profile: Service) -> None:
 
 
 async def heuristic_estimate(services: Services, call: Call) -> int:
-    """The heuristic count of a request, made in a thread: it knows no vocabulary."""
-    return await services.tokenizer.run(lambda _length: heuristic_count(call.request))
+    """The heuristic count of a request: it knows no vocabulary."""
+    return await services.tokenizer.estimate(partial(heuristic_count, call.request), size=call.size)

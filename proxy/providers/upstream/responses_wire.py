@@ -10,7 +10,6 @@ from proxy.core.convert.responses_to_messages import ResponsesToMessages
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import USUAL_RULES, AnswerPolicy, AnswerRules
 from proxy.core.responses_events import responses_failure
-from proxy.core.sizes import least_size
 from proxy.core.tokens.counting import Length, rough_length, rough_tokens
 from proxy.core.tokens.responses_count import count_responses
 from proxy.core.tools.read_tool import ReadOffsets
@@ -18,7 +17,6 @@ from proxy.core.tools.schema import has_optional, output_format, restore_text
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody
-from proxy.providers.upstream.tokenizer import MAX_INLINE_BYTES
 from proxy.providers.upstream.transport import EOF, UpstreamProfile
 
 #: Never a failure, and by far the most frequent: not looked at twice.
@@ -96,12 +94,7 @@ class ResponsesWire:
 
     async def estimate(self) -> int:
         work = partial(self._count, self.body.members)
-        if self._call.large:
-            return await self._services.tokenizer.run(work)
-        size = least_size(self.body.members, MAX_INLINE_BYTES)
-        if size <= MAX_INLINE_BYTES:
-            size = len(self.body.payload)
-        return await self._services.tokenizer.run(work, size=size)
+        return await self._services.tokenizer.run(work, size=self._call.size)
 
     def rough_estimate(self) -> int:
         return self._count(self.body.members, _rough_size if self._call.large else rough_length)

@@ -14,10 +14,12 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, TypeVar
 
 from proxy.core.tokens.counting import Length, pieces, rough_length
+from proxy.core.tokens.heuristic import heuristic_tokens
 from proxy.errors import BusyError
 
 if TYPE_CHECKING:
@@ -40,8 +42,14 @@ _PATTERN = "|".join(
 
 #: Counting is CPU work: more threads than this would only take the cores away from the loop.
 WORKERS = 2
-#: Text that may be counted on the loop: at the encoder's worst, 3 MB/s, that is a few milliseconds.
-MAX_INLINE_BYTES = 8_192
+#: Text that may be counted on the loop: at the encoder's worst, 3 MB/s, that is a few milliseconds. What is remembered
+#: is none of it.
+MAX_INLINE_CHARS = 8_192
+#: Requests of more bytes are counted in a thread, whatever is remembered of them: hashing their texts takes long
+#: enough. The heuristic takes a millisecond for as much.
+MAX_INLINE_BYTES = 128 * 1024
+#: Counts in each of two generations.
+REMEMBERED = 10_000
 #: Shorter texts are encoded faster than looked up.
 MIN_REMEMBERED_CHARS = 64
 
@@ -56,11 +64,41 @@ class TokenizerLimits:
     """
 
     wait_s: float = 30.0
-    remembered: int = 10_000
+    remembered: int = REMEMBERED
+
+
+class TextCounts:
+    """Counts by text, as many as two generations hold: a count that is asked for moves to the newer one, and the older
+    one goes when that is full. Reading needs no lock, which matters with a hundred texts a request."""
+
+    def __init__(self, remembered: int = REMEMBERED) -> None:
+        self._remembered = remembered
+        self._lock = threading.Lock()
+        self._newer: dict[tuple[int, int], int] = {}
+        self._older: dict[tuple[int, int], int] = {}
+
+    def count(self, text: str, counted: Length) -> int:
+        """That of a text, remembered or `counted` now."""
+        key = (len(text), hash(text))
+        count = self._newer.get(key)
+        if count is None:
+            count = self._older.get(key)
+            if count is None:
+                count = counted(text)
+            with self._lock:
+                if len(self._newer) >= self._remembered:
+                    self._older, self._newer = self._newer, {}
+                self._newer[key] = count
+        return count
+
+
+class _TooMuch(Exception):
+    """More text than may be counted on the loop is not remembered."""
 
 
 class Tokenizer:
-    """`await run(work)` calls `work(length)` in a worker thread, where `length(text)` is the token count of a text."""
+    """`await run(work)` calls `work(length)`, where `length(text)` is the token count of a text: on the loop where
+    there is little to count, else in a worker thread."""
 
     def __init__(
         self, limits: TokenizerLimits | None = None, load: Callable[[], tiktoken.Encoding] | None = None
@@ -71,19 +109,30 @@ class Tokenizer:
         self._lock = threading.Lock()
         self._encoding: tiktoken.Encoding | None = None
         self._broken: str | None = None
-        # Two generations: a count that is asked for moves to the newer one, and the older one goes when that is full.
-        # Reading needs no lock, which matters with a hundred texts a request.
-        self._newer: dict[tuple[int, int], int] = {}
-        self._older: dict[tuple[int, int], int] = {}
+        self._counts = TextCounts(self._limits.remembered)
+        self._estimates = TextCounts(self._limits.remembered)
 
     async def run(self, work: Callable[[Length], T], *, size: int | None = None) -> T:
         """The result of `work(length)`. Raises BusyError when the workers do not get to it in time.
 
-        size  bytes of text in all, when known: a little is counted at once, since going to a thread and back costs more
+        size  bytes of text in all, about, when known: little is counted at once, since going to a thread and back costs
+              more. `work` may then be called twice
         """
         if size is not None and size <= MAX_INLINE_BYTES and self._encoding is not None:
-            return work(self._length)
-        future = asyncio.get_running_loop().run_in_executor(self._executor, work, self._length)
+            try:
+                return work(self._length_of_little(self._encoding))
+            except _TooMuch:
+                pass
+        return await self._in_thread(work, self._length)
+
+    async def estimate(self, work: Callable[[Length], T], *, size: int) -> T:
+        """The result of `work(length)`, where `length(text)` is the heuristic count. Raises as `run`."""
+        if size <= MAX_INLINE_BYTES:
+            return work(self._estimated)
+        return await self._in_thread(work, self._estimated)
+
+    async def _in_thread(self, work: Callable[[Length], T], length: Length) -> T:
+        future = asyncio.get_running_loop().run_in_executor(self._executor, work, length)
         try:
             return await asyncio.wait_for(future, self._limits.wait_s)
         except TimeoutError:
@@ -115,28 +164,33 @@ class Tokenizer:
 
     def _length(self, text: str) -> int:
         encoding = self._loaded()
-        if encoding is None:
-            return rough_length(text)
+        return rough_length(text) if encoding is None else self._counted(text, partial(_encode, encoding))
+
+    def _length_of_little(self, encoding: tiktoken.Encoding) -> Length:
+        """The same as long as not too much of what it is asked is new. It raises _TooMuch."""
+        left = MAX_INLINE_CHARS
+
+        def encode(piece: str) -> int:
+            nonlocal left
+            left -= len(piece)
+            if left < 0:
+                raise _TooMuch
+            return _encode(encoding, piece)
+
+        return lambda text: self._counted(text, encode)
+
+    def _counted(self, text: str, encode: Length) -> int:
         if len(text) < MIN_REMEMBERED_CHARS:
-            return _encode(encoding, text)
+            return encode(text)
         # by piece, since hashing a text holds the interpreter too
-        return sum(self._piece_length(encoding, piece) for piece in pieces(text))
+        return sum(self._counts.count(piece, encode) for piece in pieces(text))
 
-    def _piece_length(self, encoding: tiktoken.Encoding, piece: str) -> int:
-        key = (len(piece), hash(piece))
-        count = self._newer.get(key)
-        if count is None:
-            count = self._older.get(key)
-            if count is None:
-                count = _encode(encoding, piece)
-            self._remember(key, count)
-        return count
-
-    def _remember(self, key: tuple[int, int], count: int) -> None:
-        with self._lock:
-            if len(self._newer) >= self._limits.remembered:
-                self._older, self._newer = self._newer, {}
-            self._newer[key] = count
+    def _estimated(self, text: str) -> int:
+        return (
+            heuristic_tokens(text)
+            if len(text) < MIN_REMEMBERED_CHARS
+            else self._estimates.count(text, heuristic_tokens)
+        )
 
     def _loaded(self) -> tiktoken.Encoding | None:
         if self._encoding is None and self._broken is None:

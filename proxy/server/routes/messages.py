@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import Any, cast
 
 from aiohttp import web
 
@@ -157,8 +157,14 @@ def _tell_others(state: AppState, call: Call, provider: Provider) -> None:
     if call.owner is None:
         return
     for other in state.accounts.everyone():
-        if other is not provider and isinstance(other, Remembering):
-            other.served_elsewhere(call.owner, call.request, call.request_id)
+        if other is not provider and _remembers(type(other)):
+            cast(Remembering, other).served_elsewhere(call.owner, call.request, call.request_id)
+
+
+@cache
+def _remembers(kind: type[Provider]) -> bool:
+    """Found out once: looking through a protocol takes long."""
+    return issubclass(kind, Remembering)
 
 
 def _review_model(exchange: Exchange, config: Config, body: Mapping[str, Any], found: Route | None) -> str | None:

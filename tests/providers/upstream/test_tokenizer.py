@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proxy.core.tokens.counting import rough_length
+from proxy.core.tokens.counting import Length, rough_length
 from proxy.errors import BusyError
 from proxy.providers.upstream import tokenizer as module
 from proxy.providers.upstream.tokenizer import Tokenizer, TokenizerLimits
@@ -106,7 +106,30 @@ async def test_what_is_remembered_is_bounded(tuned: Callable[..., Tokenizer]) ->
     tokenizer = tuned(TokenizerLimits(remembered=3))
     for number in range(10):
         await tokenizer.run(lambda length, number=number: length(f"{number} " * 100))
-    assert len(tokenizer._newer) <= 3 and len(tokenizer._older) <= 3
+        await tokenizer.estimate(lambda length, number=number: length(f"{number} " * 100), size=1000)
+    for counts in (tokenizer._counts, tokenizer._estimates):
+        assert len(counts._newer) <= 3 and len(counts._older) <= 3
+
+
+async def test_what_is_known_is_counted_on_the_loop_and_much_that_is_new_in_a_thread(tokenizer: Tokenizer) -> None:
+    threads: list[int] = []
+
+    def work(length: Length) -> int:
+        threads.append(threading.get_ident())
+        return sum(length(f"{number} " * 1000) for number in range(5))
+
+    first = await tokenizer.run(work, size=10_000)  # the vocabulary is not there yet
+    assert await tokenizer.run(work, size=10_000) == first
+    here = threading.get_ident()
+    assert [one == here for one in threads] == [False, True]
+    more = [
+        await tokenizer.run(lambda length: (length("y " * 10_000), threading.get_ident()), size=10_000) for _ in "ab"
+    ]
+    assert [thread == here for _, thread in more] == [False, True] and more[0][0] == more[1][0] > 1000
+    _, thread = await tokenizer.run(
+        lambda length: (length("z"), threading.get_ident()), size=module.MAX_INLINE_BYTES + 1
+    )
+    assert thread != here
 
 
 async def test_a_text_is_cut_at_whole_characters(tokenizer: Tokenizer) -> None:

@@ -10,7 +10,7 @@ import functools
 import platform
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from proxy.auth.lock import locked
@@ -50,6 +50,7 @@ _ARCHITECTURES = {
 }
 
 
+@functools.lru_cache(maxsize=16)
 def device_path(config_root: Path) -> Path:
     """Where the id is."""
     return config_root / LABEL / FILE_NAME
@@ -57,11 +58,19 @@ def device_path(config_root: Path) -> Path:
 
 def read_device_id(config_root: Path) -> str | None:
     """The stored id; None when there is none. Raises OSError."""
+    path = device_path(config_root)
     try:
-        with device_path(config_root).open("rb") as file:
-            data = file.read(MAX_ID_BYTES)
+        found = path.stat()
+        return _id_in(path, found.st_mtime_ns, found.st_size, found.st_ino)
     except FileNotFoundError:
         return None
+
+
+@functools.lru_cache(maxsize=16)
+def _id_in(path: Path, *_stamp: int) -> str | None:
+    """What a file has, as long as it stays the same: each request needs it."""
+    with path.open("rb") as file:
+        data = file.read(MAX_ID_BYTES)
     return _ascii(data.decode("utf-8", "replace")) or None
 
 
@@ -89,15 +98,21 @@ async def device_id(config_root: Path, *, new_id: Callable[[], str] = lambda: st
 
 async def device_headers(config_root: Path, user_agent: str = USER_AGENT) -> dict[str, str]:
     """The headers of every call, to the issuer and to the API. Raises as `device_id`."""
+    here = platform.node(), kernel_release(platform.system(), platform.release(), platform.version())
+    return {**_headers_of(user_agent, *here), "X-Msh-Device-Id": header_text(await device_id(config_root))}
+
+
+@functools.lru_cache(maxsize=16)
+def _headers_of(user_agent: str, node: str, release: str) -> Mapping[str, str]:
+    """Those of this machine."""
     product, version = client_of(user_agent)
     return {
         "User-Agent": header_text(user_agent),
         "X-Msh-Platform": product,
         "X-Msh-Version": header_text(version),
-        "X-Msh-Device-Name": header_text(platform.node()),
+        "X-Msh-Device-Name": header_text(node),
         "X-Msh-Device-Model": header_text(this_model()),
-        "X-Msh-Os-Version": header_text(kernel_release(platform.system(), platform.release(), platform.version())),
-        "X-Msh-Device-Id": header_text(await device_id(config_root)),
+        "X-Msh-Os-Version": header_text(release),
     }
 
 

@@ -1,0 +1,29 @@
+"""What is remembered of tools, and for how long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proxy.core.tools.remembered import Remembered
+
+
+def test_what_differs_in_json_is_told_apart() -> None:
+    made: list[Any] = []
+    remembered = Remembered(made.append)
+    values = [1, 1.0, True, "1", [1], {"a": 1, "b": 2}, {"b": 2, "a": 1}, None, "\ud800"]
+    for value in [*values, *values]:
+        remembered(value)
+    assert made == values and [*map(type, made)] == [*map(type, values)]
+
+
+def test_it_holds_two_generations_and_nothing_that_is_larger_than_one() -> None:
+    made: list[str] = []
+    remembered = Remembered(made.append, max_bytes=100)
+    for number in range(50):
+        remembered(f"{number:020}")
+        remembered("asked for again and again")
+    assert made.count("asked for again and again") == 1
+    assert remembered.known <= 8
+    for _ in range(2):
+        remembered("x" * 101)
+    assert made.count("x" * 101) == 2
