@@ -11,7 +11,16 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proxy.core.blocks import BLOCKS, DELTAS, REDACTED_THINKING, THINKING, TOOL_USE, DeltaType, How, has_content
+from proxy.core.blocks import (
+    BLOCKS,
+    DELTAS,
+    REDACTED_THINKING,
+    THINKING,
+    TOOL_USE,
+    DeltaType,
+    How,
+    has_content,
+)
 from proxy.core.invalid import InvalidRequest
 from proxy.core.reducer import BadAnswer
 from proxy.core.sizes import least_size
@@ -49,6 +58,47 @@ def broken_off(events: Iterable[Event]) -> list[Event]:
 
 def block_delta(index: int, delta: Mapping[str, Any]) -> Event:
     return {"type": "content_block_delta", "index": index, "delta": delta}
+
+
+def merged(events: list[Event]) -> list[Event]:
+    """The same with neighbouring pieces of one text as one piece.
+
+    >>> one, two = (block_delta(0, {"type": "text_delta", "text": text}) for text in "ab")
+    >>> merged([one, two, PING, two])[0]["delta"]["text"], len(merged([one, two, PING, two]))
+    ('ab', 3)
+    """
+    if len(events) < 2:
+        return events
+    out: list[Event] = []
+    pieces: list[str] = []
+    place: tuple[int, str] | None = None  # of the text that may go on: its block and the type of its deltas
+    member = ""
+    for event in events:
+        delta = event["delta"] if event["type"] == "content_block_delta" else None
+        if delta is None or delta["type"] not in _MERGED:
+            _joined(out, pieces, member)
+            place = None
+            out.append(event)
+        elif place == (here := (event["index"], delta["type"])):
+            pieces.append(delta[member])
+        else:
+            _joined(out, pieces, member)
+            place, member = here, _MERGED[delta["type"]]
+            pieces.append(delta[member])
+            out.append(event)
+    _joined(out, pieces, member)
+    return out
+
+
+def _joined(out: list[Event], pieces: list[str], member: str) -> None:
+    """Gives the last event all pieces of its text."""
+    if len(pieces) > 1:
+        out[-1] = {**out[-1], "delta": {**out[-1]["delta"], member: "".join(pieces)}}
+    pieces.clear()
+
+
+#: type of a delta that may come in any number of pieces -> its member with the text
+_MERGED = {delta.name: delta.carries for delta in DELTAS.values() if delta.how in (How.APPEND, How.PARSE)}
 
 
 #: The words by which the SDKs know that a server has no message threads.

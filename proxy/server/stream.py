@@ -1,8 +1,7 @@
 """The one writer of event streams, and the watch over clients that leave.
 
-Batches are written as they come, each in one write. Two things happen between them, in the only other task of a
-request: a client that left ends the work within a second, and a long silence is filled, so that nobody in between
-gives up.
+Batches are written as they come, each in one write. Two things happen between them, by a timer: a client that left ends
+the work within a second, and a long silence is filled, so that nobody in between gives up.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class EventWriter:
         self._written = loop.time()
         self._held_until = exchange.fallback.held_until(loop.time(), exchange.state.config().stream_grace_ms / 1000)
         self._writing_since = loop.time()
-        self._over = False
+        self._over = self._ended = False
         self.complete = False
 
     @property
@@ -66,16 +65,15 @@ class EventWriter:
     async def fail(self, error: ProxyError) -> None:
         """The error as the last event."""
         self._over = True
-        await self._write_data(self._renderer.failure(error), 1)
+        await self._write_data(self._renderer.failure(error), 1, last=True)
 
     async def end(self) -> web.StreamResponse:
-        """The end of the body, after the last event."""
+        """The end of the body, unless it went out with the last event."""
         response = self._exchange.response
         if response is None:
             raise ProxyError("the provider sent nothing", kind="bad_answer")
-        async with self._lock:
-            self._writing_since = self._now()
-            await response.write_eof()
+        if not self._ended:
+            await self._write_data(b"", 0, last=True)
         return response
 
     @property
@@ -83,17 +81,23 @@ class EventWriter:
         """Whether the client has taken nothing of what is being written for too long."""
         return self._lock.locked() and self._now() - self._writing_since > self._timers.stall
 
-    async def tick(self) -> None:
-        """Fills a silence; called by the watch. Never after the last event, nor while something is written."""
-        now = self._now()
+    @property
+    def silent(self) -> bool:
+        """Whether nothing was sent for so long that `fill` is to be called. Never after the last event, nor while
+        something is written."""
         if self._lock.locked() or self._over:
-            return
-        if not self.begun:
-            if self._held and now >= self._held_until:
-                events, self._held = self._held, []
-                await self._write([*events, PING])
-        elif now - self._written >= self._timers.keepalive:
-            await self._write_data(self._renderer.keepalive(now), 1)
+            return False
+        if self.begun:
+            return self._now() - self._written >= self._timers.keepalive
+        return bool(self._held) and self._now() >= self._held_until
+
+    async def fill(self) -> None:
+        """Sends what was held back, or a sign of life."""
+        if self.begun:
+            await self._write_data(self._renderer.keepalive(self._now()), 1)
+        elif self._held:
+            events, self._held = self._held, []
+            await self._write([*events, PING])
 
     async def _write(self, events: list[Event]) -> None:
         data = self._renderer.encode(events, self._now())
@@ -101,12 +105,13 @@ class EventWriter:
         self._over = self._over or over
         self._observer.see(events)
         if data:
-            await self._write_data(data, len(events))
+            await self._write_data(data, len(events), last=over)
         if over and self.begun:
             self.complete = True
             self._exchange.completed(200)
 
-    async def _write_data(self, data: bytes, events: int) -> None:
+    async def _write_data(self, data: bytes, events: int, *, last: bool = False) -> None:
+        """In one piece with the head before it, and with the end of the body behind the last."""
         async with self._lock:
             self._writing_since = self._now()
             response = self._exchange.response
@@ -114,10 +119,12 @@ class EventWriter:
                 response = self._exchange.response = web.StreamResponse(headers=HEADERS | self._exchange.head)
                 await response.prepare(self._exchange.request)
                 self._exchange.log("info", "response_started", status=200)
-            await response.write(data)
+            self._ended = last
+            await (response.write_eof(data) if last else response.write(data))
             self._exchange.capture.streamed(data)
             self._written = self._now()
-        self._exchange.record(Progress(len(data), events))
+        if data:
+            self._exchange.record(Progress(len(data), events))
 
 
 class AnswerObserver:
@@ -165,54 +172,68 @@ async def watched(exchange: Exchange, writer: EventWriter | None = None) -> Asyn
     task = asyncio.current_task()
     if task is None:
         raise RuntimeError("not in a task")
-    watch = asyncio.create_task(_watch(exchange, task, writer))
+    watch = _Watch(exchange, task, writer)
     try:
         yield
     except asyncio.CancelledError:
-        error = watch.exception() if watch.done() and not watch.cancelled() else None
-        if error is None or task.uncancel():  # the client left, or somebody else wants the end as well
+        if watch.error is None or task.uncancel():  # the client left, or somebody else wants the end as well
             raise
-        raise error from None
+        raise watch.error from None
     finally:
-        watch.cancel()
-        await asyncio.wait({watch})  # awaiting it would swallow a cancellation of our own
-        if not watch.cancelled():
-            watch.exception()  # raised above, and logged where it came from
+        await watch.close()
 
 
-async def _watch(exchange: Exchange, work: asyncio.Task[Any], writer: EventWriter | None) -> None:
-    """Cancels the work once the client is gone. What failed here while a silence was filled cancels it too, and is
-    raised: `watched` turns the cancellation into it."""
-    try:
-        await _until_gone(exchange, writer)
-    except Exception as error:
-        known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
-        if _cancel(work):
-            raise known from None
-    else:
-        _cancel(work)
+class _Watch:
+    """Cancels the work once the client is gone, or takes nothing any more, or has the whole answer for a while. What
+    failed while a silence was filled cancels it too, and is left in `error`: `watched` turns the cancellation into it.
 
+    A timer, and a task only to fill a silence: most answers end before it is wound up again."""
 
-def _cancel(work: asyncio.Task[Any]) -> bool:
-    """Not twice, since that would cut the clean-up short: the runner may have been quicker. Whether it was us."""
-    return not work.cancelling() and work.cancel()
+    def __init__(self, exchange: Exchange, work: asyncio.Task[Any], writer: EventWriter | None) -> None:
+        self._exchange = exchange
+        self._work = work
+        self._writer = writer
+        self._timers = exchange.state.timers
+        self._filling: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(self._timers.tick, self._look)
+        self._complete = False  # at the last look
+        self.error: ProxyError | None = None
 
+    async def close(self) -> None:
+        self._timer.cancel()
+        if self._filling is not None and not self._filling.done():
+            self._filling.cancel()
+            await asyncio.wait({self._filling})  # awaiting it would swallow a cancellation of our own
 
-async def _until_gone(exchange: Exchange, writer: EventWriter | None) -> None:
-    """Returns when the client left or takes nothing any more."""
-    timers = exchange.state.timers
-    while True:
-        await asyncio.sleep(timers.tick)
-        if exchange.left or (writer is not None and writer.stalled):
-            return
-        if writer is not None:
-            try:
-                async with asyncio.timeout(timers.stall) as limit:
-                    await writer.tick()
-            except Exception as error:
-                if limit.expired() or is_loss(error, exchange.request):
-                    return
-                raise
+    def _look(self) -> None:
+        writer = self._writer
+        if self._exchange.left or self._complete or (writer is not None and writer.stalled):
+            self._cancel()
+        elif writer is not None and writer.silent:
+            self._filling = self._loop.create_task(self._fill(writer))
+        else:
+            self._complete = writer is not None and writer.complete
+            self._timer = self._loop.call_later(self._timers.tick, self._look)
+
+    async def _fill(self, writer: EventWriter) -> None:
+        try:
+            async with asyncio.timeout(self._timers.stall) as limit:
+                await writer.fill()
+        except Exception as error:
+            lost = limit.expired() or is_loss(error, self._exchange.request)
+            if lost:
+                self._cancel()
+                return
+            known = as_proxy_error(error) or unforeseen(self._exchange.state, self._exchange.id, error)
+            if self._cancel():
+                self.error = known
+        else:
+            self._timer = self._loop.call_later(self._timers.tick, self._look)
+
+    def _cancel(self) -> bool:
+        """Not twice, since that would cut the clean-up short: the runner may have been quicker. Whether it was us."""
+        return not self._work.cancelling() and self._work.cancel()
 
 
 async def send_stream(

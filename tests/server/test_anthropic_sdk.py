@@ -54,7 +54,9 @@ async def told(sdk: anthropic.AsyncAnthropic, stream: bool, messages: list[Any] 
 
 
 @every_wire
-async def test_a_stream_ends_in_the_same_message(sdk: anthropic.AsyncAnthropic, wire: Wire) -> None:
+async def test_a_stream_ends_in_the_same_message(sdk: anthropic.AsyncAnthropic, live: Live, wire: Wire) -> None:
+    for upstream in live.sandbox.upstreams.values():
+        upstream.options.word_delay_s = 0.002
     whole = await told(sdk, False, model=wire.model)
     async with sdk.messages.stream(model=wire.model, max_tokens=1000, messages=[USER]) as stream:
         words = [text async for text in stream.text_stream]

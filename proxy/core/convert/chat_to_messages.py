@@ -125,32 +125,33 @@ class ChatToMessages:
     # -- chunks
 
     def _note_usage(self, usage: Any) -> None:
-        if isinstance(usage, Mapping) and usage:
+        if usage and type(usage) is dict:
             self._usage = usage
 
     def _choice(self, choice: Mapping[str, Any]) -> None:
         self._note_usage(choice.get("usage"))
         delta = choice.get("delta")
-        if isinstance(delta, Mapping):
+        if type(delta) is dict:
             thought = delta.get("reasoning_content") or delta.get("reasoning")
-            self._say(THINKING, thought if isinstance(thought, str) else "")
-            self._say(TEXT, _said(delta, "content"))
+            if thought and type(thought) is str:
+                self._say(THINKING, thought)
+            if text := _said(delta, "content"):
+                self._say(TEXT, text)
             if refusal := _said(delta, "refusal"):
                 self._refused = True
                 self._say(self._refusal, refusal)
-            for fragment in fragments_of(delta.get("tool_calls")):
-                self._fragment(fragment)
+            if calls := delta.get("tool_calls"):
+                for fragment in fragments_of(calls):
+                    self._fragment(fragment)
         elif delta:
             raise BadAnswer("the upstream sent a `delta` that is no object")
         reason = choice.get("finish_reason")
-        if isinstance(reason, str) and reason:
+        if reason and type(reason) is str:
             if self._finish not in (None, reason):
                 raise BadAnswer(f"the upstream ended the answer twice: {self._finish}, then {reason}")
             self._finish = reason
 
     def _say(self, kind: BlockType, text: str) -> None:
-        if not text:
-            return
         self.produced = True
         if self._open is None or self._open[0] is not kind:
             self._close_block()
@@ -285,19 +286,27 @@ class ChatToMessages:
         call.done = True
 
 
+_ODD_CHOICES = "the upstream sent `choices` that are no list of objects"
+#: The index of the first answer, which some leave out.
+_FIRST = (0, None)
+
+
 def _choices(chunk: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The choices of the first answer; one upstream puts content and finish reason into two entries of it. Raises
     BadAnswer: what cannot be read leaves a hole."""
     choices = chunk.get("choices") or []
-    if not isinstance(choices, list) or not all(isinstance(choice, Mapping) for choice in choices):
-        raise BadAnswer("the upstream sent `choices` that are no list of objects")
-    return [choice for choice in choices if choice.get("index") in (0, None)]
+    if type(choices) is not list:
+        raise BadAnswer(_ODD_CHOICES)
+    for choice in choices:
+        if type(choice) is not dict:
+            raise BadAnswer(_ODD_CHOICES)
+    return [choice for choice in choices if choice.get("index") in _FIRST]
 
 
 def _said(delta: Mapping[str, Any], member: str) -> str:
     """The text of a member, "" without one. Raises BadAnswer."""
     text = delta.get(member) or ""
-    if not isinstance(text, str):
+    if type(text) is not str:
         raise BadAnswer(f"the upstream sent a `{member}` that is no text")
     return text
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-from proxy.core.messages import Event, MessageStream, broken_off
+from proxy.core.messages import Event, MessageStream, broken_off, merged
 from proxy.core.reducer import BadAnswer, CutAnswer
 from proxy.core.stops import StopSequences, stops_of
 from proxy.errors import PROTOCOL_ERROR, BusyError, UpstreamError
@@ -175,8 +175,8 @@ class AttemptRunner:
                 if reducer.finished:
                     break
         except (BadAnswer, UpstreamError) as error:
-            return out, error
-        return out, None
+            return merged(out), error
+        return merged(out), None
 
     def _rest(self, reducer: AnswerReducer) -> list[Event]:
         """What must still be said before the stream breaks: nothing, as long as nothing was shown."""

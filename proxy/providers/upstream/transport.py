@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,7 +27,9 @@ from proxy.observe.capture.contract import NULL_CAPTURE, AttemptCapture, Request
 from proxy.observe.lifecycle import Log
 from proxy.observe.timings import Timings
 from proxy.providers.upstream.client import TRUST, read_error
+from proxy.providers.upstream.pauses import PauseTimer
 from proxy.providers.upstream.retry import parse_retry_after
+from proxy.providers.upstream.sending import in_pieces
 
 #: A JSON answer (search results, or a whole answer in place of a stream) beyond this is refused.
 MAX_JSON_BYTES = 8 * 1024 * 1024
@@ -36,8 +38,6 @@ Batch = list[dict[str, Any]]
 #: A body that is written when the request is sent, in a thread.
 Written = Callable[[], Awaitable[bytes]]
 
-#: Bodies of requests up to this size are sent at once, longer ones in pieces of it.
-SENT_PIECE = 64 * 1024
 #: How a body begins that is JSON: no frame of a stream does.
 _JSON = (b"{", b"[")
 #: The peer has begun to speak another protocol.
@@ -134,10 +134,11 @@ class HttpTimers:
 
 @dataclass(frozen=True, slots=True)
 class OpenAnswer:
-    """An answer whose head has come. Its body, still to be read, is told to `capture`."""
+    """An answer whose head has come. Its body, still to be read through `pauses`, is told to `capture`."""
 
     response: aiohttp.ClientResponse
     capture: AttemptCapture
+    pauses: PauseTimer
 
     async def error_body(self) -> bytes:
         """The beginning of a body that is an error."""
@@ -265,7 +266,8 @@ class HttpTransport:
             response = await self._send(request, body)
             try:
                 self._answered(request, response, capture, _ms(started))
-                yield OpenAnswer(response, capture)
+                with contextlib.closing(PauseTimer(response.content, self.timers.idle)) as pauses:
+                    yield OpenAnswer(response, capture, pauses)
             finally:
                 release(response)
         except UpstreamError as error:
@@ -303,8 +305,7 @@ class HttpTransport:
     async def read(self, answer: OpenAnswer) -> bytes:
         """The next piece of a body, b"" at its end. Raises UpstreamError."""
         try:
-            async with asyncio.timeout(self.timers.idle):
-                chunk = await answer.response.content.readany()
+            chunk = await answer.pauses.read()
         except TimeoutError:
             raise self._failure(f"the answer paused for {self.timers.idle * 1000:.0f} ms") from None
         except (aiohttp.ClientError, OSError):
@@ -313,6 +314,8 @@ class HttpTransport:
         return chunk
 
     async def _drain(self, answer: OpenAnswer) -> None:
+        if answer.response.content.at_eof():
+            return
         try:
             async with asyncio.timeout(self.timers.drain):
                 while chunk := await answer.response.content.readany():
@@ -339,12 +342,13 @@ class HttpTransport:
             return [], self._unreadable(f"unreadable answer: {error}", repeatable=False)
         batch: Batch = []
         for name, data in frames:
-            if not data.strip():
+            bare = data.strip()
+            if not bare:
                 continue
             if name == b"error":
                 batch.append(error_event(data))
                 continue
-            if data.strip() == b"[DONE]":
+            if bare == b"[DONE]":
                 batch.append(DONE)
                 continue
             try:
@@ -363,34 +367,6 @@ class HttpTransport:
 
     def _unreadable(self, what: str, *, repeatable: bool = True) -> UpstreamError:
         return self._failure(what, repeatable=repeatable, code=PROTOCOL_ERROR)
-
-
-def in_pieces(
-    body: bytes | Pieces, headers: dict[str, str], timer: asyncio.Timeout, timeout_s: float
-) -> tuple[bytes | AsyncGenerator[bytes | memoryview, None], dict[str, str]]:
-    """What aiohttp is given as the body and as the headers of a POST: a long body goes out piece by piece. A file would
-    do so too, but to read one it is copied at once, on the loop: 30 ms for 60 MB.
-
-    timer, timeout_s  wound up behind each piece
-    """
-    if isinstance(body, Pieces):
-        return _sent(body, timer, timeout_s), headers
-    if len(body) <= SENT_PIECE:
-        return body, headers
-    pieces = (memoryview(body)[at : at + SENT_PIECE] for at in range(0, len(body), SENT_PIECE))
-    return _sent(pieces, timer, timeout_s), {**headers, "Content-Length": str(len(body))}
-
-
-async def _sent(
-    body: Iterable[bytes | memoryview], timer: asyncio.Timeout, timeout_s: float
-) -> AsyncGenerator[bytes | memoryview, None]:
-    """The pieces. After each others get their turn, which a reader as fast as we are would not leave them, and the
-    timer is wound up: a large body may take minutes on a slow line."""
-    for piece in body:
-        yield piece
-        with contextlib.suppress(RuntimeError):  # the answer came before the end of the request
-            timer.reschedule(asyncio.get_running_loop().time() + timeout_s)
-        await asyncio.sleep(0)
 
 
 def unreachable(service: Service, error: Exception, timeout_s: float) -> UpstreamError:

@@ -88,6 +88,7 @@ async def test_counting_asks_nobody(live: Live) -> None:
 
 async def test_a_typed_answer_comes_word_by_word(live: Live) -> None:
     """The schema goes up as it stands, so nothing has to be put right at the end."""
+    live.sandbox.p3.options.word_delay_s = 0.002
     schema = {"type": "object", "properties": {"title": {"type": "string"}, "note": {"type": "string"}}}
     typed = {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
     answer = await live.stream(ask("a title", model=GROK, **typed))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -17,7 +16,6 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 import proxy
-from proxy.core.media.pieces import BLOCK, Pieces
 from proxy.errors import UpstreamError, headers
 from proxy.observe.lifecycle import NullLog
 from proxy.providers.upstream import transport as module
@@ -27,7 +25,6 @@ from proxy.providers.upstream.transport import (
     HttpTransport,
     UpstreamProfile,
     UpstreamRequest,
-    _sent,
     refusal_of,
 )
 
@@ -127,39 +124,6 @@ async def test_how_much_a_profile_forgives(pieces: list[bytes], strict: str, len
                 await anext(transport.stream(request))
         else:
             assert await anext(transport.stream(request)) == [lenient]
-
-
-@pytest.mark.parametrize("size", [module.SENT_PIECE, module.SENT_PIECE + 1, 3 * module.SENT_PIECE])
-async def test_a_long_body_goes_out_in_pieces_and_with_its_length(size: int) -> None:
-    body = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
-    async with asyncio.timeout(1) as timer:
-        data, headers = module.in_pieces(body, {"a": "b"}, timer, 1)
-        if isinstance(data, bytes):
-            assert (size, data, headers) == (module.SENT_PIECE, body, {"a": "b"})
-            return
-        pieces = [bytes(piece) async for piece in data]
-    assert b"".join(pieces) == body and max(map(len, pieces)) == module.SENT_PIECE
-    assert headers == {"a": "b", "Content-Length": str(size)}
-
-
-async def test_a_body_in_pieces_may_take_longer_than_the_head_of_its_answer() -> None:
-    pieces = [letter * BLOCK for letter in (b"a", b"b", b"c", b"d")]
-    body = Pieces(pieces)
-    async with asyncio.timeout(0.1) as timer:
-        sent = _sent(body, timer, 0.1)
-        first = await anext(sent)
-        body.drop()  # as when the answer comes before its end
-        assert [first, *[piece async for piece in slowly(sent)]] == pieces
-    assert [piece async for piece in _sent(Pieces(pieces), timer, 0.1)] == pieces  # the answer is there
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.02) as timer:
-            await anext(slowly(_sent(Pieces(pieces), timer, 0.02)))
-
-
-async def slowly(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    async for piece in pieces:
-        await asyncio.sleep(0.05)
-        yield piece
 
 
 @pytest.mark.parametrize(("word", "final"), [("false", True), (" False", True), ("true", False), ("", False)])

@@ -19,7 +19,8 @@ from proxy.providers.p5_cursor.run.timers import RunTimers
 from proxy.providers.p5_cursor.wire.envelopes import envelope
 from proxy.providers.p5_cursor.wire.protobuf import encode
 from proxy.providers.upstream.client import read_error
-from proxy.providers.upstream.transport import in_pieces, unreachable
+from proxy.providers.upstream.sending import in_pieces
+from proxy.providers.upstream.transport import unreachable
 
 STREAM_PATH = "/agent.v1.AgentService/RunSSE"
 APPEND_PATH = "/aiserver.v1.BidiService/BidiAppend"
