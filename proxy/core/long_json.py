@@ -6,11 +6,12 @@ is large is written a piece a call: others get their turn in between, when it is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from proxy.core.sizes import least_size
 from proxy.core.sse import dump_json, dump_sorted_json
+from proxy.core.tools.remembered import Remembered
 
 #: Characters that one call of the encoder writes, about: half a millisecond.
 PIECE_CHARS = 128 * 1024
@@ -41,16 +42,16 @@ def json_pieces(value: Any, dump: Dump = _plain) -> Iterator[bytes]:
     """The same in pieces, by `dump`, which may be `in_order`."""
     if isinstance(value, str) and len(value) > PIECE_CHARS:
         return _text(value, dump)
-    if isinstance(value, Mapping) and _is_long(value):
+    if isinstance(value, Mapping) and is_long(value):
         return _around(b"{", member_pieces(value, dump), b"}")
-    if isinstance(value, (list, tuple)) and _is_long(value):
+    if isinstance(value, (list, tuple)) and is_long(value):
         return _around(b"[", _joined(value, dump), b"]")
     return iter((dump(value),))
 
 
 def member_pieces(members: Mapping[str, Any], dump: Dump = _plain) -> Iterator[bytes]:
     """An object without its brackets; nothing of an empty one."""
-    if not _is_long(members):
+    if not is_long(members):
         if members:
             yield dump(members)[1:-1]
         return
@@ -106,5 +107,34 @@ def _around(before: bytes, pieces: Iterator[bytes], after: bytes) -> Iterator[by
     yield after
 
 
-def _is_long(value: Any) -> bool:
+#: Values of up to so many bytes together are remembered as they were written, in each of two generations: a client
+#: sends its history every turn, and most of it is sent on as it was.
+REMEMBERED_BYTES = 2 * 1024 * 1024
+_written = Remembered(_plain, REMEMBERED_BYTES)
+
+
+def remembered_json(value: Any, *, large: bool = False) -> bytes:
+    """What `json_bytes` gives, written once for equal values.
+
+    large  whether the value may be long; those that are get written in pieces
+    """
+    return json_bytes(value) if large and is_long(value) else _written(value)
+
+
+def object_json(members: Mapping[str, Any], lists: Collection[str], *, large: bool = False) -> bytes:
+    """The same for an object without its brackets, whose members are written one by one, and those in `lists` item by
+    item."""
+    return b",".join([_member(name, value, name in lists, large) for name, value in members.items()])
+
+
+def _member(name: str, value: Any, by_item: bool, large: bool) -> bytes:
+    if by_item and type(value) is list:
+        written = b"[" + b",".join([remembered_json(item, large=large) for item in value]) + b"]"
+    else:
+        written = remembered_json(value, large=large)
+    return dump_json(name).encode() + b":" + written
+
+
+def is_long(value: Any) -> bool:
+    """Whether one call of the encoder would take too long."""
     return least_size(value, PIECE_CHARS) > PIECE_CHARS

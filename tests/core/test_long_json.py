@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.core import long_json
-from proxy.core.long_json import PIECE_CHARS, in_order, json_bytes, json_pieces
+from proxy.core.long_json import PIECE_CHARS, in_order, json_bytes, json_pieces, object_json
 from proxy.core.sse import dump_json, dump_sorted_json
 
 values = st.recursive(
@@ -47,3 +47,10 @@ def test_half_a_character_is_an_error_where_it_is_sent_and_none_in_a_digest() ->
         with pytest.raises(UnicodeEncodeError):
             json_bytes([text])
         assert b"".join(json_pieces([text], in_order))
+
+
+@given(st.dictionaries(st.text(), values), st.booleans())
+def test_an_object_that_is_written_by_member_and_item_is_the_same(value: dict[str, Any], large: bool) -> None:
+    for _ in range(2):  # the second time from memory
+        written = b"{" + object_json(value, {"a", *[*value][:2]}, large=large) + b"}"
+        assert written == dump_json(value).encode()

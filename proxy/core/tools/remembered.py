@@ -32,7 +32,12 @@ class Remembered(Generic[T]):
         self._older: dict[bytes, T] = {}
 
     def __call__(self, value: Any) -> T:
-        key = marshal.dumps(value, 2)  # the old form, which knows no references and so is the same for what is equal
+        try:
+            key = marshal.dumps(
+                value, 2
+            )  # the old form, which knows no references and so is the same for what is equal
+        except ValueError:  # a value of another kind than JSON has, such as an enumeration
+            return self._work(value)
         found = self._newer.get(key, _NOTHING)
         if found is not _NOTHING:
             return found  # type: ignore[return-value]

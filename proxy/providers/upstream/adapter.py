@@ -10,9 +10,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Protocol
 
-from proxy.core.long_json import json_bytes
+from proxy.core.long_json import object_json
 from proxy.core.messages import Event, MessageStream
-from proxy.core.sse import dump_json
 from proxy.errors import UpstreamError
 from proxy.providers.upstream.transport import Batch, Service, Written
 
@@ -89,6 +88,10 @@ class UpstreamAdapter(Protocol):
         ...
 
 
+#: Members that hold the conversation: most of their items were sent the turn before.
+_HISTORIES = frozenset({"messages", "input"})
+
+
 class RequestBody:
     """The body of a request, and its bytes: written when they are first needed, since P1 may send only a part.
 
@@ -108,7 +111,7 @@ class RequestBody:
         return self._payload
 
     def _write(self) -> bytes:
-        return json_bytes(self.members) if self.large else dump_json(self.members).encode()
+        return b"{" + object_json(self.members, _HISTORIES, large=self.large) + b"}"
 
     def sendable(self) -> bytes | Written:
         """What an `UpstreamRequest` takes."""

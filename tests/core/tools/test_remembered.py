@@ -27,3 +27,14 @@ def test_it_holds_two_generations_and_nothing_that_is_larger_than_one() -> None:
     for _ in range(2):
         remembered("x" * 101)
     assert made.count("x" * 101) == 2
+
+
+def test_what_is_more_than_json_is_worked_on_each_time() -> None:
+    class Word(str):
+        pass
+
+    made: list[Any] = []
+    remembered = Remembered(made.append)
+    for _ in range(2):
+        remembered({"a": Word("b")})
+    assert made == [{"a": "b"}, {"a": "b"}] and remembered.known == 0

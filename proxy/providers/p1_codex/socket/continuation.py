@@ -15,9 +15,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from proxy.core.identity import Owner
-from proxy.core.long_json import in_order, json_pieces, member_pieces
+from proxy.core.long_json import in_order, is_long, json_pieces, member_pieces
 from proxy.core.sizes import least_size
 from proxy.core.sse import dump_json
+from proxy.core.tools.remembered import Remembered
 from proxy.providers.p1_codex.compaction.items import split
 
 
@@ -104,10 +105,18 @@ def _canonical(item: Mapping[str, Any], sent: bytes | None) -> bytes:
 
 def signature_of(body: Mapping[str, Any]) -> bytes:
     """A digest of all that must not change within a conversation: everything but the input."""
+    rest = {key: value for key, value in body.items() if key != "input"}
+    return _digest_of(rest) if is_long(rest) else _remembered_digest(rest)
+
+
+def _digest_of(members: Mapping[str, Any]) -> bytes:
     digest = hashlib.blake2b(digest_size=16)
-    for piece in member_pieces({key: value for key, value in body.items() if key != "input"}, in_order):
+    for piece in member_pieces(members, in_order):
         digest.update(piece)
     return digest.digest()
+
+
+_remembered_digest = Remembered(_digest_of)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.core.long_json import json_bytes, member_pieces
+from proxy.core.long_json import object_json, remembered_json
 from proxy.core.sse import dump_json
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.providers.p1_codex.catalog import LABEL
@@ -74,7 +74,7 @@ class SharedBody(RequestBody):
     def items(self) -> list[bytes]:
         """The input, a text an item."""
         if self._items is None:
-            self._items = [json_bytes(item) for item in self.members["input"]]
+            self._items = [remembered_json(item, large=self.large) for item in self.members["input"]]
         return self._items
 
     def replace(self, members: dict[str, Any]) -> None:
@@ -83,7 +83,7 @@ class SharedBody(RequestBody):
 
     def _write(self) -> bytes:
         """The body of a POST."""
-        return b"".join([b'{"stream":true,', *self._shared(self.members), b"}"])
+        return b'{"stream":true,' + self._shared(self.members) + b"}"
 
     def frame(self, previous_response_id: str = "", start: int = 0) -> bytes:
         """The conversation as a frame; with `previous_response_id`, what was added since that response: the input from
@@ -92,27 +92,19 @@ class SharedBody(RequestBody):
         own = {"type": "response.create", **{key: body[key] for key in ("client_metadata",) if key in body}}
         if previous_response_id:
             body = {**body, "previous_response_id": previous_response_id}
-        return b"".join([dump_json(own).encode()[:-1], b",", *self._shared(body, start), b"}"])
+        return dump_json(own).encode()[:-1] + b"," + self._shared(body, start) + b"}"
 
-    def _shared(self, members: Mapping[str, Any], start: int = 0) -> Iterator[bytes]:
-        """What the transports have in common, in pieces, in the order of the members."""
-        before: dict[str, Any] = {}
-        rest = {key: value for key, value in members.items() if key not in _NOT_SHARED}
-        while (key := next(iter(rest))) != "input":
-            before[key] = rest.pop(key)
-        del rest["input"]
-        if before:
-            yield from member_pieces(before)
-            yield b","
-        yield b'"input":['
-        for place, item in enumerate(self.items[start:]):
-            if place:
-                yield b","
-            yield item
-        yield b"]"
-        if rest:
-            yield b","
-            yield from member_pieces(rest)
+    def _shared(self, members: Mapping[str, Any], start: int = 0) -> bytes:
+        """What the transports have in common, in the order of the members."""
+        shared = [(key, value) for key, value in members.items() if key not in _NOT_SHARED]
+        place = next(place for place, (key, _) in enumerate(shared) if key == "input")
+        before, behind = dict(shared[:place]), dict(shared[place + 1 :])
+        parts = [
+            object_json(before, (), large=self.large),
+            b'"input":[' + b",".join(self.items[start:]) + b"]",
+            object_json(behind, (), large=self.large),
+        ]
+        return b",".join(part for part in parts if part)
 
 
 def is_progress(event: Mapping[str, Any]) -> bool:
