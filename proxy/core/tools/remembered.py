@@ -33,9 +33,7 @@ class Remembered(Generic[T]):
 
     def __call__(self, value: Any) -> T:
         try:
-            key = marshal.dumps(
-                value, 2
-            )  # the old form, which knows no references and so is the same for what is equal
+            key = marshal.dumps(value, 2)  # knows no references: the same bytes for what is equal
         except ValueError:  # a value of another kind than JSON has, such as an enumeration
             return self._work(value)
         found = self._newer.get(key, _NOTHING)

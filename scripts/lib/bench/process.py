@@ -1,21 +1,46 @@
-"""A process that is measured."""
+"""A process that is measured: one of ours, or any other by its number."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
-TICK = os.sysconf("SC_CLK_TCK")
+
+class Account:
+    """What a process and its children used, as the kernel counts it."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def cpu_s(self) -> float:
+        """To the microsecond, of those that live."""
+        return sum(
+            int(task.joinpath("schedstat").read_text().split()[0]) / 1e9
+            for pid in self._tree(self.pid)
+            for task in Path(f"/proc/{pid}/task").iterdir()
+        )
+
+    def resident_mb(self) -> float:
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    def _tree(self, pid: int) -> Iterator[int]:
+        yield pid
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(FileNotFoundError):
+                for child in task.joinpath("children").read_text().split():
+                    yield from self._tree(int(child))
 
 
-class Process:
-    """A child with its first line of output and its CPU account."""
+class Process(Account):
+    """A child with its first line of output."""
 
     def __init__(self, process: asyncio.subprocess.Process, first_line: str) -> None:
+        super().__init__(process.pid)
         self.process = process
         self.first_line = first_line
 
@@ -32,11 +57,3 @@ class Process:
         stack.callback(process.terminate)
         assert process.stdout is not None
         return cls(process, (await process.stdout.readline()).decode())
-
-    def cpu_s(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICK
-
-    def resident_mb(self) -> float:
-        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6

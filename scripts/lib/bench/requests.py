@@ -1,11 +1,9 @@
-"""The requests of the benchmark: the same ones in the client's form and in the form the pipe needs."""
+"""The requests of the benchmark."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
-
-from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
 
 Body = dict[str, Any]
 MODEL = "gpt-5.5"
@@ -30,10 +28,6 @@ _WORDS = (
 
 def tiny() -> Body:
     return {"model": MODEL, "max_tokens": 64, "stream": True, "messages": [{"role": "user", "content": "hello"}]}
-
-
-def many_events() -> Body:
-    return {**tiny(), "messages": [{"role": "user", "content": "stream 400 words"}]}
 
 
 def agent(size: int = 86_000) -> Body:
@@ -64,20 +58,6 @@ def agent(size: int = 86_000) -> Body:
         ]
     messages.append({"role": "user", "content": "hello"})
     return body
-
-
-def newest(body: Body, number: int) -> Body:
-    """The same conversation with another last message, as the next turn would have."""
-    return {**body, "messages": [*body["messages"][:-1], {"role": "user", "content": f"{_last(body)} {number}"}]}
-
-
-def _last(body: Body) -> str:
-    return str(body["messages"][-1]["content"])
-
-
-def upstream_form(body: Body) -> Body:
-    """What the proxy would send: the pipe passes this on unread."""
-    return messages_to_responses(body, ResponsesOptions(model=MODEL))
 
 
 def prose(count: int, seed: int) -> str:

@@ -1,111 +1,166 @@
-"""Starts upstream, pipe and proxy as processes of their own, sends the requests one after another, prints the table."""
+"""Starts upstream, pipe and proxy as processes of their own, asks each for every row, prints a table of Markdown.
+
+`python -m bench.run [--rows TEXT] [--requests N] [--transports] [--upstream-port N] [--other NAME URL PID]`
+
+Another program is measured with the same requests when the upstream of its providers is ours: its address stands in
+the first line, and `--upstream-port` makes it known beforehand. Not measured: p1 over WebSocket and p5, whose upstream
+is a conversation; the two other wires of p4.
+"""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
+import platform
 import re
-import statistics
 import sys
+import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
-import aiohttp
+from bench import transports
+from bench.load import Seen
+from bench.process import Account, Process
+from bench.rows import PROVIDERS, ROWS, Row
+from proxy.sandbox import Sandbox
 
-from bench import requests, transports
-from bench.process import Process
-
-COUNT = int(os.environ.get("BENCH_REQUESTS", "300"))
-WARM = 30
-
-#: name -> the request, and whether its last message changes each time
-REQUESTS = {
-    "tiny": (requests.tiny(), True),
-    "agent, 86 kB": (requests.agent(), True),
-    "answer of 400 events": (requests.many_events(), False),
+WARM = 40
+#: Beyond every number of streams that is measured.
+LIMITS = {
+    "PROXY_P1_TRANSPORT": "http",
+    "PROXY_MAX_CONCURRENT_REQUESTS": "5000",
+    "PROXY_MAX_CONCURRENT_PER_PROVIDER": "5000",
+    "PROXY_MAX_CONNECTIONS": "6000",
 }
+HEAD = (
+    "| request | program | CPU a request | a text | first text: median, 99 % | whole: median, 99 % | resident |"
+    " a stream |\n"
+    "|---|---|--:|--:|--:|--:|--:|--:|"
+)
 
 
-async def cost_ms(
-    session: aiohttp.ClientSession, target: Process, url: str, body: Callable[[int], bytes]
-) -> tuple[float, float]:
-    """`(CPU ms a request, median wall ms)` of a process, requests one after another."""
-    walls, before = [], 0.0
-    for number in range(WARM + COUNT):
-        if number == WARM:
-            before = target.cpu_s()
-        started = time.perf_counter()
-        async with session.post(url, data=body(number), headers={"content-type": "application/json"}) as answer:
-            assert answer.status == 200, (answer.status, await answer.text())
-            async for _ in answer.content.iter_any():
-                pass
-        walls.append((time.perf_counter() - started) * 1000)
-    return (target.cpu_s() - before) * 1000 / COUNT, statistics.median(walls[WARM:])
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A program that is measured; `path`: where it is asked, "" for where the upstream is."""
+
+    name: str
+    url: str
+    account: Account
+    path: str = "/v1/messages"
+
+    def address(self, row: Row) -> str:
+        return f"{self.url}{self.path or PROVIDERS[row.provider][1]}"
 
 
-def cold_start_s(environment: Mapping[str, str]) -> float:
+async def load(url: str, file: Path, requests: int, connections: int) -> Seen:
+    arguments = ("-m", "bench.load", url, str(file), str(requests), str(connections))
+    process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=asyncio.subprocess.PIPE)
+    out, _ = await process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"{url}: the load failed")
+    return Seen(*json.loads(out))
+
+
+async def measured(target: Target, row: Row, file: Path, requests: int) -> str:
+    """A line of the table."""
+    url, count = target.address(row), row.streams if row.every_ms else requests
+    await load(url, file, min(WARM, count), min(2, row.streams))
+    before, cpu = target.account.resident_mb(), target.account.cpu_s()
+    peak = asyncio.create_task(_peak(target.account))
+    seen = await load(url, file, count, row.streams)
+    spent = target.account.cpu_s() - cpu
+    peak.cancel()
+    most = max(await asyncio.gather(peak), default=before)
+    stream = f"{max(0.0, most - before) / row.streams * 1000:.0f} kB" if row.streams > 1 else ""
+    return (
+        f"| {row.name} | {target.name} | {spent / count * 1000:.2f} ms | {spent / count / row.texts * 1e6:.0f} µs"
+        f" | {seen.first_median:.1f}, {seen.first_99:.1f} ms | {seen.whole_median:.1f}, {seen.whole_99:.1f} ms"
+        f" | {most:.0f} MB | {stream} |"
+    )
+
+
+async def _peak(account: Account) -> float:
+    """The most resident MB until it is cancelled."""
+    most = account.resident_mb()
+    try:
+        while True:
+            most = max(most, account.resident_mb())
+            await asyncio.sleep(0.1)
+    except asyncio.CancelledError:
+        return most
+
+
+async def cold_start_s(environment: Mapping[str, str]) -> float:
     """From process start to the first good `/healthz`; the best of five."""
-    import subprocess
-
     best = 99.0
     for _ in range(5):
-        started = time.perf_counter()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "proxy", "serve", "--port", "0"],
-            env={**os.environ, **environment},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdout is not None
-        url = re.findall(r"http://\S+", process.stdout.readline())[0]
-        with urllib.request.urlopen(f"{url}/healthz") as answer:
-            assert answer.status == 200
-        best = min(best, time.perf_counter() - started)
-        process.terminate()
-        process.wait()
-        process.stdout.close()
+        async with AsyncExitStack() as stack:
+            started = time.perf_counter()
+            process = await Process.start(stack, *SERVE, environment=environment)
+            with urllib.request.urlopen(f"{_address(process)}/healthz") as answer:
+                assert answer.status == 200
+            best = min(best, time.perf_counter() - started)
     return best
 
 
-async def main() -> None:
+SERVE = ("-m", "proxy", "serve", "--port", "0")
+
+
+def _address(process: Process) -> str:
+    return re.findall(r"http://[^\s/]+", process.first_line)[0]
+
+
+async def main(options: argparse.Namespace) -> None:
     async with AsyncExitStack() as stack:
-        sandbox = await Process.start(stack, "-m", "proxy", "sandbox")
-        settings = json.loads(sandbox.first_line)
-        credential = json.loads((Path(settings["PROXY_CONFIG_DIR"]) / "p1" / "auth.json").read_text())
-        environment = {**settings, "XDG_STATE_HOME": settings["PROXY_CONFIG_DIR"]}
-        start_s = cold_start_s(environment)
-        pipe = await Process.start(
-            stack, "-m", "bench.pipe", settings["PROXY_P1_BASE_URL"], credential["access"], credential["accountId"]
-        )
-        proxy = await Process.start(stack, "-m", "proxy", "serve", "--port", "0", environment=environment)
-        url = re.findall(r"http://\S+", proxy.first_line)[0]
+        root = stack.enter_context(tempfile.TemporaryDirectory(prefix="model-proxy-bench-"))
+        sandbox = await stack.enter_async_context(Sandbox())  # signs in; nobody asks it for an answer
+        sandbox.write_credentials(Path(root))
+        upstream = await Process.start(stack, "-m", "bench.upstream", str(options.upstream_port))
+        base = upstream.first_line.strip()
+        bases = {f"PROXY_{label.upper()}_BASE_URL": base for label in PROVIDERS}
+        environment = {**sandbox.settings(), **LIMITS, **bases, "PROXY_CONFIG_DIR": root, "XDG_STATE_HOME": root}
+        environment["PROXY_P1_BASE_URL"] = f"{base}{PROVIDERS['p1'][1]}"
+        print(f"Upstream: {base}; {_conditions()}\n")
+        start_s = await cold_start_s(environment)
+        pipe = await Process.start(stack, "-m", "bench.pipe", base)
+        proxy = await Process.start(stack, *SERVE, environment=environment)
         idle_mb = proxy.resident_mb()
-        session = await stack.enter_async_context(aiohttp.ClientSession())
-        print(
-            f"{COUNT} requests each, one after another, on {os.cpu_count()} cores; CPU of the process in the middle\n"
-        )
-        print(f"{'request':26}{'pipe CPU':>10}{'proxy CPU':>11}{'ratio':>7}{'pipe wall':>11}{'proxy wall':>12}")
-        cpu = {}
-        for name, (body, varied) in REQUESTS.items():
-            ready = [json.dumps(requests.newest(body, n) if varied else body).encode() for n in range(WARM + COUNT)]
-            piped = json.dumps(requests.upstream_form(body)).encode()
-            pipe_cpu, pipe_wall = await cost_ms(session, pipe, pipe.first_line.strip(), lambda _, piped=piped: piped)
-            own_cpu, own_wall = await cost_ms(session, proxy, f"{url}/v1/messages", lambda n, ready=ready: ready[n])
-            cpu[name] = own_cpu
-            print(
-                f"{name:26}{pipe_cpu:>7.2f} ms{own_cpu:>8.2f} ms{own_cpu / max(pipe_cpu, 0.01):>7.1f}"
-                f"{pipe_wall:>8.2f} ms{own_wall:>9.2f} ms"
-            )
-        events_us = (cpu["answer of 400 events"] - cpu["tiny"]) / 400 * 1000
-        print(f"\nCPU a streamed event: {events_us:.1f} µs (aim 10)")
-        print(f"start to a good /healthz: {start_s:.2f} s (aim 0.6)")
-        print(f"resident, idle: {idle_mb:.0f} MB (aim 60); with the vocabulary loaded: {proxy.resident_mb():.0f} MB")
+        targets = [Target("pipe", _address(pipe), pipe, ""), Target("proxy", _address(proxy), proxy)]
+        targets += [Target(name, url, Account(int(pid))) for name, url, pid in options.other]
+        print(HEAD)
+        for row in ROWS:
+            if options.rows in row.name:
+                file = Path(root) / "body.json"
+                file.write_bytes(row.body())
+                for target in targets:
+                    print(await measured(target, row, file, options.requests), flush=True)
+        print(f"\nStart to a good /healthz: {start_s:.2f} s. Idle: {idle_mb:.0f} MB.")
+
+
+def _conditions() -> str:
+    system, version = platform.uname(), platform.python_version()
+    load_now = os.getloadavg()[0]
+    return f"{os.cpu_count()} cores, {system.system} {system.release}, Python {version}, load before {load_now:.1f}"
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="scripts/bench", description="CPU, delays and memory beside a pipe of bytes.")
+    parser.add_argument("--rows", default="", metavar="TEXT", help="only rows with this text in their name")
+    parser.add_argument("--requests", type=int, default=300, help="of each row that is not played slowly")
+    parser.add_argument("--upstream-port", type=int, default=0, help="where the upstream listens")
+    parser.add_argument("--transports", action="store_true", help="what p1's transports upload, in place of the rows")
+    parser.add_argument(
+        "--other", nargs=3, action="append", default=[], metavar=("NAME", "URL", "PID"), help="another program"
+    )
+    return parser.parse_args()
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
-    asyncio.run(transports.table())
+    chosen = arguments()
+    asyncio.run(transports.table() if chosen.transports else main(chosen))

@@ -16,30 +16,22 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 
-from bench import requests
 from bench.process import Process
+from bench.rows import Row
+from bench.run import LIMITS, SERVE
 
 EVENTS_A_SECOND = 40
+WORDS = 400
 STREAMS = (1, 50, 200, 500)
 IDLE_SESSIONS = 2000
 #: Short requests, so that the sessions are what grows.
 IDLE_AT_A_TIME = 20
-
-#: Beyond every number of streams that is measured.
-SETTINGS = {
-    "PROXY_P1_TRANSPORT": "http",
-    "PROXY_MAX_CONCURRENT_REQUESTS": "5000",
-    "PROXY_MAX_CONCURRENT_PER_PROVIDER": "5000",
-    "PROXY_MAX_CONNECTIONS": "6000",
-}
 
 
 @dataclass
@@ -115,58 +107,32 @@ async def idle_sessions(proxy: Process, url: str, body: bytes) -> float:
     return (proxy.resident_mb() - before) * 1000 / IDLE_SESSIONS
 
 
-async def recorded(settings: dict[str, Any], credential: dict[str, Any], body: requests.Body) -> bytes:
-    """The sandbox's answer to a request."""
-    headers = {
-        "authorization": f"Bearer {credential['access']}",
-        "chatgpt-account-id": credential["accountId"],
-        "originator": "bench",
-        "accept": "text/event-stream",
-    }
-    async with aiohttp.ClientSession() as session:
-        upstream = requests.upstream_form(body)
-        async with session.post(settings["PROXY_P1_BASE_URL"], json=upstream, headers=headers) as answer:
-            assert answer.status == 200, await answer.text()
-            return await answer.read()
-
-
 async def main(counts: list[int]) -> None:
     async with AsyncExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
         sandbox = await Process.start(stack, "-m", "proxy", "sandbox")
+        upstream = await Process.start(stack, "-m", "bench.upstream")
         settings = json.loads(sandbox.first_line)
-        credential = json.loads((Path(settings["PROXY_CONFIG_DIR"]) / "p1" / "auth.json").read_text())
-        many = {
-            **requests.agent(),
-            "messages": [*requests.agent()["messages"][:-1], *requests.many_events()["messages"]],
+        environment = {
+            **settings,
+            **LIMITS,
+            "PROXY_P1_BASE_URL": f"{upstream.first_line.strip()}/responses",
+            "XDG_STATE_HOME": folder,
         }
-        starts: dict[str, Callable[[], requests.Body]] = {"many": lambda: many, "tiny": requests.tiny}
-        upstreams = {}
-        for name, make in starts.items():
-            (folder / name).write_bytes(await recorded(settings, credential, make()))
-            rate = EVENTS_A_SECOND if name == "many" else 100_000
-            upstreams[name] = await Process.start(stack, "-m", "bench.paced", str(folder / name), str(rate))
         print(
             f"{os.cpu_count()} cores, {EVENTS_A_SECOND} events a second and stream; CPU and memory of the proxy alone\n"
         )
         print("streams    took   CPU each   of core   RSS each   peak    fd   first, median, 99 %   longest silence")
-        for name, body in (("many", many), ("tiny", requests.tiny())):
-            environment = {
-                **settings,
-                **SETTINGS,
-                "PROXY_P1_BASE_URL": upstreams[name].first_line.strip(),
-                "XDG_STATE_HOME": str(folder),
-            }
-            proxy = await Process.start(stack, "-m", "proxy", "serve", "--port", "0", environment=environment)
-            url = f"{re.findall(r'http://[^ ]+', proxy.first_line.strip())[0]}/v1/messages"
-            data = json.dumps(body).encode()
-            if name == "many":
-                await measured(proxy, url, data, 1)  # the vocabulary is loaded
-                for streams in counts:
-                    print(await measured(proxy, url, data, streams), flush=True)
-            else:
-                kb = await idle_sessions(proxy, url, data)
-                print(f"\nan idle session: {kb:.1f} kB ({IDLE_SESSIONS} of them)")
+        many = Row("p1", agent=True, texts=WORDS, every_ms=1000 // EVENTS_A_SECOND).body()
+        proxy = await Process.start(stack, *SERVE, environment=environment)
+        url = f"{re.findall(r'http://[^ ]+', proxy.first_line.strip())[0]}/v1/messages"
+        await measured(proxy, url, many, 1)  # the vocabulary is loaded
+        for streams in counts:
+            print(await measured(proxy, url, many, streams), flush=True)
+        proxy = await Process.start(stack, *SERVE, environment=environment)
+        url = f"{re.findall(r'http://[^ ]+', proxy.first_line.strip())[0]}/v1/messages"
+        kb = await idle_sessions(proxy, url, Row("p1").body())
+        print(f"\nan idle session: {kb:.1f} kB ({IDLE_SESSIONS} of them)")
 
 
 if __name__ == "__main__":
