@@ -70,7 +70,8 @@ async def load(url: str, file: Path, requests: int, connections: int) -> Seen:
 async def measured(target: Target, row: Row, file: Path, requests: int) -> str:
     """A line of the table."""
     url, count = target.address(row), row.streams if row.every_ms else requests
-    await load(url, file, min(WARM, count), min(2, row.streams))
+    if not row.every_ms:  # the others are warm from these
+        await load(url, file, WARM, 1)
     before, cpu = target.account.resident_mb(), target.account.cpu_s()
     peak = asyncio.create_task(_peak(target.account))
     seen = await load(url, file, count, row.streams)
