@@ -25,6 +25,7 @@ from proxy.core.cache_health.fingerprint import of_messages
 from proxy.core.cache_health.judge import Sent
 from proxy.core.identity import Owner
 from proxy.core.tools import read_tool
+from proxy.core.tools.remembered import MAX_VALUES, Remembered
 from proxy.observe.lifecycle import NullLog
 from proxy.observe.metrics import counts
 from proxy.observe.monitor import sessions as monitor_sessions
@@ -52,6 +53,7 @@ BOUNDS: Mapping[str, int] = {
     "Steps._counts": steps.HOUR,
     "Memory._owners": cache_memory.MAX_OWNERS,
     "TextCounts._newer": TokenizerLimits().remembered,
+    "Remembered._newer": MAX_VALUES,
     "Conversations._known": conversations.MAX_CONVERSATIONS,
     "OpenRuns._runs": open_runs.MAX_OPEN_RUNS,
     "Continuations._entries": ContinuationLimits().owners,
@@ -218,6 +220,7 @@ TABLES: Mapping[str, Table] = {
         cache_memory.MAX_OWNERS, cache_memory.Memory, lambda held, owner: held.reached(owner, PROMPT)
     ),
     "TextCounts._newer": Table(REMEMBERED, TextCounts, lambda held, owner: held.count(f"{owner.session:80}", len)),
+    "Remembered._newer": Table(MAX_VALUES, lambda: Remembered(len), lambda held, owner: held(owner.session)),
     "Conversations._known": Table(
         conversations.MAX_CONVERSATIONS,
         lambda: conversations.Conversations(lambda: 0.0, lambda: "0" * 32),

@@ -10,6 +10,8 @@ T = TypeVar("T")
 
 #: Bytes of the values that each of two generations remembers: some hundred tools.
 MAX_BYTES = 512 * 1024
+#: Values that each of them remembers: small ones take more than their bytes.
+MAX_VALUES = 4096
 
 
 class Remembered(Generic[T]):
@@ -43,7 +45,7 @@ class Remembered(Generic[T]):
         made: T = self._work(value) if found is _NOTHING else found  # type: ignore[assignment]
         if len(key) <= self._max:
             self._size += len(key)
-            if self._size > self._max:
+            if self._size > self._max or len(self._newer) == MAX_VALUES:
                 self._older, self._newer, self._size = self._newer, {}, len(key)
             self._newer[key] = made
         return made
