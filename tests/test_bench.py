@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sys
+import threading
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from harness import Live, with_live
@@ -11,10 +16,10 @@ from harness import Live, with_live
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts" / "lib"))
 
 from bench.answers import answer, asked, question
-from bench.load import NUMBER, percentile
-from bench.rows import PROVIDERS, ROWS, Row
-
-WIRES = {"/chat/completions": "chat", "/responses": "responses"}
+from bench.load import NUMBER, Load, Seen, percentile
+from bench.process import Account, Process
+from bench.rows import ROWS, WIRES, Row
+from bench.run import chosen_rows
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
@@ -31,18 +36,83 @@ def test_what_is_no_request_of_ours_is_refused() -> None:
 
 
 def test_names_tell_rows_apart() -> None:
-    assert len({row.name for row in ROWS}) == len(ROWS) and {row.provider for row in ROWS} == {*PROVIDERS}
+    assert len({row.name for row in ROWS}) == len(ROWS) and {row.wire for row in ROWS} == {*WIRES}
+    assert chosen_rows(None) == [*ROWS] and chosen_rows(["nothing has this"]) == []
+    assert {row.wire for row in chosen_rows(["p5 tiny", "p3"])} == {"p3", "p5"}
 
 
-@pytest.mark.parametrize("provider", ["p1", "p2"])
+@pytest.mark.parametrize("name", WIRES)
 @with_live(p1_transport="http")
-async def test_the_proxy_reads_what_the_upstream_plays(live: Live, provider: str) -> None:
-    model, path = PROVIDERS[provider]
-    body = b"".join(answer(WIRES[path], 12)).decode()
-    live.sandbox[provider].script.extend([{"provider": provider, "events": [{"raw": body}]}])
-    said = await live.post({"model": model, "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]})
-    assert said.json["content"][-1]["text"].split() == [f"word{number}" for number in range(12)]
-    assert said.json["usage"]["output_tokens"] == 12
+async def test_the_proxy_reads_what_the_upstream_plays(live: Live, name: str) -> None:
+    wire, provider = WIRES[name], name[:2]
+    if wire.path:
+        body = b"".join(answer(wire.path, 12)).decode()
+        live.sandbox[provider].script.extend([{"provider": provider, "events": [{"raw": body}]}])
+    asked_for = {"role": "user", "content": question(12, 0)}
+    said = await live.post({"model": wire.model, "max_tokens": 99, "messages": [asked_for]})
+    assert len(said.json["content"][-1]["text"].split()) == 12
+    assert not wire.path or said.json["usage"]["output_tokens"] == 12
+
+
+async def served(*pieces: bytes) -> Seen:
+    """What is seen of an answer that comes in these pieces."""
+    writers: list[asyncio.StreamWriter] = []
+
+    async def answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        # The other connection is that of the probe, which goes when the run ends.
+        for piece in pieces if (await reader.read(1 << 16)).startswith(b"POST") else ():
+            writer.write(piece)
+            await asyncio.sleep(0)
+        writer.close()
+
+    server = await asyncio.start_server(answered, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        try:
+            return await Load(urlsplit(f"http://127.0.0.1:{port}/"), b"BODY", 2, new=False).run(1, 1)
+        finally:
+            for writer in writers:
+                writer.close()
+                with suppress(ConnectionError):
+                    await writer.wait_closed()
+
+
+HEAD, END = b"HTTP/1.1 200 OK\r\n\r\n", b"\r\n0\r\n\r\n"
+
+
+async def test_a_whole_answer_is_seen() -> None:
+    seen = await served(HEAD, b"a wo", b"rd0 word", b"1", END[:3], END[3:])
+    assert 0 < seen.first_median <= seen.whole_median
+
+
+@pytest.mark.parametrize(
+    ("pieces", "said"),
+    [
+        ((HEAD, b"word0 ", b"event: error", END), "1 texts of 2: "),
+        ((HEAD, b"word0 word1 "), "closed"),
+        ((b"HTTP/1.1 529 Overloaded\r\n\r\n", b"word0 word1 ", END), "2: HTTP/1.1 529"),
+    ],
+    ids=["an error at its end", "cut", "refused"],
+)
+async def test_an_answer_that_is_not_whole_ends_the_run(pieces: tuple[bytes, ...], said: str) -> None:
+    with pytest.raises((RuntimeError, ConnectionError), match=said):
+        await served(*pieces)
+
+
+async def test_the_account_knows_threads_that_ended_and_children() -> None:
+    account = Account(os.getpid())
+    before = account.cpu_s()
+    thread = threading.Thread(target=sum, args=(range(1_000_000),))
+    thread.start()
+    thread.join()
+    spent = account.cpu_s() - before
+    assert spent > 0.001
+    async with AsyncExitStack() as stack:
+        resident = account.resident_mb()
+        child = await Process.start(stack, "-c", "import time; print('begun', flush=True); time.sleep(60)")
+        assert child.first_line == "begun\n" and child.resident_mb() > 1 and child.descriptors() >= 3
+        assert account.resident_mb() > resident + 1 and account.descriptors() > child.descriptors()
 
 
 @pytest.mark.parametrize(("share", "value"), [(0.0, 1.0), (0.5, 3.0), (0.99, 4.0), (1.0, 4.0)])

@@ -43,6 +43,17 @@ from proxy.providers.upstream.tokenizer import TextCounts, TokenizerLimits
 from proxy.server import sessions
 from proxy.server.state import STATE
 
+
+def is_ours(module: str) -> bool:
+    return module.startswith("proxy.") and not module.startswith("proxy.sandbox")
+
+
+def memos() -> set[int]:
+    """The identities of those that modules hold: their sizes are told together."""
+    ours = [vars(module) for name, module in list(sys.modules.items()) if is_ours(name)]
+    return {id(part) for held in ours for part in held.values() if isinstance(part, Remembered)}
+
+
 #: The tables that grow with sessions, agents, users and texts, and how many entries they may have.
 BOUNDS: Mapping[str, int] = {
     "Sessions._sessions": sessions.MAX_SESSIONS,
@@ -53,7 +64,7 @@ BOUNDS: Mapping[str, int] = {
     "Steps._counts": steps.HOUR,
     "Memory._owners": cache_memory.MAX_OWNERS,
     "TextCounts._newer": TokenizerLimits().remembered,
-    "Remembered._newer": MAX_VALUES,
+    "Remembered._newer": len(memos()) * MAX_VALUES,
     "Conversations._known": conversations.MAX_CONVERSATIONS,
     "OpenRuns._runs": open_runs.MAX_OPEN_RUNS,
     "Continuations._entries": ContinuationLimits().owners,
@@ -72,10 +83,6 @@ _HOLDERS = (
     *(types.MethodType, types.CellType, types.CoroutineType, types.AsyncGeneratorType, types.GeneratorType),
     *(types.FrameType, functools.partial, asyncio.Task),
 )
-
-
-def is_ours(module: str) -> bool:
-    return module.startswith("proxy.") and not module.startswith("proxy.sandbox")
 
 
 def attributes(thing: object) -> Iterator[tuple[str, Any]]:

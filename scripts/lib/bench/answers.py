@@ -1,4 +1,4 @@
-"""What the benchmark asks for and what its upstream answers: streams of two wires, of any number of texts."""
+"""What the benchmark asks for and what its upstream answers: streams of three wires, of any number of texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 #: How an answer is played stands in the last message of a request: so many texts, one every so many milliseconds, or
-#: all at once.
+#: all at once. The sandbox, which plays the wires that are a conversation, reads the words behind it.
 ASKED = re.compile(rb"PLAY (\d+) TEXTS EVERY (\d+) MS")
 
 
@@ -18,7 +18,7 @@ def question(texts: int, every_ms: int) -> str:
     >>> asked(question(10, 20).encode())
     (10, 20)
     """
-    return f"PLAY {texts} TEXTS EVERY {every_ms} MS"
+    return f"PLAY {texts} TEXTS EVERY {every_ms} MS: stream {texts} words"
 
 
 def asked(body: bytes) -> tuple[int, int]:
@@ -32,7 +32,7 @@ def asked(body: bytes) -> tuple[int, int]:
 
 @lru_cache(maxsize=16)
 def answer(wire: str, texts: int) -> list[bytes]:
-    """The frames of a stream with so many texts; `wire` is chat or responses."""
+    """The frames of a stream with so many texts; `wire` is the end of its path."""
     return _WIRES[wire]([f"word{number} " for number in range(texts)])
 
 
@@ -76,13 +76,33 @@ def _responses(words: list[str]) -> list[bytes]:
         {"type": "response.output_item.done", "output_index": 0, "item": item},
         {"type": "response.completed", "response": done},
     ]
-    return [
-        b"event: " + event["type"].encode() + b"\ndata: " + _json({**event, "sequence_number": number}) + b"\n\n"
-        for number, event in enumerate(events)
+    return [_named({**event, "sequence_number": number}) for number, event in enumerate(events)]
+
+
+def _messages(words: list[str]) -> list[bytes]:
+    usage = {"input_tokens": 20, "output_tokens": 1}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "bench", "content": [], "usage": usage}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {**message, "stop_reason": None, "stop_sequence": None}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        *({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": word}} for word in words),
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+            "usage": {"output_tokens": len(words)},
+        },
+        {"type": "message_stop"},
     ]
+    return [_named(event) for event in events]
 
 
-_WIRES = {"chat": _chat, "responses": _responses}
+def _named(event: Mapping[str, Any]) -> bytes:
+    name: str = event["type"]
+    return b"event: " + name.encode() + b"\ndata: " + _json(event) + b"\n\n"
+
+
+_WIRES = {"/chat/completions": _chat, "/responses": _responses, "/messages": _messages}
 
 
 def _json(value: Any) -> bytes:

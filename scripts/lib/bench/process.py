@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
@@ -17,16 +18,15 @@ class Account:
         self.pid = pid
 
     def cpu_s(self) -> float:
-        """To the microsecond, of those that live."""
-        return sum(
-            int(task.joinpath("schedstat").read_text().split()[0]) / 1e9
-            for pid in self._tree(self.pid)
-            for task in Path(f"/proc/{pid}/task").iterdir()
-        )
+        """To the nanosecond, with the threads that ended; of children those that live."""
+        return sum(time.clock_gettime(_cpu_clock(pid)) for pid in self._tree(self.pid))
 
     def resident_mb(self) -> float:
-        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in self._tree(self.pid))
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    def descriptors(self) -> int:
+        return sum(len([*Path(f"/proc/{pid}/fd").iterdir()]) for pid in self._tree(self.pid))
 
     def _tree(self, pid: int) -> Iterator[int]:
         yield pid
@@ -34,6 +34,11 @@ class Account:
             with suppress(FileNotFoundError):
                 for child in task.joinpath("children").read_text().split():
                     yield from self._tree(int(child))
+
+
+def _cpu_clock(pid: int) -> int:
+    """Linux's clock of what all threads of a process used, as `clock_getcpuclockid` gives it."""
+    return ~pid << 3 | 2
 
 
 class Process(Account):

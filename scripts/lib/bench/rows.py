@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from bench import requests
 from bench.answers import question
 from bench.load import NUMBER
 
-#: provider -> the model that is asked for, and where the upstream has its wire
-PROVIDERS = {
-    "p1": ("gpt-5.5", "/responses"),
-    "p2": ("kimi-for-coding", "/chat/completions"),
-    "p3": ("grok-4.6", "/responses"),
-    "p4": ("opencode-go/kimi-k2.6", "/chat/completions"),
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """
+    model     that is asked for
+    path      where the upstream has it; "" for a wire that is a conversation, which the sandbox plays
+    settings  of the proxy
+    """
+
+    model: str
+    path: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+WIRES = {
+    "p1": Wire("gpt-5.5", "/responses"),
+    "p1 WebSocket": Wire("gpt-5.5", settings={"PROXY_P1_TRANSPORT": "websocket"}),
+    "p2": Wire("kimi-for-coding", "/chat/completions"),
+    "p3": Wire("grok-4.6", "/responses"),
+    "p4 chat": Wire("opencode-go/kimi-k2.6", "/chat/completions"),
+    "p4 Messages": Wire("minimax-m3", "/messages"),
+    "p4 Responses": Wire("opencode-go/grok-4.6", "/responses"),
+    "p5": Wire("cursor:gpt-5.5"),
 }
 #: Texts of an answer that is played slowly: some four seconds of one every 20 ms.
 PACED = 200
@@ -23,11 +41,12 @@ PACED = 200
 @dataclass(frozen=True, slots=True)
 class Row:
     """
+    wire      of `WIRES`
     texts     of each answer; `every_ms` between two, 0 for all at once
     streams   at a time, all begun at once; each is asked for once when they are played slowly
     """
 
-    provider: str
+    wire: str
     agent: bool = False
     texts: int = 10
     every_ms: int = 0
@@ -37,24 +56,26 @@ class Row:
     def name(self) -> str:
         size = "86 kB" if self.agent else "tiny"
         if self.every_ms:
-            return f"{self.provider} {size}, a text every {self.every_ms} ms, {self.streams} streams"
-        return f"{self.provider} {size}, {self.texts} texts at once"
+            return f"{self.wire} {size}, a text every {self.every_ms} ms, {self.streams} streams"
+        return f"{self.wire} {size}, {self.texts} texts at once"
+
+    def at_once(self) -> Row:
+        """The same request with a short answer."""
+        return replace(self, texts=10, every_ms=0, streams=1)
 
     def body(self) -> bytes:
         """Of the requests, with a number to change."""
         body = requests.agent() if self.agent else requests.tiny()
         last = {"role": "user", "content": f"{NUMBER.decode()} {question(self.texts, self.every_ms)}"}
-        model = PROVIDERS[self.provider][0]
+        model = WIRES[self.wire].model
         return json.dumps({**body, "model": model, "messages": [*body["messages"][:-1], last]}).encode()
 
 
 ROWS = (
-    *(row for provider in ("p2", "p1") for row in (Row(provider), Row(provider, agent=True), Row(provider, texts=400))),
-    *(Row(provider, agent=agent) for provider in ("p3", "p4") for agent in (False, True)),
-    *(
-        Row(provider, texts=PACED, every_ms=20, streams=streams)
-        for streams in (20, 100, 200, 500)
-        for provider in ("p2", "p1")
-    ),
-    *(Row(provider, texts=PACED, every_ms=3, streams=20) for provider in ("p2", "p1")),
+    *(row for wire in ("p2", "p1") for row in (Row(wire), Row(wire, agent=True), Row(wire, texts=400))),
+    *(Row(wire, agent=agent) for wire in WIRES if wire not in ("p1", "p2") for agent in (False, True)),
+    *(Row(wire, texts=PACED, every_ms=20, streams=streams) for streams in (20, 100, 200, 500) for wire in ("p2", "p1")),
+    *(Row(wire, texts=PACED, every_ms=20, streams=100) for wire in ("p1 WebSocket", "p4 Messages", "p5")),
+    *(Row(wire, texts=PACED, every_ms=3, streams=20) for wire in ("p2", "p1")),
+    *(Row(wire, agent=True, texts=PACED, every_ms=20, streams=100) for wire in ("p2", "p1")),
 )

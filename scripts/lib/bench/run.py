@@ -1,10 +1,10 @@
 """Starts upstream, pipe and proxy as processes of their own, asks each for every row, prints a table of Markdown.
 
-`python -m bench.run [--rows TEXT] [--requests N] [--transports] [--upstream-port N] [--other NAME URL PID]`
-
 Another program is measured with the same requests when the upstream of its providers is ours: its address stands in
-the first line, and `--upstream-port` makes it known beforehand. Not measured: p1 over WebSocket and p5, whose upstream
-is a conversation; the two other wires of p4.
+the first line, and `--upstream-port` makes it known beforehand.
+
+The wires that are a conversation (p1 over WebSocket, p5) are played by the sandbox, which works harder for an answer
+than a service's edge does: there CPU and memory of the proxy are worth something, delays are not, and there is no pipe.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench import transports
 from bench.load import Seen
 from bench.process import Account, Process
-from bench.rows import PROVIDERS, ROWS, Row
-from proxy.sandbox import Sandbox
+from bench.rows import PACED, ROWS, WIRES, Row
 
 WARM = 40
+IDLE_SESSIONS = 2000
 #: Beyond every number of streams that is measured.
 LIMITS = {
     "PROXY_P1_TRANSPORT": "http",
@@ -38,10 +38,12 @@ LIMITS = {
     "PROXY_MAX_CONCURRENT_PER_PROVIDER": "5000",
     "PROXY_MAX_CONNECTIONS": "6000",
 }
+#: The sandbox's answers of so many words come one by one.
+SLOW = [{"match": {"contains": f"PLAY {PACED} TEXTS EVERY 20 MS"}, "word_delay_s": 0.02, "times": None}]
 HEAD = (
-    "| request | program | CPU a request | a text | first text: median, 99 % | whole: median, 99 % | resident |"
-    " a stream |\n"
-    "|---|---|--:|--:|--:|--:|--:|--:|"
+    "| request | program | CPU a request | a text | first text: median, 99 % | whole: median, 99 % | silence, lag |"
+    " resident | a stream | descriptors |\n"
+    "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"
 )
 
 
@@ -54,94 +56,139 @@ class Target:
     account: Account
     path: str = "/v1/messages"
 
-    def address(self, row: Row) -> str:
-        return f"{self.url}{self.path or PROVIDERS[row.provider][1]}"
+    async def asked(self, row: Row, file: Path, requests: int, connections: int, sessions: str = "kept") -> Seen:
+        file.write_bytes(row.body())
+        url = f"{self.url}{self.path or WIRES[row.wire].path}"
+        arguments = ("-m", "bench.load", url, file, requests, connections, row.texts, sessions)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *map(str, arguments), stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await process.communicate()
+        if process.returncode:
+            raise RuntimeError(f"{row.name}: {self.name} failed")
+        return Seen(**json.loads(out))
 
 
-async def load(url: str, file: Path, requests: int, connections: int) -> Seen:
-    arguments = ("-m", "bench.load", url, str(file), str(requests), str(connections))
-    process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=asyncio.subprocess.PIPE)
-    out, _ = await process.communicate()
-    if process.returncode:
-        raise RuntimeError(f"{url}: the load failed")
-    return Seen(*json.loads(out))
+@dataclass(frozen=True, slots=True)
+class Result:
+    """
+    cpu_ms       of a request; `text_us` of one of its texts
+    resident_mb  at most, and `stream_kb` of each stream beyond what was there before
+    descriptors  at most
+    """
+
+    row: str
+    program: str
+    cpu_ms: float
+    text_us: float
+    seen: Seen
+    resident_mb: float
+    stream_kb: float
+    descriptors: int
+
+    def line(self) -> str:
+        seen, many = self.seen, not self.row.endswith("at once")
+        return (
+            f"| {self.row} | {self.program} | {self.cpu_ms:.2f} ms | {self.text_us:.0f} µs"
+            f" | {seen.first_median:.1f}, {seen.first_99:.1f} ms | {seen.whole_median:.1f}, {seen.whole_99:.1f} ms"
+            f" | {seen.silence:.0f}, {seen.lag:.0f} ms | {self.resident_mb:.0f} MB"
+            f" | {f'{self.stream_kb:.0f} kB' if many else ''} | {self.descriptors} |"
+        )
 
 
-async def measured(target: Target, row: Row, file: Path, requests: int) -> str:
-    """A line of the table."""
-    url, count = target.address(row), row.streams if row.every_ms else requests
-    if not row.every_ms:  # the others are warm from these
-        await load(url, file, WARM, 1)
+async def measured(target: Target, row: Row, file: Path, requests: int) -> Result:
+    await target.asked(row.at_once(), file, WARM, 1)
+    count = row.streams if row.every_ms else requests
     before, cpu = target.account.resident_mb(), target.account.cpu_s()
-    peak = asyncio.create_task(_peak(target.account))
-    seen = await load(url, file, count, row.streams)
+    watch = asyncio.create_task(_most(target.account))
+    seen = await target.asked(row, file, count, row.streams)
     spent = target.account.cpu_s() - cpu
-    peak.cancel()
-    most = max(await asyncio.gather(peak), default=before)
-    stream = f"{max(0.0, most - before) / row.streams * 1000:.0f} kB" if row.streams > 1 else ""
-    return (
-        f"| {row.name} | {target.name} | {spent / count * 1000:.2f} ms | {spent / count / row.texts * 1e6:.0f} µs"
-        f" | {seen.first_median:.1f}, {seen.first_99:.1f} ms | {seen.whole_median:.1f}, {seen.whole_99:.1f} ms"
-        f" | {most:.0f} MB | {stream} |"
+    watch.cancel()
+    most_mb, descriptors = await watch
+    grown_kb = max(0.0, most_mb - before) * 1000 / row.streams
+    each = spent / count
+    return Result(
+        *(row.name, target.name, each * 1000, each / row.texts * 1e6, seen, most_mb, grown_kb), descriptors=descriptors
     )
 
 
-async def _peak(account: Account) -> float:
-    """The most resident MB until it is cancelled."""
-    most = account.resident_mb()
+async def _most(account: Account) -> tuple[float, int]:
+    """Resident MB and descriptors until it is cancelled."""
+    resident, descriptors = account.resident_mb(), account.descriptors()
     try:
         while True:
-            most = max(most, account.resident_mb())
             await asyncio.sleep(0.1)
+            resident = max(resident, account.resident_mb())
+            descriptors = max(descriptors, account.descriptors())
     except asyncio.CancelledError:
-        return most
+        return resident, descriptors
 
 
 async def cold_start_s(environment: Mapping[str, str]) -> float:
     """From process start to the first good `/healthz`; the best of five."""
     best = 99.0
     for _ in range(5):
-        async with AsyncExitStack() as stack:
-            started = time.perf_counter()
-            process = await Process.start(stack, *SERVE, environment=environment)
-            with urllib.request.urlopen(f"{_address(process)}/healthz") as answer:
+        started = time.perf_counter()
+        async with _serving(environment) as target:
+            with urllib.request.urlopen(f"{target.url}/healthz") as answer:
                 assert answer.status == 200
             best = min(best, time.perf_counter() - started)
     return best
 
 
-SERVE = ("-m", "proxy", "serve", "--port", "0")
-
-
 def _address(process: Process) -> str:
-    return re.findall(r"http://[^\s/]+", process.first_line)[0]
+    found = re.search(r"http://[^\s/]+", process.first_line)
+    assert found, process.first_line
+    return found[0]
 
 
-async def main(options: argparse.Namespace) -> None:
+@asynccontextmanager
+async def _serving(environment: Mapping[str, str]) -> AsyncIterator[Target]:
     async with AsyncExitStack() as stack:
-        root = stack.enter_context(tempfile.TemporaryDirectory(prefix="model-proxy-bench-"))
-        sandbox = await stack.enter_async_context(Sandbox())  # signs in; nobody asks it for an answer
-        sandbox.write_credentials(Path(root))
-        upstream = await Process.start(stack, "-m", "bench.upstream", str(options.upstream_port))
-        base = upstream.first_line.strip()
-        bases = {f"PROXY_{label.upper()}_BASE_URL": base for label in PROVIDERS}
-        environment = {**sandbox.settings(), **LIMITS, **bases, "PROXY_CONFIG_DIR": root, "XDG_STATE_HOME": root}
-        environment["PROXY_P1_BASE_URL"] = f"{base}{PROVIDERS['p1'][1]}"
-        print(f"Upstream: {base}; {_conditions()}\n")
-        start_s = await cold_start_s(environment)
-        pipe = await Process.start(stack, "-m", "bench.pipe", base)
-        proxy = await Process.start(stack, *SERVE, environment=environment)
-        idle_mb = proxy.resident_mb()
-        targets = [Target("pipe", _address(pipe), pipe, ""), Target("proxy", _address(proxy), proxy)]
-        targets += [Target(name, url, Account(int(pid))) for name, url, pid in options.other]
-        print(HEAD)
-        for row in ROWS:
-            if options.rows in row.name:
-                file = Path(root) / "body.json"
-                file.write_bytes(row.body())
-                for target in targets:
-                    print(await measured(target, row, file, options.requests), flush=True)
-        print(f"\nStart to a good /healthz: {start_s:.2f} s. Idle: {idle_mb:.0f} MB.")
+        process = await Process.start(stack, "-m", "proxy", "serve", "--port", "0", environment=environment)
+        yield Target("proxy", _address(process), process)
+
+
+async def _environments(stack: AsyncExitStack, base: str, root: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Of a proxy before our upstream, and of one before the sandbox."""
+    script = root / "script.json"
+    script.write_text(json.dumps(SLOW))
+    sandbox = await Process.start(stack, "-m", "proxy", "sandbox", "--script", str(script))
+    played = {**json.loads(sandbox.first_line), **LIMITS, "XDG_STATE_HOME": str(root)}
+    bases = {f"PROXY_{label.upper()}_BASE_URL": base for label in ("p2", "p3", "p4")}
+    return {**played, **bases, "PROXY_P1_BASE_URL": f"{base}{WIRES['p1'].path}"}, played
+
+
+async def table(options: argparse.Namespace, rows: list[Row], stack: AsyncExitStack) -> None:
+    root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="model-proxy-bench-")))
+    upstream = await Process.start(stack, "-m", "bench.upstream", str(options.upstream_port))
+    base = upstream.first_line.strip()
+    environment, played = await _environments(stack, base, root)
+    print(f"Upstream: {base}; {_conditions()}\n\n{HEAD}", file=sys.stderr if options.json else sys.stdout)
+    file = root / "body.json"
+    pipe = await Process.start(stack, "-m", "bench.pipe", base)
+    others = [Target("pipe", _address(pipe), pipe, "")]
+    others += [Target(name, url, Account(int(pid))) for name, url, pid in options.other]
+    for row in rows:
+        wire = WIRES[row.wire]
+        settings = {**(environment if wire.path else played), **wire.settings}
+        async with _serving(settings) as proxy:  # a new one, so that no row finds the memory of another
+            for target in (*(others if wire.path else ()), proxy):
+                result = await measured(target, row, file, options.requests)
+                print(json.dumps(asdict(result)) if options.json else result.line(), flush=True)
+    if rows == [*ROWS]:
+        print(await _idle(environment, file))
+
+
+async def _idle(environment: Mapping[str, str], file: Path) -> str:
+    start_s = await cold_start_s(environment)
+    async with _serving(environment) as proxy:
+        idle_mb, row = proxy.account.resident_mb(), Row("p2")
+        await proxy.asked(row, file, IDLE_SESSIONS // 4, 4, "new")
+        before = proxy.account.resident_mb()
+        await proxy.asked(row, file, IDLE_SESSIONS, 4, "new")
+        kb = (proxy.account.resident_mb() - before) * 1000 / IDLE_SESSIONS
+    return f"\nStart to a good /healthz: {start_s:.2f} s. Idle: {idle_mb:.0f} MB. A session that is over: {kb:.1f} kB."
 
 
 def _conditions() -> str:
@@ -152,16 +199,29 @@ def _conditions() -> str:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench", description="CPU, delays and memory beside a pipe of bytes.")
-    parser.add_argument("--rows", default="", metavar="TEXT", help="only rows with this text in their name")
+    parser.add_argument("--rows", action="append", metavar="TEXT", help="only rows with this text in their name")
     parser.add_argument("--requests", type=int, default=300, help="of each row that is not played slowly")
+    parser.add_argument("--json", action="store_true", help="a line of JSON for each result")
     parser.add_argument("--upstream-port", type=int, default=0, help="where the upstream listens")
     parser.add_argument("--transports", action="store_true", help="what p1's transports upload, in place of the rows")
     parser.add_argument(
         "--other", nargs=3, action="append", default=[], metavar=("NAME", "URL", "PID"), help="another program"
     )
-    return parser.parse_args()
+    options = parser.parse_args()
+    if not chosen_rows(options.rows):
+        parser.error("no row has that in its name; these are: " + "; ".join(row.name for row in ROWS))
+    return options
+
+
+def chosen_rows(texts: list[str] | None) -> list[Row]:
+    """Those whose name has one of the texts; all without any."""
+    return [row for row in ROWS if not texts or any(text in row.name for text in texts)]
+
+
+async def main(options: argparse.Namespace) -> None:
+    async with AsyncExitStack() as stack:
+        await (transports.table() if options.transports else table(options, chosen_rows(options.rows), stack))
 
 
 if __name__ == "__main__":
-    chosen = arguments()
-    asyncio.run(transports.table() if chosen.transports else main(chosen))
+    asyncio.run(main(arguments()))

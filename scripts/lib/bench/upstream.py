@@ -1,7 +1,7 @@
 """An upstream that costs little, in a process of its own: `python -m bench.upstream [PORT]`.
 
-It speaks the wire that the path of a request names (`/chat/completions`, else Responses) and plays what its last
-message asks for (`answers.question`). No two streams are in step.
+It speaks the wire that the path of a request names and plays what its last message asks for (`answers.question`). No
+two streams are in step.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class Upstream(asyncio.Protocol):
         whole = head + 4 + int(length[1])
         if len(self._buffer) < whole:
             return
-        wire = "chat" if b"/chat/completions" in self._buffer[: self._buffer.find(b"\r\n")] else "responses"
+        path = self._buffer[: self._buffer.find(b" HTTP")].decode().split()[1].partition("?")[0]
         texts, every_ms = asked(bytes(self._buffer[head:whole]))
         del self._buffer[:whole]
-        frames = answer(wire, texts)
+        frames = answer(path, texts)
         if every_ms:
             self._playing = asyncio.ensure_future(self._play(frames, every_ms / 1000))
         else:
