@@ -105,10 +105,10 @@ class BodyPlayer(Player):
         await self.response.write(data)
 
 
-async def drain(transport: asyncio.BaseTransport, most: int = 0) -> None:
+async def drain(transport: asyncio.WriteTransport, most: int = 0) -> None:
     """Returns when at most so many bytes wait to be sent."""
     # transports offer no event for that
-    while isinstance(transport, asyncio.WriteTransport) and transport.get_write_buffer_size() > most:  # noqa: ASYNC110
+    while transport.get_write_buffer_size() > most:  # noqa: ASYNC110
         await asyncio.sleep(DRAIN_POLL_S)
 
 

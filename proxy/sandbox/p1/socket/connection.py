@@ -215,6 +215,6 @@ class _FramePlayer(Player):
 
     async def write(self, data: bytes) -> None:
         transport = self.request.transport
-        if isinstance(transport, asyncio.WriteTransport) and not transport.is_closing():
+        if transport is not None and not transport.is_closing():
             transport.write(data)
             await drain(transport, MAX_WAITING_BYTES)

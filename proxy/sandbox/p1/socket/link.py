@@ -56,9 +56,9 @@ class Keepalive:
                 return
 
 
-def slow_down(transport: asyncio.BaseTransport | None, link: Link) -> None:
+def slow_down(transport: asyncio.Transport | None, link: Link) -> None:
     """From now on what the client sends is read at the pace of the link."""
-    if link.bytes_per_s is not None and isinstance(transport, asyncio.Transport):
+    if link.bytes_per_s is not None and transport is not None:
         raw = transport.get_extra_info("socket")
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, AHEAD_BYTES)
         transport.set_protocol(_SlowReader(transport, link.bytes_per_s))
