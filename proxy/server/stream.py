@@ -92,10 +92,12 @@ class EventWriter:
         return bool(self._held) and self._now() >= self._held_until
 
     async def fill(self) -> None:
-        """Sends what was held back, or a sign of life."""
+        """Sends what was held back, or a sign of life; nothing when the provider was quicker."""
+        if not self.silent:
+            return
         if self.begun:
             await self._write_data(self._renderer.keepalive(self._now()), 1)
-        elif self._held:
+        else:
             events, self._held = self._held, []
             await self._write([*events, PING])
 
@@ -168,7 +170,8 @@ def record_usage(exchange: Exchange, event: Event) -> None:
 @asynccontextmanager
 async def watched(exchange: Exchange, writer: EventWriter | None = None) -> AsyncIterator[None]:
     """While inside, a client that leaves cancels the current task within a second, in whatever runner the application
-    is mounted; and `writer` gets its ticks. Raises what failed in one of them as a ProxyError."""
+    is mounted; and `writer` fills silences. Raises what failed there as a ProxyError. Work that goes on although the
+    answer is out whole is ended, and that is no error: the connection may have the client's next request already."""
     task = asyncio.current_task()
     if task is None:
         raise RuntimeError("not in a task")
@@ -176,9 +179,11 @@ async def watched(exchange: Exchange, writer: EventWriter | None = None) -> Asyn
     try:
         yield
     except asyncio.CancelledError:
-        if watch.error is None or task.uncancel():  # the client left, or somebody else wants the end as well
+        known = watch.error
+        if not (known or watch.enough) or task.uncancel():  # the client left, or somebody else wants the end as well
             raise
-        raise watch.error from None
+        if known is not None:
+            raise known from None
     finally:
         await watch.close()
 
@@ -186,6 +191,7 @@ async def watched(exchange: Exchange, writer: EventWriter | None = None) -> Asyn
 class _Watch:
     """Cancels the work once the client is gone, or takes nothing any more, or has the whole answer for a while. What
     failed while a silence was filled cancels it too, and is left in `error`: `watched` turns the cancellation into it.
+    `enough` says that it was cancelled for nothing else than the whole answer.
 
     A timer, and a task only to fill a silence: most answers end before it is wound up again."""
 
@@ -199,6 +205,7 @@ class _Watch:
         self._timer = self._loop.call_later(self._timers.tick, self._look)
         self._complete = False  # at the last look
         self.error: ProxyError | None = None
+        self.enough = False
 
     async def close(self) -> None:
         self._timer.cancel()
@@ -208,8 +215,10 @@ class _Watch:
 
     def _look(self) -> None:
         writer = self._writer
-        if self._exchange.left or self._complete or (writer is not None and writer.stalled):
+        if self._exchange.left or (writer is not None and writer.stalled):
             self._cancel()
+        elif self._complete:
+            self.enough = self._cancel()
         elif writer is not None and writer.silent:
             self._filling = self._loop.create_task(self._fill(writer))
         else:
@@ -247,7 +256,8 @@ async def send_stream(
                 await writer.send(batch)
             if not writer.complete:
                 raise ProxyError("the provider ended its answer without an end", kind="bad_answer")
-            return await writer.end()
+            await writer.end()
+        return await writer.end()  # which went out before, whoever ended the work
     except Exception as error:
         if is_loss(error, exchange.request):
             raise

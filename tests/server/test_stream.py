@@ -35,6 +35,7 @@ from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import Abandoned, CacheChecked, Completed, Failed, InputEstimated, Progress, Timed
 from proxy.sandbox import Sandbox
 from proxy.server.renderers import MessagesRenderer
+from proxy.server.stream import EventWriter
 
 Batch = list[dict[str, Any]]
 
@@ -188,6 +189,36 @@ async def test_nothing_is_written_behind_the_end_while_a_slow_reader_takes_it(sa
         assert isinstance(live.watcher.last[-1], Completed)
 
 
+@with_live(tuning=(watch_often(keepalive=0.02),))
+async def test_a_sign_of_life_that_the_end_overtakes_is_left_out(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is written by a task of its own, which begins when the loop gets to it."""
+    asked, ended, filled = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    fill = EventWriter.fill
+
+    async def late(writer: EventWriter) -> None:
+        asked.set()
+        await ended.wait()
+        try:
+            await fill(writer)
+        finally:
+            filled.set()
+
+    async def answer(call: Any) -> AsyncGenerator[Batch, None]:
+        yield BLOCK
+        await asked.wait()
+        yield END
+        ended.set()
+        await filled.wait()
+
+    monkeypatch.setattr(EventWriter, "fill", late)
+    use(live, Fake("p1", answer))
+    answered = await live.stream(ask())
+    assert answered.events == [*BLOCK, *END]
+    await until(lambda: filled.is_set())
+    assert (await live.get("/healthz")).status == 200
+    assert not live.notes.all("internal_error")
+
+
 async def slow_client(live: Live) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A streamed request of which nothing is read that is not asked for."""
     sock = socket.socket()
@@ -323,6 +354,20 @@ async def test_a_client_that_leaves_behind_the_last_event_got_its_answer(live: L
         stream = events_of(response)
         assert [await anext(stream) for _ in range(6)][-1]["type"] == "message_stop"
     await until(lambda: provider.closed == 1, 1.0)
+    assert isinstance(live.watcher.last[-1], Completed) and "Abandoned" not in live.watcher.names
+
+
+async def test_who_goes_on_behind_the_last_event_is_ended_and_the_connection_serves_on(live: Live) -> None:
+    """A WebSocket may take seconds to close; the client has its whole answer and sends the next request at once."""
+    provider = serve(live, [*BLOCK, *END], asyncio.Event())
+    reader, writer = await asyncio.open_connection("127.0.0.1", live.port)
+    for _ in range(2):
+        writer.write(raw_request("POST /v1/messages", body=json.dumps(ask(stream=True)).encode()))
+        async with asyncio.timeout(5):
+            received = await reader.readuntil(b"0\r\n\r\n")
+        assert received.startswith(b"HTTP/1.1 200 OK\r\n") and b"message_stop" in received
+    await until(lambda: provider.closed == 2)
+    writer.close()
     assert isinstance(live.watcher.last[-1], Completed) and "Abandoned" not in live.watcher.names
 
 

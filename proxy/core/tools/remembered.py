@@ -8,7 +8,8 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-#: Bytes of the values that each of two generations remembers: some hundred tools.
+#: Bytes of the values that each of two generations remembers, or of what was made of them where that is longer: some
+#: hundred tools.
 MAX_BYTES = 512 * 1024
 #: Values that each of them remembers: small ones take more than their bytes.
 MAX_VALUES = 4096
@@ -30,25 +31,31 @@ class Remembered(Generic[T]):
         self._work = work
         self._max = max_bytes
         self._size = 0
-        self._newer: dict[bytes, T] = {}
-        self._older: dict[bytes, T] = {}
+        self._newer: dict[bytes, tuple[T, int]] = {}  # what was made, and what it counts
+        self._older: dict[bytes, tuple[T, int]] = {}
 
     def __call__(self, value: Any) -> T:
         try:
             key = marshal.dumps(value, 2)  # knows no references: the same bytes for what is equal
         except ValueError:  # a value of another kind than JSON has, such as an enumeration
             return self._work(value)
-        found = self._newer.get(key, _NOTHING)
-        if found is not _NOTHING:
-            return found  # type: ignore[return-value]
-        found = self._older.get(key, _NOTHING)
-        made: T = self._work(value) if found is _NOTHING else found  # type: ignore[assignment]
-        if len(key) <= self._max:
-            self._size += len(key)
-            if self._size > self._max or len(self._newer) == MAX_VALUES:
-                self._older, self._newer, self._size = self._newer, {}, len(key)
-            self._newer[key] = made
-        return made
+        found = self._newer.get(key)
+        if found is not None:
+            return found[0]
+        found = self._older.get(key)
+        if found is None:
+            made = self._work(value)
+            found = made, max(len(key), _size_of(made))
+        self._keep(key, found)
+        return found[0]
+
+    def _keep(self, key: bytes, found: tuple[T, int]) -> None:
+        size = found[1]
+        if size <= self._max:
+            self._size += size
+            if self._size > self._max or len(self._newer) >= MAX_VALUES:
+                self._older, self._newer, self._size = self._newer, {}, size
+            self._newer[key] = found
 
     @property
     def known(self) -> int:
@@ -56,4 +63,9 @@ class Remembered(Generic[T]):
         return len(self._newer) + len(self._older)
 
 
-_NOTHING = object()
+def _size_of(made: Any) -> int:
+    """A short schema may be long once its references are written out."""
+    try:
+        return len(marshal.dumps(made, 2))
+    except ValueError:
+        return 0

@@ -47,8 +47,9 @@ WORKERS = 2
 #: is none of it.
 MAX_INLINE_CHARS = 8_192
 #: Requests of more bytes are counted in a thread, whatever is remembered of them: hashing their texts takes long
-#: enough. The heuristic takes a millisecond for as much.
+#: enough. The heuristic takes a millisecond for as much, and for a text that is not all ASCII so many times longer.
 MAX_INLINE_BYTES = 128 * 1024
+FOREIGN_PRICE = 16
 #: Counts in each of two generations.
 REMEMBERED = 10_000
 #: Shorter texts are encoded faster than looked up.
@@ -121,15 +122,21 @@ class Tokenizer:
         """
         if size is not None and size <= MAX_INLINE_BYTES and self._encoding is not None:
             try:
-                return work(self._length_of_little(self._encoding))
+                return work(
+                    partial(self._counted, encode=_little(partial(_encode, self._encoding), MAX_INLINE_CHARS, len))
+                )
             except _TooMuch:
                 pass
         return await self._in_thread(work, self._length)
 
     async def estimate(self, work: Callable[[Length], T], *, size: int) -> T:
-        """The result of `work(length)`, where `length(text)` is the heuristic count. Raises as `run`."""
+        """The result of `work(length)`, where `length(text)` is the heuristic count. Raises as `run`, and may call
+        `work` twice as that does."""
         if size <= MAX_INLINE_BYTES:
-            return work(self._estimated)
+            try:
+                return work(partial(self._estimated, estimate=_little(heuristic_tokens, MAX_INLINE_BYTES, _price)))
+            except _TooMuch:
+                pass
         return await self._in_thread(work, self._estimated)
 
     async def _in_thread(self, work: Callable[[Length], T], length: Length) -> T:
@@ -167,31 +174,14 @@ class Tokenizer:
         encoding = self._loaded()
         return rough_length(text) if encoding is None else self._counted(text, partial(_encode, encoding))
 
-    def _length_of_little(self, encoding: tiktoken.Encoding) -> Length:
-        """The same as long as not too much of what it is asked is new. It raises _TooMuch."""
-        left = MAX_INLINE_CHARS
-
-        def encode(piece: str) -> int:
-            nonlocal left
-            left -= len(piece)
-            if left < 0:
-                raise _TooMuch
-            return _encode(encoding, piece)
-
-        return lambda text: self._counted(text, encode)
-
     def _counted(self, text: str, encode: Length) -> int:
         if len(text) < MIN_REMEMBERED_CHARS:
             return encode(text)
         # by piece, since hashing a text holds the interpreter too
         return sum(self._counts.count(piece, encode) for piece in pieces(text))
 
-    def _estimated(self, text: str) -> int:
-        return (
-            heuristic_tokens(text)
-            if len(text) < MIN_REMEMBERED_CHARS
-            else self._estimates.count(text, heuristic_tokens)
-        )
+    def _estimated(self, text: str, estimate: Length = heuristic_tokens) -> int:
+        return estimate(text) if len(text) < MIN_REMEMBERED_CHARS else self._estimates.count(text, estimate)
 
     def _loaded(self) -> tiktoken.Encoding | None:
         if self._encoding is None and self._broken is None:
@@ -202,6 +192,24 @@ class Tokenizer:
                     except Exception as error:  # a missing or damaged file must not fail requests
                         self._broken = f"{type(error).__name__}: {error}"
         return self._encoding
+
+
+def _little(counted: Length, most: int, price: Length) -> Length:
+    """The same as long as what is asked of it costs no more than `most` altogether. It raises _TooMuch."""
+    left = most
+
+    def count(text: str) -> int:
+        nonlocal left
+        left -= price(text)
+        if left < 0:
+            raise _TooMuch
+        return counted(text)
+
+    return count
+
+
+def _price(text: str) -> int:
+    return len(text) if text.isascii() else len(text) * FOREIGN_PRICE
 
 
 def _encode(encoding: tiktoken.Encoding, piece: str) -> int:

@@ -29,6 +29,21 @@ def test_it_holds_two_generations_and_nothing_that_is_larger_than_one() -> None:
     assert made.count("x" * 101) == 2
 
 
+def test_what_becomes_long_counts_as_long() -> None:
+    """References of a schema may double with every step: a thousand bytes of a tool became 84,000."""
+    made: list[str] = []
+
+    def written_out(value: str) -> list[str]:
+        made.append(value)
+        return [value] * 10
+
+    remembered = Remembered(written_out, max_bytes=1000)
+    for number in range(100):
+        remembered(f"{number:020}")
+    assert remembered.known <= 2 * 4
+    assert remembered("x" * 101) == remembered("x" * 101) and made.count("x" * 101) == 2
+
+
 def test_what_is_more_than_json_is_worked_on_each_time() -> None:
     class Word(str):
         pass

@@ -132,6 +132,21 @@ async def test_what_is_known_is_counted_on_the_loop_and_much_that_is_new_in_a_th
     assert thread != here
 
 
+async def test_what_takes_the_heuristic_long_is_estimated_in_a_thread(tokenizer: Tokenizer) -> None:
+    """A single dash is enough: of 120 kB in French, or in English with one, it takes 10 to 20 ms."""
+    here, texts = threading.get_ident(), {"ascii": "some words " * 9000, "dash": f"some words {'— and more ' * 9000}"}
+
+    async def estimated(text: str) -> tuple[int, bool]:
+        count, thread = await tokenizer.estimate(lambda length: (length(text), threading.get_ident()), size=100_000)
+        return count, thread == here
+
+    assert await estimated(texts["ascii"]) == (18_000, True)
+    first = await estimated(texts["dash"])
+    assert first == (27_002, False)
+    assert await estimated(texts["dash"]) == (27_002, True)
+    assert [(await estimated("é" * length))[1] for length in (8000, 9000)] == [True, False]
+
+
 async def test_a_text_is_cut_at_whole_characters(tokenizer: Tokenizer) -> None:
     for text in ("hello world " * 100, "汉字测试" * 100, "😀" * 100):
         cut = await tokenizer.run(lambda _, text=text: tokenizer.truncate(text, 7))
