@@ -3,7 +3,7 @@ fails."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -92,6 +92,8 @@ class Exchange:
         self.size = 0
         #: What is known of the upstream's cache, where requests are compared.
         self.cache: CacheCheck | None = None
+        #: Gives back the place among the requests that are served at one time.
+        self.leave: Callable[[], None] = lambda: None
         self.timings = request[TIMINGS]
         self.timings.tell = partial(_tell_upstream_id, self.state.monitor, self.id)
         self._spans: Mapping[str, float] = {}
@@ -164,7 +166,8 @@ class Exchange:
 
     def completed(self, status: int) -> None:
         """The whole answer was sent. Of this and the two below the first counts: a client may well leave between the
-        last byte of its answer and the end of our work."""
+        last byte of its answer and the end of our work, or send its next request, which may be the only one of it."""
+        self.leave()
         if not self._ends("completed", status):
             return
         shares = self._checked_cache()

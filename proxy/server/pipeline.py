@@ -55,6 +55,7 @@ async def run(request: web.Request, work: Work) -> web.StreamResponse:
     session = first_value(values, exchange.family.session_headers)
     exchange.arrived(values, session)
     with exchange.state.running.one(), AdmissionTicket(exchange.state.admission) as ticket:
+        exchange.leave = ticket.leave_all
         try:
             exchange.state.admission.enter(ticket, session)
             _enter(exchange, ticket)

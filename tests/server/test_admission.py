@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Answer, Fake, Live, ask, played, until, use, whole_message, with_live
+from harness import Answer, Fake, Live, ask, played, raw_request, until, use, whole_message, with_live
 from openai_live import BOTH, P1, P2, body_for
 
 from proxy.observe.lifecycle import Abandoned
@@ -57,6 +58,27 @@ async def test_the_request_past_the_limit_of_a_session_is_told_to_come_back(live
     await all_answered(live, gate, waiting)
     assert (await live.post(ask(), headers=SESSION)).status == 200
     await until(lambda: held(live) == (0, 0))
+
+
+@with_live(max_concurrent_per_session=1)
+async def test_a_client_that_has_its_whole_answer_may_ask_again(live: Live) -> None:
+    """It reads the end of the body before we are done: the connection to the service is read on, a socket closed."""
+    gate = asyncio.Event()
+    provider = use(live, Fake("p1", played(whole_message("gpt-5.5", "fine"), gate)))
+    asked = raw_request("POST /v1/messages", "x-claude-code-session-id: s", body=json.dumps(ask(stream=True)).encode())
+    writers = []
+    for _ in range(2):
+        reader, writer = await asyncio.open_connection("127.0.0.1", live.port)
+        writers.append(writer)
+        writer.write(asked)
+        async with asyncio.timeout(5):
+            received = await reader.readuntil(b"0\r\n\r\n")
+        assert received.startswith(b"HTTP/1.1 200 OK\r\n") and b"message_stop" in received
+    assert len(provider.calls) == 2
+    gate.set()
+    await until(lambda: held(live) == (0, 0) and provider.closed == 2)
+    for writer in writers:
+        writer.close()
 
 
 @with_live(max_concurrent=3, max_concurrent_per_provider=2)

@@ -358,7 +358,7 @@ async def test_a_client_that_leaves_behind_the_last_event_got_its_answer(live: L
 
 
 async def test_who_goes_on_behind_the_last_event_is_ended_and_the_connection_serves_on(live: Live) -> None:
-    """A WebSocket may take seconds to close; the client has its whole answer and sends the next request at once."""
+    """The client has its whole answer and sends the next request at once."""
     provider = serve(live, [*BLOCK, *END], asyncio.Event())
     reader, writer = await asyncio.open_connection("127.0.0.1", live.port)
     for _ in range(2):
