@@ -27,6 +27,7 @@ _dumps_sorted = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort
 # What JSON leaves as it is but a terminal or a line reader may act upon: DEL and C1 controls, line separators,
 # changes of writing direction; and lone surrogates, which UTF-8 cannot express.
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_DELETE = "\x7f"
 _quoted = json.encoder.encode_basestring
 
 #: type of a delta that is a text -> its one member
@@ -179,6 +180,8 @@ def dump_printable(value: Any, *, indent: int | None = None) -> str:
     Without `indent` it is one line.
     """
     text = _dumps(value) if indent is None else json.dumps(value, ensure_ascii=False, indent=indent)
+    if text.isascii() and _DELETE not in text:  # JSON has escaped all else
+        return text
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

@@ -57,47 +57,49 @@ LEFT = "Request ended before completion: the client left"
 class Exchange:
     """Collects what is known about a request while it is served."""
 
+    #: Who serves, and which of its models.
+    provider: str | None = None
+    model: str | None = None
+    #: The name of the account that serves, "" where the provider has one only.
+    account = ""
+    #: The same with those who may serve instead of it, in order.
+    accounts: tuple[Serving, ...] = ()
+    #: What accounts are chosen by, None for a request without a session.
+    session: str | None = None
+    #: Whether an alias was asked for, whose provider a setting says.
+    alias = False
+    #: The answer once its head is out: then no other one can be given.
+    response: web.StreamResponse | None = None
+    #: The body, unpacked; kept only until the capture of the request begins, if there is one.
+    received = b""
+    capture: RequestCapture = NULL_CAPTURE
+    #: What a client in auto mode says of its user's policy, taken out of the body.
+    safeguards: Any = None
+    #: What the request asked for and will not get, by path.
+    ignored: tuple[str, ...] = ()
+    #: What the client calls the request, where it does.
+    client_id: str | None = None
+    #: Bytes of the body, unpacked.
+    size = 0
+    #: What is known of the upstream's cache, where requests are compared.
+    cache: CacheCheck | None = None
+    _outcome: tuple[str, int | None, str | None] | None = None
+
     def __init__(self, request: web.Request) -> None:
         self.request = request
         self.family = request[ROUTE].family
         self.endpoint = request[ROUTE].endpoint
         self.state = request.app[STATE]
         self.id = request[REQUEST_ID]
-        self.provider: str | None = None
-        self.model: str | None = None
         #: Whose key the request came with, where callers have keys of their own.
         self.caller: CallerKey | None = request.get(CALLER)
-        #: The name of the account that serves, "" where the provider has one only.
-        self.account = ""
-        #: The same with those who may serve instead of it, in order.
-        self.accounts: tuple[Serving, ...] = ()
-        #: What accounts are chosen by, None for a request without a session.
-        self.session: str | None = None
         #: Who serves it after all, where a setting declares other models.
         self.fallback = Chain()
-        #: Whether an alias was asked for, whose provider a setting says.
-        self.alias = False
-        #: The answer once its head is out: then no other one can be given.
-        self.response: web.StreamResponse | None = None
-        #: The body, unpacked; kept only until the capture of the request begins, if there is one.
-        self.received = b""
-        self.capture: RequestCapture = NULL_CAPTURE
-        #: What a client in auto mode says of its user's policy, taken out of the body.
-        self.safeguards: Any = None
-        #: What the request asked for and will not get, by path.
-        self.ignored: tuple[str, ...] = ()
-        #: What the client calls the request, where it does.
-        self.client_id: str | None = None
-        #: Bytes of the body, unpacked.
-        self.size = 0
-        #: What is known of the upstream's cache, where requests are compared.
-        self.cache: CacheCheck | None = None
         #: Gives back the place among the requests that are served at one time.
         self.leave: Callable[[], None] = lambda: None
         self.timings = request[TIMINGS]
         self.timings.tell = partial(_tell_upstream_id, self.state.monitor, self.id)
         self._spans: Mapping[str, float] = {}
-        self._outcome: tuple[str, int | None, str | None] | None = None
 
     @property
     def head(self) -> dict[str, str]:

@@ -47,6 +47,8 @@ MAX_DEPTH = 6
 
 #: Longer texts are cut, in bytes of UTF-8.
 MAX_TEXT_BYTES = 4_000
+#: No character of UTF-8 takes more.
+_CHAR_BYTES = 4
 
 #: Values in one record. An accidental list of a million entries must not keep the interpreter busy.
 MAX_VALUES = 10_000
@@ -144,7 +146,7 @@ def _shown_parameter(part: str) -> str:
 
 def cut_text(text: str, max_bytes: int) -> str:
     """The text, or as many whole characters as fit into `max_bytes` and a note of how many bytes are missing."""
-    if len(text) * 4 <= max_bytes:  # no character takes more than four bytes
+    if len(text) * _CHAR_BYTES <= max_bytes:
         return text
     data = text.encode("utf-8", "replace")
     if len(data) <= max_bytes:
@@ -176,6 +178,7 @@ class _Redaction:
 
     def __init__(self, max_text: int | None) -> None:
         self._max_text = max_text
+        self._short = (MAX_TEXT_BYTES if max_text is None else max_text) // _CHAR_BYTES
         self._left = MAX_VALUES
 
     def value(self, value: Any, depth: int) -> Any:
@@ -241,6 +244,8 @@ class _Redaction:
         return f"[{type(value).__name__}]"  # the repr of a response or a request shows its headers
 
     def _text(self, text: str) -> str:
+        if len(text) <= self._short and "=" not in text and "@" not in text:  # nothing to cut, nothing to hide
+            return text
         # Cut first: what is thrown away needs no search. What remains of a secret is still found by its name.
         return redact_text(text if self._max_text is None else cut_text(text, self._max_text))
 

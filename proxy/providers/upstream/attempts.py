@@ -137,15 +137,8 @@ class AttemptRunner:
                 over = reducer.finished or bool(self._stops and self._stops.done)
                 if reducer.finished and not (reducer.produced or self._may_be_empty(reducer)):
                     raise _EmptyAnswer
-                if reducer.produced or over:
-                    self._call.timings.generating()
-                if reducer.produced or over or self._visible > Visibility.BUFFERED:
-                    self._visible = max(self._visible, self._seen(over=over))
-                if self._visible <= Visibility.BUFFERED:
-                    held.add(event for event in out if event["type"] not in _FRAMING)
-                    out = [event for event in out if event["type"] in _FRAMING]
-                elif held:
-                    out = held.take() + out
+                if self._visible is not Visibility.CONTENT:
+                    out = self._shown(out, held, said=reducer.produced or over, over=over)
                 if out:
                     yield out
                 if over:
@@ -157,6 +150,17 @@ class AttemptRunner:
             if rest := self._rest(reducer):
                 yield rest
             raise self._upstream.contextualise(self._as_upstream(error)) from None
+
+    def _shown(self, out: list[Event], held: HeldEvents, *, said: bool, over: bool) -> list[Event]:
+        """What of a batch comes out now, with what was held before it."""
+        if said:
+            self._call.timings.generating()
+        if said or self._visible > Visibility.BUFFERED:
+            self._visible = max(self._visible, self._seen(over=over))
+        if self._visible <= Visibility.BUFFERED:
+            held.add(event for event in out if event["type"] not in _FRAMING)
+            return [event for event in out if event["type"] in _FRAMING]
+        return held.take() + out
 
     def _seen(self, *, over: bool) -> Visibility:
         """What the client sees of an answer in which something was said."""
