@@ -28,7 +28,7 @@ from proxy.core.content import (
 )
 from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.sse import dump_json
-from proxy.core.tools.calls import CHOICES, NO_RESULT, function_of, offered_tools, short_name
+from proxy.core.tools.calls import CHOICES, NO_RESULT, function_of, input_text, offered_tools, short_name
 from proxy.core.tools.open_calls import OpenCalls
 from proxy.core.tools.remembered import Remembered
 from proxy.core.tools.schema import format_in_words
@@ -351,7 +351,7 @@ class _ChatHistory:
     def _call(self, block: Mapping[str, Any]) -> Message:
         sent_as, name = self._calls.begin(block)
         value = block.get("input")
-        arguments = dump_json({} if value is None else value)
+        arguments = input_text({} if value is None else value)
         return {"id": sent_as, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 

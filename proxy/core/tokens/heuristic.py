@@ -15,6 +15,7 @@ from typing import Any
 from proxy.core.content import BILLING_PREFIX
 from proxy.core.sse import dump_json
 from proxy.core.tokens.counting import IMAGE_TOKENS, Length
+from proxy.core.tools.calls import input_text
 from proxy.core.tools.remembered import Remembered
 
 #: What a message costs beside its content.
@@ -141,7 +142,7 @@ def _block(block: Mapping[str, Any], length: Length) -> int:
     if kind == "image":
         return IMAGE_TOKENS
     if kind == "tool_use":
-        return _tokens_of(block.get("name"), length) + length(dump_json(block.get("input", {})))
+        return _tokens_of(block.get("name"), length) + length(input_text(block.get("input", {})))
     return _content(block.get("content"), length) if kind == "tool_result" else 0
 
 

@@ -8,9 +8,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from proxy.core.sse import dump_sorted_json, load_json
+from proxy.core.sse import dump_json, dump_sorted_json, load_json
 from proxy.core.tools.anthropic_tools import described
 from proxy.core.tools.function_schema import function_schema
+from proxy.core.tools.remembered import Remembered
 from proxy.core.tools.schema import accepts_null
 
 #: Function names, call ids and cache keys longer than this are refused by the Responses API; MCP tools often are.
@@ -129,7 +130,12 @@ def arguments_text(value: Any) -> str:
 
     Keys stand in a fixed order at every level: the same call gives the same bytes each turn, which prompt caches need.
     """
-    return "{}" if value is None else dump_sorted_json(value)
+    return "{}" if value is None else _written(value)
+
+
+_written = Remembered(dump_sorted_json)
+#: A tool input as JSON, in its own order.
+input_text = Remembered(dump_json)
 
 
 def optional_properties(tool: Mapping[str, Any]) -> frozenset[str]:

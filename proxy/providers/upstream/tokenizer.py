@@ -19,7 +19,7 @@ from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, TypeVar
 
-from proxy.core.tokens.counting import Length, pieces, rough_length
+from proxy.core.tokens.counting import MAX_PIECE, Length, pieces, rough_length
 from proxy.core.tokens.heuristic import heuristic_tokens
 from proxy.errors import BusyError
 
@@ -53,7 +53,7 @@ FOREIGN_PRICE = 16
 #: Counts in each of two generations.
 REMEMBERED = 10_000
 #: Shorter texts are encoded faster than looked up.
-MIN_REMEMBERED_CHARS = 64
+MIN_REMEMBERED_CHARS = 8
 
 T = TypeVar("T")
 
@@ -177,6 +177,8 @@ class Tokenizer:
     def _counted(self, text: str, encode: Length) -> int:
         if len(text) < MIN_REMEMBERED_CHARS:
             return encode(text)
+        if len(text) <= MAX_PIECE:
+            return self._counts.count(text, encode)
         # by piece, since hashing a text holds the interpreter too
         return sum(self._counts.count(piece, encode) for piece in pieces(text))
 
