@@ -76,6 +76,10 @@ class AnswerPolicy:
         """Tool call ids of the history; grows with every call of the answer."""
         return call_ids(self.request.get("messages") or ())
 
+    def keep_ids(self) -> None:
+        """To be called before the history goes."""
+        _ = self.used_ids
+
     @cached_property
     def _id_counts(self) -> dict[str, int]:
         return {}

@@ -41,6 +41,9 @@ from proxy.settings import is_loopback
 
 #: Translating and writing a longer request would hold the loop for milliseconds; a thread costs a tenth of one.
 LARGE_BYTES = 128 * 1024
+#: Messages at the end of a conversation that stay with a call whose answer is being read: results of the last turn's
+#: calls are among them.
+KEPT_MESSAGES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,8 @@ class Target:
 class Call:
     """One request, ready for a provider.
 
-    request      the hub request: a checked Messages dict; never changed. For `NativeResponses`, the Responses body
+    request      the hub request: a checked Messages dict; never changed before `let_go`. For `NativeResponses`, the
+                 Responses body
     model        the name asked for, without `[1m]`
     told         how answers call it, where that is another name
     target       what the provider made of the name
@@ -101,6 +105,14 @@ class Call:
         """Whether what walks all of the request is done in a thread."""
         return self.size > LARGE_BYTES
 
+    def let_go(self) -> None:
+        """The answer is being read, so the request is not sent again: of its conversation the first message stays, by
+        which it is known, and the last ones. Done in place, since many hold it: objects take three times the bytes of
+        their JSON, and a stream goes on for minutes. A capture may not have been written yet."""
+        messages = self.request.get("messages")
+        if type(messages) is list and self.capture is NULL_CAPTURE:
+            del messages[1:-KEPT_MESSAGES]
+
     @property
     def shown(self) -> str:
         """The name that answers carry."""
@@ -114,6 +126,12 @@ class Call:
     def record(self, event: LifecycleEvent) -> None:
         """Tells whoever watches what became of this request."""
         self.recorder.record(self.request_id, event)
+
+
+def kept(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A request for whoever goes on reading it when its call has let go."""
+    messages = request.get("messages")
+    return {**request, "messages": [*messages]} if type(messages) is list else request
 
 
 class Provider(Protocol):

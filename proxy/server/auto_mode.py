@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from proxy.core.auto_mode.calls import CallCollector
@@ -24,7 +24,7 @@ from proxy.core.messages import Event, Fold
 from proxy.core.routing import normalise_model, route
 from proxy.errors import ProxyError, RequestError
 from proxy.observe.lifecycle import Judged
-from proxy.providers.contract import Call, Provider
+from proxy.providers.contract import Call, Provider, kept
 from proxy.server.accounts.serving import now_serving
 from proxy.server.exchange import Exchange, unforeseen
 
@@ -58,7 +58,7 @@ def judged_by(exchange: Exchange, call: Call, provider: Provider) -> Callable[[B
         raise _client_judges()
     if config.auto_mode is None and not reviewer.provider.signed_in():
         raise _client_judges()
-    return Judge(exchange, call, policy, reviewer).wrap
+    return Judge(exchange, replace(call, request=kept(call.request)), policy, reviewer).wrap
 
 
 def _client_judges() -> RequestError:

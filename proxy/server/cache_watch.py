@@ -14,7 +14,7 @@ from proxy.core.cache_health.fingerprint import Fingerprint, of_messages
 from proxy.core.cache_health.judge import CacheVerdict, Sent, judge
 from proxy.core.cache_health.memory import Compared, Memory
 from proxy.core.identity import MAX_ID_BYTES, Owner
-from proxy.providers.contract import Caching, Provider, Target
+from proxy.providers.contract import Caching, Provider, Target, kept
 
 #: A body of more bytes is looked at in a thread: it takes longer than the loop should be kept.
 LOOP_BYTES = 512 * 1024
@@ -32,7 +32,7 @@ class Asked:
     """A request that is compared.
 
     owner    whose conversation it is; None: it is compared with nothing
-    body     a hub request, or another that `fingerprint` reads; never changed
+    body     a hub request, or another that `fingerprint` reads: whole until the answer begins
     size     bytes of the body, as it came
     summary  it asks for a summary of the conversation
     """
@@ -102,6 +102,7 @@ class CacheCheck:
         self._large = asked.owner is not None and asked.size > LOOP_BYTES
         self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look) if self._large else None
         self._work: asyncio.Future[Fingerprint] | None = None
+        self._body: Mapping[str, Any] | None = None  # of a small request, until that is looked at
         self._counts: tuple[int, int] | None = None
 
     def answer_began(self) -> None:
@@ -114,6 +115,9 @@ class CacheCheck:
         self._account = None if caching is None else caching.cache_owner()
         if self._large:
             self._look()
+        else:  # soon: behind the first word of the answer
+            self._body = kept(asked.body)
+            asyncio.get_running_loop().call_soon(self._note_now)
 
     def moved(self, provider: Provider) -> None:
         """Another account answers."""
@@ -151,7 +155,7 @@ class CacheCheck:
         if self._began_at is None or self._compared is not None:
             return
         if self._work is None:
-            self._note(self._asked.fingerprint(self._asked.body))
+            self._note_now()
         elif self._work.done():
             self._looked_at(self._work)
         else:
@@ -160,7 +164,12 @@ class CacheCheck:
     def _look(self) -> None:
         if self._work is None:
             loop = asyncio.get_running_loop()
-            self._work = loop.run_in_executor(None, self._asked.fingerprint, self._asked.body)
+            self._work = loop.run_in_executor(None, self._asked.fingerprint, kept(self._asked.body))
+
+    def _note_now(self) -> None:
+        body, self._body = self._body, None
+        if body is not None:
+            self._note(self._asked.fingerprint(body))
 
     def _looked_at(self, work: asyncio.Future[Fingerprint]) -> None:
         if self._compared is None and not work.cancelled() and work.exception() is None:

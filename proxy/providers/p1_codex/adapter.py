@@ -101,7 +101,7 @@ class CodexAdapter:
         )
 
     def _post(self, headers: dict[str, str], number: int) -> UpstreamRequest:
-        call, body = self._call, self.body.sendable()
+        call, body = self._call, self.body.written
         return p1_request.post(
             self._config,
             headers,

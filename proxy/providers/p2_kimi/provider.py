@@ -72,7 +72,7 @@ class KimiAdapter:
         self._device = await device_headers(self._services.config_dir, self._agent)
 
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
-        call, payload = self._call, self.wire.body.sendable()
+        call, payload = self._call, self.wire.body.written
         return self._transport(
             UpstreamRequest(
                 self._url,

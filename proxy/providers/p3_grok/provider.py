@@ -90,7 +90,7 @@ class GrokAdapter:
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
         sent = answer_headers(self._grok.client_version, self._call.session, self._turn)
         sent["authorization"] = f"Bearer {self._credential.current.access.reveal()}"
-        call, url, payload = self._call, responses_url(self._grok.base_url), self.wire.body.sendable()
+        call, url, payload = self._call, responses_url(self._grok.base_url), self.wire.body.written
         return self._transport(UpstreamRequest(url, sent, payload, call.request_id, number, call.capture, call.timings))
 
     def _observe(self, event: Mapping[str, Any]) -> None:

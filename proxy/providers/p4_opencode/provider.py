@@ -109,7 +109,7 @@ class OpenCodeAdapter:
 
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
         url = self._services.config().section(OpenCodeSettings).base_url + WIRE_PATHS[self._row.wire]
-        call, payload = self._call, self.wire.body.sendable()
+        call, payload = self._call, self.wire.body.written
         return self._transport(
             UpstreamRequest(url, self._headers(), payload, call.request_id, number, call.capture, call.timings)
         )

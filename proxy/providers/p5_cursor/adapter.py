@@ -131,6 +131,9 @@ class CursorWire:
     def recover(self, error: UpstreamError) -> bool:
         return False
 
+    def let_go(self) -> None:
+        """A run asks for more of the request until it ends."""
+
 
 class CursorAdapter:
     """One request to the service."""

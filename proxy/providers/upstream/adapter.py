@@ -12,8 +12,10 @@ from typing import Any, Protocol
 
 from proxy.core.long_json import object_json
 from proxy.core.messages import Event, MessageStream
+from proxy.core.reducer import AnswerPolicy
 from proxy.errors import UpstreamError
-from proxy.providers.upstream.transport import Batch, Service, Written
+from proxy.providers.contract import Call
+from proxy.providers.upstream.transport import Batch, Service
 
 
 class AnswerReducer(Protocol):
@@ -54,6 +56,10 @@ class WireAdapter(Protocol):
 
     def recover(self, error: UpstreamError) -> bool:
         """Writes another body after a refusal that lies in this one; False when there is none."""
+        ...
+
+    def let_go(self) -> None:
+        """Something of the answer was read, so there is no other attempt: what only that would need may go."""
         ...
 
 
@@ -105,7 +111,7 @@ class RequestBody:
 
     @property
     def payload(self) -> bytes:
-        """All of it. Of a large body `sendable` is what the loop asks for."""
+        """All of it. Of a large body `written` is what the loop asks for."""
         if self._payload is None:
             self._payload = self._write()
         return self._payload
@@ -113,13 +119,22 @@ class RequestBody:
     def _write(self) -> bytes:
         return b"{" + object_json(self.members, _HISTORIES, large=self.large) + b"}"
 
-    def sendable(self) -> bytes | Written:
-        """What an `UpstreamRequest` takes."""
-        return self._written if self.large and self._payload is None else self.payload
-
-    async def _written(self) -> bytes:
-        return await asyncio.to_thread(lambda: self.payload)
+    async def written(self) -> bytes:
+        """For an `UpstreamRequest`, which then holds no bytes of its own."""
+        return await asyncio.to_thread(lambda: self.payload) if self.large and self._payload is None else self.payload
 
     def replace(self, members: dict[str, Any]) -> None:
         """From the next attempt on the request has this body."""
         self.members, self._payload = members, None
+
+    def let_go(self) -> None:
+        """It is not sent any more."""
+        self.replace({})
+
+
+def let_go(call: Call, policy: AnswerPolicy | None, body: RequestBody) -> None:
+    """What the wires have in common behind the first word of an answer."""
+    if policy is not None:
+        policy.keep_ids()
+    body.let_go()
+    call.let_go()

@@ -51,6 +51,7 @@ class AttemptRunner:
         self._raise_for_event = upstream.wire.raise_for_event
         self._input_tokens = 0
         self._visible = Visibility.NOTHING
+        self._holds = True  # all that another attempt would need
         self._stream = MessageStream(f"msg_{services.new_id()}", call.shown)
         self._stop_words = stops_of(call.request)
         self._stops: StopSequences | None = None
@@ -141,6 +142,7 @@ class AttemptRunner:
                     out = self._shown(out, held, said=reducer.produced or over, over=over)
                 if out:
                     yield out
+                    self._let_go()
                 if over:
                     return
                 if failure is not None:
@@ -161,6 +163,12 @@ class AttemptRunner:
             held.add(event for event in out if event["type"] not in _FRAMING)
             return [event for event in out if event["type"] in _FRAMING]
         return held.take() + out
+
+    def _let_go(self) -> None:
+        """Behind the first batch that was read and cannot be taken back."""
+        if self._holds and self._visible is Visibility.CONTENT:
+            self._holds = False
+            self._wire.let_go()
 
     def _seen(self, *, over: bool) -> Visibility:
         """What the client sees of an answer in which something was said."""

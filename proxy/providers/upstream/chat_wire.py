@@ -17,7 +17,7 @@ from proxy.core.tools.schema import json_format
 from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
-from proxy.providers.upstream.adapter import RequestBody
+from proxy.providers.upstream.adapter import RequestBody, let_go
 from proxy.providers.upstream.transport import DONE, EOF, UNKNOWN, Batch, Service, UpstreamProfile
 
 
@@ -78,6 +78,7 @@ class ChatWire:
         self._services = services
         self._profile = profile
         self._own_ids = own_ids
+        self._policy: AnswerPolicy | None = None  # of the last attempt
         self._fallbacks = list(fallbacks)
         self.body = RequestBody(body, large=call.large)
         note_format(call, services, profile)
@@ -87,8 +88,8 @@ class ChatWire:
             return f"toolu_{stream.message_id}_{number}"
 
         mark = f"model-proxy:{self._profile.label}:v1"
-        policy = AnswerPolicy(self._call.request, converted=self._call.converted)
-        return _ChatReducer(stream, policy, mark=mark, own_id=own_id if self._own_ids else None)
+        self._policy = AnswerPolicy(self._call.request, converted=self._call.converted)
+        return _ChatReducer(stream, self._policy, mark=mark, own_id=own_id if self._own_ids else None)
 
     async def estimate(self) -> int:
         return await heuristic_estimate(self._services, self._call)
@@ -104,6 +105,9 @@ class ChatWire:
             error = event  # some put everything at the top level
         told = {**event, "error": error}
         raise self._profile.refusal(failure_of(told, now=self._services.clock(), unknown=UNKNOWN), None)
+
+    def let_go(self) -> None:
+        let_go(self._call, self._policy, self.body)
 
     def recover(self, error: UpstreamError) -> bool:
         """The first fallback that applies and was not tried."""

@@ -13,7 +13,7 @@ from proxy.core.tokens.counting import rough_tokens
 from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
-from proxy.providers.upstream.adapter import RequestBody
+from proxy.providers.upstream.adapter import RequestBody, let_go
 from proxy.providers.upstream.chat_wire import heuristic_estimate, note_format
 from proxy.providers.upstream.transport import DONE, EOF, UNKNOWN, UpstreamProfile
 
@@ -46,12 +46,14 @@ class MessagesWire:
         self._call = call
         self._services = services
         self._profile = profile
+        self._policy: AnswerPolicy | None = None  # of the last attempt
         self.body = RequestBody(body, large=call.large)
         if "format" not in body.get("output_config", {}):
             note_format(call, services, profile)
 
     def reducer(self, stream: MessageStream) -> _MessagesReducer:
-        return _MessagesReducer(stream, AnswerPolicy(self._call.request, converted=self._call.converted))
+        self._policy = AnswerPolicy(self._call.request, converted=self._call.converted)
+        return _MessagesReducer(stream, self._policy)
 
     async def estimate(self) -> int:
         return await heuristic_estimate(self._services, self._call)
@@ -63,6 +65,9 @@ class MessagesWire:
         if event.get("type") != "error" and ("type" in event or not event.get("error")):
             return
         raise self._profile.refusal(failure_of(event, now=self._services.clock(), unknown=UNKNOWN), None)
+
+    def let_go(self) -> None:
+        let_go(self._call, self._policy, self.body)
 
     def recover(self, error: UpstreamError) -> bool:
         """No thoughts of other models where their signatures are refused."""

@@ -16,7 +16,7 @@ from proxy.core.tools.read_tool import ReadOffsets
 from proxy.core.tools.schema import has_optional, output_format, restore_text
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
-from proxy.providers.upstream.adapter import RequestBody
+from proxy.providers.upstream.adapter import RequestBody, let_go
 from proxy.providers.upstream.transport import EOF, UpstreamProfile
 
 #: Never a failure, and by far the most frequent: not looked at twice.
@@ -77,6 +77,7 @@ class ResponsesWire:
         self._restores = restores
         self._count = count
         self._observe = observe
+        self._policy: AnswerPolicy | None = None  # of the last attempt
         self._stripped = False
         self.fell_back = False
         self.body = body
@@ -89,8 +90,10 @@ class ResponsesWire:
     def reducer(self, stream: MessageStream) -> ResponsesToMessages:
         request = self._call.request
         restore = text_restorer(request) if self._restores else None
-        policy = AnswerPolicy(request, self._offsets, self._signatures, restore, self._rules, self._call.converted)
-        return _ResponsesReducer(stream, policy)
+        self._policy = AnswerPolicy(
+            request, self._offsets, self._signatures, restore, self._rules, self._call.converted
+        )
+        return _ResponsesReducer(stream, self._policy)
 
     async def estimate(self) -> int:
         work = partial(self._count, self.body.members)
@@ -108,6 +111,9 @@ class ResponsesWire:
         failure = responses_failure(event, now=self._services.clock(), rules=self._rules)
         if failure is not None:
             raise self._profile.refusal(failure, None)
+
+    def let_go(self) -> None:
+        let_go(self._call, self._policy, self.body)
 
     def recover(self, error: UpstreamError) -> bool:
         """The plain body; no reasoning where that of another account is refused."""

@@ -264,6 +264,7 @@ class HttpTransport:
         request.timings.sent(request.attempt)
         try:
             response = await self._send(request, body)
+            del body  # an answer may take minutes
             try:
                 self._answered(request, response, capture, _ms(started))
                 with contextlib.closing(PauseTimer(response.content, self.timers.idle)) as pauses:

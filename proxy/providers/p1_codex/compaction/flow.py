@@ -191,7 +191,7 @@ class CompactionFlow:
             request = p1_request.post(
                 config,
                 signed,
-                body.sendable(),
+                body.written,
                 request_id=call.request_id,
                 attempt=number,
                 url=url,

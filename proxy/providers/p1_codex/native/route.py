@@ -92,7 +92,7 @@ class NativeRoute:
         return p1_request.post(
             config,
             signed,
-            body.sendable(),
+            body.written,
             request_id=call.request_id,
             attempt=number,
             url=url,
