@@ -70,7 +70,7 @@ async def served(*pieces: bytes) -> Seen:
     async with server:
         port = server.sockets[0].getsockname()[1]
         try:
-            return await Load(urlsplit(f"http://127.0.0.1:{port}/"), b"BODY", 2, new=False).run(1, 1)
+            return await Load(urlsplit(f"http://127.0.0.1:{port}/"), b"BODY", 2).run(1, 1)
         finally:
             for writer in writers:
                 writer.close()

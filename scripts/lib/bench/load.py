@@ -1,8 +1,9 @@
 """Sends requests and watches their answers, in a process of its own, which costs little.
 
-`python -m bench.load URL FILE REQUESTS CONNECTIONS TEXTS SESSIONS` prints a line of JSON (`Seen`). FILE has the body;
-NUMBER in it becomes another number of the same length in each request. TEXTS is how many `word…` an answer has: one
-with fewer ends the run. SESSIONS is `kept` (one for each connection) or `new` (one for each request).
+`python -m bench.load URL FILE REQUESTS CONNECTIONS TEXTS SESSIONS APART` prints a line of JSON (`Seen`). FILE has the
+body; NUMBER in it becomes another number of the same length in each request. TEXTS is how many `word…` an answer has:
+one with fewer ends the run. SESSIONS is `kept` (one for each connection) or `new` (one for each request). Connections
+begin APART milliseconds after each other.
 """
 
 from __future__ import annotations
@@ -101,18 +102,21 @@ class Load:
     at        where it is sent
     texts     of each answer
     new       whether each request has a session of its own
+    apart_s   between the beginnings of two connections
     """
 
     at: SplitResult
     body: bytes
     texts: int
-    new: bool
+    new: bool = False
+    apart_s: float = 0.0
 
     async def run(self, requests: int, connections: int) -> Seen:
         numbers = iter(range(requests))
         times: list[tuple[float, float, float]] = []
 
         async def worker(name: int) -> None:
+            await asyncio.sleep(name * self.apart_s)
             connect = asyncio.get_running_loop().create_connection
             _, client = await connect(lambda: Client(self.texts), self.at.hostname or "", self.at.port or 0)
             for number in numbers:
@@ -157,8 +161,8 @@ class Load:
             writer.close()
 
 
-async def main(url: str, file: str, requests: str, connections: str, texts: str, sessions: str) -> Seen:
-    load = Load(urlsplit(url), Path(file).read_bytes(), int(texts), sessions == "new")
+async def main(url: str, file: str, requests: str, connections: str, texts: str, sessions: str, apart: str) -> Seen:
+    load = Load(urlsplit(url), Path(file).read_bytes(), int(texts), sessions == "new", int(apart) / 1000)
     return await load.run(int(requests), int(connections))
 
 

@@ -34,8 +34,9 @@ WIRES = {
     "p4 Responses": Wire("opencode-go/grok-4.6", "/responses"),
     "p5": Wire("cursor:gpt-5.5"),
 }
-#: Texts of an answer that is played slowly: some four seconds of one every 20 ms.
-PACED = 200
+#: Texts of an answer that is played slowly: some four seconds of one every 20 ms; and of one in which the streams of a
+#: row begin one after another.
+PACED, LONG = 200, 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class Row:
     """
     wire      of `WIRES`
     texts     of each answer; `every_ms` between two, 0 for all at once
-    streams   at a time, all begun at once; each is asked for once when they are played slowly
+    streams   at a time; each is asked for once when they are played slowly
+    apart_ms  between the beginnings of two streams, 0 for all at once
     """
 
     wire: str
@@ -51,17 +53,19 @@ class Row:
     texts: int = 10
     every_ms: int = 0
     streams: int = 1
+    apart_ms: int = 0
 
     @property
     def name(self) -> str:
         size = "86 kB" if self.agent else "tiny"
         if self.every_ms:
-            return f"{self.wire} {size}, a text every {self.every_ms} ms, {self.streams} streams"
+            apart = f" begun {self.apart_ms} ms apart" if self.apart_ms else ""
+            return f"{self.wire} {size}, a text every {self.every_ms} ms, {self.streams} streams{apart}"
         return f"{self.wire} {size}, {self.texts} texts at once"
 
     def at_once(self) -> Row:
         """The same request with a short answer."""
-        return replace(self, texts=10, every_ms=0, streams=1)
+        return replace(self, texts=10, every_ms=0, streams=1, apart_ms=0)
 
     def body(self) -> bytes:
         """Of the requests, with a number to change."""
@@ -78,4 +82,5 @@ ROWS = (
     *(Row(wire, texts=PACED, every_ms=20, streams=100) for wire in ("p1 WebSocket", "p4 Messages", "p5")),
     *(Row(wire, texts=PACED, every_ms=3, streams=20) for wire in ("p2", "p1")),
     *(Row(wire, agent=True, texts=PACED, every_ms=20, streams=100) for wire in ("p2", "p1")),
+    *(Row(wire, agent=True, texts=LONG, every_ms=20, streams=200, apart_ms=20) for wire in ("p2", "p1")),
 )

@@ -59,7 +59,7 @@ class Target:
     async def asked(self, row: Row, file: Path, requests: int, connections: int, sessions: str = "kept") -> Seen:
         file.write_bytes(row.body())
         url = f"{self.url}{self.path or WIRES[row.wire].path}"
-        arguments = ("-m", "bench.load", url, file, requests, connections, row.texts, sessions)
+        arguments = ("-m", "bench.load", url, file, requests, connections, row.texts, sessions, row.apart_ms)
         process = await asyncio.create_subprocess_exec(
             sys.executable, *map(str, arguments), stdout=asyncio.subprocess.PIPE
         )
