@@ -39,8 +39,10 @@ MAX_PENDING_CAPTURES = 32
 #: Records for one visit of the file.
 BATCH = 256
 
-#: How long the thread waits for more before it opens the file: a request writes five records within milliseconds.
-LINGER_S = 0.05
+#: How long the thread waits for more before it opens the file: a request writes five records within milliseconds. What
+#: has come meanwhile is written in one go, while requests wait for the interpreter: with 50 ms the slowest of a hundred
+#: took 5.2 ms, with 20 it takes 3.9.
+LINGER_S = 0.02
 
 #: Files are looked at for their age with the first record, and this long after the last time.
 TIDY_EVERY_S = 3600.0
