@@ -86,6 +86,14 @@ class _Connection(web.RequestHandler):
             **_NO_ACCESS_LOG,
         )
 
+    def close(self) -> None:
+        """The program ends. Of an idle connection aiohttp gives up the reader and not the connection: a request of a
+        client that keeps it would wait until the last answer of the others has ended, and get none."""
+        idle = self._waiter is not None
+        super().close()
+        if idle and self.transport is not None:
+            self.transport.close()
+
     def handle_error(
         self,
         request: web.BaseRequest,

@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
-from harness import Live, ask, parse_events
+from harness import Live, ask, parse_events, until
 
 from proxy.config import Config
 from proxy.sandbox import Sandbox
@@ -187,3 +187,40 @@ async def test_the_monitor_s_events_are_told_for_longer_than_a_connection_may_be
         async with asyncio.timeout(10):
             while b"nobody" not in await events.content.readuntil(b"\n\n"):
                 pass
+
+
+@pytest.mark.parametrize("before", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"], ids=["new", "used"])
+async def test_idle_connections_are_closed_before_the_others_have_their_answers(before: bytes) -> None:
+    """A client that keeps a connection would send its next request there, and wait for as long as a stream of somebody
+    else goes on."""
+    released = asyncio.Event()
+
+    async def held(_request: web.Request) -> web.Response:
+        await released.wait()
+        return web.Response(text="late")
+
+    async def finish(_app: web.Application) -> None:
+        await released.wait()
+
+    app = web.Application()
+    app.router.add_get("/", _answer)
+    app.router.add_get("/held", held)
+    app.on_shutdown.append(finish)
+    listener = Listener(app, Config(port=0), 5.0)
+    port = await listener.start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(before)
+    if before:
+        await reader.readuntil(b"ok")
+    busy, asking = await asyncio.open_connection("127.0.0.1", port)
+    asking.write(b"GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
+    await until(lambda: listener.server.requests_count == 1 + bool(before))
+    ending = asyncio.create_task(listener.close())
+    async with asyncio.timeout(5):
+        assert await reader.read() == b""
+        assert not ending.done()
+        released.set()
+        assert (await busy.read()).endswith(b"late")
+        await ending
+    for one in (writer, asking):
+        one.close()
