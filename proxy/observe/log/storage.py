@@ -14,6 +14,7 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,8 @@ def _remove_surplus(directory: Path, name: re.Pattern[str], bounds: Bounds, now_
     except FileNotFoundError:  # the folder, or a file that another process removed: what is left is seen next time
         return
     for one in bounds.surplus(found, now_s):
-        (directory / one).unlink(missing_ok=True)
+        with suppress(OSError):  # one that cannot be removed keeps no other
+            (directory / one).unlink()
 
 
 class RotatingFile:

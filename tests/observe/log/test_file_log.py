@@ -418,6 +418,19 @@ class TestCaptures:
             errors.save(errors.path_for(NOON, f"r{number}"), {"status": 500})
         assert sorted(p.name.split("-")[-1] for p in (root / "errors").iterdir()) == ["notes.txt", "r2.json"]
 
+    def test_a_file_that_cannot_be_removed_keeps_no_other(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        errors, unlink = ErrorFiles(root, Bounds(files=1, bytes=2**30)), Path.unlink
+
+        def locked(path: Path, missing_ok: bool = False) -> None:
+            if path.name.endswith("r1.json"):
+                raise PermissionError(13, "Permission denied")
+            unlink(path, missing_ok)
+
+        monkeypatch.setattr(Path, "unlink", locked)
+        for number in range(4):
+            errors.save(errors.path_for(NOON + number, f"r{number}"), {"status": 500})
+        assert sorted(p.name.split("-")[-1] for p in (root / "errors").iterdir()) == ["r1.json", "r3.json"]
+
     def test_a_storm_of_failures_is_bounded(self, held: FileLog, gate: Gate, root: Path) -> None:
         paths = [held.capture_error(f"r{number}", {"status": 500}) for number in range(MAX_PENDING_CAPTURES + 3)]
         assert paths[-3:] == [None] * 3
