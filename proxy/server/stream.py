@@ -28,6 +28,12 @@ HEADERS = {
 }
 
 
+class EventStream(web.StreamResponse):
+    """A stream whose head goes out with its first data: each write of a socket takes as long as ten events."""
+
+    _send_headers_immediately = False  # of aiohttp, which has no public name for it
+
+
 class EventWriter:
     """Writes one stream. `begun` tells whether the status line is out, after which errors are events; `complete`,
     whether the answer is out whole."""
@@ -118,7 +124,7 @@ class EventWriter:
             self._writing_since = self._now()
             response = self._exchange.response
             if response is None:
-                response = self._exchange.response = web.StreamResponse(headers=HEADERS | self._exchange.head)
+                response = self._exchange.response = EventStream(headers=HEADERS | self._exchange.head)
                 await response.prepare(self._exchange.request)
                 self._exchange.log("info", "response_started", status=200)
             self._ended = last

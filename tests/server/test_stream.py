@@ -122,6 +122,29 @@ async def test_a_call_that_the_token_limit_cut_is_stopped_or_left_out(live: Live
     assert (whole["stop_reason"], [block["type"] for block in whole["content"]]) == ("max_tokens", ["text"])
 
 
+# -- what is written at a time
+
+
+async def test_head_and_first_data_go_out_in_one_write_and_so_do_last_data_and_end(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each write wakes the client."""
+    written: list[bytes] = []
+    write = asyncio.selector_events._SelectorSocketTransport.write  # type: ignore[attr-defined]
+
+    def noted(transport: Any, data: bytes) -> None:
+        if transport.get_extra_info("sockname")[1] == live.port:
+            written.append(bytes(data))
+        write(transport, data)
+
+    monkeypatch.setattr(asyncio.selector_events._SelectorSocketTransport, "write", noted)  # type: ignore[attr-defined]
+    serve(live, PART, [closed(), *END])
+    assert (await live.stream(ask())).status == 200
+    first, last = written
+    assert first.startswith(b"HTTP/1.1 200 OK\r\n") and b"partial" in first
+    assert b"message_stop" in last and last.endswith(b"\r\n0\r\n\r\n")
+
+
 # -- silence
 
 

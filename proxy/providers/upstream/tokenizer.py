@@ -52,8 +52,6 @@ MAX_INLINE_BYTES = 128 * 1024
 FOREIGN_PRICE = 16
 #: Counts in each of two generations.
 REMEMBERED = 10_000
-#: Shorter texts are encoded faster than looked up.
-MIN_REMEMBERED_CHARS = 8
 
 T = TypeVar("T")
 
@@ -134,10 +132,10 @@ class Tokenizer:
         `work` twice as that does."""
         if size <= MAX_INLINE_BYTES:
             try:
-                return work(partial(self._estimated, estimate=_little(heuristic_tokens, MAX_INLINE_BYTES, _price)))
+                return work(partial(self._estimates.count, counted=_little(heuristic_tokens, MAX_INLINE_BYTES, _price)))
             except _TooMuch:
                 pass
-        return await self._in_thread(work, self._estimated)
+        return await self._in_thread(work, partial(self._estimates.count, counted=heuristic_tokens))
 
     async def _in_thread(self, work: Callable[[Length], T], length: Length) -> T:
         future = asyncio.get_running_loop().run_in_executor(self._executor, work, length)
@@ -175,15 +173,10 @@ class Tokenizer:
         return rough_length(text) if encoding is None else self._counted(text, partial(_encode, encoding))
 
     def _counted(self, text: str, encode: Length) -> int:
-        if len(text) < MIN_REMEMBERED_CHARS:
-            return encode(text)
         if len(text) <= MAX_PIECE:
             return self._counts.count(text, encode)
         # by piece, since hashing a text holds the interpreter too
         return sum(self._counts.count(piece, encode) for piece in pieces(text))
-
-    def _estimated(self, text: str, estimate: Length = heuristic_tokens) -> int:
-        return estimate(text) if len(text) < MIN_REMEMBERED_CHARS else self._estimates.count(text, estimate)
 
     def _loaded(self) -> tiktoken.Encoding | None:
         if self._encoding is None and self._broken is None:
