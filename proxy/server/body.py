@@ -113,12 +113,16 @@ async def _counted(chunks: AsyncIterator[bytes], limit: int) -> AsyncIterator[by
 
 
 async def _chunks(request: web.BaseRequest, idle_s: float) -> AsyncIterator[bytes]:
+    content = request.content
     while True:
-        async with asyncio.timeout(idle_s):
-            chunk = await request.content.readany()
+        chunk = content.read_nowait()  # mostly it is all there, and needs no timer
         if not chunk:
-            return
-        yield chunk
+            if content.at_eof():
+                return
+            async with asyncio.timeout(idle_s):
+                chunk = await content.readany()
+        if chunk:
+            yield chunk
 
 
 async def _unpacked(chunks: AsyncIterator[bytes], encoding: str) -> AsyncIterator[bytes]:

@@ -18,13 +18,14 @@ from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody, let_go
+from proxy.providers.upstream.text_runs import CHAT_RUNS
 from proxy.providers.upstream.transport import DONE, EOF, UNKNOWN, Batch, Service, UpstreamProfile
 
 
 def chat_profile(label: str, service: str, refusal: Callable[[Failure, str | None], UpstreamError]) -> UpstreamProfile:
     """The profile of a chat upstream: a stream ends with DONE, and one that ends without may be complete all the
     same."""
-    return UpstreamProfile(label, service, lambda event: event is DONE, refusal, eof=EOF, whole=_whole)
+    return UpstreamProfile(label, service, lambda event: event is DONE, refusal, eof=EOF, whole=_whole, runs=CHAT_RUNS)
 
 
 def _whole(answer: Mapping[str, Any]) -> Batch | None:

@@ -15,6 +15,7 @@ from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody, let_go
 from proxy.providers.upstream.chat_wire import heuristic_estimate, note_format
+from proxy.providers.upstream.text_runs import MESSAGES_RUNS
 from proxy.providers.upstream.transport import DONE, EOF, UNKNOWN, UpstreamProfile
 
 
@@ -22,7 +23,7 @@ def messages_profile(
     label: str, service: str, refusal: Callable[[Failure, str | None], UpstreamError]
 ) -> UpstreamProfile:
     """The profile of a Messages upstream: a stream that ends behind its stop reason is complete."""
-    return UpstreamProfile(label, service, _is_last, refusal, eof=EOF, whole=message_events)
+    return UpstreamProfile(label, service, _is_last, refusal, eof=EOF, whole=message_events, runs=MESSAGES_RUNS)
 
 
 def _is_last(event: Mapping[str, Any]) -> bool:

@@ -30,6 +30,7 @@ from proxy.providers.upstream.client import TRUST, read_error
 from proxy.providers.upstream.pauses import PauseTimer
 from proxy.providers.upstream.retry import parse_retry_after
 from proxy.providers.upstream.sending import in_pieces
+from proxy.providers.upstream.text_runs import RESPONSES_RUNS, TextRuns
 
 #: A JSON answer (search results, or a whole answer in place of a stream) beyond this is refused.
 MAX_JSON_BYTES = 8 * 1024 * 1024
@@ -106,6 +107,7 @@ class UpstreamProfile(Service):
     noted             headers of an answer that the log keeps
     lenient           what is no text in an event is mended, and the last frame may lack its blank line; False makes
                       errors of both
+    runs              how events that are pieces of one text are put together
     """
 
     is_last: Callable[[dict[str, Any]], bool]
@@ -114,6 +116,7 @@ class UpstreamProfile(Service):
     whole: Callable[[Mapping[str, Any]], Batch | None] = lambda _answer: None
     noted: tuple[str, ...] = ()
     lenient: bool = False
+    runs: TextRuns = RESPONSES_RUNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +345,7 @@ class HttpTransport:
         except FrameTooLarge as error:
             return [], self._unreadable(f"unreadable answer: {error}", repeatable=False)
         batch: Batch = []
-        for name, data in frames:
+        for name, data in self._profile.runs.joined(frames):
             bare = data.strip()
             if not bare:
                 continue

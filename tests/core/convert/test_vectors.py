@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+from typing import Any
 
 import pytest
 from checks import check_message_stream
@@ -13,6 +14,9 @@ from core.openai_bodies import check_hub
 from core.strategies import pieces
 from core.vector_cases import ANSWERS, DIALECTS, REQUESTS, chat_translated, events_of, grok_result, read, stale
 from proxy.core.invalid import InvalidRequest
+from proxy.core.messages import merged
+from proxy.core.sse import SSEDecoder
+from proxy.providers.upstream.text_runs import CHAT_RUNS, RESPONSES_RUNS, Frame
 
 EACH_REQUEST = [(name, case) for name, family in REQUESTS.items() for case in family.cases()]
 EACH_ANSWER = [(name, case) for name, family in ANSWERS.items() for case in family.cases()]
@@ -71,6 +75,27 @@ def test_answer_in_any_pieces_and_with_other_line_ends(family: str, case: str) -
         for _ in range(3):
             cuts = [chance.randrange(len(text) + 1) for _ in range(chance.randrange(1, 12))]
             assert vectors.result(case, pieces(text, cuts)) == expected
+
+
+@pytest.mark.parametrize(("family", "case"), EACH_ANSWER)
+def test_answer_with_runs_of_texts_as_one(family: str, case: str) -> None:
+    """As a transport reads what comes at once."""
+    vectors, runs = ANSWERS[family], CHAT_RUNS if family == "chat_to_messages" else RESPONSES_RUNS
+    decoder = SSEDecoder()
+    whole = runs.joined(decoder.feed(vectors.raw(case)))
+    data = b"".join(written(frame) + b"\n" for frame in whole) + b"".join(map(written, decoder.end()))
+    assert in_runs(vectors.result(case, [data])) == in_runs(vectors.result(case))
+
+
+def written(frame: Frame) -> bytes:
+    name, data = frame
+    lines = [b"data: %b\n" % line for line in data.split(b"\n")]
+    return b"".join([b"event: %b\n" % name, *lines] if name else lines)
+
+
+def in_runs(result: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    events = events_of(result)
+    return merged(events) + result[len(events) :]
 
 
 def test_no_expected_file_is_left_over() -> None:
