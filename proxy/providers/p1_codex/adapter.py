@@ -44,6 +44,35 @@ class CodexResources:
     workspaces: Workspaces
 
 
+class CodexEventNotes:
+    """What the events of an attempt tell on the side. An object of its own, so that no wire refers back to its adapter.
+
+    responded  whether the answer has begun
+    spent      seconds until spent limits are back, in case the stream ends without a word; None where none was spent
+    """
+
+    def __init__(self, rate_limits: RateLimits, credential: RequestCredential) -> None:
+        self._rate_limits = rate_limits
+        self._credential = credential
+        self.begin()
+
+    def begin(self) -> None:
+        """Another attempt."""
+        self.responded = False
+        self.spent: float | None = None
+
+    def observe(self, event: Mapping[str, Any]) -> None:
+        kind = event.get("type")
+        if kind == "codex.rate_limits":
+            self.spent = spent_window(event)
+            self._rate_limits.observe_event(self._credential.account_id, event)
+        elif kind == "error":
+            if isinstance(event.get("headers"), Mapping):
+                self._rate_limits.observe_headers(self._credential.account_id, event["headers"])
+        elif not self.responded:
+            self.responded = isinstance(kind, str) and kind.startswith("response.")
+
+
 class CodexAdapter:
     """One request to P1. `continue_with` comes before the first attempt."""
 
@@ -58,8 +87,7 @@ class CodexAdapter:
         self._credential = RequestCredential(resources.credentials)
         self._workspace = Workspace()
         self._reconnected = False
-        self._responded = False
-        self._spent: float | None = None  # seconds until spent limits are back, in case the stream ends without a word
+        self._notes = CodexEventNotes(resources.rate_limits, self._credential)
         self.body = SharedBody(prepared.body, large=call.large)
         self.wire = ResponsesWire(
             call,
@@ -69,7 +97,7 @@ class CodexAdapter:
             offsets=prepared.options.offsets,
             signatures=prepared.options.label if prepared.signs else "",
             plain=prepared.plain,
-            observe=self._observe,
+            observe=self._notes.observe,
         )
 
     def continue_with(self, continuation: TurnContinuation) -> None:
@@ -82,7 +110,7 @@ class CodexAdapter:
         self._workspace = await self._resources.workspaces.of(await self._credential.get())
 
     def contact(self, number: int) -> AsyncGenerator[Batch, None]:
-        self._responded, self._spent = False, None
+        self._notes.begin()
         headers = p1_request.headers(self._config, lite=self._prepared.lite, session=self._call.session)
         signed = self._workspace.headers(p1_request.with_credential(headers, self._credential.current))
         return self._transport.stream(
@@ -122,24 +150,13 @@ class CodexAdapter:
         write = partial(self.body.frame, plan.previous, plan.start)
         return await asyncio.to_thread(write) if self.body.large else write()
 
-    def _observe(self, event: Mapping[str, Any]) -> None:
-        """Takes note of what an event tells on the side: rate limits, and whether the answer has begun."""
-        kind = event.get("type")
-        if kind == "codex.rate_limits":
-            self._spent = spent_window(event)
-            self._resources.rate_limits.observe_event(self._credential.account_id, event)
-        elif kind == "error":
-            if isinstance(event.get("headers"), Mapping):
-                self._resources.rate_limits.observe_headers(self._credential.account_id, event["headers"])
-        elif not self._responded:
-            self._responded = isinstance(kind, str) and kind.startswith("response.")
-
     def contextualise(self, error: UpstreamError) -> UpstreamError:
         """A stream that was cut after an event about a spent limit, and nothing else, was refused."""
-        if error.kind != "transport" or self._responded or self._spent is None:
+        spent = self._notes.spent
+        if error.kind != "transport" or self._notes.responded or spent is None:
             return error
         message = "The usage limit has been reached"
-        return UpstreamError(message, kind="usage_limit", retry_after=self._spent, provider=LABEL)
+        return UpstreamError(message, kind="usage_limit", retry_after=spent, provider=LABEL)
 
     async def recover(self, error: UpstreamError) -> bool:
         """A new token after a 401, the whole conversation where the earlier response is forgotten, a new socket for one

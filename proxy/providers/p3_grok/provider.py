@@ -13,6 +13,7 @@ from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
 from proxy.core.routing import Added, Catalog
 from proxy.errors import UpstreamError
+from proxy.observe.lifecycle import Log
 from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p3_grok.account import usage_windows
@@ -53,6 +54,26 @@ def responses_url(base_url: str) -> str:
 MAX_NOTES = 10
 
 
+class GrokEventNotes:
+    """What the events of an answer tell on the side. An object of its own, so that no wire refers back to its adapter.
+
+    searched  whether something was searched for
+    """
+
+    def __init__(self, request_id: str, log: Log) -> None:
+        self._request_id = request_id
+        self._log = log
+        self._noted: set[str] = set()
+        self.searched = False
+
+    def observe(self, event: Mapping[str, Any]) -> None:
+        self.searched = self.searched or tells_of_search(event)
+        note = not_shown(event)
+        if note is not None and note not in self._noted and len(self._noted) < MAX_NOTES:
+            self._noted.add(note)
+            self._log.write("info", LABEL, "grok_answer_reduced", reqId=self._request_id, note=note)
+
+
 class GrokAdapter:
     """One request to P3."""
 
@@ -65,9 +86,7 @@ class GrokAdapter:
         self._grok = services.config().section(GrokSettings)
         self._transport = transport
         self._credential = RequestCredential(credentials)
-        self._searched = False
-        self._log = services.log
-        self._noted: set[str] = set()
+        self._notes = GrokEventNotes(call.request_id, services.log)
         self._turn = str(uuid.UUID(services.new_id()))
         if written.notes:
             services.log.write("info", LABEL, "grok_request_reduced", reqId=call.request_id, notes=list(written.notes))
@@ -81,7 +100,7 @@ class GrokAdapter:
             rules=answer_rules(self._grok, converted=call.converted),
             restores=False,
             count=lambda body, _length: count(body),
-            observe=self._observe,
+            observe=self._notes.observe,
         )
 
     async def sign_in(self) -> None:
@@ -93,16 +112,9 @@ class GrokAdapter:
         call, url, payload = self._call, responses_url(self._grok.base_url), self.wire.body.written
         return self._transport(UpstreamRequest(url, sent, payload, call.request_id, number, call.capture, call.timings))
 
-    def _observe(self, event: Mapping[str, Any]) -> None:
-        self._searched = self._searched or tells_of_search(event)
-        note = not_shown(event)
-        if note is not None and note not in self._noted and len(self._noted) < MAX_NOTES:
-            self._noted.add(note)
-            self._log.write("info", LABEL, "grok_answer_reduced", reqId=self._call.request_id, note=note)
-
     def contextualise(self, error: UpstreamError) -> UpstreamError:
         """A search costs, and is not made a second time for an answer that broke."""
-        return error.replaced(repeatable=False) if self._searched else error
+        return error.replaced(repeatable=False) if self._notes.searched else error
 
     async def recover(self, error: UpstreamError) -> bool:
         """A new token for one that is refused, which this service also does with a 403."""

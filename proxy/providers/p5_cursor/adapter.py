@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from proxy.core.identity import Owner
@@ -94,14 +95,14 @@ class CursorWire:
     def reducer(self, stream: MessageStream) -> CursorToMessages:
         if self.run is None:
             raise RuntimeError("before the first event")
-        run = self.run
+        run, offered = self.run, self._offered  # and not `self`, which would refer to itself
 
         def offer(call: OpenCall, tool_use_id: str) -> Mapping[str, Any]:
-            tool = self._offered.get(call.tool, {})
+            tool = offered.get(call.tool, {})
             run.pause(call, tool_use_id, tool)
             return tool_input(call.request, run.workspace, tool)
 
-        self.answer = CursorToMessages(stream, self._offered.keys(), offer, self._services.new_id, run.output)
+        self.answer = CursorToMessages(stream, offered.keys(), offer, self._services.new_id, run.output)
         return self.answer
 
     async def prompt(self) -> str:
@@ -150,7 +151,7 @@ class CursorAdapter:
         self._selection = select(call.model, call.request, self._known(), self._settings.models)
         check_content(call.request)
         note_format(call, services, PROFILE)
-        self._cures = [self._rebuild, self._fill_blobs, self._take_stronger]
+        self._cures = [CursorAdapter._rebuild, CursorAdapter._fill_blobs, CursorAdapter._take_stronger]
         self._resumed = False
         self.wire = CursorWire(call, services)
         # an answer that nobody reads before its end cannot ask for a tool and go on
@@ -207,7 +208,7 @@ class CursorAdapter:
             return False
         if error.kind == "sign_in":
             return self._resumed or await self._credential.renew()
-        cure = next((cure for cure in self._cures if cure(error)), None)
+        cure = next((cure for cure in self._cures if cure(self, error)), None)
         if cure is not None:
             self._cures.remove(cure)
             self._services.log.write(
@@ -262,7 +263,7 @@ class CursorAdapter:
             self._call.request_id,
             context=request_context(workspace, os_version=machine.os_version, shell=machine.shell),
             workspace=workspace,
-            renamed=lambda name: self._state.conversations.record(owner_of_run(self._call), name),
+            renamed=partial(self._state.conversations.record, owner_of_run(self._call)),
             silent=self._state.runs.silent,
         )
         run.tools = self._tools

@@ -176,6 +176,7 @@ class Run:
         await self._appends.close()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        self._tasks = []  # how they ended keeps all that they had at hand
 
     # -- the stream
 
