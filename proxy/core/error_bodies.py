@@ -106,7 +106,7 @@ def error_object(holder: Mapping[str, Any]) -> ErrorObject | None:
         beside = {name: holder[name] for name in ("code", "param") if holder.get(name) is not None}
         packed = _packed(error)
         return {**beside, "message": error} if packed is None else packed
-    return error if isinstance(error, Mapping) else None
+    return error if isinstance(error, dict) else None
 
 
 def with_code(error: ErrorObject) -> ErrorObject:

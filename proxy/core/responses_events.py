@@ -65,7 +65,7 @@ def incomplete_reason(event: Mapping[str, Any]) -> str | None:
     if ends_as(event) != COMPLETE:
         return None
     response = event.get("response")
-    response = response if isinstance(response, Mapping) else {}
+    response = response if isinstance(response, dict) else {}
     details = response.get("incomplete_details")
     if event["type"] != "response.incomplete" and response.get("status") != "incomplete" and details is None:
         return None
@@ -90,7 +90,7 @@ def responses_failure(
     if not isinstance(kind, str) or kind == "codex.rate_limits":
         return None
     response = event.get("response")
-    response = response if isinstance(response, Mapping) else {}
+    response = response if isinstance(response, dict) else {}
     error = error_object(event)
     error = error_object(response) if error is None else error
     if error is None:

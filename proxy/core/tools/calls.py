@@ -34,7 +34,7 @@ _UNIQUE = re.compile(r"__u[0-9]+\Z")
 
 def is_web_search(tool: Any) -> bool:
     """Whether a tool entry is the hosted web search of the Messages API, in any of its dated versions."""
-    kind = tool.get("type") if isinstance(tool, Mapping) else None
+    kind = tool.get("type") if isinstance(tool, dict) else None
     return isinstance(kind, str) and kind.startswith("web_search_")
 
 

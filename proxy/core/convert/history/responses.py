@@ -41,7 +41,7 @@ _SILENT = _THOUGHTS | _SEARCH_RESULTS | {"server_tool_use"}
 
 def _kind_of(block: Any) -> str:
     """The type of a block, "" for what is none."""
-    kind = block.get("type") if isinstance(block, Mapping) else None
+    kind = block.get("type") if isinstance(block, dict) else None
     return kind if isinstance(kind, str) else ""
 
 
