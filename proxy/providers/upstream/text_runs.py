@@ -42,34 +42,41 @@ class TextRuns:
 
     def joined(self, frames: list[Frame]) -> list[Frame]:
         """The frames, with one in the place of each run."""
+        last = len(frames) - 1
+        if last < 1:
+            return frames
+        alike = self._alike(frames)
         out: list[Frame] = []
-        start, last = 0, len(frames) - 1
+        start = 0
         while start < last:
-            pieces, before, behind = self._run(frames, start)
+            pieces, before, behind = self._run(alike, start)
             whole = self._whole(pieces, before, behind) if len(pieces) > 1 else None
             end = start + max(1, len(pieces))
             out += frames[start:end] if whole is None else [(frames[start][0], whole)]
             start = end
         return out + frames[start:]
 
+    def _alike(self, frames: list[Frame]) -> list[Frame]:
+        """Without what each event has of its own, and without the data of what is too long to be a piece."""
+        if not self._counted:
+            return [(name, data if len(data) <= MAX_DATA_BYTES else b"") for name, data in frames]
+        count = _COUNTED.sub
+        return [(name, count(_SAME, data) if len(data) <= MAX_DATA_BYTES else b"") for name, data in frames]
+
     def _run(self, frames: list[Frame], start: int) -> tuple[list[bytes], bytes, bytes]:
         """The pieces of the frames from a place on that are alike, and what stands before and behind each."""
         name, first = frames[start]
-        found = self._piece.search(self._alike(first)) if len(first) <= MAX_DATA_BYTES else None
+        found = self._piece.search(first)
         if found is None:
             return [], b"", b""
-        before, behind = found.string[: found.start(1)], found.string[found.end(1) :]
+        before, behind = first[: found.start(1)], first[found.end(1) :]
         pieces = [found[1]]
         for other, data in islice(frames, start + 1, None):
-            data = self._alike(data) if len(data) <= MAX_DATA_BYTES else b""
             piece = data[len(before) : -len(behind)]
             if other != name or not _LITERAL.fullmatch(piece) or data != before + piece + behind:
                 break
             pieces.append(piece)
         return pieces, before, behind
-
-    def _alike(self, data: bytes) -> bytes:
-        return _COUNTED.sub(_SAME, data) if self._counted else data
 
     def _whole(self, pieces: list[bytes], before: bytes, behind: bytes) -> bytes | None:
         """The data of one frame in place of several; None where that would mean something else."""
