@@ -100,11 +100,21 @@ def _shown(value: Any) -> Any:
 
 
 def _words(setting: Setting, value: Any) -> str:
+    """A value as a variable would have it, but for a secret: "-" for none, `gpt-5.6-sol=kimi-k3 grok-4.5`."""
     if value is None or value in ((), ""):
         return "-"
     if isinstance(setting.default, bool):
         return "on" if value else "off"
-    return ",".join(value) if isinstance(value, tuple) else str(_shown(value))
+    return ",".join(map(_member, value)) if isinstance(value, tuple) else str(_shown(value))
+
+
+def _member(member: str | tuple[str, str | tuple[str, ...]]) -> str:
+    """One of a list, or of a table: a name with what belongs to it, which may be nothing, or several."""
+    if isinstance(member, str):
+        return member
+    name, others = member
+    words = others if isinstance(others, str) else " ".join(others)
+    return f"{name}={words}" if words else name
 
 
 def _init(context: Context) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 
 from proxy.cli import main
 from proxy.cli.command import Context
+from proxy.config import Config
 from proxy.loading import SETTINGS, read_file
+from proxy.settings import Setting, UnfitValue
 
 Run = Callable[..., tuple[int, str]]
 
@@ -124,3 +127,67 @@ def test_every_setting_is_shown_with_its_place_and_no_secret(tmp_path: Path, con
     told = json.loads(config("show --json", **own)[1])
     assert told["p1.responsesApi"] == {"value": True, "source": "PROXY_P1_RESPONSES_API"}
     assert told["apiKey"]["value"] == "[redacted]" and told["p1.model"]["value"] is None
+
+
+#: Values of which every setting takes some, as variables have them; a setting that takes words names them in its kind.
+FORMS = (
+    *("on", "off", "1", "7000", "a text", "0.2.94", "cli-2026.10.02-abcdef0", "192.0.2.7", "p3", "gpt-5.5", "low"),
+    *("https://a.example/v1", "a.example", "a.example,b.example", "transport", "transport, transient"),
+    *("k9", "k9,k8", "anna=p1/work", "anna=p1/work, anna=p3/home, bob=p1/home"),
+    *("gpt-5.5=kimi-k3", "gpt-5.5=kimi-k3 grok-4.6, opus=kimi-k3"),
+    *("k9=gpt-5.5, k8", "k9=k3", "k9=grok-4.6", "k9=glm-5.2", "k9=gpt-5.2"),
+)
+#: The same in the other forms of the file.
+TABLES = {
+    "fallback": {"gpt-5.5": ["kimi-k3", "grok-4.6"], "opus": "kimi-k3"},
+    "fallbackOn": ["transport", "transient"],
+    "accounts": {"callers": {"anna": ["p1/work", "p3/home"], "bob": "p1/home"}},
+    "server": {"allowedHosts": ["a.example"]},
+    **{f"p{n}": {"models": {"k9": base, "k8": None}} for n, base in enumerate(("gpt-5.5", "k3", "grok-4.6"), 1)},
+    "p4": {"models": ["k9=glm-5.2", "k8"]},
+    "p5": {"models": ["k9"]},
+}
+
+
+def taken(setting: Setting, form: str) -> bool:
+    try:
+        value = setting.parse(form)
+        if setting.check is not None:
+            setting.check(value, Config())
+        return bool(value != setting.default)
+    except UnfitValue:
+        return False
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_every_form_of_every_setting_is_shown_as_it_may_be_set(setting: Setting, tmp_path: Path, config: Run) -> None:
+    write(tmp_path, "{}")
+    words = re.findall(r"[\w-]+", setting.kind)
+    forms = [form for form in dict.fromkeys((*FORMS, *words)) if taken(setting, form)]
+    assert forms, "no form of this setting is in the table"
+    for form in forms:
+        status, out = config("show --changed", **{setting.variables[0]: form})
+        name, value = out.split(maxsplit=1)
+        value = value.removesuffix(f"{setting.variables[0]}\n").strip()
+        assert status == 0 and name == setting.name and "Traceback" not in out
+        assert value == "[redacted]" if setting.secret else setting.parse(value) == setting.parse(form), (form, value)
+
+
+@pytest.mark.parametrize("line", ["show", "show --changed", "show --json"])
+def test_tables_and_lists_of_the_file_are_shown(line: str, tmp_path: Path, config: Run) -> None:
+    write(tmp_path, json.dumps(TABLES))
+    status, out = config(line)
+    assert status == 0
+    if line.endswith("json"):
+        assert json.loads(out)["p2.models"]["value"] == [["k9", "k3"], ["k8", ""]]
+        return
+    rows = dict(row.split(maxsplit=1) for row in out.splitlines())
+    for name, words in {
+        "fallback": "gpt-5.5=kimi-k3 grok-4.6,opus=kimi-k3 ",
+        "fallbackOn": "transport,transient ",
+        "accounts.callers": "anna=p1/work,anna=p3/home,bob=p1/home ",
+        "p1.models": "k9=gpt-5.5,k8 ",
+        "p4.models": "k9=glm-5.2,k8 ",
+        "p5.models": "k9 ",
+    }.items():
+        assert rows[name].startswith(words)
