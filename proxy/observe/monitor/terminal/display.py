@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proxy.observe.monitor.terminal.cells import Line, Run, width_of
-from proxy.observe.monitor.terminal.palette import ASCII, CHOSEN, FEW_CHOSEN, LOOKS, Look
+from proxy.observe.monitor.terminal.palette import ASCII, LOOKS, Look
 
 #: Keys of curses -> the names that the monitor knows.
 _NAMES = {
@@ -71,6 +71,8 @@ class Display:
         with contextlib.suppress(curses.error):
             curses.curs_set(0)
         self._colours = self._start_colours()
+        if self._colours:
+            self._window.bkgd(" ", self._attribute(Run("")))
         self._ascii = not is_unicode(self._window.encoding)
 
     def _start_colours(self) -> int:
@@ -79,7 +81,6 @@ class Display:
             return 0
         try:
             curses.start_color()
-            curses.use_default_colors()
         except curses.error:
             return 0
         return curses.COLORS
@@ -125,16 +126,9 @@ class Display:
     def _made(self, look: Look, chosen: bool) -> int:
         if not self._colours:
             return _emphasis(look.plain) | (curses.A_REVERSE if chosen else 0)
-        many = self._colours >= 256
-        colour, ground = (look.colour, look.ground) if many else (look.few, look.few_ground)
-        if chosen:
-            ground = CHOSEN if many else FEW_CHOSEN
-            colour = 7 if not many and colour in (-1, FEW_CHOSEN) else colour
-        return _emphasis(look.emphasis) | self._pair(colour, ground)
+        return _emphasis(look.emphasis) | self._pair(*look.pair(self._colours >= 256, chosen))
 
     def _pair(self, colour: int, ground: int) -> int:
-        if (colour, ground) == (-1, -1):
-            return 0
         number = self._pairs.get((colour, ground))
         if number is None:
             number = self._pairs[colour, ground] = len(self._pairs) + 1

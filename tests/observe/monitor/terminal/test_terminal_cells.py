@@ -101,4 +101,41 @@ def test_columns_by_width(pane: Pane, inner: int, expected: str) -> None:
 def test_every_sign_of_ours_has_one_in_ascii() -> None:
     assert all(len(chr(sign)) == len(str(plain)) == 1 and str(plain).isascii() for sign, plain in ASCII.items())
     assert set("╭╮╰╯├┤─│…→↻▸▾└▏█░▁▇⠋⠏↑↓←") <= {chr(sign) for sign in ASCII}
-    assert TABLES.keys() == set(PANES) and LOOKS[""].colour == -1
+    assert TABLES.keys() == set(PANES)
+
+
+def rgb(colour: int) -> tuple[int, int, int]:
+    """Of the 256: the first 8 as xterm has them, the others as every terminal has."""
+    if colour < 8:
+        low = ("000000", "cd0000", "00cd00", "cdcd00", "0000ee", "cd00cd", "00cdcd", "e5e5e5")[colour]
+        return int(low[:2], 16), int(low[2:4], 16), int(low[4:], 16)
+    if colour >= 232:
+        return (8 + 10 * (colour - 232),) * 3
+    levels = (0, 95, 135, 175, 215, 255)
+    return levels[(colour - 16) // 36], levels[(colour - 16) // 6 % 6], levels[(colour - 16) % 6]
+
+
+def contrast(colour: int, ground: int) -> float:
+    """The ratio of WCAG 2."""
+
+    def luminance(one: int) -> float:
+        linear = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in channels(one))
+        return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    def channels(one: int) -> list[float]:
+        return [part / 255 for part in rgb(one)]
+
+    lower, upper = sorted((luminance(colour), luminance(ground)))
+    return (upper + 0.05) / (lower + 0.05)
+
+
+@pytest.mark.parametrize("chosen", [False, True])
+@pytest.mark.parametrize("role", LOOKS)
+def test_every_text_can_be_read(role: str, chosen: bool) -> None:
+    """On a light terminal as on a dark one: both colours of a pair are ours. Borders are lines, no text."""
+    colour, ground = LOOKS[role].pair(True, chosen)
+    assert min(colour, ground) >= 16, "the first 16 differ between terminals"
+    assert contrast(colour, ground) >= (3 if role == "border" else 4.5)
+    colour, ground = LOOKS[role].pair(False, chosen)
+    assert 0 <= min(colour, ground) <= max(colour, ground) < 8
+    assert contrast(colour, ground) >= 3.5  # pure red on black; such terminals brighten what is bold
