@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from core.vector_cases import VECTORS, read
 from harness import Live, ask, with_live
+from openai_live import BOTH, CHAT, ask_both, function
 from wires import BODY_WIRES, WIRES, Wire, message_of
 
 from proxy.core.tools.calls import SEARCHING_MODEL, short_name
@@ -113,3 +114,44 @@ async def test_nothing_stands_for_instructions_that_nobody_gave(live: Live, wire
 async def test_a_session_of_any_length_is_served(live: Live, wire: Wire) -> None:
     answer = await live.post(ask(model=wire.model), headers={"x-claude-code-session-id": "s" * 300})
     assert answer.status == 200, answer.raw
+
+
+def give(live: Live, wire: Wire, arguments: str) -> None:
+    """Has the model call Bash with these arguments."""
+    if wire.kind != "responses":
+        wire.sandbox(live).script.replace([{"fault": "bad_arguments", "arguments": arguments}])
+        return
+    item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "Bash", "arguments": arguments}
+    events = [
+        {"type": "response.created", "response": {"id": "resp_1", "status": "in_progress"}},
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "arguments": ""}},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": {"id": "resp_1", "status": "completed", "output": [item]}},
+    ]
+    wire.sandbox(live).script.replace([{"events": events, "then": "end"}])
+
+
+@with_live(openai_routes=True, openai_mode="lenient")
+@pytest.mark.parametrize("path", BOTH)
+@pytest.mark.parametrize("arguments", ["[1]", '"text"', "null", "7"])
+@every_wire
+async def test_a_call_without_an_object_is_taken_back(live: Live, wire: Wire, arguments: str, path: str) -> None:
+    """p3 and p5 hand out objects alone: they get the history of another model."""
+    giver = WIRES[0] if wire.label in ("p3", "p5") or wire.kind == "lite" else wire
+    give(live, giver, arguments)
+    asked: dict[str, Any] = {"tools": [function(path)]}
+    given = await ask_both(live, path, "use Bash: ls", model=giver.model, **asked)
+    assert given.status == 200, given.raw
+    if path == CHAT:
+        message = given.json["choices"][0]["message"]
+        call_id, said = message["tool_calls"][0]["id"], message["tool_calls"][0]["function"]["arguments"]
+        history = [message, {"role": "tool", "tool_call_id": call_id, "content": "no object"}]
+    else:
+        call_id, said = given.json["output"][-1]["call_id"], given.json["output"][-1]["arguments"]
+        result = {"type": "function_call_output", "call_id": call_id, "output": "no object"}
+        history = [*given.json["output"], result]
+    assert said in (arguments, "{}" if arguments == "null" else arguments)  # null says that there are none
+    member, question = "messages" if path == CHAT else "input", {"role": "user", "content": "use Bash: ls"}
+    body = {"model": wire.model, member: [question, *history], "stream": wire.traits.run, **asked}
+    taken = await live.post(body, path, {"session_id": "s"})
+    assert taken.status == 200, taken.raw

@@ -22,15 +22,26 @@ _SURROGATE = re.compile(rb"\\u[dD]")
 
 def decode_body(raw: bytes | bytearray) -> dict[str, Any]:
     """The JSON object in a request body. Raises InvalidRequest for anything else, with "Invalid JSON:" in front."""
+    return _object(decode_value(raw))
+
+
+def decode_value(raw: bytes | bytearray) -> Any:
+    """The JSON value of whatever kind, within the same bounds."""
     return _decoded(raw, _text_at_once, load_json)
 
 
 def decode_large_body(raw: bytes | bytearray) -> dict[str, Any]:
     """The same for a thread: others go on meanwhile."""
-    return _decoded(raw, parts_of, parse_in_pieces)
+    return _object(_decoded(raw, parts_of, parse_in_pieces))
 
 
-def _decoded(raw: bytes | bytearray, text: Callable[[Any], T], parse: Callable[[T], Any]) -> dict[str, Any]:
+def _object(body: Any) -> dict[str, Any]:
+    if not isinstance(body, dict):
+        raise InvalidRequest("Invalid JSON: expected an object at the top level")
+    return body
+
+
+def _decoded(raw: bytes | bytearray, text: Callable[[Any], T], parse: Callable[[T], Any]) -> Any:
     if not raw or raw.isspace():
         raise InvalidRequest("Invalid JSON: empty body", code="invalid_json")
     check_values(raw)
@@ -43,8 +54,6 @@ def _decoded(raw: bytes | bytearray, text: Callable[[Any], T], parse: Callable[[
         raise InvalidRequest(f"Invalid JSON: {error.msg} at {where}", code="invalid_json") from None
     except (RecursionError, ValueError):  # ValueError: NaN, 1e999, an integer with thousands of digits
         raise InvalidRequest("Invalid JSON: nested too deeply, or a number out of range", code="invalid_json") from None
-    if not isinstance(body, dict):
-        raise InvalidRequest("Invalid JSON: expected an object at the top level")
     _check_depth(body)
     if _has_surrogates(raw):
         _check_surrogates(body)
@@ -56,7 +65,7 @@ def _text_at_once(raw: bytes | bytearray) -> str:
 
 
 def _check_depth(body: Any) -> None:
-    level: list[Any] = [body]
+    level: list[Any] = [body] if isinstance(body, dict | list) else []
     for _ in range(MAX_DEPTH):
         level = [
             child

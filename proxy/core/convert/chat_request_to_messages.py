@@ -15,8 +15,8 @@ from proxy.core.convert.openai_fields import (
     Conversation,
     Members,
     PartRules,
+    call_input,
     check_length,
-    cut_input,
     hub_request,
     joined,
     needed_text,
@@ -211,7 +211,7 @@ def _call(conversation: Conversation, call: Members, path: str) -> None:
         raise invalid(f"{path}.function", "must be an object")
     mode.check_keys(function, _CALL_FUNCTION_KEYS, f"{path}.function")
     name = needed_text(function, "name", f"{path}.function")
-    value = cut_input(function.get("arguments"), f"{path}.function.arguments")
+    value = call_input(function.get("arguments"), f"{path}.function.arguments")
     conversation.call(call_id, name, value, f"{path}.id")
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
-from proxy.core.bodies.decode import decode_body
+from proxy.core.bodies.decode import decode_value
 from proxy.core.content import IMAGE_TYPES
 from proxy.core.convert.openai_mode import Mode, invalid, unsupported
 from proxy.core.invalid import InvalidRequest, shown
@@ -83,30 +83,24 @@ def objects_of(value: Any, path: str) -> Iterator[tuple[str, Members]]:
         yield f"{path}[{index}]", entry
 
 
-def call_input(arguments: Any, path: str) -> Block:
-    """The input of a tool call from its argument text; {} for an empty one."""
+def call_input(arguments: Any, path: str) -> Any:
+    """The input of an earlier call from its argument text, of whatever kind: what was handed out is taken back. {} for
+    an empty text, and for an object that does not end. The token limit cut such a call: it never ran, and without its
+    arguments the conversation can go on."""
     if not isinstance(arguments, str):
-        raise invalid(path, "must be a string that holds a JSON object")
+        raise invalid(path, "must be a string that holds JSON")
     raw = arguments.encode("utf-8", "surrogatepass")
     if len(raw) > MAX_ARGUMENTS:
         raise invalid(path, f"is longer than {MAX_ARGUMENTS} bytes")
     if not raw.strip():
         return {}
     try:
-        return decode_body(raw)
+        value = decode_value(raw)
     except InvalidRequest as error:
-        raise invalid(path, f"must hold a JSON object. {error.message}") from None
-
-
-def cut_input(arguments: Any, path: str) -> Block:
-    """The same for an earlier call. One that the token limit cut has an object that does not end: it never ran, and
-    without its arguments the conversation can go on."""
-    try:
-        return call_input(arguments, path)
-    except InvalidRequest:
-        if isinstance(arguments, str) and len(arguments) <= MAX_ARGUMENTS and _is_broken(arguments):
+        if _is_broken(arguments):
             return {}
-        raise
+        raise invalid(path, f"must hold JSON. {error.message}") from None
+    return {} if value is None else value
 
 
 def _is_broken(arguments: str) -> bool:
@@ -250,7 +244,7 @@ class Conversation:
         if blocks:
             self._content().extend(blocks)
 
-    def call(self, call_id: str, name: str, value: Block, id_path: str) -> Block:
+    def call(self, call_id: str, name: str, value: Any, id_path: str) -> Block:
         """A tool call of the assistant; returns its block."""
         if call_id in self._open:
             raise invalid(id_path, f"is a duplicate: the call {shown(call_id)} has no result yet")

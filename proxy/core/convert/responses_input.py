@@ -16,8 +16,8 @@ from proxy.core.convert.openai_fields import (
     Conversation,
     Members,
     PartRules,
+    call_input,
     check_length,
-    cut_input,
     joined,
     merged,
     needed_text,
@@ -113,7 +113,7 @@ class InputReader:
 
     def _call(self, item: Members, path: str) -> None:
         self._mode.check_keys(item, _CALL_KEYS, path)
-        self._begin(item, path, lambda: cut_input(item.get("arguments"), f"{path}.arguments"))
+        self._begin(item, path, lambda: call_input(item.get("arguments"), f"{path}.arguments"))
 
     def _custom_call(self, item: Members, path: str) -> None:
         self._mode.check_keys(item, _CUSTOM_CALL_KEYS, path)
@@ -124,7 +124,7 @@ class InputReader:
         action = item.get("action")
         self._begin({"name": "local_shell", **item}, path, lambda: action if isinstance(action, dict) else {})
 
-    def _begin(self, item: Members, path: str, value: Callable[[], Block]) -> None:
+    def _begin(self, item: Members, path: str, value: Callable[[], Any]) -> None:
         call_id = item.get("id") if item.get("call_id") is None else item["call_id"]
         if not isinstance(call_id, str) or not call_id:
             raise invalid(f"{path}.call_id", "must be a non-empty string")

@@ -249,13 +249,22 @@ def calling(surface: str, arguments: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize(
+    ("arguments", "value"), [("[1]", [1]), ('"text"', "text"), ("5", 5), ("false", False), ("null", {}), (" ", {})]
+)
+def test_arguments_are_taken_back_as_they_were_handed_out(surface: str, arguments: str, value: Any) -> None:
+    (message,) = parse(surface, **calling(surface, arguments)).request["messages"]
+    assert message["content"][0]["input"] == value
+
+
+@pytest.mark.parametrize("surface", SURFACES)
 def test_arguments_are_bounded_in_bytes_and_in_depth(surface: str) -> None:
     fitting = '{"a":"' + "é" * ((MAX_ARGUMENTS - 8) // 2) + '"}'
     assert len(fitting.encode()) == MAX_ARGUMENTS
     (message,) = parse(surface, **calling(surface, fitting)).request["messages"]
     assert message["content"][0]["input"] == json.loads(fitting)
     where = "messages[0].tool_calls[0].function.arguments" if surface == "chat" else "input[0].arguments"
-    for arguments in (fitting + " ", "[1]", "x{", "5", '{"a":' * 200 + "1" + "}" * 200, '{"a":NaN}', '{"a":"\\ud800"}'):
+    for arguments in (fitting + " ", "x{", "NaN", '{"a":' * 200 + "1" + "}" * 200, '{"a":NaN}', '{"a":"\\ud800"}'):
         assert refusal(surface, **calling(surface, arguments)) == (where, None)
     with pytest.raises(InvalidRequest):  # half a pair, which no body from the network has
         PARSERS[surface]({"model": "m", **calling(surface, '{"a":"\ud800"}')}, RULES["p2"])

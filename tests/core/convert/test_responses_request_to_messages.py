@@ -151,7 +151,7 @@ def test_the_reply_repeats_the_request() -> None:
         ({"type": "function_call", "name": "f", "arguments": "", "call_id": 5, "id": "x"}, "call_id", None),
         ({"type": "function_call", "call_id": "a", "arguments": ""}, "name", None),
         ({"type": "function_call", "call_id": "a", "name": "f"}, "arguments", None),
-        ({"type": "function_call", "call_id": "a", "name": "f", "arguments": "[]"}, "arguments", None),
+        ({"type": "function_call", "call_id": "a", "name": "f", "arguments": "[x"}, "arguments", None),
         ({"type": "function_call", "call_id": "a", "name": "f", "arguments": "", "namespace": ""}, "namespace", None),
         ({"type": "function_call", "call_id": "a", "name": "f", "arguments": "", "x": 1}, "x", UNSUPPORTED),
         ({"type": "function_call_output", "output": "x"}, "call_id", None),
