@@ -171,6 +171,19 @@ def _blanked(text: str | None) -> str | None:
     return text if text is None else blanked(text)
 
 
+#: How texts for the user begin a command, within backticks.
+PROGRAM = "model-proxy"
+
+
+def as_typed(text: str, program: str) -> str:
+    """A text with its commands as this user starts the program, which its author does not know.
+
+    >>> as_typed("p1 is not signed in; run `model-proxy auth login p1`", "scripts/start")
+    'p1 is not signed in; run `scripts/start auth login p1`'
+    """
+    return text.replace(f"`{PROGRAM} ", f"`{program} ")
+
+
 class RequestError(ProxyError):
     """The caller's fault."""
 
@@ -178,7 +191,7 @@ class RequestError(ProxyError):
 
 
 class SignInError(ProxyError):
-    """No usable credential. The message names the command that cures it."""
+    """No usable credential. The message names the command that cures it, see `as_typed`."""
 
     default_kind = "sign_in"
 

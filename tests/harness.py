@@ -27,6 +27,7 @@ from proxy.core.messages import MessageStream
 from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.core.routing import Catalog
 from proxy.core.token_usage import usage_of
+from proxy.errors import PROGRAM
 from proxy.loading import load, settings_of
 from proxy.observe.capture.contract import Captures
 from proxy.observe.lifecycle import CacheChecked, Event, Progress, ServiceEvent, Timed, UpstreamAnswered
@@ -173,6 +174,7 @@ class Live:
         settings: Mapping[str, str] | None = None,
         state_dir: Path | None = None,
         caller_keys: Path | None = None,
+        command: str = PROGRAM,
         **config: Any,
     ) -> None:
         self.sandbox = sandbox
@@ -200,6 +202,7 @@ class Live:
             packed_bodies=True,
             state_dir=state_dir,
             caller_keys=caller_keys,
+            command=command,
         )
         self._cancellation = handler_cancellation
 

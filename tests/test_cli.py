@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -37,6 +38,24 @@ def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         return status, out, err
 
     return run
+
+
+def test_every_command_that_is_named_is_as_this_user_types_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same texts whatever started the program, but for that."""
+    folders = {"PROXY_CONFIG_DIR": str(tmp_path / "config"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    for line in (
+        *("usage", "usage p1", "auth status", "auth login p5 --device", "keys list", "config check"),
+        *("env --model nobody-9", "captures show x", "doctor", "serve --port 0"),
+    ):
+        wide = {"PROXY_BIND_ADDRESS": "0.0.0.0"} if line.startswith(("config", "serve")) else {}
+        (tmp_path / "config").mkdir(exist_ok=True)
+        main(line.split(), Context({**folders, **wide}, program="scripts/start"))
+        said = "".join(capsys.readouterr())
+        assert re.search(r"(?<!^)model-proxy (auth|usage|keys|config|captures|models)\b", said, re.MULTILINE) is None
+        if line not in ("captures show x", "config check"):
+            assert "scripts/start " in said, (line, said)
 
 
 @pytest.mark.parametrize("arguments", [["version"], ["--version"], ["-v"]])
@@ -100,7 +119,8 @@ def test_without_a_label_all_are_told(tmp_path: Path, command: Run) -> None:
         f"{title}: not signed in\n"
         for title in ("p1 (codex)", "p2 (kimi)", "p3 (grok)", "p4 (opencode)", "p5 (cursor)")
     )
-    assert command("usage") == (1, out.replace(": not", ":\n  not"), "")
+    asked = out.replace(": not", ":\n  not") + "nobody is signed in; any one of these is enough:\n" + cures
+    assert command("usage") == (1, asked, "")
     told = json.loads(command("usage", "--json")[1])
     assert told == {f"p{number}": {"error": "not signed in"} for number in range(1, 6)}
     write_credential(tmp_path, "p2", "{")

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import pytest
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
 
+import pytest
+from test_imports import PACKAGE
+
+from proxy.cli.main import COMMANDS
 from proxy.errors import (
     KINDS,
+    PROGRAM,
     BusyError,
     ProxyError,
     RequestError,
     SignInError,
     UpstreamError,
+    as_typed,
     final_word,
     headers,
     messages_body,
@@ -133,3 +142,56 @@ def test_nothing_unknown_can_be_replaced() -> None:
         UpstreamError("x").replaced(usage={})
     with pytest.raises(KeyError):
         UpstreamError("x").replaced(kind="no such kind")
+
+
+# -- the texts
+
+
+@cache
+def texts() -> list[tuple[str, str]]:
+    """(file, text) of all that the source can say: no documentation of its own, and nothing of the simulators. What is
+    put into a text is "…", but for the name of the program."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if "sandbox" not in path.relative_to(PACKAGE).parts:
+            name = path.relative_to(PACKAGE).as_posix()
+            found += [(name, text) for text in _said(ast.parse(path.read_text("utf-8")))]
+    return found
+
+
+def _said(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Constant | ast.JoinedStr):
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        yield "".join(map(_part, parts))
+        return
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):  # a docstring
+            yield from _said(child)
+
+
+def _part(node: ast.expr) -> str:
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    named = isinstance(node, ast.FormattedValue) and isinstance(node.value, ast.Name) and node.value.id
+    return PROGRAM if named in ("PROGRAM", "APP") else "…"
+
+
+_WORDS = "|".join(sorted(command.name for command in COMMANDS))
+#: A command with nothing in front that says how it is started, and one that begins otherwise than `as_typed` looks for.
+_BARE = re.compile(rf"`(?:{_WORDS}) [a-zA-Z-]")
+_UNSEEN = re.compile(rf"(?<!`){PROGRAM} (?:{_WORDS})\b|python -m proxy|scripts/start")
+#: The mark of a file, the title of a screen, and what looks at how the program was started.
+_NO_COMMANDS = {"written by model-proxy service install", "model-proxy demo", "… -m proxy"}
+
+
+def test_a_command_in_a_text_is_one_that_can_be_told_as_the_user_types_it() -> None:
+    assert sum(f"`{PROGRAM} " in text for _, text in texts()) > 10
+    wrong = [one for one in texts() if (_BARE.search(one[1]) or _UNSEEN.search(one[1])) and one[1] not in _NO_COMMANDS]
+    assert wrong == []
+
+
+def test_commands_are_told_as_typed_once() -> None:
+    text = "p1 is not signed in; run `model-proxy auth login p1`. The log is in /x/model-proxy; `p1` is a label"
+    told = as_typed(text, "scripts/start")
+    assert told == text.replace("`model-proxy auth", "`scripts/start auth") == as_typed(told, "scripts/start")
+    assert as_typed(text, PROGRAM) == text

@@ -27,7 +27,7 @@ from proxy.auth.http import TokenResponse
 from proxy.auth.store import Credential, CredentialFile, account_digest
 from proxy.auth.text import printable
 from proxy.core.secret import Secret
-from proxy.errors import ProxyError, SignInError, UpstreamError
+from proxy.errors import PROGRAM, ProxyError, SignInError, UpstreamError
 from proxy.observe.lifecycle import Happened, Log, NullLog, SignInRenewed, unheard
 
 #: `Credential` too, so that those who only use credentials import from one place.
@@ -122,7 +122,7 @@ class _Refusal(NamedTuple):
 
 def sign_in_hint(label: str) -> str:
     """The command that cures a missing sign-in."""
-    return f"run `model-proxy auth login {label}` (or `python -m proxy auth login {label}`)"
+    return f"run `{PROGRAM} auth login {label}`"
 
 
 class Credentials:

@@ -16,6 +16,7 @@ from proxy.config import ConfigError
 from proxy.core.allowances.accounts import DEFAULT, NAME_RULE, account_key, for_account, is_name
 from proxy.core.invalid import cut
 from proxy.core.outgoing_proxies import OutboundProxies
+from proxy.errors import as_typed
 from proxy.providers.entry import Entry, account_titles, named
 from proxy.settings import is_loopback
 
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """An account, and whose it is. `name`: "default" for the one without."""
+    """An account, and whose it is. `name`: "default" for the one without; `program`: how the user starts this one."""
 
     entry: Entry
     name: str
     account: Account
+    program: str
 
     @property
     def key(self) -> str:
@@ -45,7 +47,11 @@ class Owned:
 
     def say(self, line: str) -> None:
         """Prints a line that this account has to tell."""
-        say(for_account(line, self.entry.label, self.name))
+        say(self.told(line))
+
+    def told(self, text: str) -> str:
+        """What this account has to tell, with its commands as this user types them."""
+        return as_typed(for_account(text, self.entry.label, self.name), self.program)
 
 
 def account_of(provider: str, context: Context, name: str = DEFAULT) -> Owned:
@@ -56,7 +62,7 @@ def account_of(provider: str, context: Context, name: str = DEFAULT) -> Owned:
     account = None if entry is None else _account(entry, context, ConfigFile(context, new=True), name)
     if entry is None or account is None:
         raise ConfigError(f"unknown provider {provider!r}: accounts exist for {account_titles(context.providers)}")
-    return Owned(entry, name, account)
+    return Owned(entry, name, account, context.program)
 
 
 def accounts_of(context: Context, file: ConfigFile) -> list[Owned]:
@@ -68,7 +74,7 @@ def accounts_of(context: Context, file: ConfigFile) -> list[Owned]:
         for entry in context.providers
         for name in (DEFAULT, *names_in(file.root, entry.label))
     ]
-    return [Owned(entry, name, account) for entry, name, account in made if account is not None]
+    return [Owned(entry, name, account, context.program) for entry, name, account in made if account is not None]
 
 
 def _account(entry: Entry, context: Context, file: ConfigFile, name: str) -> Account | None:
@@ -122,7 +128,7 @@ class SignIn:
         return ": ".join([self.state, *self.lines[1:2]])
 
 
-def cures(known: Iterable[SignIn], program: str) -> list[str]:
+def cures(known: Iterable[SignIn | Owned], program: str) -> list[str]:
     """What to type where nobody is signed in: a line for each provider that is served."""
     lines = ["nobody is signed in; any one of these is enough:"]
     for entry in (one.entry for one in known if one.entry.build is not None):
@@ -140,8 +146,7 @@ def sign_in(owned: Owned) -> SignIn:
     """That of an account, as it is stored."""
     lines: list[str] = []
     usable = owned.account.status(say=lines.append)
-    told = tuple(for_account(line, owned.entry.label, owned.name) for line in lines)
-    return SignIn(owned.entry, usable, told, owned.name)
+    return SignIn(owned.entry, usable, tuple(map(owned.told, lines)), owned.name)
 
 
 def _connect(environment: Mapping[str, str], *urls: str) -> AbstractAsyncContextManager[ClientSession]:

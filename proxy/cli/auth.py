@@ -10,7 +10,7 @@ from proxy.cli.command import Command, Context, say
 from proxy.cli.config_file import ConfigFile
 from proxy.cli.line_input import LineInput
 from proxy.config import ConfigError
-from proxy.core.allowances.accounts import DEFAULT, for_account
+from proxy.core.allowances.accounts import DEFAULT
 from proxy.errors import ProxyError
 from proxy.providers.entry import account_titles
 
@@ -46,7 +46,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
         else:
             await owned.account.login(device=arguments.device, say=owned.say)
     except ProxyError as error:
-        raise error.replaced(message=for_account(error.message, owned.entry.label, owned.name)) from None
+        raise error.replaced(message=owned.told(error.message)) from None
     return 0
 
 

@@ -7,11 +7,12 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+from proxy.errors import PROGRAM
 from proxy.providers.entry import Entry
 from proxy.providers.registry import PROVIDERS
 
 #: The name of the program: in what it prints, and of its folders.
-APP = "model-proxy"
+APP = PROGRAM
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from proxy.cli.outgoing import proxies_of
 from proxy.cli.paths import config_root
 from proxy.config import ConfigError
 from proxy.core.secret import Secret
+from proxy.errors import as_typed
 from proxy.loading import problems, read_file, settings_of
 from proxy.settings import Setting
 
@@ -43,7 +44,7 @@ def _check(context: Context) -> int:
             try:
                 check()
             except ConfigError as error:
-                wrong.append(error.message)
+                wrong.append(as_typed(error.message, context.program))
     for kind, lines in (("error", wrong), ("warning", warnings)):
         for line in lines:
             say(f"{kind}: {line}")
@@ -58,7 +59,8 @@ def examined(context: Context) -> tuple[list[str], list[str]]:
     is nothing to look at: a folder that was named and is not there, a file that is no JSON."""
     path = config_root(context.environment) / FILE_NAME
     check_folder(context)
-    wrong = problems(context.environment, read_file(path), settings_of(context.providers), place=str(path))
+    found = problems(context.environment, read_file(path), settings_of(context.providers), place=str(path))
+    wrong = [as_typed(line, context.program) for line in found]
     return wrong, [] if wrong else ConfigFile(context).warnings
 
 

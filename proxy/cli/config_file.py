@@ -10,6 +10,7 @@ from typing import Any
 from proxy.cli.command import Context
 from proxy.cli.paths import FOLDER_VARIABLE, config_root
 from proxy.config import Config, ConfigError
+from proxy.errors import PROGRAM, as_typed
 from proxy.loading import kept, load, overrides, read_file, settings_of, source_of
 from proxy.providers.entry import doubtful
 from proxy.server.callers.key_file import FILE_NAME as KEYS
@@ -43,8 +44,8 @@ def check_exposure(config: Config, root: Path) -> None:
         return
     raise ConfigError(
         f"refusing to listen on {config.bind_address}: everybody who reaches it could use your accounts. Set"
-        " PROXY_API_KEY so that callers need a key, give each of them one (`keys add`), or acknowledge an open"
-        " listener with --allow-remote-unauthenticated, PROXY_ALLOW_REMOTE_UNAUTHENTICATED=1 or"
+        f" PROXY_API_KEY so that callers need a key, give each of them one (`{PROGRAM} keys add NAME`), or acknowledge"
+        " an open listener with --allow-remote-unauthenticated, PROXY_ALLOW_REMOTE_UNAUTHENTICATED=1 or"
         " server.allowRemoteUnauthenticated in config.json"
     )
 
@@ -64,7 +65,7 @@ class ConfigFile:
         self.root = config_root(context.environment)
         self.path = self.root / FILE_NAME
         self._environment = context.environment
-        self._providers = context.providers
+        self._providers, self._program = context.providers, context.program
         self._settings = settings_of(context.providers)
         self._reload_s = reload_s
         self._flags: dict[str, Any] = {}
@@ -104,7 +105,7 @@ class ConfigFile:
         try:
             content, fresh, warnings = self._read()
         except ConfigError as error:  # a broken file must not stop a running proxy
-            self.warn(f"the settings stay as they were: {error.message}")
+            self.warn(as_typed(f"the settings stay as they were: {error.message}", self._program))
             return
         for warning in warnings:
             if warning not in self.warnings:

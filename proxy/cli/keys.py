@@ -12,6 +12,7 @@ from pathlib import Path
 from proxy.cli.command import Command, Context, say
 from proxy.cli.paths import config_root, state_root
 from proxy.config import ConfigError
+from proxy.errors import PROGRAM, as_typed
 from proxy.server.callers.key_file import FILE_NAME, change_keys, read_keys
 from proxy.server.callers.keys import (
     MAX_KEYS,
@@ -32,7 +33,8 @@ _LIMITS = {
     "per-minute": ("per_minute", MAX_PER_MINUTE, "model requests that begin within a minute"),
     "tokens-per-day": ("tokens_per_day", MAX_LIMIT, "input and output tokens from midnight to midnight UTC"),
 }
-_NO_KEYS, _NONE_LEFT = "There are no keys; `keys add NAME` makes one.", "No key is left, and nobody gets in with one."
+_NO_KEYS = f"There are no keys; `{PROGRAM} keys add NAME` makes one."
+_NONE_LEFT = "No key is left, and nobody gets in with one."
 #: Takes a limit away.
 _NONE = "none"
 
@@ -48,7 +50,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
     path = config_root(context.environment) / FILE_NAME
     limits = _limits(arguments)
     if arguments.action == "list":
-        return _list(path, state_root(context.environment) / USED_FILE)
+        return _list(path, state_root(context.environment) / USED_FILE, context.program)
     name = arguments.name
     if name is None or not is_name(name):
         raise ConfigError(
@@ -76,7 +78,10 @@ async def _add(path: Path, name: str, limits: Mapping[str, int | None]) -> None:
 
     def change(keys: dict[str, CallerKey]) -> None:
         if name in keys:
-            raise ConfigError(f"{name} has a key already: `keys revoke` ends it, `keys set` changes its limits")
+            raise ConfigError(
+                f"{name} has a key already: `{PROGRAM} keys revoke {name}` ends it, `{PROGRAM} keys set` changes its"
+                " limits"
+            )
         if len(keys) >= MAX_KEYS:
             raise ConfigError(f"there are {MAX_KEYS} keys, and no more are kept")
         keys[name] = CallerKey(name, digest_of(key.encode()), int(time.time()), KeyLimits(**limits))
@@ -119,10 +124,10 @@ def _known(keys: Mapping[str, CallerKey], name: str) -> CallerKey:
     return keys[name]
 
 
-def _list(path: Path, used_path: Path) -> int:
+def _list(path: Path, used_path: Path, program: str) -> int:
     keys = read_keys(path)
     if not keys:
-        say(_NO_KEYS if keys is None else _NONE_LEFT)
+        say(as_typed(_NO_KEYS, program) if keys is None else _NONE_LEFT)
         return 0
     used = used_today(used_path, time.time())
     heads = ("name", "made", "at a time", "a minute", "tokens a day", "requests today", "tokens today")

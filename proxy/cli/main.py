@@ -27,7 +27,7 @@ from proxy.cli.service.command import SERVICE
 from proxy.cli.typed import typed
 from proxy.cli.usage.command import USAGE
 from proxy.cli.version import VERSION
-from proxy.errors import ProxyError
+from proxy.errors import ProxyError, as_typed
 from proxy.version import __version__
 
 COMMANDS = (
@@ -53,7 +53,7 @@ def main(
         print(end="", flush=True)  # also without any output, as a task of Windows has none
         return status
     except ProxyError as error:
-        print(f"{APP}: {error.message}", file=sys.stderr)
+        print(f"{APP}: {as_typed(error.message, context.program)}", file=sys.stderr)
     except BrokenPipeError:  # of `doctor | head`: nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _CUT_OFF

@@ -183,6 +183,7 @@ async def _serve(start: _Start) -> int:
         packed_bodies=True,
         state_dir=None if start.sandbox else start.state_root,  # simulated accounts are nobody's
         caller_keys=file.root / KEYS,
+        command=start.context.program,
     )
     listener = Listener(app, file.config, CUT_S)
     port = await _listen(listener, file.config)

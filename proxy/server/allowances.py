@@ -7,7 +7,7 @@ from dataclasses import replace
 from proxy.core.allowances.accounts import account_key, for_account
 from proxy.core.allowances.report import FULL, Allowance, AllowanceWindow, spent_window
 from proxy.core.allowances.words import FRESH_S, spent_text, wait_text
-from proxy.errors import ProxyError
+from proxy.errors import ProxyError, as_typed
 from proxy.observe.monitor.snapshot import AllowanceRow
 from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.upstream.failures import with_long_wait
@@ -42,10 +42,14 @@ def allowance_rows(allowances: AllowanceStore, now: float) -> tuple[AllowanceRow
 
 
 def explained(state: AppState, error: ProxyError, account: str = "") -> ProxyError:
-    """The error with what is known of the window that refuses, and with a long time to wait in words.
+    """The error with what is known of the window that refuses, with a long time to wait in words, and with commands as
+    the user types them.
 
     account  the name of the account that was asked, where the provider has several
     """
+    typed = as_typed(error.message, state.command)
+    if typed != error.message:
+        error = error.replaced(message=typed)
     if error.provider is None:
         return with_long_wait(error)
     told = with_long_wait(_with_window(state, error, account_key(error.provider, account)))

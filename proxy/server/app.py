@@ -16,6 +16,7 @@ from proxy.auth.store import remove_leftovers
 from proxy.config import Config
 from proxy.core.invalid import cut
 from proxy.core.outgoing_proxies import OutboundProxies
+from proxy.errors import PROGRAM
 from proxy.fallbacks import check_fallbacks
 from proxy.observe.capture.contract import Captures, NullCaptures
 from proxy.observe.lifecycle import Log, NullLog, Recorder
@@ -67,6 +68,7 @@ def create_app(
     packed_bodies: bool = False,
     state_dir: Path | None = None,
     caller_keys: Path | None = None,
+    command: str = PROGRAM,
 ) -> web.Application:
     """The proxy as an aiohttp application.
 
@@ -83,13 +85,14 @@ def create_app(
     state_dir   where the allowances of the accounts, and what callers used today, are kept over restarts; in memory
                 only by default
     caller_keys  the file of the keys of callers, which `keys add` writes; by default nobody has a key of his own
+    command     how the user starts the program, in texts that say what to type: `scripts/start auth login p1`
     packed_bodies  the runner has `auto_decompress=False`, so that bodies are unpacked here, with bounds
 
     Nothing is opened here: connections and threads begin when the application starts and end when it is cleaned up. It
     takes no settings from the environment and installs no signal handler.
     """
     current = _checked(config if callable(config) else lambda: config, entries)
-    observers = (log or NullLog(), _monitor(recorder, clock), captures or NullCaptures())
+    observers = (log or NullLog(), _monitor(recorder, clock, command), captures or NullCaptures())
     state = AppState(
         current,
         *observers,
@@ -103,6 +106,7 @@ def create_app(
         questions=_questions(observers[0], clock, state_dir, current()),
         metrics=Metrics(__version__, [entry.label for entry in entries]) if current().metrics else None,
         callers=_callers(caller_keys, Meter(clock, observers[0], folder=state_dir), observers[0]),
+        command=command,
     )
 
     lent = partial(Services, current, config_dir, log=state.log, clock=clock, sleep=sleep, random=chance, tuning=tuning)
@@ -137,8 +141,8 @@ def _questions(log: Log, clock: Callable[[], float], folder: Path | None, config
     return AllowanceQuestions(AllowanceStore(log, clock, folder=folder, age_s=age_s), log, clock)
 
 
-def _monitor(recorder: Recorder | None, clock: Callable[[], float]) -> MonitorState:
-    return MonitorState(beside=recorder, wall=clock, program=f"model-proxy {__version__}")
+def _monitor(recorder: Recorder | None, clock: Callable[[], float], command: str) -> MonitorState:
+    return MonitorState(beside=recorder, wall=clock, program=f"{PROGRAM} {__version__}", command=command)
 
 
 def _checked(current: Callable[[], Config], entries: Sequence[Entry]) -> Callable[[], Config]:

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from proxy.config import Config
 from proxy.core.routing import Catalog
+from proxy.errors import PROGRAM
 from proxy.observe.capture.contract import Captures
 from proxy.observe.lifecycle import Log
 from proxy.observe.metrics.counts import Metrics
@@ -78,6 +79,7 @@ class AppState:
     questions   asks the services what is left
     metrics   what is counted for whoever asks; None when nothing is
     callers   those with a key of their own
+    command   how the user starts the program, for texts that say what to type
     """
 
     config: Callable[[], Config]
@@ -99,6 +101,7 @@ class AppState:
     watchers: Watchers = field(default_factory=Watchers)
     metrics: Metrics | None = None
     callers: Callers = field(default_factory=Callers)
+    command: str = PROGRAM
 
     @cached_property
     def accounts(self) -> Accounts:

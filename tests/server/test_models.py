@@ -227,8 +227,27 @@ async def test_a_missing_sign_in_of_an_alias_names_the_setting(live: Live) -> No
             (await live.post(ask(model=model))).error["message"],
             (await live.post(chat, "/v1/chat/completions")).json["error"]["message"],
         ]
-        assert [("`). Or set aliasProvider (PROXY_ALIAS_PROVIDER)" in message) for message in answers] == [told] * 2
+        assert [("`. Or set aliasProvider (PROXY_ALIAS_PROVIDER)" in message) for message in answers] == [told] * 2
         assert all("model-proxy auth login p1" in message for message in answers)
+
+
+@with_live(signed_in=False, openai_routes=True, image_routes=True, openai_mode="lenient", command="scripts/start")
+async def test_a_missing_sign_in_names_the_command_as_this_user_types_it(live: Live) -> None:
+    for label, model in (("p1", "gpt-5.5"), ("p2", "k3"), ("p3", "grok-4.6"), ("p5", "cursor:gpt-5.5")):
+        answers = [
+            await live.post({"model": model, "stream": stream} | body, path)
+            for path, body in (
+                ("/v1/messages", ask(model=model)),
+                ("/v1/chat/completions", {"messages": ask()["messages"]}),
+                ("/v1/responses", {"input": "hi"}),
+            )
+            for stream in (False, True)
+        ]
+        if label == "p1":
+            answers.append(await live.post({"model": "gpt-image-2", "prompt": "x"}, "/v1/images/generations"))
+        for answer in answers:
+            assert answer.status == 401 and f"`scripts/start auth login {label}`" in answer.raw.decode(), answer.raw
+            assert "model-proxy auth" not in answer.raw.decode()
 
 
 # -- what clients ask for beside models

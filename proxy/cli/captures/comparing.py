@@ -11,6 +11,7 @@ from proxy.cli.captures.printable import counted, cut, one_line
 from proxy.cli.captures.selection import Head, all_of, chosen, folder_of, head_of
 from proxy.cli.command import Command, Context, say
 from proxy.config import ConfigError
+from proxy.errors import PROGRAM
 from proxy.observe.capture.layout import CONVERTED, UPSTREAM_REQUEST
 from proxy.observe.capture.reading.diff import Change, Comparison, common_length, compare, counts
 from proxy.observe.capture.reading.folder import CaptureFolder, captures_of
@@ -131,7 +132,7 @@ def _received(older: Head, newer: Head) -> _Pair:
     if older.kind != newer.kind:
         bodies = [one.capture.told(CONVERTED) or body for one, body in zip((older, newer), bodies, strict=True)]
     if not all(bodies):
-        raise ConfigError("not both captures have a request that can be read: captures show lists what there is")
+        raise ConfigError(f"not both captures have a request that can be read: `{PROGRAM} captures show` lists them")
     return _Pair("what the client sent (010)", *bodies)
 
 

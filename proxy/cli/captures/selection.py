@@ -13,6 +13,7 @@ from proxy.cli.captures.printable import cut
 from proxy.cli.command import APP, Context
 from proxy.cli.paths import state_root
 from proxy.config import ConfigError
+from proxy.errors import PROGRAM
 from proxy.observe.capture.layout import METADATA, SUMMARY, TRAFFIC
 from proxy.observe.capture.reading.folder import CaptureFolder, capture_at, captures_in
 
@@ -85,7 +86,7 @@ def named(name: str, captures: Sequence[CaptureFolder]) -> CaptureFolder:
     if len(whole or fitting) == 1:
         return (whole or fitting)[0]
     if not fitting:
-        raise ConfigError(f"no capture begins with {cut(name, 200)!r}: {APP} captures list shows their ids")
+        raise ConfigError(f"no capture begins with {cut(name, 200)!r}: `{PROGRAM} captures list` shows their ids")
     ids = ", ".join(f"{one.session}/{one.path.name}" for one in fitting[:_NAMED])
     more = f" and {len(fitting) - _NAMED} more" if len(fitting) > _NAMED else ""
     raise ConfigError(f"{cut(name, 200)!r} fits several captures: {ids}{more}")

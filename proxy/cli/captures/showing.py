@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from proxy.cli.captures.printable import amount, counted, one_line, printable
 from proxy.cli.captures.selection import chosen, head_of
-from proxy.cli.command import APP, Command, Context, say
+from proxy.cli.command import Command, Context, say
 from proxy.config import ConfigError
 from proxy.observe.capture.layout import EVENTS
 from proxy.observe.capture.reading.folder import Artifact, CaptureFolder
@@ -21,7 +21,7 @@ def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
 async def _run(arguments: argparse.Namespace, context: Context) -> int:
     capture = chosen(arguments.capture, arguments, context)
     if not arguments.artifact:
-        _print_contents(capture)
+        _print_contents(capture, context.program)
         return 0
     artifacts = capture.artifacts()
     for name in arguments.artifact:
@@ -38,7 +38,7 @@ def _fits(artifact: Artifact, name: str) -> bool:
     return name in (artifact.station, artifact.what, f"{artifact.station}-{artifact.what}", artifact.name, file)
 
 
-def _print_contents(capture: CaptureFolder) -> None:
+def _print_contents(capture: CaptureFolder, program: str) -> None:
     head = head_of(capture)
     model = head.model if head.requested in ("", head.model) else f"{head.requested} as {head.model}"
     say(one_line(f"{head.kind or 'request'} {capture.request_id}: {model} of {capture.provider}"))
@@ -53,7 +53,7 @@ def _print_contents(capture: CaptureFolder) -> None:
         alike = [one for one in events if one.what == what]
         size = amount(sum(one.size for one in alike))
         say(f"  {alike[0].station}-{what}  {counted(len(alike), 'file')} below {EVENTS}/, {size}")
-    say(f"{APP} captures show {capture.request_id} 020 prints one of them")
+    say(f"{program} captures show {capture.request_id} 020 prints one of them")
 
 
 def _print(artifacts: Iterable[Artifact], *, headings: bool) -> None:

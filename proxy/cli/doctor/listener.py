@@ -13,7 +13,7 @@ from proxy.cli.config_file import check_exposure, is_open
 from proxy.cli.doctor.finding import Finding, Group, Setup, fail, note, ok, own_id, warn
 from proxy.cli.probing import PROBE_S, is_proxy
 from proxy.config import ConfigError
-from proxy.errors import ProxyError
+from proxy.errors import ProxyError, as_typed
 from proxy.server.callers.key_file import FILE_NAME as KEYS
 from proxy.server.callers.key_file import read_keys
 from proxy.settings import is_loopback
@@ -35,7 +35,7 @@ def check_exposure_of(setup: Setup) -> Sequence[Finding]:
         check_exposure(config, setup.config_root)
     except ConfigError as error:
         key = setup.export("PROXY_API_KEY", "$(openssl rand -hex 24)")
-        return [fail(f"{config.bind_address} would be open to everybody", error.message, key)]
+        return [fail(f"{config.bind_address} would be open to everybody", as_typed(error.message, setup.program), key)]
     if is_open(config, setup.config_root):
         cure = setup.export("PROXY_API_KEY", "$(openssl rand -hex 24)")
         return [warn(f"{config.bind_address} is open to everybody", "whoever reaches it uses your accounts", cure)]

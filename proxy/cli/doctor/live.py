@@ -246,6 +246,7 @@ async def _proxy(setup: Setup, attempts: Attempts) -> AsyncIterator[tuple[str, s
         proxies=proxies_of(setup.environment),
         entries=setup.context.providers,
         packed_bodies=True,
+        command=setup.program,
     )
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, auto_decompress=False, shutdown_timeout=0)
     await runner.setup()

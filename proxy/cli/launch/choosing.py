@@ -8,6 +8,7 @@ from proxy.cli.launch.client_environment import Served
 from proxy.config import Config, ConfigError
 from proxy.core.invalid import cut
 from proxy.core.routing import Catalog, normalise_model, proposal, route, without_claude
+from proxy.errors import PROGRAM
 from proxy.providers.entry import Entry, named
 
 
@@ -49,6 +50,6 @@ def _catalog_of(model: str, config: Config, providers: Sequence[Entry], first: E
     if found is None:
         near = proposal(cut(plain), catalogs, config.alias_provider)
         raise UnknownModel(
-            f'nobody serves the model "{cut(model)}". {near or "`models --full` lists all that there are"}'
+            f'nobody serves the model "{cut(model)}". {near or f"`{PROGRAM} models --full` lists all that there are"}'
         )
     return next(catalog for catalog in catalogs if catalog.label == found.label)

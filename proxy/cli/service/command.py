@@ -24,7 +24,7 @@ async def _run(arguments: argparse.Namespace, context: Context) -> int:
 
     kind = kind_of(context, sys.platform, system=arguments.system)
     if arguments.action == "status":
-        return _status(kind, only_print=arguments.print)
+        return _status(kind, context.program, only_print=arguments.print)
     plan = kind.install() if arguments.action == "install" else kind.uninstall()
     if arguments.action == "uninstall" and not kind.file.exists() and not arguments.print:
         say(f"not installed: there is no {kind.file}")
@@ -63,14 +63,14 @@ def _check_rights(system: bool) -> None:
         raise ConfigError("--system needs root; with --print anybody may look at what it does")
 
 
-def _status(kind: Kind, *, only_print: bool) -> int:
+def _status(kind: Kind, program: str, *, only_print: bool) -> int:
     """0 while the service runs, 1 otherwise."""
     from proxy.cli.service import doing
     from proxy.cli.service.plan import typed
 
     step = kind.status()
     there = kind.file.exists()
-    say(f"{kind.file}: {'there' if there else 'not there; `service install` writes it'}")
+    say(f"{kind.file}: {'there' if there else f'not there; `{program} service install` writes it'}")
     if only_print or there:
         say(f"run     {typed(step.command, windows=sys.platform == 'win32')}")
     if only_print:

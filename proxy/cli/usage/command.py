@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from proxy.cli.account import Owned, account_of, accounts_of, sign_in
+from proxy.cli.account import Owned, account_of, accounts_of, cures, sign_in
 from proxy.cli.command import Command, Context, say
 from proxy.cli.config_file import ConfigFile
 from proxy.cli.paths import state_root
 from proxy.cli.usage.bars import Terminal, bars, kept_lines
 from proxy.config import ConfigError
-from proxy.core.allowances.accounts import DEFAULT, for_account
+from proxy.core.allowances.accounts import DEFAULT
 from proxy.core.allowances.report import Allowance
 from proxy.errors import ProxyError
 from proxy.providers.entry import account_titles
@@ -83,6 +83,8 @@ async def _all(accounts: list[Owned], context: Context, *, as_json: bool) -> int
             lines = [asked.why] if asked.report is None else _lines(asked.report)
             kept = [] if asked.kept is None else kept_lines(asked.kept, time.time())
             say("\n  ".join([f"{asked.owned.title}:", *lines, *kept]))
+        if all(asked.report is None and asked.error is None for asked in told):
+            say("\n".join(cures(accounts, context.program)))
     return 0 if any(asked.report is not None for asked in told) else 1
 
 
@@ -98,7 +100,7 @@ async def _ask(owned: Owned, context: Context, *, known: bool = True) -> _Asked:
         return _Asked(owned, await owned.account.usage())
     except (ProxyError, OSError) as error:
         if isinstance(error, ProxyError):
-            error = error.replaced(message=for_account(error.message, owned.entry.label, owned.name))
+            error = error.replaced(message=owned.told(error.message))
         why = error.message if isinstance(error, ProxyError) else str(error)
         kept = (await asyncio.to_thread(_kept, context.environment)).get(owned.key)
         return _Asked(owned, error=error, why=why, kept=kept)

@@ -213,6 +213,7 @@ class Snapshot:
     notices: tuple[Notice, ...] = ()
     series: Series = field(default_factory=Series)
     program: str = ""
+    command: str = ""
     url: str = ""
 
 

@@ -63,7 +63,8 @@ class MonitorState:
 
     clock       seconds that only go forward; `wall`: epoch seconds
     allowances  what is left of the providers' allowances, asked when a snapshot is made
-    program     what the snapshots call this program; `url`: where it listens, set by whoever listens
+    program     what the snapshots call this program; `command`: how the user starts it; `url`: where it listens, set by
+                whoever listens
     changes     grows with whatever changes a snapshot, but for the data that arrives of active requests
     """
 
@@ -75,12 +76,13 @@ class MonitorState:
         wall: Callable[[], float] = time.time,
         allowances: Callable[[], Sequence[AllowanceRow]] = tuple,
         program: str = "",
+        command: str = "",
     ) -> None:
         self._beside = beside or NullRecorder()
         self._tell_beside = None if beside is None else beside.record
         self._clock, self._wall = clock, wall
         self.allowances = allowances
-        self.program, self.url = program, ""
+        self.program, self.command, self.url = program, command, ""
         self.changes = 0
         self._mono_started, self._started_at = clock(), wall()
         self._known: dict[str, TrackedRequest] = {}
@@ -176,6 +178,7 @@ class MonitorState:
                 failures=self._failures.whole(step),
             ),
             program=self.program,
+            command=self.command,
             url=self.url,
         )
 

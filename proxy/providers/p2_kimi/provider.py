@@ -10,7 +10,7 @@ from proxy.auth.refresh import Credentials
 from proxy.core.ingress import IngressRules
 from proxy.core.messages import Event
 from proxy.core.routing import Added, Catalog
-from proxy.errors import UpstreamError
+from proxy.errors import PROGRAM, UpstreamError
 from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.contract import Call, Services, Target
 from proxy.providers.p2_kimi.account import usage_windows
@@ -34,7 +34,7 @@ from proxy.providers.upstream.transport import (
 
 SERVICE = "kimi"
 upstream_error = partial(failures.upstream_error, LABEL)
-client_error = partial(failures.client_error, sign_in_hint=f"sign in again: model-proxy auth login {LABEL}")
+client_error = partial(failures.client_error, sign_in_hint=f"sign in again: `{PROGRAM} auth login {LABEL}`")
 PROFILE = chat_profile(LABEL, SERVICE, upstream_error)
 
 #: A rate limit without a time; the vendor's own client waits as long.

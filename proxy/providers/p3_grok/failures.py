@@ -13,7 +13,7 @@ from functools import partial
 from proxy.core.convert.whole_answers import response_events
 from proxy.core.responses_events import is_last
 from proxy.core.upstream_failures import Failure
-from proxy.errors import UpstreamError
+from proxy.errors import PROGRAM, UpstreamError
 from proxy.providers.p3_grok.catalog import LABEL
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.transport import UpstreamProfile
@@ -72,7 +72,7 @@ def upstream_error(failure: Failure, upstream_id: str | None = None) -> Upstream
     return error if status is None else error.replaced(kind="invalid_request", status=status)
 
 
-client_error = partial(failures.client_error, sign_in_hint=f"sign in again: model-proxy auth login {LABEL}")
+client_error = partial(failures.client_error, sign_in_hint=f"sign in again: `{PROGRAM} auth login {LABEL}`")
 
 #: What the service tells of the model beside an answer.
 NOTED = ("x-grok-context-window", "x-grok-max-completion-tokens", "x-models-etag")

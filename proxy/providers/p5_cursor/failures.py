@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from proxy.core.error_bodies import error_of_body, masked
-from proxy.errors import UpstreamError
+from proxy.errors import PROGRAM, UpstreamError
 from proxy.providers.p5_cursor.catalog import LABEL
 from proxy.providers.upstream import failures
 from proxy.providers.upstream.retry import parse_retry_after
@@ -115,7 +115,7 @@ ROUTE_CURE = (
     "something between here and the service changes the connection, or the address serves HTTP/2 only: reach "
     "*.cursor.sh directly, and look at p5.baseUrl"
 )
-MODEL_CURE = "ask for it as cursor:<id> with an id of the account: `model-proxy models` lists what is known"
+MODEL_CURE = f"ask for it as cursor:<id> with an id of the account: `{PROGRAM} models` lists what is known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +316,7 @@ def client_error(error: UpstreamError, input_tokens: int) -> UpstreamError:
         error = error.replaced(message=f"{words} ({error.message})", kind="context", code=None, final=True)
     if error.kind == "rate_limit" and error.retry_after is None and not error.final:
         error = error.replaced(retry_after=LIMIT_WAIT_S)
-    return failures.client_error(error, sign_in_hint=f"sign in again: model-proxy auth login {LABEL}")
+    return failures.client_error(error, sign_in_hint=f"sign in again: `{PROGRAM} auth login {LABEL}`")
 
 
 PROFILE = Service(LABEL, SERVICE)

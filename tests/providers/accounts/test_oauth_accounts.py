@@ -88,7 +88,7 @@ def test_renewal_keeps_what_the_answer_lacks(
 RECORD = {"access": "ACCESS", "refresh": "REFRESH"}
 FAR = 10**30
 NOBODY = ["Not authenticated"]
-SIGN_IN = "run `model-proxy auth login {label}` (or `python -m proxy auth login {label}`)"
+SIGN_IN = "run `model-proxy auth login {label}`"
 UNREADABLE = "{{}} cannot be read as a credential; " + SIGN_IN
 UNFIT = "The sign-in in {{}} {why}; " + SIGN_IN.format(label=P3)
 SIGNED_IN = "Signed in at https://auth.x.ai"

@@ -63,7 +63,7 @@ function draw() {
   drawHead();
   speed.update(snapshot.series, snapshot.at);
   traffic.update(snapshot.series);
-  allowances.update(snapshot.allowances, now());
+  allowances.update(snapshot.allowances, now(), snapshot.command);
   cached.update(snapshot.sessions.filter(matching));
   drawList(sessions, snapshot.sessions, matching, "sessions");
   drawList(active, snapshot.active, matching, "active");
@@ -126,7 +126,7 @@ const NOTHING = {
 function ways() {
   const url = baseUrl();
   return [
-    command("Claude Code, with everything set", "model-proxy claude"),
+    command("Claude Code, with everything set", `${snapshot?.command ?? "model-proxy"} claude`),
     command("Claude Code, by hand; with a caller key, that key in place of “unused”", `ANTHROPIC_BASE_URL=${url} ANTHROPIC_AUTH_TOKEN=unused claude`),
     command("Whether it answers", `curl ${url}/v1/models`),
   ];
@@ -167,7 +167,7 @@ function showConnection({ kind, detail }) {
 
 function bannerOf(kind, detail) {
   const last = snapshot === null ? "" : " What you see is what was known last.";
-  if (kind === "gone") return `The proxy does not answer at ${baseUrl()}. Was it stopped? “model-proxy serve” starts it, and this page goes on by itself.${last}`;
+  if (kind === "gone") return `The proxy does not answer at ${baseUrl()}. Was it stopped? “${snapshot?.command ?? "model-proxy"} serve” starts it, and this page goes on by itself.${last}`;
   if (kind === "refused") return `The proxy refuses the stream: ${detail}${last}`;
   return kind === "silent" ? `The connection stands, but the proxy does not answer: it may hang, or be very busy.${last}` : "";
 }

@@ -132,6 +132,7 @@ export function readSnapshot(message) {
     at: amount(found.snapshot_at),
     uptime: amount(found.uptime),
     program: plain(found.program) || "model-proxy",
+    command: plain(found.command) || "model-proxy",
     url: plain(found.url),
     sessions: list(found.sessions).map(sessionRow),
     active: list(found.active).map(requestRow),

@@ -84,12 +84,14 @@ function fillProvider(node, { rows, now }) {
 export class Allowances {
   constructor(place) {
     const list = el("ul", { class: "providers" });
-    this.empty = el("p", { class: "empty" }, "No provider has told yet how much is left: most do so with their first answer. ", el("code", {}, "model-proxy usage"), " asks them.");
+    this.command = el("code", {});
+    this.empty = el("p", { class: "empty" }, "No provider has told yet how much is left: most do so with their first answer. ", this.command, " asks them.");
     this.list = new KeyedList(list, makeProvider, fillProvider);
     place.append(list, this.empty);
   }
 
-  update(rows, now) {
+  update(rows, now, command) {
+    setText(this.command, `${command} usage`);
     const groups = Map.groupBy ? Map.groupBy(rows, (row) => row.provider) : groupBy(rows);
     this.list.update([...groups].map(([provider, each]) => ({ provider, rows: each, now })), ({ provider }) => provider);
     setHidden(this.empty, rows.length > 0);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proxy.errors import RequestError, SignInError
+from proxy.errors import PROGRAM, RequestError, SignInError
 from proxy.providers.accounts.usage_report import UsageReport
 from proxy.providers.contract import AccountContext, Say
 from proxy.providers.p5_cursor.account import signin
@@ -25,8 +25,8 @@ class CursorAccount:
     async def login(self, *, device: bool, say: Say) -> None:
         if device:
             raise SignInError(
-                f"{LABEL} has no sign-in with a code (--device is unsupported): `auth login {LABEL}` prints an address "
-                "that can be opened on any device",
+                f"{LABEL} has no sign-in with a code (--device is unsupported): `{PROGRAM} auth login {LABEL}` prints"
+                " an address that can be opened on any device",
                 provider=LABEL,
             )
         async with self._connect(self._settings.base_url) as http:

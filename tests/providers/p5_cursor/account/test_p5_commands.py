@@ -50,7 +50,7 @@ def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 NOBODY = "Not authenticated"
-SIGN_IN = "run `model-proxy auth login p5` (or `python -m proxy auth login p5`)"
+SIGN_IN = "run `model-proxy auth login p5`"
 WHO = {"sub": "auth0|user_1", "email": "me@example.com"}
 SAID_OF_WHO = ["User: auth0|user_1", "Email: me@example.com"]
 EXPIRES = "Expires: 2027-01-15T08:01:30.000Z (in 90s)"
