@@ -98,6 +98,12 @@ def _sentence(record: dict[str, Any]) -> str:
     fields = record.get("fields") or {}
     if msg in _IN_THE_LINE or (str(msg).endswith(_ATTEMPT) and fields.get("retryInS") is None):
         return ""
-    more = ", ".join(f"{name}: {value}" for name, value in fields.items() if value is not None and name not in _HIDDEN)
+    shown = {name: value for name, value in fields.items() if value is not None and name not in _HIDDEN}
+    more = ", ".join(f"{name}: {_rounded(name, value)}" for name, value in shown.items())
     words = str(msg).replace("_", " ") if str(msg).isidentifier() else msg
     return f"{_WORDS.get(level, level)}: {service}: {words}" + (f" ({more})" if more else "")
+
+
+def _rounded(name: str, value: object) -> object:
+    """A length of time in seconds has one decimal: a wait that is drawn by lot has sixteen."""
+    return f"{value:.1f}" if name.endswith("S") and isinstance(value, float) else value

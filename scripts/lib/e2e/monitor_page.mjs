@@ -84,6 +84,10 @@ async function shows(page, selector, words) {
   await page.locator(selector).filter({ hasText: words }).first().waitFor({ timeout: LIMIT_MS });
 }
 
+// How high the bars of a picture are, all together.
+const reach = (page, selector) =>
+  page.locator(selector).evaluate((path) => [...path.getAttribute("d").matchAll(/v-([\d.]+)/g)].reduce((sum, [, each]) => sum + Number(each), 0));
+
 const focused = (page, selector) => page.evaluate((wanted) => document.activeElement.matches(wanted), selector);
 
 // ---- checks, in the order in which they are asked for
@@ -111,7 +115,18 @@ const CHECKS = {
     expect((await textOf(page, "#recent-count")) === `${told.recent.length}, 1 failed`, "all recent requests, and the failed one", await textOf(page, "#recent-count"));
     expect((await page.locator(".recent tbody tr").count()) === told.recent.length, "a row for each", told.recent.length);
     expect((await page.locator("img").count()) === 1, "a model's name makes no element", await page.content());
+    const [good, bad] = [await reach(page, "#traffic .good"), await reach(page, "#traffic .bad")];
+    expect(bad > 0 && Math.abs(good / bad - told.recent.length) < 0.1, "failures have the scale of requests", [good, bad]);
     expect(faults.length === 0, "no violation of the policy", faults);
+  },
+
+  // Ids that begin alike, as those of one minute do.
+  async alike(browser) {
+    const ids = ["019a1b2c-3d4e-7abc-8def-0123456789ab", "019a1b2c-3d4f-7abc-8def-0123456789ab"];
+    for (const id of ids) await ask("hello", id);
+    const { page } = await common(browser);
+    for (const id of ids) await shows(page, OPENER, id);
+    expect(true, "sessions that look alike are told by their whole ids", null);
   },
 
   async live(browser) {
@@ -140,6 +155,7 @@ const CHECKS = {
     await page.waitForFunction(() => document.querySelectorAll(".sessions tbody tr").length === 1, null, { timeout: LIMIT_MS });
     await page.keyboard.press("Escape");
     await page.waitForFunction(() => document.querySelectorAll(".sessions tbody tr").length > 1, null, { timeout: LIMIT_MS });
+    expect(!(await focused(page, "#filter")), "Escape gives the keys back to the page", null);
     await page.locator(OPENER).first().focus();
     await page.keyboard.press("ArrowDown");
     const name = await page.evaluate(() => document.activeElement.innerText);

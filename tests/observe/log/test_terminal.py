@@ -29,6 +29,7 @@ def test_a_warning_is_a_sentence_and_told_once_and_the_file_has_all(tmp_path: Pa
     log.write("info", "server", "request")
     log.write("warn", "server", "request_failed", message="told in a line of its own")
     log.write("warn", "p1", "codex_upstream_request_failed", attempt=3, status=400, retryInS=None)
+    log.write("warn", "p1", "codex_upstream_request_failed", attempt=1, status=503, retryInS=0.8374628190152)
     log.tell("17:40:12  gpt-5.5 (p1)  200")
     log.write("warn", "auth", "sign-in not renewed", provider="p2", error="it is away", upstreamId=None)
     log.close()
@@ -37,6 +38,7 @@ def test_a_warning_is_a_sentence_and_told_once_and_the_file_has_all(tmp_path: Pa
         "gpt-5.5 (p1)  200",
         "warning: auth: sign-in not renewed (provider: p1, error: it is away)",
         "warning: auth: sign-in not renewed (provider: p2, error: it is away)",
+        "warning: p1: codex upstream request failed (attempt: 1, status: 503, retryInS: 0.8)",
     ]
     written = (tmp_path / "proxy.log").read_text()
     assert written.count("sign-in not renewed") == 4 and "told in a line" in written and "gpt-5.5 (p1)" not in written

@@ -3,7 +3,7 @@
 
 import { el, setAttribute, setHidden, setStyle, setText, svg } from "./dom.js";
 import { clock, count, decimal, tokens } from "./format.js";
-import { grouped, lastOf, niceCeiling, spanOf } from "./model.js";
+import { evenCeiling, grouped, lastOf, niceCeiling, spanOf } from "./model.js";
 
 const W = 600;
 const H = 120;
@@ -125,16 +125,13 @@ export function ratesOf(series, now) {
   return rates;
 }
 
-// Where requests stand on; failures hang below it.
-const BASE = H * 0.7;
-
 export class TrafficChart {
   constructor(place, readout, headline) {
     this.picture = new Picture(place, readout, "Requests and failures");
     this.headline = headline;
     this.good = svg("path", { class: "good" });
     this.bad = svg("path", { class: "bad" });
-    this.picture.drawing.append(gridLine(H * 0.02), svg("path", { class: "axis", d: `M0 ${BASE}H${W}` }), this.good, this.bad);
+    this.picture.drawing.append(gridLine(H * 0.02), gridLine(H / 2), svg("path", { class: "axis", d: `M0 ${H - 0.5}H${W}` }), this.good, this.bad);
   }
 
   update(series) {
@@ -143,11 +140,11 @@ export class TrafficChart {
     const bars = Math.ceil(steps / size);
     const all = lastOf(grouped(lastOf(series.requests, steps), size), bars);
     const bad = lastOf(grouped(lastOf(series.failures, steps), size), bars);
-    const top = niceCeiling(Math.max(...all), 4);
-    const topBad = niceCeiling(Math.max(...bad), 2);
-    setAttribute(this.good, "d", barsPath(all.map((each) => (each / top) * BASE * 0.97), -1));
-    setAttribute(this.bad, "d", barsPath(bad.map((each) => (each / topBad) * (H - BASE) * 0.9), 1));
-    this.picture.level([[0.02, tokens(top)], [0.85, "failed"]]);
+    // One scale: what failed is the lower part of a bar. A failure may be told in a later step than its request.
+    const top = evenCeiling(Math.max(...all, ...bad));
+    setAttribute(this.good, "d", barsPath(all, top));
+    setAttribute(this.bad, "d", barsPath(bad, top));
+    this.picture.level([[0.02, tokens(top)], [0.5, tokens(top / 2)], [0.98, "0"]]);
     this.picture.span(minutes);
     this.#words(series, all, bad, size * series.step, minutes);
   }
@@ -164,14 +161,15 @@ export class TrafficChart {
   }
 }
 
-function barsPath(heights, direction) {
-  const room = W / heights.length;
+// Bars from the ground up; a few of many are seen all the same.
+export function barsPath(counts, top) {
+  const room = W / counts.length;
   const wide = (room * 0.72).toFixed(2);
-  return heights
-    .map((height, index) => {
-      if (height <= 0) return "";
-      const [x, reach] = [(index * room + room * 0.14).toFixed(2), (direction * Math.max(2, height)).toFixed(2)];
-      return `M${x} ${BASE}v${reach}h${wide}V${BASE}z`;
+  return counts
+    .map((count, index) => {
+      if (count <= 0) return "";
+      const [x, reach] = [(index * room + room * 0.14).toFixed(2), Math.max(2, (count / top) * H * 0.98).toFixed(2)];
+      return `M${x} ${H}v-${reach}h${wide}V${H}z`;
     })
     .join("");
 }

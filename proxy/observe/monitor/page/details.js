@@ -251,7 +251,7 @@ export class Details {
 
   open(kind, id, snapshot = this.snapshot, now = this.now) {
     const view = this.views[kind];
-    if (this.#panel.hidden) this.#from = document.activeElement;
+    if (!this.#panel.contains(document.activeElement)) this.#from = document.activeElement;
     this.#opened = { kind, id, row: null };
     this.#body.replaceChildren(...view.elements);
     this.#body.scrollTop = 0;

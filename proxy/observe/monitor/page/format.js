@@ -110,9 +110,23 @@ export function numbered(name, number) {
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-/i;
 const SHORT = 14;
 
-// Of a UUID its first group says enough.
+// Ids that would look like another one when they are short.
+let alike = new Set();
+
+export function tellApart(ids) {
+  alike = new Set();
+  const short = new Map();
+  for (const id of new Set(ids)) {
+    const name = shortId(id);
+    short.set(name, [...(short.get(name) ?? []), plain(id)]);
+  }
+  alike = new Set([...short.values()].filter((each) => each.length > 1).flat());
+}
+
+// Of a UUID its first group says enough, unless another one has the same: then all of it, in the room there is.
 export function shortId(id) {
   const text = plain(id);
+  if (alike.has(text)) return text;
   if (UUID.test(text)) return text.slice(0, 8);
   return text.length > SHORT ? `${text.slice(0, SHORT - 1)}…` : text;
 }

@@ -113,7 +113,7 @@ function showEmpty(place, name, which) {
 }
 
 function nothingMatches() {
-  const clear = el("button", { type: "button", class: "link", onclick: clearFilter }, "Clear the filter");
+  const clear = el("button", { type: "button", class: "link", onclick: anotherFilter }, "Clear the filter");
   return [el("p", {}, "Nothing matches the filter. ", clear)];
 }
 
@@ -200,8 +200,12 @@ function tick() {
 
 function clearFilter() {
   filter.value = "";
-  filter.focus();
   drawSoon();
+}
+
+function anotherFilter() {
+  clearFilter();
+  filter.focus();
 }
 
 const KEYS = {
@@ -211,9 +215,11 @@ const KEYS = {
 };
 
 function escape() {
-  if (byId("help").open || details.close()) return;
-  if (filter.value !== "") clearFilter();
-  else if (document.activeElement === filter) filter.blur();
+  if (byId("help").open) return;
+  const writes = document.activeElement === filter;
+  if (!writes && details.close()) return;
+  clearFilter();
+  if (writes) filter.blur();
 }
 
 function key(event) {

@@ -1,7 +1,7 @@
 // A snapshot as it travels, made whole: what is missing or of another kind gets its default, so that nothing behind
 // this module has to ask. Then what is found in it: rows that match, in an order.
 
-import { isNumber, plain } from "./format.js";
+import { isNumber, plain, tellApart } from "./format.js";
 
 export const VERSION = 1;
 
@@ -127,6 +127,7 @@ export function readSnapshot(message) {
     throw new Error(`The proxy tells version ${plain(String(outer.version))} of the monitor, this page reads ${VERSION}: reload the page.`);
   }
   const found = object(outer.snapshot);
+  tellApart(list(found.sessions).map((row) => text(object(row).id)));
   return {
     startedAt: amount(found.started_at),
     at: amount(found.snapshot_at),
@@ -236,6 +237,12 @@ const SPANS_MIN = [10, 20, 30, 60];
 export function spanOf(length, step) {
   const minutes = SPANS_MIN.find((each) => length * step <= each * 60) ?? SPANS_MIN.at(-1);
   return { minutes, steps: Math.max(1, Math.round((minutes * 60) / step)) };
+}
+
+// The same for whole numbers, whose half is one as well.
+export function evenCeiling(value, least = 4) {
+  const top = niceCeiling(value, least);
+  return top % 2 === 0 ? top : top + 1;
 }
 
 // The next number above that is good to read at an axis.

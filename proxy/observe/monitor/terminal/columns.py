@@ -12,9 +12,12 @@ from proxy.observe.monitor.terminal.cells import Line, Run, fit
 from proxy.observe.monitor.terminal.rows import EventLine, RequestLine, SessionLine
 from proxy.observe.monitor.terminal.view import Pane
 from proxy.observe.monitor.terminal.words import (
+    NAME_WIDTH,
     NONE,
     clock,
+    counted,
     duration,
+    in_room,
     model,
     rate,
     session_name,
@@ -25,6 +28,8 @@ from proxy.observe.monitor.terminal.words import (
     tokens,
 )
 
+#: Columns that name a session.
+_NAMES = frozenset({"id", "session"})
 #: Name of a tier and the inner width from which it holds.
 TIERS = (("wide", 152), ("expanded", 118), ("medium", 88), ("narrow", 76), ("emergency", 0))
 
@@ -113,12 +118,17 @@ def tier_of(inner: int) -> str:
 
 
 @lru_cache(maxsize=64)
-def columns_of(pane: Pane, inner: int) -> tuple[Sized, ...]:
-    """The columns that fit, with their widths; together with a blank between them they take `inner` cells."""
+def columns_of(pane: Pane, inner: int, named: int = NAME_WIDTH) -> tuple[Sized, ...]:
+    """The columns that fit, with their widths; together with a blank between them they take `inner` cells. `named`:
+    what the name of a session takes, for which the column with the spare width gives up to half of it."""
     tier = tier_of(inner)
     wanted = [part.partition(":")[::2] for part in TABLES[pane][tier].split()]
     while (spare := _spare(wanted, inner)) < MIN_FLEXIBLE[tier] and (left := _optional(wanted)) is not None:
         del wanted[left]
+    wider = min(named - NAME_WIDTH, (spare - MIN_FLEXIBLE[tier]) // 2)
+    if wider > 0 and (names := [index for index, (name, _) in enumerate(wanted) if name in _NAMES]):
+        wanted[names[0]] = (wanted[names[0]][0], str(NAME_WIDTH + wider))
+        spare -= wider
     return tuple(Sized(COLUMNS[name], max(1, spare) if size == "*" else int(size.rstrip("?"))) for name, size in wanted)
 
 
@@ -171,9 +181,9 @@ def _told(text: str | None) -> Run:
     return Run(text or NONE, "" if text and text != NONE else "dim")
 
 
-def _id(row: SessionLine) -> Run:
+def _id(row: SessionLine, _now: float, width: int) -> Run:
     if row.agent is None:
-        return Run(session_name(row.session.id), "bold")
+        return Run(session_name(row.session.id, width), "bold")
     return Run(row.sign + (row.agent.id or "main"), "dim")
 
 
@@ -189,10 +199,10 @@ def _of(row: Any) -> Any:
     return row.shown if isinstance(row, SessionLine) else row.request if isinstance(row, RequestLine) else row
 
 
-def _session(row: RequestLine | EventLine) -> str | None:
+def _session(row: RequestLine | EventLine, _now: float, width: int) -> Run:
     if isinstance(row, EventLine) and row.session is None and row.request is None:
-        return None
-    return session_name(_of(row).session)
+        return _told(None)
+    return _told(session_name(_of(row).session, width))
 
 
 def _model(row: Any) -> str:
@@ -204,16 +214,20 @@ def _target(row: SessionLine | RequestLine) -> str:
     return target(shown.provider, shown.requested, shown.resolved)
 
 
-def _counts(row: SessionLine) -> str:
-    return f"{row.shown.active}/{row.shown.requests}/{row.shown.failures}"
+def _counts(row: SessionLine, _now: float, width: int) -> Run:
+    return Run(counted(row.shown.active, row.shown.requests, row.shown.failures, width))
 
 
-def _failures(row: SessionLine) -> Run:
-    return Run(str(row.shown.failures), "bad" if row.shown.failures else "dim")
+def _failures(row: SessionLine, _now: float, width: int) -> Run:
+    return Run(in_room(row.shown.failures, width), "bad" if row.shown.failures else "dim")
 
 
-def _active(row: SessionLine) -> Run:
-    return Run(str(row.shown.active), "live" if row.shown.active else "dim")
+def _requests(row: SessionLine, _now: float, width: int) -> Run:
+    return Run(in_room(row.shown.requests, width))
+
+
+def _active(row: SessionLine, _now: float, width: int) -> Run:
+    return Run(in_room(row.shown.active, width), "live" if row.shown.active else "dim")
 
 
 def _trend(row: SessionLine, _now: float, width: int) -> Run:
@@ -276,12 +290,12 @@ def _share_run(value: float | None, lost: bool) -> Run:
 #: Name of a column -> what it shows.
 COLUMNS: Mapping[str, Column] = {
     "mark": Column("", _styled(lambda row: Run(" " + (row.sign if row.agent is None else " "), "busy"))),
-    "id": Column("ID", _styled(_id)),
+    "id": Column("ID", _id),
     "project": Column("Project", _plain(_project)),
-    "a": Column("A", _styled(_active), right=True),
-    "r": Column("R", _styled(lambda row: Run(str(row.shown.requests))), right=True),
-    "f": Column("F", _styled(_failures), right=True),
-    "arf": Column("A/R/F", _plain(_counts), right=True),
+    "a": Column("A", _active, right=True),
+    "r": Column("R", _requests, right=True),
+    "f": Column("F", _failures, right=True),
+    "arf": Column("A/R/F", _counts, right=True),
     "provider": Column("Provider", _plain(lambda row: _of(row).provider)),
     "prov": Column("Prov", _plain(lambda row: _of(row).provider)),
     "model": Column("Model", _plain(_model)),
@@ -299,7 +313,7 @@ COLUMNS: Mapping[str, Column] = {
     "started": Column("Started", _plain(lambda row: clock(row.request.started_at))),
     "finished": Column("Finished", _plain(lambda row: clock(row.request.finished_at))),
     "phase": Column("Status", _phase),
-    "session": Column("Session", _plain(_session)),
+    "session": Column("Session", _session),
     "endpoint": Column("Endpoint", _plain(lambda row: row.request.endpoint)),
     "elapsed": Column("Elapsed", _plain(lambda row: duration(row.request.elapsed)), right=True),
     "latency": Column("Latency", _plain(lambda row: duration(row.request.elapsed)), right=True),

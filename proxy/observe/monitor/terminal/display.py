@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proxy.observe.monitor.terminal.cells import Line, Run, width_of
+from proxy.observe.monitor.terminal.keys import without_sequences
 from proxy.observe.monitor.terminal.palette import ASCII, LOOKS, Look
 
 #: Keys of curses -> the names that the monitor knows.
@@ -147,7 +148,7 @@ class Display:
             found.append(key)
         if sys.stdin in ready and not found and is_gone():
             raise EOFError("the terminal was closed")
-        return [key for key in found if key]
+        return [key for key in without_sequences(found) if key]
 
     def _key(self) -> str | None:
         """A key, "" for one that has no meaning here, None when there is no more."""

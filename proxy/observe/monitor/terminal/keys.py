@@ -57,6 +57,39 @@ def pressed(view: View, key: str, stage: Stage) -> tuple[View, Wish]:
     return (view if action is None else action(view, stage)), ""
 
 
+def without_sequences(keys: Sequence[str]) -> list[str]:
+    """Without escape sequences that nobody knows: keys of another kind of terminal, Alt and a letter, late answers. An
+    Escape is one when nothing, or a named key, came with it.
+
+    >>> without_sequences(["escape", "[", "4", "~", "q"]), without_sequences(["escape", "O", "F", "escape"])
+    (['q'], ['escape'])
+    """
+    found, left = [], list(keys)
+    while left:
+        key = left.pop(0)
+        if key == "escape" and left and len(left[0]) == 1:
+            _take_sequence(left)
+        else:
+            found.append(key)
+    return found
+
+
+def _take_sequence(left: list[str]) -> None:
+    """Takes away what belongs to the Escape before it, in the forms of ECMA-48."""
+    kind = left.pop(0)
+    if kind == "O":  # one letter
+        del left[:1]
+    elif kind == "[":  # parameters, and a letter
+        while left and len(left[0]) == 1 and not "@" <= left.pop(0) <= "~":
+            pass
+    elif kind in "]P^_X":  # a text that ends with BEL, or with Escape and a backslash
+        ended = ""
+        while left and ended not in ("\x07", "escape"):
+            ended = left.pop(0)
+        if ended == "escape" and left[:1] == ["\\"]:
+            del left[0]
+
+
 def _answered(view: View, key: str) -> tuple[View, Wish]:
     """Of "shut down?"."""
     if key in ("y", "Y"):
@@ -192,7 +225,8 @@ def _far(by: int) -> Callable[[View, Stage], View]:
 
 
 def _area_of(pane: str, view: View, stage: Stage) -> Area | None:
-    found = areas(view, stage.height, has_strip(stage.snapshot, stage.height))
+    counts = {each: len(rows_of(each, stage.snapshot, view)) for each in PANES}
+    found = areas(view, stage.height, has_strip(stage.snapshot, stage.height), counts)
     return next((area for area in found if area.pane == pane), None)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +14,8 @@ WEIGHTS: dict[Pane, int] = {"sessions": 30, "active": 20, "recent": 25, "events"
 FROM_LINES: dict[Pane, int] = {"sessions": 0, "recent": 9, "active": 12, "events": 16}
 #: From this many lines each pane has a border of its own; below, neighbours share a line.
 OWN_BORDERS_FROM = 34
+#: Rows that a pane keeps, even where it has nothing to show.
+LEAST = 2
 #: From this many lines the allowances have a line below the header.
 STRIP_FROM = 12
 #: From this many lines there is a footer.
@@ -53,13 +55,16 @@ def visible(focus: Pane, height: int) -> tuple[Pane, ...]:
     return found if len(found) > 1 else (focus,)
 
 
-def areas(view: View, height: int, strip: bool) -> list[Area]:
-    """The panes from above to below, an open detail in place of sessions and active requests."""
+def areas(view: View, height: int, strip: bool, counts: Mapping[Pane, int]) -> list[Area]:
+    """The panes from above to below, an open detail in place of sessions and active requests. `counts`: how many rows
+    each has to show."""
     panes = visible(view.focus, height)
     body = height - 1 - strip - (height >= FOOTER_FROM)
     own = height >= OWN_BORDERS_FROM
     borders = 2 * len(panes) if own else len(panes) + 1
     rows = _shared(body - borders - len(panes), panes)
+    if view.detail is None:
+        rows = _given(rows, [counts[pane] for pane in panes], [WEIGHTS[pane] for pane in panes])
     heights = [count + 2 + (own or index == len(panes) - 1) for index, count in enumerate(rows)]
     found, top = [], 1 + strip
     for index, (pane, size) in enumerate(zip(panes, heights, strict=True)):
@@ -79,6 +84,23 @@ def _shared(rows: int, panes: Sequence[Pane]) -> list[int]:
     for index in sorted(range(len(panes)), key=lambda index: found[index] - exact[index]):
         found[index] += sum(found) < rows
     found[0] += rows - sum(found)
+    return found
+
+
+def _given(shares: list[int], counts: Sequence[int], weights: Sequence[int]) -> list[int]:
+    """The shares, but rows that a pane leaves empty go to those that scroll. Each keeps LEAST, so that not every
+    request moves the borders."""
+    found = list(shares)
+    free = [max(0, share - max(count, LEAST)) for share, count in zip(shares, counts, strict=True)]
+    while sum(free):
+        wanting = [index for index, count in enumerate(counts) if count > found[index]]
+        if not wanting:
+            break
+        giver = max(range(len(free)), key=lambda index: free[index])
+        taker = min(wanting, key=lambda index: found[index] / weights[index])
+        free[giver] -= 1
+        found[giver] -= 1
+        found[taker] += 1
     return found
 
 

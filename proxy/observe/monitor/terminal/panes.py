@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proxy.observe.monitor.snapshot import Snapshot
-from proxy.observe.monitor.terminal.cells import Line, Run, fit_line, line_width
+from proxy.observe.monitor.terminal.cells import Line, Run, fit_line, line_width, width_of
 from proxy.observe.monitor.terminal.columns import columns_of, heading_line, row_line
 from proxy.observe.monitor.terminal.layout import Area
-from proxy.observe.monitor.terminal.rows import SORTS, rows_of, selected, sort_of
+from proxy.observe.monitor.terminal.rows import SORTS, Row, selected, sort_of
 from proxy.observe.monitor.terminal.view import Pane, View
 
 TITLES: dict[Pane, str] = {
@@ -27,14 +26,16 @@ EMPTY: dict[Pane, str] = {
 ALWAYS_MARKED = frozenset({"sessions"})
 
 
-def pane_lines(area: Area, pane: Pane, snapshot: Snapshot, view: View, width: int, now: float) -> list[Line]:
-    rows = rows_of(pane, snapshot, view)
+def pane_lines(
+    area: Area, pane: Pane, rows: Sequence[Row], named: int, view: View, width: int, now: float
+) -> list[Line]:
+    """`named`: cells that tell the sessions apart."""
     focus = view.focus == pane
     chosen = selected(rows, view.place(pane))
     first = first_row(chosen, len(rows), area.rows)
     title = _title(pane, view, first, area.rows, len(rows))
     inner = max(0, width - 2)
-    columns = columns_of(pane, inner)
+    columns = columns_of(pane, inner, named)
     marked = chosen if rows and (focus or pane in ALWAYS_MARKED) else None
     lines = [fit_line(heading_line(columns), inner, "heading")] if area.headed else []
     for index, row in enumerate(rows[first : first + area.rows], first):
@@ -76,7 +77,7 @@ def _empty(pane: Pane, view: View) -> str:
 
 def empty_lines(words: str, inner: int, rows: int) -> list[Line]:
     """The words in the middle."""
-    blank = " " * max(0, (inner - len(words)) // 2)
+    blank = " " * max(0, (inner - width_of(words)) // 2)
     above: list[Line] = [()] * max(0, (rows - 1) // 2)
     return [*above, (Run(blank), Run(words, "dim"))]
 
@@ -98,6 +99,8 @@ def edge(corners: str, title: str, width: int, role: str, title_role: str) -> Li
     """A border with a text in it."""
     if width < 2:
         return (Run(" " * width),) if width else ()
-    named = fit_line((Run(f" {title} ", title_role),), min(len(title) + 2, width - 2)) if title and width > 6 else ()
+    named = (
+        fit_line((Run(f" {title} ", title_role),), min(width_of(title) + 2, width - 2)) if title and width > 6 else ()
+    )
     rest = width - 2 - line_width(named)
     return (Run(corners[0], role), *named, Run("─" * rest + corners[1], role))

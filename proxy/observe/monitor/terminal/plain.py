@@ -8,7 +8,7 @@ from proxy.observe.monitor.snapshot import Snapshot
 from proxy.observe.monitor.terminal.cells import Line
 from proxy.observe.monitor.terminal.columns import columns_of, heading_line, row_line
 from proxy.observe.monitor.terminal.panes import EMPTY, TITLES
-from proxy.observe.monitor.terminal.rows import rows_of
+from proxy.observe.monitor.terminal.rows import name_width, rows_of
 from proxy.observe.monitor.terminal.screen import header_line
 from proxy.observe.monitor.terminal.strip import allowance_lines
 from proxy.observe.monitor.terminal.view import PANES, Pane, View
@@ -33,7 +33,7 @@ def _pane(pane: Pane, snapshot: Snapshot, view: View, width: int, now: float) ->
     if not rows:
         yield EMPTY[pane]
         return
-    columns = columns_of(pane, width)
+    columns = columns_of(pane, width, name_width(snapshot))
     yield TITLES[pane]
     yield _text(heading_line(columns))
     yield from (_text(row_line(columns, row, now)) for row in rows[:MAX_ROWS])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, takewhile
 from typing import Any
 
 from proxy.observe.monitor.snapshot import AgentRow, Notice, RequestRow, SessionRow, Snapshot, Throughput
+from proxy.observe.monitor.terminal.cells import clean, fit
 from proxy.observe.monitor.terminal.view import Key, Pane, Place, View
-from proxy.observe.monitor.terminal.words import model, session_name, share
+from proxy.observe.monitor.terminal.words import NAME_WIDTH, model, session_name, share
 
 #: How deep agents of agents are shown.
 MAX_DEPTH = 4
@@ -84,6 +87,20 @@ def selected(rows: Sequence[Row], place: Place) -> int:
 def is_tree(session: SessionRow) -> bool:
     """Whether there is more than the main conversation."""
     return any(agent.id is not None for agent in session.agents)
+
+
+def name_width(snapshot: Snapshot) -> int:
+    """How many cells tell the sessions apart; NAME_WIDTH where that is enough."""
+    ids = sorted(clean(row.id) for row in snapshot.sessions if row.id is not None)
+    shown = Counter(fit(session_name(each), NAME_WIDTH) for each in ids)
+    alike = [each for each in ids if shown[fit(session_name(each), NAME_WIDTH)] > 1]
+    needed = [min(_common(*pair) + len("?…"), max(map(len, pair))) for pair in pairwise(alike)]
+    return max([NAME_WIDTH, *needed])
+
+
+def _common(one: str, other: str) -> int:
+    """With how many equal characters both begin."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 # What is shown, by the words of the filter.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from proxy.observe.monitor.snapshot import Snapshot
-from proxy.observe.monitor.terminal.cells import Line, Run, clean, fit_line, line_width
+from proxy.observe.monitor.terminal.cells import Line, Run, clean, fit_line, line_width, width_of
 from proxy.observe.monitor.terminal.details import detail_lines, title_of
 from proxy.observe.monitor.terminal.layout import FOOTER_FROM, STRIP_FROM, Area, areas
 from proxy.observe.monitor.terminal.overlays import box_of, with_box
 from proxy.observe.monitor.terminal.panes import boxed, pane_lines
+from proxy.observe.monitor.terminal.rows import Row, name_width, rows_of
 from proxy.observe.monitor.terminal.strip import strip_line
-from proxy.observe.monitor.terminal.view import Detail, View
+from proxy.observe.monitor.terminal.view import PANES, Detail, Pane, View
 from proxy.observe.monitor.terminal.words import duration
 
 #: Keys that are named in the last line.
@@ -18,7 +21,7 @@ FOOTER = (
     ("?", "help"),
     ("b", "setup"),
     ("a", "allowances"),
-    ("↑↓ j k", "move"),
+    ("↑ ↓ j k", "move"),
     ("Tab", "pane"),
     ("Enter", "open"),
     ("s", "sort"),
@@ -35,8 +38,9 @@ def screen(snapshot: Snapshot, view: View, width: int, height: int, now: float) 
     lines = [header_line(snapshot, view, width)]
     if strip:
         lines.append(strip_line(snapshot.allowances, width, now))
-    for area in areas(view, height, strip):
-        lines += _area_lines(area, snapshot, view, width, now)
+    rows = {pane: rows_of(pane, snapshot, view) for pane in PANES}
+    for area in areas(view, height, strip, {pane: len(each) for pane, each in rows.items()}):
+        lines += _area_lines(area, rows, snapshot, view, width, now)
     footer = [_footer(view, width)] if height >= FOOTER_FROM else []
     blank: Line = (Run(" " * width),)
     lines = lines[: height - len(footer)]
@@ -49,9 +53,11 @@ def has_strip(snapshot: Snapshot, height: int) -> bool:
     return bool(snapshot.allowances) and height >= STRIP_FROM
 
 
-def _area_lines(area: Area, snapshot: Snapshot, view: View, width: int, now: float) -> list[Line]:
+def _area_lines(
+    area: Area, rows: Mapping[Pane, Sequence[Row]], snapshot: Snapshot, view: View, width: int, now: float
+) -> list[Line]:
     if area.pane != "detail":
-        return pane_lines(area, area.pane, snapshot, view, width, now)
+        return pane_lines(area, area.pane, rows[area.pane], name_width(snapshot), view, width, now)
     return [] if view.detail is None else _detail_area(area, view.detail, snapshot, view, width, now)
 
 
@@ -77,7 +83,12 @@ def header_line(snapshot: Snapshot, view: View, width: int) -> Line:
 
 def _footer(view: View, width: int) -> Line:
     if view.typing:
-        return fit_line((Run(" /", "key"), Run(clean(view.words)), Run("▏", "key"), Run(_TYPING, "dim")), width)
+        words = clean(view.words)
+        while width_of(words) > max(0, width - 3):  # the end is what is being typed
+            words = words[1:]
+        typed = (Run(" /", "key"), Run(words), Run("▏", "key"))
+        whole = (*typed, Run(_TYPING, "dim"))
+        return fit_line(whole if line_width(whole) <= width else typed, width)
     found = [Run(" ")]
     for key, words in FOOTER:
         hint = [Run(key, "key"), Run(f" {'leave' if view.attached and key == 'q' else words}  ", "footer")]

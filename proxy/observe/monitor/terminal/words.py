@@ -11,6 +11,8 @@ from proxy.observe.monitor.snapshot import SHORTEST_S, UNRATED, Throughput
 
 NONE = "-"
 NO_SESSION = "no-session"
+#: Cells in which a session is named, unless others would look like it.
+NAME_WIDTH = 8
 
 LEVELS = "▁▂▃▄▅▆▇█"
 #: Output tokens of one step that fill a cell.
@@ -33,6 +35,30 @@ def tokens(count: int | None) -> str:
     if count is None:
         return NONE
     return str(count) if count < 1_000 else f"{count / 1e3:.1f}k" if count < 999_950 else f"{count / 1e6:.1f}M"
+
+
+def in_room(count: int, room: int) -> str:
+    """The whole number, or what of it fits.
+
+    >>> in_room(999, 3), in_room(1_000, 3), in_room(45_678, 3), in_room(12_345_678, 4)
+    ('999', '1k', '45k', '12M')
+    """
+    exact = str(count)
+    if len(exact) <= room or count < 1_000:
+        return exact
+    return f"{count // 1_000}k" if count < 1_000_000 else f"{count // 1_000_000}M"
+
+
+def counted(active: int, requests: int, failures: int, room: int) -> str:
+    """Active, all and failed requests. Where there is no room for all of them the failures stay.
+
+    >>> counted(1, 45, 4, 7), counted(2, 1_045, 12, 7), counted(12, 10_450, 123, 7), counted(120, 900, 456, 7)
+    ('1/45/4', '2/1k/12', '…/…/123', '…/…/456')
+    """
+    exact = f"{active}/{requests}/{failures}"
+    few = [in_room(count, 3) for count in (active, requests, failures)]
+    forms = (exact, "/".join(few), f"{few[0]}/…/{few[2]}", f"…/…/{few[2]}")
+    return next((form for form in forms if len(form) <= room), few[2])
 
 
 def duration(seconds: float) -> str:
@@ -100,11 +126,11 @@ def _local(at: float) -> time.struct_time:
         return time.localtime(0)
 
 
-def session_name(session: str | None) -> str:
-    """The first group of a UUID; of another id all of it."""
+def session_name(session: str | None, width: int = NAME_WIDTH) -> str:
+    """The first group of a UUID where there is no room for more; of another id all of it."""
     if session is None:
         return NO_SESSION
-    match = _UUID.fullmatch(session)
+    match = _UUID.fullmatch(session) if width <= NAME_WIDTH else None
     return match[1] if match else session
 
 

@@ -8,8 +8,11 @@ from hypothesis import strategies as st
 
 from proxy.observe.monitor.terminal.cells import Run, clean, cut, fit, laid_over, line_width, width_of, wrap
 from proxy.observe.monitor.terminal.columns import TABLES, columns_of, tier_of
+from proxy.observe.monitor.terminal.display import as_ascii
 from proxy.observe.monitor.terminal.palette import ASCII, LOOKS
-from proxy.observe.monitor.terminal.view import PANES, Pane
+from proxy.observe.monitor.terminal.view import PANES, Pane, View
+
+from .shown import shown
 
 
 @pytest.mark.parametrize(
@@ -96,6 +99,21 @@ def headings(pane: Pane, inner: int) -> str:
 )
 def test_columns_by_width(pane: Pane, inner: int, expected: str) -> None:
     assert headings(pane, inner) == expected
+
+
+@pytest.mark.parametrize("size", [(40, 12), (100, 30)])
+def test_a_filter_of_wide_signs_has_the_room_there_is(size: tuple[int, int]) -> None:
+    words = "日本語の検索語は長い"
+    titles = [line for line in shown(View(words=words), size=size) if "Sessions" in line]
+    assert titles and f"/{words} ─" in titles[0]
+    typing = shown(View(words=words * 6, typing=True), size=size)[-1]
+    assert typing.rstrip().endswith("長い▏") and width_of(typing.rstrip()) >= size[0] - 1
+
+
+def test_ascii_names_the_keys() -> None:
+    assert "^ v j k move" in as_ascii(shown(View())[-1])
+    help = "\n".join(map(as_ascii, shown(View(overlays=frozenset({"help"})))))
+    assert "Tab < >" in help and "^ v   " in help
 
 
 def test_every_sign_of_ours_has_one_in_ascii() -> None:

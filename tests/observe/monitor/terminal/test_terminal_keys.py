@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from proxy.observe.monitor.snapshot import Snapshot
-from proxy.observe.monitor.terminal.keys import Stage, pressed
+from proxy.observe.monitor.terminal.keys import Stage, pressed, without_sequences
 from proxy.observe.monitor.terminal.view import Detail, View
 
 from .shown import MAIN, NOW, SNAPSHOT, after, request, shown
@@ -85,6 +85,29 @@ def test_who_wants_to_end(keys: str, view: View, wish: str) -> None:
     *before, last = keys.split()
     view = after(before, view)
     assert pressed(view, last, Stage(SNAPSHOT, 120, 40, NOW))[1] == wish
+
+
+@pytest.mark.parametrize(
+    ("typed", "keys"),
+    [
+        ("escape", "escape"),
+        ("escape escape", "escape escape"),
+        ("escape enter", "escape enter"),
+        ("q escape up", "q escape up"),
+        ("escape [ F", ""),  # End of another kind of terminal
+        ("escape O F q", "q"),
+        ("escape [ 1 ; 5 D j", "j"),
+        ("escape [ 4 ~ escape", "escape"),
+        ("escape [", ""),
+        ("escape O", ""),
+        ("escape x j", "j"),  # Alt and a letter
+        ("escape ] 1 1 ; r g b : 0 / 0 \a j", "j"),  # an answer that came late
+        ("escape ] 1 1 escape \\ j", "j"),
+        ("escape P 1", ""),
+    ],
+)
+def test_sequences_that_nobody_knows_do_nothing(typed: str, keys: str) -> None:
+    assert without_sequences(typed.split()) == keys.split()
 
 
 def with_newer(snapshot: Snapshot) -> Snapshot:
