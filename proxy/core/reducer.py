@@ -9,6 +9,7 @@ from typing import Any
 
 from proxy.core.tools.calls import call_ids, long_names, offered_tools, optional_properties, unique_id
 from proxy.core.tools.read_tool import ReadOffsets
+from proxy.core.tools.step_budget import ToolSteps
 from proxy.core.upstream_failures import UNEXPLAINED
 
 
@@ -99,13 +100,17 @@ class AnswerPolicy:
         if tool is None:
             return frozenset()
         if name not in self._optional:
-            self._optional[name] = optional_properties(tool)
+            self._optional[name] = optional_properties(tool, self._steps)
         return self._optional[name]
 
     @cached_property
     def _offered(self) -> dict[str, dict[str, Any]]:
         """The first tool of each name: an answer may have thousands of calls, and a request as many tools."""
         return {tool["name"]: tool for tool in reversed(offered_tools(self.request))}
+
+    @cached_property
+    def _steps(self) -> ToolSteps:
+        return ToolSteps()
 
     @cached_property
     def _optional(self) -> dict[str, frozenset[str]]:

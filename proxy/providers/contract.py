@@ -81,6 +81,7 @@ class Call:
     timings      where its time goes: whoever sends it marks what became of it
     size         bytes of the client's body, 0 for a request of our own
     own_id       an id that a body names -> the caller's own, where several callers share the proxy
+    simplified   names of tools whose schema was too much work to be sent in full; grows by translation
     """
 
     request: Mapping[str, Any]
@@ -99,6 +100,7 @@ class Call:
     timings: Timings = field(default_factory=Timings)
     size: int = 0
     own_id: Callable[[str], str] = str
+    simplified: list[str] = field(default_factory=list)
 
     @property
     def large(self) -> bool:

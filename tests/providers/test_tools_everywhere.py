@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from core.schema_chains import chained_tools
 from core.vector_cases import VECTORS, read
 from harness import Live, ask, with_live
 from openai_live import BOTH, CHAT, ask_both, function
@@ -37,6 +38,18 @@ async def told(live: Live, wire: Wire, messages: Any = "hello", **members: Any) 
 async def test_every_upstream_takes_the_tools_that_the_messages_api_takes(live: Live, wire: Wire, vector: str) -> None:
     await told(live, wire, tools=tools_of(vector))
     assert wire.sandbox(live).total_requests == 1
+
+
+@every_body
+async def test_tools_that_would_double_without_end_are_sent_as_they_are_and_named(live: Live, wire: Wire) -> None:
+    tools = chained_tools()
+    branches = [{"properties": {f"b{n}": {"type": "string", "pattern": f"^{n}$"}}} for n in range(1000)]
+    tools.append({"name": "branches", "input_schema": {"anyOf": branches}})
+    await told(live, wire, tools=tools)
+    assert len(json.dumps(wire.sent(live))) < 2 * len(json.dumps(tools))
+    [note] = [fields for *_, msg, fields in live.notes.records if msg.endswith("_tools_simplified")]
+    typed = wire.name == "p2-chat" or "kimi" in wire.model
+    assert note["tools"][0] == ("tool0" if typed else "branches") and note["count"] == (51 if typed else 1)
 
 
 @every_body

@@ -30,8 +30,8 @@ from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.sse import dump_json
 from proxy.core.tools.calls import CHOICES, NO_RESULT, function_of, input_text, offered_tools, short_name
 from proxy.core.tools.open_calls import OpenCalls
-from proxy.core.tools.remembered import Remembered
 from proxy.core.tools.schema import format_in_words
+from proxy.core.tools.step_budget import Steps, ToolSteps, ToolWalk
 from proxy.core.tools.typed_schema import typed_schema
 
 Message = dict[str, Any]
@@ -81,11 +81,16 @@ class ChatOptions:
     extra: Mapping[str, Any]
 
 
-def messages_to_chat(request: Mapping[str, Any], options: ChatOptions) -> dict[str, Any]:
-    """The upstream body; always streamed, always with usage. Raises InvalidRequest."""
+def messages_to_chat(
+    request: Mapping[str, Any], options: ChatOptions, simplified: list[str] | None = None
+) -> dict[str, Any]:
+    """The upstream body; always streamed, always with usage. Raises InvalidRequest.
+
+    simplified  grows by the names of tools whose schema is too much work to be sent in full
+    """
     dialect = options.dialect
-    written = _typed_tool if dialect.typed else _plain_tool
-    tools = [written(tool) for tool in _functions(request, dialect)]
+    written, steps = _typed_tool if dialect.typed else _plain_tool, ToolSteps(simplified)
+    tools = [written(tool, steps) for tool in _functions(request, dialect)]
     messages = _ChatHistory(request, dialect).build()
     if not messages:
         raise InvalidRequest("`messages`: none of them has any content for this model", param="messages")
@@ -116,15 +121,15 @@ def _check_tools(tools: Any) -> None:
             raise InvalidRequest(f"`tools[{index}]` needs a `name`", param=f"tools[{index}].name")
 
 
-def _tool(tool: Mapping[str, Any], *, typed: bool) -> Message:
-    function = function_of(tool)
+def _tool(tool: Mapping[str, Any], steps: Steps, *, typed: bool) -> Message:
+    function = function_of(tool, steps)
     if typed:
-        function["parameters"] = typed_schema(function["parameters"])
+        function["parameters"] = typed_schema(function["parameters"], steps)
     return {"type": "function", "function": function}
 
 
-_plain_tool = Remembered(partial(_tool, typed=False))
-_typed_tool = Remembered(partial(_tool, typed=True))
+_plain_tool = ToolWalk(partial(_tool, typed=False))
+_typed_tool = ToolWalk(partial(_tool, typed=True))
 
 
 def _choice(request: Mapping[str, Any], dialect: ChatDialect, *, has_tools: bool) -> dict[str, Any]:

@@ -31,8 +31,8 @@ from proxy.core.sse import dump_json
 from proxy.core.token_usage import count, thinking_tokens, usage_of, with_thinking
 from proxy.core.tools.calls import are_readable, function_of, offered_tools, short_name
 from proxy.core.tools.read_tool import MAX_ARGUMENTS
-from proxy.core.tools.remembered import Remembered
 from proxy.core.tools.schema import answer_schema, format_in_words
+from proxy.core.tools.step_budget import Steps, ToolSteps, ToolWalk
 
 #: Members of a request that are generally available. Others need a beta header, which is not sent, or are meant for
 #: the official service alone (`safeguards` tells it of the client's machine and its user).
@@ -54,12 +54,14 @@ def messages_to_messages(
     effort: str | None = None,
     images: bool = True,
     schemas: bool = False,
+    simplified: list[str] | None = None,
 ) -> dict[str, Any]:
     """The upstream body; values that are not understood are passed on for the upstream to judge.
 
     effort  that of the request, as the model knows it
     images  whether the model takes images
     schemas whether it can be held to a schema; any other is told of it in words
+    simplified  grows by the names of tools whose schema is too much work to be sent in full
 
     Raises InvalidRequest for a request without any content, or that only a server tool could serve.
     """
@@ -80,7 +82,7 @@ def messages_to_messages(
         body["output_config"] = config
     if isinstance(body.get("thinking"), Mapping):
         body["thinking"] = {key: body["thinking"][key] for key in _THINKING if key in body["thinking"]}
-    tools = _tools(request)
+    tools = _tools(request, ToolSteps(simplified))
     if tools:
         return body | {"tools": tools} | _choice(request.get("tool_choice"))
     body.pop("tool_choice", None)
@@ -102,27 +104,27 @@ def _system(system: Any, instructions: list[Block]) -> Any:
     return kept + instructions
 
 
-def _tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _tools(request: Mapping[str, Any], steps: ToolSteps) -> list[dict[str, Any]]:
     """The tools, each with what is generally available."""
     tools, given = [tool for tool in offered_tools(request) if tool["name"]], request.get("tools")
     kept: list[dict[str, Any]] = []
     for one in given if isinstance(given, list) else ():
         known = one if isinstance(one, Mapping) else {}
         if len(kept) < len(tools) and known.get("name") == tools[len(kept)]["name"]:
-            kept.append(_written(tools[len(kept)]))
+            kept.append(_written(tools[len(kept)], steps))
         else:
             mark_last(kept, known)
     return kept
 
 
-def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
-    function = function_of(tool)
+def _tool(tool: Mapping[str, Any], steps: Steps) -> dict[str, Any]:
+    function = function_of(tool, steps)
     schema = function.pop("parameters")
     mark = {"cache_control": tool["cache_control"]} if tool.get("cache_control") else {}
     return plainly_marked({**function, "input_schema": schema, **mark})
 
 
-_written = Remembered(_tool)
+_written = ToolWalk(_tool)
 
 
 def _choice(choice: Any) -> dict[str, Any]:

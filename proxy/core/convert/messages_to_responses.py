@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from proxy.core.content import system_text
@@ -19,8 +20,8 @@ from proxy.core.tools.calls import CHOICES, function_of, is_web_search, offered_
 from proxy.core.tools.function_schema import legal_schema
 from proxy.core.tools.read_tool import NAME as READ
 from proxy.core.tools.read_tool import ReadOffsets, guided_definition
-from proxy.core.tools.remembered import Remembered
 from proxy.core.tools.schema import FORMAT_NAME, NotStrict, output_format, strict_as_asked, strict_schema
+from proxy.core.tools.step_budget import Steps, ToolSteps, ToolWalk
 
 VERBOSITIES = ("low", "medium", "high")
 LITE_MARKER = "ws_request_header_x_openai_internal_codex_responses_lite"
@@ -58,11 +59,17 @@ class ResponsesOptions:
     bare_instructions: bool = False
 
 
-def messages_to_responses(request: Mapping[str, Any], options: ResponsesOptions) -> dict[str, Any]:
-    """The upstream body. The request stays as it was, so a retry may translate again. Raises InvalidRequest."""
+def messages_to_responses(
+    request: Mapping[str, Any], options: ResponsesOptions, simplified: list[str] | None = None
+) -> dict[str, Any]:
+    """The upstream body. The request stays as it was, so a retry may translate again. Raises InvalidRequest.
+
+    simplified  grows by the names of tools whose schema is too much work to be sent in full
+    """
+    steps = ToolSteps(simplified)
     instructions = system_text(request.get("system"))
     offered = offered_tools(request)
-    tools = [_tool(tool, options) for tool in offered]
+    tools = [_tool(tool, options, steps) for tool in offered]
     dialect = ResponsesDialect(
         label=options.label,
         reasoning="bare" if options.reasoning else None,
@@ -105,18 +112,23 @@ def _lite_prefix(tools: list[Item], instructions: str) -> list[Item]:
 # -- tools
 
 
-def _tool(tool: Mapping[str, Any], options: ResponsesOptions) -> Item:
+def _tool(tool: Mapping[str, Any], options: ResponsesOptions, steps: ToolSteps) -> Item:
     if is_web_search(tool):
         return _search_tool(tool)
-    function: Item = {"type": "function", **_function_of(tool)}
-    # Strict functions make the model fill every optional parameter, so that there must be none.
     asked = options.strict and tool.get("strict") is True
-    strict = strict_as_asked(function["parameters"]) if asked else None
-    function |= {"strict": False} if strict is None else {"parameters": strict, "strict": True}
+    function = (_strict_function if asked else _function)(tool, steps)
     return guided_definition(function) if tool["name"] == READ and options.offsets is not None else function
 
 
-_function_of = Remembered(function_of)
+def _function_as_asked(tool: Mapping[str, Any], steps: Steps, *, asked: bool) -> Item:
+    """Strict functions make the model fill every optional parameter, so that there must be none."""
+    function: Item = {"type": "function", **function_of(tool, steps)}
+    strict = strict_as_asked(function["parameters"]) if asked else None
+    return {**function, **({"strict": False} if strict is None else {"parameters": strict, "strict": True})}
+
+
+_function = ToolWalk(partial(_function_as_asked, asked=False))
+_strict_function = ToolWalk(partial(_function_as_asked, asked=True))
 
 
 def search_filters(tool: Mapping[str, Any]) -> dict[str, list[str]]:

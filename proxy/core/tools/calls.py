@@ -13,6 +13,7 @@ from proxy.core.tools.anthropic_tools import described
 from proxy.core.tools.function_schema import function_schema
 from proxy.core.tools.remembered import Remembered
 from proxy.core.tools.schema import accepts_null
+from proxy.core.tools.step_budget import Steps, ToolWalk
 
 #: Function names, call ids and cache keys longer than this are refused by the Responses API; MCP tools often are.
 MAX_NAME = 64
@@ -114,9 +115,9 @@ def call_ids(messages: Iterable[Any]) -> set[str]:
     }
 
 
-def function_of(tool: Mapping[str, Any]) -> dict[str, Any]:
+def function_of(tool: Mapping[str, Any], steps: Steps) -> dict[str, Any]:
     """A client tool as a function: `name`, `description` when there is one, `parameters`."""
-    parameters, choice = function_schema(tool.get("input_schema"))
+    parameters, choice = function_schema(tool.get("input_schema"), steps)
     description = tool.get("description")
     function: dict[str, Any] = {"name": short_name(tool["name"])}
     if isinstance(description, str) or choice:
@@ -138,14 +139,16 @@ _written = Remembered(dump_sorted_json)
 input_text = Remembered(dump_json)
 
 
-def optional_properties(tool: Mapping[str, Any]) -> frozenset[str]:
+def _optional_properties(tool: Mapping[str, Any], steps: Steps) -> frozenset[str]:
     """Top-level properties of a tool that may be left out and do not allow null."""
-    schema, _ = function_schema(tool.get("input_schema"))
+    schema, _ = function_schema(tool.get("input_schema"), steps)
     needed = frozenset(schema.get("required", ()))
     return frozenset(
         name for name, child in schema["properties"].items() if name not in needed and not accepts_null(child)
     )
 
+
+optional_properties = ToolWalk(_optional_properties)
 
 _IN_STRING = re.compile(r'["\\]')
 _IN_VALUE = re.compile(r'["{}\[\],]')

@@ -21,15 +21,16 @@ Schema = Any
 
 #: Deeper schemas are passed on unchanged below this level; a real one has about ten.
 MAX_DEPTH = 64
-#: Branches of a root that is a choice and their properties, references followed: past this many they are told in words
-#: only. Real ones have some dozen.
-MAX_FOLDED = 1000
 #: The words of a choice, in characters.
 MAX_CHOICE = 4000
 #: A longer pattern is not compiled to see whether it can be, in characters.
 MAX_PATTERN = 1000
-#: Steps for a pattern, and for each character of one that is not ASCII: it may stand for a large class.
+#: Steps for a pattern, and for each character that is not ASCII: it may stand for a large class.
 PATTERN_STEPS = 40
+#: Steps for a branch of a root that is a choice.
+BRANCH_STEPS = 8
+#: Characters of a text that is compared or written again for one step.
+STEP_CHARS = 16
 
 _SCALARS = ("string", "number", "integer", "boolean", "null")
 _TYPES = frozenset({*_SCALARS, "object", "array"})
@@ -45,19 +46,22 @@ _ANY_CASE = re.compile(r"\(\?[a-zA-Z]*i")
 _GONE = object()
 
 
-def function_schema(schema: Schema) -> tuple[dict[str, Any], str]:
+def function_schema(schema: Schema, steps: Steps | None = None) -> tuple[dict[str, Any], str]:
     """The schema, its root an object with `properties`; and what the root said beyond that, in words, mostly "".
 
-    The same object when nothing is wrong with it.
+    The same object when nothing is wrong with it. Where `steps` do not allow more, patterns and references of the root
+    are left out, and branches are only told in words.
 
     >>> function_schema({"anyOf": [{"properties": {"a": {"type": "string"}}, "required": ["a"]}]})[0]
     {'type': 'object', 'properties': {'a': {'type': 'string'}}, 'required': ['a']}
     """
     if not isinstance(schema, dict):
         return {"type": "object", "properties": {}}, ""
+    steps = Steps() if steps is None else steps
     try:
-        return _mended(schema, Steps())
+        return _mended(schema, steps)
     except TooManySteps:
+        steps.short = True
         return _as_given(schema)
 
 
@@ -221,12 +225,12 @@ def _pattern(value: Any, steps: Steps, _depth: int) -> Any:
 
 
 def _is_sound(pattern: str, steps: Steps) -> bool:
-    """Whether a pattern compiles; long ones, and those whose case does not matter, are passed on for the backend to
-    judge: compiling them takes long (a class of all letters in any case: 20 ms)."""
+    """Whether a pattern is known to compile; long ones, and those whose case does not matter, are passed on for the
+    backend to judge: compiling them takes long (a class of all letters in any case: 20 ms)."""
     if len(pattern) > MAX_PATTERN or _ANY_CASE.search(pattern):
         return True
-    steps.take(PATTERN_STEPS + len(pattern) * (1 if pattern.isascii() else PATTERN_STEPS))
-    return _compiles(pattern)
+    foreign = len(pattern.encode("utf-8", "replace")) - len(pattern)
+    return steps.allows(PATTERN_STEPS * (1 + foreign) + len(pattern) // 4) and _compiles(pattern)
 
 
 @lru_cache(maxsize=1024)
@@ -314,10 +318,13 @@ def _referred(
     if not isinstance(reference, str) or reference in trail or len(trail) > MAX_DEPTH:
         return rest
     if reference not in known:
-        steps.take(reference.count("/"))
-        found = target(reference, root)
+        if not steps.allows(1 + reference.count("/")):
+            return rest
+        found, before = target(reference, root), steps.left
         known[reference] = _legal(found, steps, 0) if isinstance(found, dict) else {}
-    steps.take(_width(known[reference]) + _width(rest))
+        steps.allows(before - steps.left)
+    if not steps.allows(_width(known[reference]) + _width(rest)):
+        return rest
     merged = _both(known[reference], rest)
     return _referred(merged, root, known, steps, (*trail, reference)) if "$ref" in merged else merged
 
@@ -361,7 +368,6 @@ class _RootChoice:
     def __init__(self, root: dict[str, Any], steps: Steps) -> None:
         self._root = root
         self._steps = steps
-        self._left = MAX_FOLDED
         self._forms: dict[str, list[Schema]] = {}  # property -> its different schemas
         self._seen: set[tuple[str, int | str]] = set()  # property, and a schema of it by place or by text
         self._known: dict[str, dict[str, Any]] = {}  # reference -> what it names
@@ -379,10 +385,9 @@ class _RootChoice:
     def _fold(self, schema: Mapping[str, Any], depth: int) -> set[str]:
         """Collects the properties of a schema and its branches; returns what is always required."""
         properties, required = schema.get("properties", {}), schema.get("required")
-        self._left -= 1 + len(properties)
         for name, form in properties.items():
             forms = self._forms.setdefault(name, [])
-            if self._is_new(name, id(form)) and self._is_new(name, dump_sorted_json(form)):
+            if self._is_new(name, id(form)) and self._is_new(name, self._text(form, depth)):
                 forms.append(form)
         needed = set(required) if isinstance(required, list) else set()
         for key in _CHOICES:
@@ -391,17 +396,23 @@ class _RootChoice:
                 needed |= set.union(*found) if key == "allOf" else set.intersection(*found)
         return needed
 
+    def _text(self, form: Schema, depth: int) -> str:
+        text = dump_sorted_json(form)
+        if depth:
+            self._steps.allows(len(text) // STEP_CHARS)
+        return text
+
     def _is_new(self, name: str, form: int | str) -> bool:
         known = len(self._seen)
         self._seen.add((name, form))
         return len(self._seen) > known
 
     def _branch(self, branch: Schema, depth: int) -> set[str]:
-        if not isinstance(branch, dict) or self._left <= 0 or depth >= MAX_DEPTH:
+        if not isinstance(branch, dict) or depth >= MAX_DEPTH or not self._steps.allows(BRANCH_STEPS):
             return set()
-        return self._fold(
-            _referred(branch, self._root, self._known, self._steps) if "$ref" in branch else branch, depth + 1
-        )
+        if "$ref" in branch:
+            branch = _referred(branch, self._root, self._known, self._steps)
+        return self._fold(branch, depth + 1) if self._steps.allows(len(branch.get("properties", ()))) else set()
 
     def _with_branches(self, folded: dict[str, Any]) -> dict[str, Any]:
         """References into the branches lead to copies of them."""

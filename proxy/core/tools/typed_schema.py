@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from proxy.core.tools.function_schema import ANY_ITEMS, target
+from proxy.core.sizes import least_size
+from proxy.core.tools.function_schema import ANY_ITEMS, NO_PROPERTIES, STEP_CHARS, target
 from proxy.core.tools.step_budget import Steps, TooManySteps
 
 Schema = Any
 
 #: Deeper schemas, and references that lead back to themselves, are passed on as they are.
 MAX_DEPTH = 64
-#: References that lead to references double with every step; past this many schemas they stay references.
-MAX_WRITTEN = 5000
-#: Members written altogether; past so many the whole schema is passed on as it is.
-MAX_COPIED = 30_000
+#: How much more a schema costs that has to be written anew in each place, because references lead back to themselves.
+ONCE_MORE = 4
+#: Characters of one member that count when it is written again.
+MAX_COUNTED = 64 * 1024
 
 _DEFINITIONS = ("$defs", "definitions")
 _MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies", *_DEFINITIONS})
@@ -58,53 +60,82 @@ _JSON_TYPES = {
 }
 
 
-def typed_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy in which local references are written out and every schema below the root has a type. One that is too
-    large for that is left as it is.
+def typed_schema(schema: Mapping[str, Any], steps: Steps | None = None) -> dict[str, Any]:
+    """A copy in which local references are written out and every schema below the root has a type. References that
+    `steps` do not allow to be written out stay, and a schema that is too large is left as it is.
 
     >>> typed_schema({"type": "object", "properties": {"a": {"enum": ["x"]}, "b": {"minimum": 1}}})["properties"]
     {'a': {'enum': ['x'], 'type': 'string'}, 'b': {'minimum': 1, 'type': 'number'}}
     """
+    steps = Steps() if steps is None else steps
     try:
-        return _Writer(schema).root()
+        return _Writer(schema, steps).root()
     except TooManySteps:
+        steps.short = True
         return dict(schema)
 
 
-class _Writer:
-    """Writes one schema out. `trail`: the references that led to where it is."""
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What a reference names, its own references written out.
 
-    def __init__(self, root: Mapping[str, Any]) -> None:
+    size    steps that each place costs where it is written
+    height  schemas below it, one in the other
+    """
+
+    schema: dict[str, Any]
+    size: int
+    height: int
+
+
+class _Writer:
+    """Writes one schema out. What several references name is written once, and the same object in all places.
+
+    trail    the references that led to where the writer is
+    size     steps for what was written so far
+    deepest  how deep the writer has been
+    cut      whether something was left because of the way that led to it, so that it is no whole elsewhere
+    refers   whether a reference stays
+    """
+
+    def __init__(self, root: Mapping[str, Any], steps: Steps) -> None:
         self._root = root
-        self._left = MAX_WRITTEN
-        self._steps = Steps(MAX_COPIED)
+        self._steps = steps
+        self._known: dict[str, _Written] = {}
+        self._size = self._deepest = 0
+        self._cut = self._refers = False
 
     def root(self) -> dict[str, Any]:
         definitions = {key: value for key, value in self._root.items() if key in _DEFINITIONS}
         bare = {key: value for key, value in self._root.items() if key not in definitions}
-        result: dict[str, Any] = self._visit(bare, (), 0, top=True)
-        if definitions and _mentions_reference(result):
-            result |= self._children(definitions, (), 0)
+        result = self._resolved(bare, (), 0)
+        if definitions and self._refers:
+            result = {**result, **self._children(definitions, (), 0)}
         return result
 
-    def _visit(self, schema: Schema, trail: tuple[str, ...], depth: int, *, top: bool = False) -> Schema:
-        if not isinstance(schema, dict) or depth > MAX_DEPTH:
+    def _visit(self, schema: Schema, trail: tuple[str, ...], depth: int) -> Schema:
+        if not isinstance(schema, dict):
             return schema
-        found = self._referred(schema.get("$ref"), trail)
-        if found is not None:
-            self._left -= 1
-            self._steps.take(len(found) + len(schema))
-            merged = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
-            return self._visit(merged, (*trail, schema["$ref"]), depth + 1, top=top)
-        if trail:
-            self._left -= 1
-        result = self._children(schema, trail, depth)
-        if not top and result.keys().isdisjoint(_SPEAKS_FOR_ITSELF):
-            result["type"] = _type_of(result)
-        return result
+        self._deepest = max(self._deepest, depth)
+        if depth > MAX_DEPTH:
+            self._cut = self._refers = True
+            return schema
+        result = self._resolved(schema, trail, depth)
+        return {**result, "type": _type_of(result)} if result.keys().isdisjoint(_SPEAKS_FOR_ITSELF) else result
+
+    def _resolved(self, schema: Mapping[str, Any], trail: tuple[str, ...], depth: int) -> dict[str, Any]:
+        found = self._referred(schema["$ref"], trail, depth) if "$ref" in schema else None
+        if found is None:
+            return self._children(schema, trail, depth)
+        beside = {key: value for key, value in schema.items() if key != "$ref" and value is not NO_PROPERTIES}
+        return {**found, **self._children(beside, trail, depth)} if beside else found
 
     def _children(self, schema: Mapping[str, Any], trail: tuple[str, ...], depth: int) -> dict[str, Any]:
-        self._steps.take(1 + len(schema))
+        self._refers = self._refers or isinstance(schema.get("$ref"), str)
+        if trail:
+            self._size += _written_again(schema)
+        else:
+            self._steps.take(1 + len(schema))
         result = dict(schema)
         if schema.get("items") is ANY_ITEMS:  # it takes arrays without; with a type of its own this would say something
             del result["items"]
@@ -118,12 +149,45 @@ class _Writer:
                 result[key] = self._visit(value, trail, depth + 1)
         return result
 
-    def _referred(self, reference: Any, trail: tuple[str, ...]) -> dict[str, Any] | None:
-        if not isinstance(reference, str) or not reference.startswith("#/") or reference in trail or self._left <= 0:
+    def _referred(self, reference: Any, trail: tuple[str, ...], depth: int) -> dict[str, Any] | None:
+        """What a reference names, to stand in its place; None where the reference stays."""
+        if not isinstance(reference, str) or not reference.startswith("#/") or self._steps.short:
             return None
-        self._steps.take(reference.count("/"))
+        if reference in trail or depth > MAX_DEPTH:
+            self._cut = True
+            return None
+        known = self._known.get(reference)
+        if known is not None and depth + known.height <= MAX_DEPTH:
+            self._deepest = max(self._deepest, depth + known.height)
+            self._size += known.size
+            return known.schema if self._steps.allows(known.size) else None
+        if not self._steps.allows(1 + reference.count("/")):
+            return None
         node = target(reference, self._root)
-        return node if isinstance(node, dict) else None
+        return self._written(reference, node, trail, depth) if isinstance(node, dict) else None
+
+    def _written(
+        self, reference: str, node: dict[str, Any], trail: tuple[str, ...], depth: int
+    ) -> dict[str, Any] | None:
+        """A node written for the first time, or once more. References in it take steps, which are part of its own."""
+        size, deepest, cut, extra = self._size, self._deepest, self._cut, self._steps.extra
+        self._deepest, self._cut = depth, False
+        made = self._resolved(node, (*trail, reference), depth + 1)
+        written = _Written(made, self._size - size, self._deepest - depth)
+        whole = not self._cut
+        self._deepest, self._cut = max(deepest, self._deepest), cut or self._cut
+        self._steps.extra = extra
+        if not self._steps.allows(written.size * (1 if whole else ONCE_MORE)):
+            return None
+        if whole:
+            self._known[reference] = written
+        return made
+
+
+def _written_again(schema: Mapping[str, Any]) -> int:
+    """Steps for the members of a schema, those in schemas below not among them: its texts are sent once more."""
+    texts = sum(least_size(value, MAX_COUNTED) for key, value in schema.items() if key not in _CONTAINERS)
+    return 1 + len(schema) + texts // STEP_CHARS
 
 
 def _type_of(schema: Mapping[str, Any]) -> str:
@@ -134,9 +198,3 @@ def _type_of(schema: Mapping[str, Any]) -> str:
     if kinds:
         return kinds.pop() if len(kinds) == 1 else "number" if kinds == {"integer", "number"} else "string"
     return next((kind for kind, keywords in _ABOUT if not schema.keys().isdisjoint(keywords)), "string")
-
-
-def _mentions_reference(node: Any) -> bool:
-    if isinstance(node, dict):
-        return isinstance(node.get("$ref"), str) or any(map(_mentions_reference, node.values()))
-    return isinstance(node, list) and any(map(_mentions_reference, node))

@@ -122,7 +122,7 @@ def prepare(call: Call, config: Config, offsets: ReadOffsets, signs_as: str = LA
         pdf=codex.pdf_input,
         bare_instructions=True,
     )
-    return Prepared(_ALWAYS | messages_to_responses(call.request, options), lite, options)
+    return Prepared(_ALWAYS | messages_to_responses(call.request, options, call.simplified), lite, options)
 
 
 def headers(config: Config, *, lite: bool, session: str | None) -> dict[str, str]:

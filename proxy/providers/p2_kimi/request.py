@@ -38,7 +38,7 @@ def chat_body(call: Call, row: KimiModel) -> dict[str, Any]:
         extra["prompt_cache_key"] = call.cache_key
     # the few tokens that the classifier asks for would go into reasoning where that cannot be switched off
     limit = row.max_tokens(None if is_auto_review(call.request) else call.request.get("max_tokens"))
-    return messages_to_chat(call.request, ChatOptions(row.id, DIALECT, limit, extra))
+    return messages_to_chat(call.request, ChatOptions(row.id, DIALECT, limit, extra), call.simplified)
 
 
 def _other_choice(row: KimiModel, body: Mapping[str, Any]) -> dict[str, Any] | None:

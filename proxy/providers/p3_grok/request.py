@@ -16,6 +16,7 @@ from proxy.core.tokens.heuristic import heuristic_tokens
 from proxy.core.tokens.responses_count import Prices, count_responses
 from proxy.core.tools.calls import short_key
 from proxy.core.tools.schema import FORMAT_NAME, output_format
+from proxy.core.tools.step_budget import ToolSteps
 from proxy.providers.contract import Call, Target
 from proxy.providers.p3_grok.catalog import LABEL, model_for
 from proxy.providers.p3_grok.images import GrokImages
@@ -70,7 +71,8 @@ def responses_body(call: Call, grok: GrokSettings, constraints: str, signs_as: s
     review = is_auto_review(request)
     notes = _unknown(request.keys() - _KNOWN, "members")
     # the classifier judges a conversation, in which somebody may ask for a search
-    tools = NO_OFFER if review else offer(request, hosted=grok.hosted_search, constraints=constraints, notes=notes)
+    steps, hosted = ToolSteps(call.simplified), grok.hosted_search
+    tools = NO_OFFER if review else offer(request, steps, hosted=hosted, constraints=constraints, notes=notes)
     body: dict[str, Any] = {"model": call.target.model}
     # Claude Code's blocks are pieces of one text; those of the OpenAI-style routes were messages of their own
     system = _system(request.get("system"), gap="\n\n" if call.converted else "")

@@ -16,7 +16,7 @@ from proxy.core.tools.calls import (
     offered_tools,
 )
 from proxy.core.tools.function_schema import without_additions
-from proxy.core.tools.remembered import Remembered
+from proxy.core.tools.step_budget import Steps, ToolSteps, ToolWalk
 from proxy.providers.p3_grok.search import WEB, WEB_GUIDANCE, X_GUIDANCE, X, search_asked, search_item
 
 #: Functions of clients in whose place the hosted search is offered, when that is wanted.
@@ -40,14 +40,14 @@ class Offer:
 NO_OFFER = Offer([], {}, [])
 
 
-def offer(request: Mapping[str, Any], *, hosted: bool, constraints: str, notes: list[str]) -> Offer:
+def offer(request: Mapping[str, Any], steps: ToolSteps, *, hosted: bool, constraints: str, notes: list[str]) -> Offer:
     """The tools of a request. Raises InvalidRequest.
 
     hosted       whether P3's own search takes the place of the client's search tools
     constraints  what becomes of search options that cannot be sent
     notes        grows by what was left out
     """
-    tool_set = _ToolSet(_declared(request), hosted=hosted, constraints=constraints, notes=notes)
+    tool_set = _ToolSet(_declared(request), steps, hosted=hosted, constraints=constraints, notes=notes)
     asked = search_asked(request.get("messages") or [])
     paragraphs = [" ".join(tool_set.told)] if tool_set.told else []
     if hosted and WEB in tool_set.searches:
@@ -94,14 +94,14 @@ def _search_of(tool: Mapping[str, Any]) -> str | None:
     return X if isinstance(kind, str) and kind.startswith(X) else None
 
 
-def _function(tool: Mapping[str, Any]) -> Item:
-    function = function_of(tool)
+def _function(tool: Mapping[str, Any], steps: Steps) -> Item:
+    function = function_of(tool, steps)
     if function["parameters"] is not tool.get("input_schema"):
         function["parameters"] = without_additions(function["parameters"])
     return {"type": "function", **function}
 
 
-_written = Remembered(_function)
+_written = ToolWalk(_function)
 
 
 @dataclass
@@ -115,6 +115,7 @@ class _ToolSet:
     """
 
     declared: list[dict[str, Any]]
+    steps: ToolSteps
     hosted: bool
     constraints: str
     notes: list[str]
@@ -128,7 +129,7 @@ class _ToolSet:
         for tool in self.declared:
             search = self._search_for(tool)
             if search is None:
-                self._add(tool["name"], _written(tool))
+                self._add(tool["name"], _written(tool, self.steps))
             elif search not in self._functions:
                 self._add_search(tool, search)
             else:  # the upstream refuses two tools of one name

@@ -94,7 +94,7 @@ def chat_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
     extra = {"reasoning_effort": call.target.effort} if call.target.effort else {}
     extra |= _sampling(call, row)
     options = ChatOptions(row.id, dialect_of(row), _limit(call.request) or DEFAULT_MAX_TOKENS, extra)
-    return messages_to_chat(call.request, options)
+    return messages_to_chat(call.request, options, call.simplified)
 
 
 def native_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
@@ -103,7 +103,13 @@ def native_body(call: Call, row: OpenCodeModel) -> dict[str, Any]:
     effort = call.target.effort
     sees, schemas = row.sees, row.id == MINIMAX
     body = messages_to_messages(
-        call.request, model=row.id, max_tokens=limit, effort=effort, images=sees, schemas=schemas
+        call.request,
+        model=row.id,
+        max_tokens=limit,
+        effort=effort,
+        images=sees,
+        schemas=schemas,
+        simplified=call.simplified,
     )
     body.pop("metadata", None)  # names the client's user
     if is_auto_review(call.request):
@@ -117,7 +123,7 @@ def responses_body(call: Call, row: OpenCodeModel, offsets: ReadOffsets, signs_a
     """The body for a model that speaks Responses. Raises InvalidRequest."""
     effort, key = call.target.effort, call.cache_key
     options = ResponsesOptions(row.id, effort=effort, cache_key=key, label=signs_as, offsets=offsets, strict=True)
-    body = messages_to_responses(call.request, options)
+    body = messages_to_responses(call.request, options, call.simplified)
     if call.converted:  # Codex CLI and others carry it, whether they name an effort or not
         body["include"] = ["reasoning.encrypted_content"]
     limit = _limit(call.request)

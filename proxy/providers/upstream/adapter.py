@@ -10,11 +10,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Protocol
 
+from proxy.core.invalid import cut
 from proxy.core.long_json import object_json
 from proxy.core.messages import Event, MessageStream
 from proxy.core.reducer import AnswerPolicy
 from proxy.errors import UpstreamError
-from proxy.providers.contract import Call
+from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.transport import Batch, Service
 
 
@@ -130,6 +131,18 @@ class RequestBody:
     def let_go(self) -> None:
         """It is not sent any more."""
         self.replace({})
+
+
+#: Names of tools in one note of the log.
+MAX_NAMED = 10
+
+
+def note_simplified(call: Call, services: Services, service: Service) -> None:
+    """Says in the log which tools are not sent in full."""
+    if call.simplified:
+        told = {"count": len(call.simplified), "tools": [cut(name) for name in call.simplified[:MAX_NAMED]]}
+        msg = f"{service.service}_tools_simplified"
+        services.log.write("warn", service.label, msg, reqId=call.request_id, **told)
 
 
 def let_go(call: Call, policy: AnswerPolicy | None, body: RequestBody) -> None:

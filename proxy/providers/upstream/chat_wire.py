@@ -17,7 +17,7 @@ from proxy.core.tools.schema import json_format
 from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
-from proxy.providers.upstream.adapter import RequestBody, let_go
+from proxy.providers.upstream.adapter import RequestBody, let_go, note_simplified
 from proxy.providers.upstream.text_runs import CHAT_RUNS
 from proxy.providers.upstream.transport import DONE, EOF, UNKNOWN, Batch, Service, UpstreamProfile
 
@@ -83,6 +83,7 @@ class ChatWire:
         self._fallbacks = list(fallbacks)
         self.body = RequestBody(body, large=call.large)
         note_format(call, services, profile)
+        note_simplified(call, services, profile)
 
     def reducer(self, stream: MessageStream) -> _ChatReducer:
         def own_id(number: int) -> str:

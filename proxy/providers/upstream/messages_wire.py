@@ -13,7 +13,7 @@ from proxy.core.tokens.counting import rough_tokens
 from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
-from proxy.providers.upstream.adapter import RequestBody, let_go
+from proxy.providers.upstream.adapter import RequestBody, let_go, note_simplified
 from proxy.providers.upstream.chat_wire import heuristic_estimate, note_format
 from proxy.providers.upstream.text_runs import MESSAGES_RUNS
 from proxy.providers.upstream.transport import DONE, EOF, UNKNOWN, UpstreamProfile
@@ -51,6 +51,7 @@ class MessagesWire:
         self.body = RequestBody(body, large=call.large)
         if "format" not in body.get("output_config", {}):
             note_format(call, services, profile)
+        note_simplified(call, services, profile)
 
     def reducer(self, stream: MessageStream) -> _MessagesReducer:
         self._policy = AnswerPolicy(self._call.request, converted=self._call.converted)

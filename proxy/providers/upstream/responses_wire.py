@@ -16,7 +16,7 @@ from proxy.core.tools.read_tool import ReadOffsets
 from proxy.core.tools.schema import has_optional, output_format, restore_text
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
-from proxy.providers.upstream.adapter import RequestBody, let_go
+from proxy.providers.upstream.adapter import RequestBody, let_go, note_simplified
 from proxy.providers.upstream.transport import EOF, UpstreamProfile
 
 #: Never a failure, and by far the most frequent: not looked at twice.
@@ -81,6 +81,7 @@ class ResponsesWire:
         self._stripped = False
         self.fell_back = False
         self.body = body
+        note_simplified(call, services, profile)
 
     @property
     def after_tool_result(self) -> bool:

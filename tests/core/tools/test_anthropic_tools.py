@@ -12,6 +12,7 @@ from anthropic.types.beta import BetaToolUnionParam
 from proxy.core.tools.anthropic_tools import described
 from proxy.core.tools.calls import function_of, offered_tools
 from proxy.core.tools.function_schema import function_schema
+from proxy.core.tools.step_budget import Steps
 
 
 def known_types() -> list[str]:
@@ -32,7 +33,7 @@ def test_every_tool_of_the_sdk_says_what_it_takes(kind: str) -> None:
     assert tool["name"] == "n" and tool["description"] and len(tool["input_schema"]["properties"]) > 1
     assert tool.keys() == {"name", "description", "input_schema", "cache_control"}
     assert function_schema(tool["input_schema"]) == (tool["input_schema"], "")
-    assert function_of(tool)["parameters"] is tool["input_schema"]
+    assert function_of(tool, Steps())["parameters"] is tool["input_schema"]
 
 
 def properties(kind: str, **members: Any) -> dict[str, Any]:

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 
 from core.strategies import json_values, schemas
-from proxy.core.tools.function_schema import MAX_CHOICE, MAX_FOLDED, function_schema, legal_schema, target
+from proxy.core.tools.function_schema import MAX_CHOICE, function_schema, legal_schema, target
+from proxy.core.tools.step_budget import MAX_EXTRA, Steps
 from proxy.sandbox.wires.schema_checks import bad_pattern, function_fault, malformed
 
 STRING = {"type": "string"}
@@ -200,10 +201,26 @@ def test_a_choice_without_end_is_cut() -> None:
     started = time.process_time()
     many = [{"properties": {f"p{place}": {"title": str(form)} for place in range(100)}} for form in range(200)]
     loops = {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}
-    for schema in (doubling(60), loops, {"oneOf": [BY_ID] * 10 * MAX_FOLDED}, {"oneOf": many}):
+    for schema in (doubling(60), loops, {"oneOf": [BY_ID] * 10 * MAX_EXTRA}, {"oneOf": many}):
         folded, words = function_schema(schema)
         assert function_fault(folded) is None and len(words) < MAX_CHOICE + 100
     assert time.process_time() - started < 2
+
+
+def test_patterns_beyond_the_steps_are_left_out() -> None:
+    patterns = {f"p{n}": {"type": "string", "pattern": f"^[a-z]{{{n}}}$"} for n in range(1000)}
+    steps = Steps()
+    mended, _ = function_schema({"type": "object", "properties": patterns}, steps)
+    kept = ["pattern" in child for child in mended["properties"].values()]
+    assert steps.short and kept[:100] == [True] * 100 and not any(kept[250:])
+
+
+def test_a_tool_without_steps_is_legal_all_the_same() -> None:
+    steps = Steps(extra=0)
+    choice = {"properties": {"a": {"type": "array", "pattern": "("}}, "anyOf": [BY_ID, {"$ref": "#/$defs/P"}]}
+    mended, words = function_schema({**choice, "$defs": {"P": PATH}}, steps)
+    assert function_fault(mended) is None and steps.short and "anyOf" in words
+    assert mended["properties"] == {"a": {"type": "array", "items": {}}}
 
 
 def test_deep_schemas_take_no_time() -> None:

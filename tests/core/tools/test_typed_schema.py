@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 
 from core.strategies import schemas
-from proxy.core.tools.function_schema import function_schema
+from proxy.core.tools.function_schema import STEP_CHARS, function_schema
+from proxy.core.tools.step_budget import MAX_EXTRA
 from proxy.core.tools.typed_schema import typed_schema
 from proxy.sandbox.wires.schema_checks import malformed, untyped
 
@@ -76,7 +77,51 @@ def test_definitions_that_double_are_not_written_out_for_ever() -> None:
     start = time.process_time()
     result = typed_schema({"properties": {"p": {"$ref": "#/$defs/d0"}}, "$defs": {**defs, "d40": {}}})
     assert time.process_time() - start < 2
-    assert "$defs" in result
+    assert "$defs" in result and len(json.dumps(result)) < MAX_EXTRA * STEP_CHARS
+
+
+def test_texts_that_are_written_again_count() -> None:
+    places = {f"p{n}": {"$ref": "#/$defs/long"} for n in range(1000)}
+    result = typed_schema({"properties": places, "$defs": {"long": {"enum": ["x" * 10_000]}}})
+    assert len(json.dumps(result)) < MAX_EXTRA * STEP_CHARS + 100_000
+    assert result["properties"]["p999"] == {"$ref": "#/$defs/long"} and result["$defs"]["long"]["type"] == "string"
+
+
+def test_what_several_references_name_is_written_once() -> None:
+    """A schema of twenty levels, each named by the next ten times in the same place: the work is that of one."""
+    defs: dict[str, Any] = {f"d{n}": {"properties": {"a": {"$ref": f"#/$defs/d{n + 1}"}}} for n in range(20)}
+    places = {f"p{n}": {"$ref": f"#/$defs/d{n % 20}", "title": str(n)} for n in range(100)}
+    result = typed_schema({"properties": places, "$defs": {**defs, "d20": {"enum": [1]}}})
+    assert "$defs" not in result and result["properties"]["p19"] == {
+        "properties": {"a": {"enum": [1], "type": "integer"}},
+        "title": "19",
+        "type": "object",
+    }
+    inner = result["properties"]["p0"]["properties"]["a"]["properties"]["a"]
+    assert result["properties"]["p21"]["properties"]["a"] == inner
+
+
+def test_what_leads_back_to_itself_is_not_taken_for_whole() -> None:
+    defs = {"a": {"properties": {"b": {"$ref": "#/$defs/b"}}}, "b": {"properties": {"a": {"$ref": "#/$defs/a"}}}}
+    result = typed_schema({"properties": {"x": {"$ref": "#/$defs/a"}, "y": {"$ref": "#/$defs/b"}}, "$defs": defs})
+    for place, other in (("x", "b"), ("y", "a")):
+        inner = result["properties"][place]["properties"][other]
+        assert inner["properties"] == {
+            "a" if other == "b" else "b": {"$ref": f"#/$defs/{'a' if other == 'b' else 'b'}"}
+        }
+
+
+def test_what_stands_beside_a_reference_takes_nothing_from_it() -> None:
+    named = {"type": "object", "properties": {"v": {"type": "string"}}, "items": {"type": "string"}}
+    for beside in ("object", "array"):
+        place = {"$ref": "#/$defs/named", "type": beside}
+        mended, _ = function_schema({"type": "object", "properties": {"p": place}, "$defs": {"named": named}})
+        assert typed_schema(mended)["properties"]["p"] == {**named, "type": beside}
+
+
+def test_a_reference_to_a_reference_to_a_reference_ends() -> None:
+    defs = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(5000)}
+    assert "$defs" in typed_schema({"properties": {"p": {"$ref": "#/$defs/d0"}}, "$defs": defs})
 
 
 def everywhere_typed(schema: Any) -> bool:
