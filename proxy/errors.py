@@ -14,6 +14,7 @@ Nobody chooses a wire shape anywhere else: `messages_body`, `messages_event`, `o
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -230,18 +231,34 @@ _PROBED = {"invalid_request": 400, "unprocessable": 422}
 _ANSWERED = frozenset({"model", "safeguards"})
 
 
+#: What an upstream may say of a credential, and the same for Claude Code, which tells its user to `/login` instead of
+#: the first: that cures nothing here, and what does is lost with the text.
+_OTHERWISE = {
+    "x-api-key": "API key header",
+    "OAuth token has been revoked": "OAuth token was revoked",
+    "OAuth access token has been revoked": "OAuth access token was revoked",
+    "OAuth authentication is currently not allowed": "OAuth authentication is not allowed at present",
+    "API key authentication is disabled": "API key authentication is off",
+}
+_SWALLOWED = re.compile("|".join(f"({re.escape(words)})" for words in _OTHERWISE), re.IGNORECASE)
+
+
 def final_word(error: ProxyError, agent: str) -> ProxyError:
-    """The error as a client is told it. Claude Code repeats a 400 or 422 that it does not know, five times, each time
-    with fewer features, all of which we take: nothing is cured by that, and the upstream may be asked each time. It
-    stops at a type that no other client knows, with 400: in auto mode it repeats a 422 of that type as well, without
-    `safeguards`, and has lost the mode for the session.
+    """The error as a client is told it. Claude Code replaces some words by its own. It repeats a 400 or 422 that it
+    does not know, five times, each time with fewer features, all of which we take: nothing is cured by that, and the
+    upstream may be asked each time. It stops at a type that no other client knows, with 400: in auto mode it repeats a
+    422 of that type as well, without `safeguards`, and has lost the mode for the session.
 
     agent  the client's `User-Agent`
     """
-    probed = error.status == _PROBED.get(error.kind) and error.details is None and error.param not in _ANSWERED
-    if not probed or not agent.startswith(_PROBING):
+    if not agent.startswith(_PROBING):
         return error
-    return error.replaced(kind="refused")
+    if _SWALLOWED.search(error.message):
+        words = (*_OTHERWISE.values(),)
+        shown = _SWALLOWED.sub(lambda found: words[(found.lastindex or 1) - 1], error.message)
+        error = error.replaced(message=shown)
+    probed = error.status == _PROBED.get(error.kind) and error.details is None and error.param not in _ANSWERED
+    return error.replaced(kind="refused") if probed else error
 
 
 def messages_body(error: ProxyError, request_id: str) -> dict[str, Any]:

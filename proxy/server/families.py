@@ -28,6 +28,7 @@ class Family:
     name             how the API is called
     session_headers  names in lower case that may carry the session, in order of preference
     key_places       where the caller may put the key of this proxy
+    key_cure         where its user puts it. Claude Code replaces a text with the name of its header for keys
     error_status     the status of an answer that is an error
     error_body       the body of such an answer, given the request id: also what a 404 and a 405 look like
     final_word       the error as this client is told it, given its `User-Agent`
@@ -41,6 +42,7 @@ class Family:
     name: str
     session_headers: tuple[str, ...]
     key_places: tuple[KeyPlace, ...]
+    key_cure: str
     error_status: Callable[[ProxyError], int]
     error_body: Callable[[ProxyError, str], dict[str, Any]]
     final_word: Callable[[ProxyError, str], ProxyError] = lambda error, _agent: error
@@ -57,12 +59,18 @@ COUNT = "count_tokens"
 _OPENAI_SESSION = (*SESSION_HEADERS, "session_id", "x-client-request-id")
 
 
+_AS_BEARER = "it is sent as `Authorization: Bearer …`"
+_MESSAGES_CURE = f"set ANTHROPIC_AUTH_TOKEN to it where the client runs; {_AS_BEARER}"
+_OPENAI_CURE = f"set OPENAI_API_KEY to it where the client runs, for Codex CLI the variable of `env_key`; {_AS_BEARER}"
+
+
 def _openai(name: str, renderer: Callable[[RenderContext], Renderer]) -> Family:
     """Chat and Responses differ in their answers only."""
     return Family(
         name=name,
         session_headers=_OPENAI_SESSION,
         key_places=(BEARER, API_KEY),
+        key_cure=_OPENAI_CURE,
         error_status=openai_status,
         error_body=lambda error, _request_id: openai_body(error),
         renderer=renderer,
@@ -73,6 +81,7 @@ MESSAGES = Family(
     name="Messages",
     session_headers=SESSION_HEADERS,
     key_places=(BEARER, API_KEY),
+    key_cure=_MESSAGES_CURE,
     error_status=lambda error: error.status,
     error_body=messages_body,
     final_word=final_word,
@@ -104,6 +113,7 @@ MODELS = Family(
     name="models",
     session_headers=(),
     key_places=(BEARER, API_KEY),
+    key_cure=f"set ANTHROPIC_AUTH_TOKEN or OPENAI_API_KEY to it where the client runs; {_AS_BEARER}",
     error_status=lambda error: error.status,
     error_body=_model_error,
 )
@@ -113,6 +123,7 @@ WATCHING = Family(
     name="watching",
     session_headers=(),
     key_places=(BEARER, API_KEY, PASSWORD),
+    key_cure=f"a browser asks for it as a password; of a program {_AS_BEARER}",
     error_status=lambda error: error.status,
     error_body=messages_body,
     headers={
@@ -128,6 +139,7 @@ MEDIA = Family(
     name="OpenAI images and audio",
     session_headers=_OPENAI_SESSION,
     key_places=(BEARER, API_KEY),
+    key_cure=_OPENAI_CURE,
     error_status=lambda error: error.status,
     error_body=_media_error,
     headers={"Cache-Control": "no-store"},

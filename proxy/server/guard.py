@@ -40,17 +40,10 @@ _SINGLE = ("Host", "Content-Type", "Content-Length", "Content-Encoding", "Transf
 
 @dataclass(frozen=True, slots=True)
 class KeyPlace:
-    """A header that may carry the caller's key, behind a scheme or alone.
-
-    >>> str(BEARER), str(API_KEY)
-    ('`Authorization: Bearer …`', '`x-api-key`')
-    """
+    """A header that may carry the caller's key, behind a scheme or alone."""
 
     header: str
     scheme: str = ""
-
-    def __str__(self) -> str:
-        return f"`{self.header}: {self.scheme} …`" if self.scheme else f"`{self.header}`"
 
     def key_in(self, request: web.BaseRequest) -> str:
         value = request.headers.get(self.header, "")
@@ -78,10 +71,13 @@ def _password(encoded: str) -> str:
 
 
 def check(
-    request: web.BaseRequest, config: Config, key_places: Sequence[KeyPlace], callers: Callers
+    request: web.BaseRequest, config: Config, key_places: Sequence[KeyPlace], callers: Callers, key_cure: str
 ) -> CallerKey | None:
     """Whose key the request came with, None for the one of the settings, or where none is needed. Raises ProxyError
-    when it must not be served."""
+    when it must not be served.
+
+    key_cure  where the user puts the key, for whoever came without it
+    """
     for name in _SINGLE:
         if len(request.headers.getall(name, ())) > 1:
             raise RequestError(f"the header {name} occurs more than once")
@@ -96,7 +92,7 @@ def check(
                 f"Host {_shown(asked)} is not allowed; add it to PROXY_ALLOWED_HOSTS if it is yours", kind="permission"
             )
     _check_browser(request, host)
-    return _check_key(request, config, key_places, callers) if guarded else None
+    return _check_key(request, config, key_places, callers, key_cure) if guarded else None
 
 
 def check_watcher(request: web.BaseRequest, config: Config, callers: Callers) -> None:
@@ -178,7 +174,7 @@ def _check_browser(request: web.BaseRequest, host: str | None) -> None:
 
 
 def _check_key(
-    request: web.BaseRequest, config: Config, places: Sequence[KeyPlace], callers: Callers
+    request: web.BaseRequest, config: Config, places: Sequence[KeyPlace], callers: Callers, cure: str
 ) -> CallerKey | None:
     sent = [_utf8(place.key_in(request)) for place in places]
     if config.api_key is not None:
@@ -187,8 +183,9 @@ def _check_key(
             return None
     caller = callers.find(sent)
     if caller is None:
-        which = "a key of a caller" if config.api_key is None else "its key (PROXY_API_KEY)"
-        raise ProxyError(f"this proxy wants {which} as {' or '.join(map(str, places))}", kind="sign_in")
+        which = "a caller's key" if config.api_key is None else "its key (PROXY_API_KEY)"
+        came = "another one came" if any(sent) else "none came"
+        raise ProxyError(f"this proxy wants {which}, and {came}: {cure}", kind="sign_in")
     return caller
 
 

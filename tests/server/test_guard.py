@@ -106,7 +106,7 @@ def test_a_listener_that_is_wider_than_meant_serves_nobody(local: Any, settings:
     transport = mock.Mock(**{"get_extra_info.side_effect": {"sockname": local}.get})
     request = make_mocked_request("GET", "/v1/models", {"Host": "localhost", "x-api-key": "k3y"}, transport=transport)
     with contextlib.nullcontext() if served else pytest.raises(ProxyError, match=r"meant for .* and was reached at"):
-        check(request, Config(**settings), [API_KEY], Callers())
+        check(request, Config(**settings), [API_KEY], Callers(), "")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_the_refusal_says_where_it_serves_and_what_to_set(bind: str, told: str) 
     transport = mock.Mock(**{"get_extra_info.side_effect": {"sockname": ("192.0.2.7", 1)}.get})
     request = make_mocked_request("GET", "/v1/models", transport=transport)
     with pytest.raises(ProxyError, match=f"{told}.* reached at 192.0.2.7; .*key.*allow_remote_unauthenticated"):
-        check(request, Config(bind_address=bind), [API_KEY], Callers())
+        check(request, Config(bind_address=bind), [API_KEY], Callers(), "")
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,31 @@ async def test_a_key_is_asked_for_when_one_is_set(live: Live, headers: dict[str,
     if status == 401:
         assert answer.error["type"] == "authentication_error" and "k3y" not in answer.raw.decode()
         assert answer.headers["x-should-retry"] == "false"
-        assert "`Authorization: Bearer …` or `x-api-key`" in answer.error["message"]
+        assert "`Authorization: Bearer …`" in answer.error["message"]
     assert (await live.get("/healthz")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        *(("/v1/messages", "ANTHROPIC_AUTH_TOKEN"), ("/v1/messages/count_tokens", "ANTHROPIC_AUTH_TOKEN")),
+        *(
+            ("/v1/chat/completions", "OPENAI_API_KEY"),
+            ("/v1/responses", "`env_key`"),
+            ("/nope", "ANTHROPIC_AUTH_TOKEN"),
+        ),
+        *(("/v1/images/edits", "OPENAI_API_KEY"), ("/v1/models", "ANTHROPIC_AUTH_TOKEN or OPENAI_API_KEY")),
+        ("/monitor", "a password"),
+    ],
+)
+@with_live(api_key=Secret("k3y"), openai_routes=True, image_routes=True)
+async def test_where_the_key_goes_is_told_in_words_that_claude_code_shows(live: Live, path: str, place: str) -> None:
+    method = "GET" if path in ("/v1/models", "/monitor") else "POST"
+    for headers, came in (({}, "none came"), ({"Authorization": "Bearer other"}, "another one came")):
+        answer = await live.request(method, path, headers=headers)
+        told = answer.json["error"]["message"]
+        assert answer.status == 401 and f"its key (PROXY_API_KEY), and {came}: " in told and place in told
+        assert "x-api-key" not in answer.raw.decode().lower()
 
 
 @pytest.mark.parametrize("charset", ["utf-8", "latin-1"])
