@@ -190,6 +190,7 @@ async def _serve(start: _Start) -> int:
     if terminal:
         app[STATE].monitor.finished(RequestLines(log.tell).ended)
     app[STATE].monitor.url = reachable(file.config.bind_address, port)
+    app[STATE].monitor.sandbox = start.sandbox
     with log.quiet() if terminal or start.screen else contextlib.nullcontext():  # the banner says all of it
         _log_start(start, port)
         await asyncio.to_thread(log.flush)

@@ -19,7 +19,8 @@ import aiohttp
 from harness import ask, until
 from processes import LISTENS, environment, start
 
-#: What leaves the other screen, and shows the cursor.
+#: What begins the other screen, leaves it, and shows the cursor.
+ENTERED = b"\x1b[?1049h"
 LEFT, CURSOR = b"\x1b[?1049l", b"\x1b[?25h"
 
 
@@ -70,11 +71,13 @@ async def test_serve_on_a_terminal_opens_the_monitor_and_gives_the_terminal_back
         await until(lambda: b"No active requests" in terminal.read(), 20)
         found = LISTENS.search(terminal.read())
         assert found is not None and terminal.mode() != terminal.modes
-        async with (
-            aiohttp.ClientSession() as client,
-            client.post(f"{found[1].decode()}/v1/messages", json=ask(model="gpt-5.5")) as answer,
-        ):
-            assert answer.status == 200
+        assert b" SANDBOX " in terminal.read().partition(ENTERED)[2]
+        url = found[1].decode()
+        async with aiohttp.ClientSession() as client:
+            async with client.post(f"{url}/v1/messages", json=ask(model="gpt-5.5")) as answer:
+                assert answer.status == 200
+            async with client.get(f"{url}/monitor") as answer:
+                assert (await answer.json())["snapshot"]["sandbox"] is True
         await until(lambda: re.search(rb"gpt-5\.5", terminal.read().split(b"No active requests")[-1]) is not None, 5)
         terminal.type(b"q")
         terminal.type(b"y")

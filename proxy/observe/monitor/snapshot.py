@@ -201,7 +201,8 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything. `active` oldest first, `recent` and `notices` newest first, `sessions` by id."""
+    """Everything. `active` oldest first, `recent` and `notices` newest first, `sessions` by id. `sandbox`: the
+    upstreams are simulated."""
 
     started_at: float
     snapshot_at: float
@@ -215,6 +216,7 @@ class Snapshot:
     program: str = ""
     command: str = ""
     url: str = ""
+    sandbox: bool = False
 
 
 def of_json(value: Any) -> Snapshot:

@@ -64,7 +64,7 @@ class MonitorState:
     clock       seconds that only go forward; `wall`: epoch seconds
     allowances  what is left of the providers' allowances, asked when a snapshot is made
     program     what the snapshots call this program; `command`: how the user starts it; `url`: where it listens, set by
-                whoever listens
+                whoever listens, as is `sandbox`: the upstreams are simulated
     changes     grows with whatever changes a snapshot, but for the data that arrives of active requests
     """
 
@@ -83,6 +83,7 @@ class MonitorState:
         self._clock, self._wall = clock, wall
         self.allowances = allowances
         self.program, self.command, self.url = program, command, ""
+        self.sandbox = False
         self.changes = 0
         self._mono_started, self._started_at = clock(), wall()
         self._known: dict[str, TrackedRequest] = {}
@@ -180,6 +181,7 @@ class MonitorState:
             program=self.program,
             command=self.command,
             url=self.url,
+            sandbox=self.sandbox,
         )
 
     def active(self) -> Counter[str]:

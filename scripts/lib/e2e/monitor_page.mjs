@@ -98,6 +98,7 @@ const CHECKS = {
     const { page, faults } = await common(browser);
     expect((await textOf(page, "#sessions")).includes(`ANTHROPIC_BASE_URL=${url} `), "an empty list says how to begin", await textOf(page, "#sessions"));
     expect((await textOf(page, "#traffic-readout")) === "last 10 minutes", "no hour that the proxy has not lived", await textOf(page, "#traffic-readout"));
+    expect(!(await page.locator("#sandbox").isVisible()), "no sandbox where none was asked for", null);
     expect((await page.title()) === "model-proxy", "a quiet title", await page.title());
     expect(faults.length === 0, "no fault in the console of an empty page", faults);
   },

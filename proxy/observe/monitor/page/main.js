@@ -78,6 +78,7 @@ function drawHead() {
   setText(byId("program"), program);
   setAttribute(byId("program"), "title", version.join(" ") || null);
   setText(byId("address"), snapshot.url || baseUrl());
+  setHidden(byId("sandbox"), !snapshot.sandbox);
   setText(byId("fact-active"), String(snapshot.active.length));
   setText(byId("fact-sessions"), String(snapshot.sessions.length));
   drawUptime();

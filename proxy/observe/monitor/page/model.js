@@ -135,6 +135,7 @@ export function readSnapshot(message) {
     program: plain(found.program) || "model-proxy",
     command: plain(found.command) || "model-proxy",
     url: plain(found.url),
+    sandbox: found.sandbox === true,
     sessions: list(found.sessions).map(sessionRow),
     active: list(found.active).map(requestRow),
     recent: list(found.recent).map(requestRow),

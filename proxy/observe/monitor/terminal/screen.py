@@ -73,7 +73,8 @@ def _detail_area(area: Area, detail: Detail, snapshot: Snapshot, view: View, wid
 def header_line(snapshot: Snapshot, view: View, width: int) -> Line:
     parts = (snapshot.url, f"uptime {duration(snapshot.uptime)}", f"sessions {len(snapshot.sessions)}")
     words = (clean(part) for part in (*parts, f"active {len(snapshot.active)}") if part)
-    named = (Run(f" {clean(snapshot.program)}  ", "name"), Run("  ".join(words), "header"))
+    sandbox = (Run(" SANDBOX ", "alarm"), Run("  ", "header")) if snapshot.sandbox else ()
+    named = (Run(f" {clean(snapshot.program)}  ", "name"), *sandbox, Run("  ".join(words), "header"))
     if not view.note:
         return fit_line(named, width, "header")
     note = Run(f" {clean(view.note)} ", "alarm")
