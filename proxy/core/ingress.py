@@ -99,6 +99,7 @@ class Ingress:
                    `output_config.format`, `output_config.verbosity`, and `strict: true` of a tool
     stream         whether the client wants a stream
     include_usage  chat: a usage chunk before the end of the stream
+    functions      chat: calls are told as `function_call`, which stands for the first of them
     echo           Responses: members of the response object that repeat the request, ready to be sent: `tools`,
                    `tool_choice`, `parallel_tool_calls`, `instructions`, `max_output_tokens`, `reasoning`
     namespaces     flat tool name -> (namespace, name) for tools that stood in a namespace
@@ -112,6 +113,7 @@ class Ingress:
     request: dict[str, Any]
     stream: bool = False
     include_usage: bool = False
+    functions: bool = False
     echo: Mapping[str, Any] = field(default_factory=dict)
     namespaces: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     customs: frozenset[str] = frozenset()

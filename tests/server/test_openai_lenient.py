@@ -74,6 +74,31 @@ async def test_tools_go_round_on_p1s_chat(client: Client, live: Live, model: str
     assert 'The tool Bash returned: "total 0"' in (final.message.content or "") and final.finish_reason == "stop"
 
 
+@pytest.mark.parametrize("model", [FULL, LITE, P2, P3, "minimax-m3", "opencode-go/gpt-5.6-luna"])
+async def test_functions_go_round_in_the_older_form(client: Client, model: str) -> None:
+    """Somebody who never heard of tools: no answer has any."""
+    bash = function(CHAT)["function"]
+    messages: list[Any] = [{"role": "user", "content": "use Bash: ls -la"}]
+    asked: Any = {"model": model, "functions": [bash], "function_call": {"name": "Bash"}}
+    whole = await client.chat.completions.create(messages=messages, **asked)
+    validate(whole)
+    [choice] = whole.choices
+    call: Any = choice.message.function_call
+    assert (choice.finish_reason, choice.message.tool_calls) == ("function_call", None)
+    assert (call.name, call.arguments) == ("Bash", '{"command":"ls -la"}')
+    deltas = []
+    async for chunk in await client.chat.completions.create(messages=messages, stream=True, **asked):
+        validate(chunk)
+        assert chunk.choices[0].delta.tool_calls is None
+        deltas += [part for part in [chunk.choices[0].delta.function_call] if part]
+        reason = chunk.choices[0].finish_reason
+    assert [part.name for part in deltas] == ["Bash", *[None] * (len(deltas) - 1)]
+    assert ("".join(part.arguments for part in deltas), reason) == ('{"command":"ls -la"}', "function_call")
+    messages += [choice.message, {"role": "function", "name": "Bash", "content": "total 0"}]
+    final = (await client.chat.completions.create(messages=messages, model=model, functions=[bash])).choices[0]
+    assert 'The tool Bash returned: "total 0"' in (final.message.content or "") and final.finish_reason == "stop"
+
+
 async def test_pictures_and_choices_reach_p1(client: Client, live: Live) -> None:
     content = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": PICTURE}}]
     choice: Any = {"type": "function", "function": {"name": "Bash"}}

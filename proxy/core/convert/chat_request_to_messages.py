@@ -30,6 +30,7 @@ from proxy.core.convert.openai_mode import CACHE_HINTS, Mode, invalid, not_one_o
 from proxy.core.convert.openai_tool_choice import check_rules, read_choice
 from proxy.core.convert.openai_tools import WEB_SEARCH_TYPE, Declared, read_tools
 from proxy.core.ingress import Ingress, IngressRules
+from proxy.core.invalid import shown
 from proxy.core.sse import dump_json
 
 _FIELDS = frozenset(
@@ -48,6 +49,10 @@ _FIELDS = frozenset(
     }
 )
 _SEARCH_FIELD = "web_search_options"
+#: What the API had before tools. Lenient mode reads them as tools, and who asks so is answered so. Such calls have no
+#: ids: a result names its function.
+_FUNCTIONS, _FUNCTION_CALL = "functions", "function_call"
+_CALL_WORDS = ("none", "auto")
 _STREAM_OPTIONS = frozenset({"include_usage", "include_obfuscation"})
 _MESSAGE_KEYS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content"})
 #: What our own answers have beside their content, and what the SDK's message objects add: clients send all of it back.
@@ -55,6 +60,7 @@ ANSWER_KEYS = frozenset({"reasoning_content", "annotations", "parsed", "refusal"
 _ASSISTANT_KEYS = _MESSAGE_KEYS | ANSWER_KEYS
 #: The SDK's stream helper adds `index` and `parsed_arguments` to the calls that clients send back.
 _CALL_KEYS = frozenset({"id", "type", "function", "index"})
+_OLDER_CALL_KEYS = frozenset({"name", "arguments"})
 _CALL_FUNCTION_KEYS = frozenset({"name", "arguments", "parsed_arguments"})
 
 _SYSTEM_PARTS = PartRules(TEXTS, empty=False)
@@ -73,7 +79,8 @@ def chat_request_to_messages(
     mode = Mode(rules, lenient=lenient)
     search: list[Declared] = []
     own = {"response_format": partial(chat_format, mode), _SEARCH_FIELD: partial(_search, mode, search)}
-    mode.check_fields(body, _FIELDS, CACHE_HINTS, own)
+    older = _takes_functions(mode)
+    mode.check_fields(body, _FIELDS | {_FUNCTION_CALL, _FUNCTIONS} if older else _FIELDS, CACHE_HINTS, own)
     stream = optional_flag(body.get("stream"), "stream") is True
     include_usage = _include_usage(body.get("stream_options"), mode, stream=stream)
     conversation = _conversation(body.get("messages"), mode)
@@ -81,13 +88,24 @@ def chat_request_to_messages(
     _check_n(body.get("n"))
     parallel = optional_flag(body.get("parallel_tool_calls"), "parallel_tool_calls")
     limit = _limit(body, mode)
-    tools = read_tools([("tools", body.get("tools")), *search], mode, wrapped=True)
-    choice = read_choice(body.get("tool_choice"), parallel, tools, mode, wrapped=True)
+    functions = _functions(body) if older else []
+    wanted = _chosen_function(body, functions) if older else None
+    declared = functions or [("tools", body.get("tools"))]
+    tools = read_tools([*declared, *search], mode, wrapped=not functions)
+    if wanted is None:
+        wanted = body.get("tool_choice")
+    choice = read_choice(wanted, False if functions else parallel, tools, mode, wrapped=not functions)
     effort = mode.effort(body.get("reasoning_effort"), "reasoning_effort")
     check_rules(rules, conversation, tools, stream=stream, session=session)
     asked = {"max_tokens": limit, "tools": tools.tools, "tool_choice": choice, "effort": effort}
     request = hub_request(body["model"], conversation, messages, asked)
-    return Ingress(request, stream=stream, include_usage=include_usage, ignored=tuple(mode.ignored))
+    return Ingress(
+        request,
+        stream=stream,
+        include_usage=include_usage,
+        functions=bool(functions),
+        ignored=tuple(mode.ignored),
+    )
 
 
 def _search(mode: Mode, found: list[Declared], options: Any) -> None:
@@ -140,15 +158,50 @@ def _check_n(value: Any) -> None:
         raise unsupported("n", value)
 
 
+# -- functions
+
+
+def _takes_functions(mode: Mode) -> bool:
+    """Whether bodies may speak of functions. A run that waits for its tools finds the results by their ids."""
+    return mode.lenient and mode.rules.tools is None
+
+
+def _functions(body: Members) -> list[Declared]:
+    """The functions as tools in their flat form; empty when the body has none. Raises InvalidRequest."""
+    functions = body.get(_FUNCTIONS)
+    if functions is None:
+        return []
+    entries: list[Block] = [{**entry, "type": "function"} for _, entry in objects_of(functions, _FUNCTIONS)]
+    if entries and body.get("tools"):
+        raise invalid(_FUNCTIONS, "cannot stand beside `tools`")
+    return [(_FUNCTIONS, entries)] if entries else []
+
+
+def _chosen_function(body: Members, declared: list[Declared]) -> Any:
+    """`function_call` of a body as the choice among tools; None for none. Raises InvalidRequest."""
+    value = body.get(_FUNCTION_CALL)
+    if value is None or value in _CALL_WORDS:
+        return value if declared else None
+    name = value.get("name") if isinstance(value, dict) else None
+    if not any(entry.get("name") == name for _, entries in declared for entry in entries):
+        raise invalid(
+            _FUNCTION_CALL, f"must be one of {', '.join(_CALL_WORDS)}, or name one of the functions, not {shown(value)}"
+        )
+    return {"type": "function", "name": name}
+
+
 # -- messages
 
 
 def _conversation(messages: Any, mode: Mode) -> Conversation:
     conversation = Conversation(mode)
+    older = _takes_functions(mode)
+    readers = {**_ROLES, "function": _function_result} if older else _ROLES
+    answer_keys = _ASSISTANT_KEYS | {_FUNCTION_CALL} if older else _ASSISTANT_KEYS
     for path, message in objects_of(messages, "messages"):
         role = message.get("role")
-        mode.check_keys(message, _ASSISTANT_KEYS if role == "assistant" else _MESSAGE_KEYS, path)
-        reader = _ROLES.get(role) if isinstance(role, str) else None
+        mode.check_keys(message, answer_keys if role == "assistant" else _MESSAGE_KEYS, path)
+        reader = readers.get(role) if isinstance(role, str) else None
         if reader is None:
             raise not_one_of(f"{path}.role", sorted(_ROLES), role)
         reader(conversation, message, path)
@@ -156,23 +209,23 @@ def _conversation(messages: Any, mode: Mode) -> Conversation:
 
 
 def _system(conversation: Conversation, message: Members, path: str) -> None:
-    content = _something(message, f"{path}.content")
+    content = _something(conversation.mode, message, f"{path}.content")
     if not isinstance(content, str):
         content = _texts(conversation.parts(content, f"{path}.content", _SYSTEM_PARTS))
     conversation.instruct(content)
 
 
 def _user(conversation: Conversation, message: Members, path: str) -> None:
-    content = _something(message, f"{path}.content")
+    content = _something(conversation.mode, message, f"{path}.content")
     if not isinstance(content, str):
         content = conversation.parts(content, f"{path}.content", _USER_PARTS)
     conversation.user(content)
 
 
-def _something(message: Members, path: str) -> str | list[Any]:
-    """Content that must be there."""
+def _something(mode: Mode, message: Members, path: str) -> str | list[Any]:
+    """Content that must be there. In lenient mode it may be empty, and says nothing."""
     content = message.get("content")
-    if not isinstance(content, str | list) or not content:
+    if not isinstance(content, str | list) or not (content or mode.lenient):
         raise invalid(path, "must be a non-empty string or list of parts")
     return content
 
@@ -196,6 +249,8 @@ def _assistant(conversation: Conversation, message: Members, path: str) -> None:
     if refusal:
         blocks.append(text_block(refusal))
     conversation.assistant(blocks)
+    if message.get(_FUNCTION_CALL) is not None:
+        _function_call(conversation, message[_FUNCTION_CALL], path)
     calls = message.get("tool_calls")
     for call_path, call in () if calls is None else objects_of(calls, f"{path}.tool_calls"):
         _call(conversation, call, call_path)
@@ -232,6 +287,27 @@ def _result(conversation: Conversation, content: list[Any], path: str) -> str | 
         return dump_json(content)
     blocks = conversation.parts(content, path, _RESULT_PARTS)
     return blocks if any(block["type"] != "text" for block in blocks) else _texts(blocks)
+
+
+def _function_call(conversation: Conversation, call: Any, path: str) -> None:
+    """The call of an earlier answer; `path` is that of its message."""
+    at = f"{path}.{_FUNCTION_CALL}"
+    if not isinstance(call, dict):
+        raise invalid(at, "must be an object")
+    conversation.mode.check_keys(call, _OLDER_CALL_KEYS, at)
+    call_id = f"function_{path.partition('[')[2].removesuffix(']')}"  # the same every turn, for prompt caches
+    conversation.call(call_id, needed_text(call, "name", at), call_input(call.get("arguments"), f"{at}.arguments"), at)
+
+
+def _function_result(conversation: Conversation, message: Members, path: str) -> None:
+    """A message of the role `function`."""
+    content, name = message.get("content"), needed_text(message, "name", path)
+    if content is not None and not isinstance(content, str):
+        raise invalid(f"{path}.content", "must be a string")
+    waiting = conversation.waiting(name)
+    if waiting is None:
+        raise invalid(f"{path}.name", f"must name an earlier call that has no result yet, not {shown(name)}")
+    conversation.result(waiting, content or "", f"{path}.name")
 
 
 def _texts(blocks: list[Block]) -> str:

@@ -22,6 +22,7 @@ class ChatReply(AnswerReader):
     ) -> None:
         super().__init__(max_chars)
         self._include_usage = ingress.include_usage
+        self._functions = ingress.functions
         self._head = {"id": completion_id, "object": "chat.completion.chunk", "created": created, "model": model}
         self._calls = 0
         self._annotations: list[dict[str, Any]] = []
@@ -31,14 +32,19 @@ class ChatReply(AnswerReader):
     @property
     def completion(self) -> dict[str, Any]:
         """The `chat.completion` object of a finished answer."""
-        choice = {"index": 0, "message": self._message(), "finish_reason": self._finish, "logprobs": None}
+        choice = {"index": 0, "message": self._message(), "finish_reason": self._reason, "logprobs": None}
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": self._usage()}
+
+    @property
+    def _reason(self) -> str:
+        return FUNCTION_CALL if self._functions and self._finish == "tool_calls" else self._finish
 
     def _message(self) -> dict[str, Any]:
         content, refusal, reasoning = map(self._joined, ("text", REFUSAL, "thinking"))
         message: dict[str, Any] = {"role": "assistant", "content": content or None, "refusal": refusal or None}
         calls = [_call(block) for block in self._blocks if block.kind == "tool_use"]
-        extras = {"reasoning_content": reasoning, "tool_calls": calls, "annotations": self._annotations}
+        told = {FUNCTION_CALL: calls[0]["function"]} if calls and self._functions else {"tool_calls": calls}
+        extras = {"reasoning_content": reasoning, **told, "annotations": self._annotations}
         return message | {name: value for name, value in extras.items() if value}
 
     def _joined(self, form: str) -> str:
@@ -70,7 +76,12 @@ class ChatReply(AnswerReader):
 
     def _opened(self, block: ReplyBlock) -> None:
         """Role, id, type and name are said once: the SDK strings repeated ones together."""
-        if block.kind == "tool_use":
+        if block.kind != "tool_use":
+            return
+        if self._functions and not self._calls:
+            block.where, self._calls = _SEEN, 1
+            self._chunk({FUNCTION_CALL: _call(block)["function"]})
+        elif not self._functions:
             block.where, self._calls = {"index": self._calls}, self._calls + 1
             self._chunk({"tool_calls": [{**block.where, **_call(block)}]})
 
@@ -80,8 +91,13 @@ class ChatReply(AnswerReader):
             if not block.where:
                 text = self._begin_text(block, text)
             self._chunk({member: text})
-        elif block.kind == "tool_use":
-            self._chunk({"tool_calls": [{**block.where, "function": {"arguments": text}}]})
+        elif block.kind == "tool_use" and block.where:  # it has none behind the one call that can be told
+            function = {"arguments": text}
+            self._chunk(
+                {FUNCTION_CALL: function}
+                if self._functions
+                else {"tool_calls": [{**block.where, "function": function}]}
+            )
 
     def _begin_text(self, block: ReplyBlock, text: str) -> str:
         """The first piece of a text. One that follows another is a paragraph of its own, unless the seam shows that it
@@ -115,11 +131,13 @@ class ChatReply(AnswerReader):
         """Of a search only its citations are shown."""
 
     def _ended(self) -> None:
-        self._chunk({}, self._finish)
+        self._chunk({}, self._reason)
         if self._include_usage:
             self._out.append({**self._head, "choices": [], "usage": self._usage()})
 
 
+#: The member of an answer with a call, and the word for its end, for those who ask with `functions`.
+FUNCTION_CALL = "function_call"
 _PARAGRAPH = "\n\n"
 #: What no text of its own begins with.
 _GOES_ON = frozenset(" \t\r\n,.;:!?)]}")

@@ -122,7 +122,7 @@ class PartRules:
 
     texts  types of parts that are text
     image  type of parts that are pictures, None where none may stand
-    empty  whether a text without content is left out; otherwise it is refused
+    empty  whether a text without content is left out in strict mode, too, which otherwise refuses it
     refusals  whether the model's own words against a request may stand among them
     """
 
@@ -165,11 +165,10 @@ def merged(blocks: list[Block]) -> list[Block]:
     return result
 
 
-def part_text(part: Members, path: str, rules: PartRules) -> str:
-    """The text of a text part, "" for one that is left out."""
-    text = part.get("text")
-    if not isinstance(text, str) or not (text or rules.empty):
-        raise invalid(f"{path}.text", "must be a string" if rules.empty else "must be a non-empty string")
+def spoken(text: Any, path: str, *, empty: bool) -> str:
+    """What somebody says; `empty`: that may be nothing."""
+    if not isinstance(text, str) or not (text or empty):
+        raise invalid(path, "must be a string" if empty else "must be a non-empty string")
     return text
 
 
@@ -259,6 +258,13 @@ class Conversation:
             raise invalid(id_path, f"must name an earlier call that has no result yet, not {shown(call_id)}")
         turn.results.append({"type": "tool_result", "tool_use_id": call_id, "content": content})
 
+    def waiting(self, name: str) -> str | None:
+        """The id of the earliest call of a tool that has no result yet."""
+        for call_id, turn in self._open.items():
+            if any(block.get("id") == call_id and block["name"] == name for block in turn.content):
+                return call_id
+        return None
+
     def _content(self) -> list[Block]:
         """The blocks of the assistant's message under way, of a new one behind anything else."""
         last = self._turns[-1] if self._turns else None
@@ -271,14 +277,17 @@ class Conversation:
     def parts(self, content: list[Any], path: str, rules: PartRules) -> list[Block]:
         """The blocks of a list of content parts."""
         blocks: list[Block] = []
+        lenient = self.mode.lenient
         for at, part in objects_of(content, path):
             kind = part.get("type")
             if isinstance(kind, str) and kind in rules.texts:
-                text = part_text(part, at, rules)
+                text = spoken(part.get("text"), f"{at}.text", empty=rules.empty or lenient)
                 if text:
                     blocks.append(text_block(text))
             elif kind == "refusal" and rules.refusals:
-                blocks.append(text_block(needed_text(part, "refusal", at)))
+                text = spoken(part.get("refusal"), f"{at}.refusal", empty=lenient)
+                if text:
+                    blocks.append(text_block(text))
             elif isinstance(kind, str) and kind == rules.image:
                 blocks.append(self.image(part, at))
             else:

@@ -59,26 +59,24 @@ def unknown_reference(path: str, item_id: Any) -> InvalidRequest:
 
 
 def by_mode(strict: Callable[[], Ingress], lenient: Callable[[], Ingress], *, leniently: bool) -> Ingress:
-    """A body as the mode reads it. A refusal of strict mode says where lenient mode would go on. Raises
+    """A body as the mode reads it. A refusal of strict mode says so where lenient mode takes the body. Raises
     InvalidRequest."""
     if leniently:
         return lenient()
     try:
         return strict()
     except InvalidRequest as error:
-        if not _is_taken(lenient, error.param):
+        if not _is_taken(lenient):
             raise
         message, details = error.message + LENIENT_TAKES_IT, error.details
         raise InvalidRequest(message, param=error.param, code=error.code, details=details) from None
 
 
-def _is_taken(lenient: Callable[[], Ingress], param: str | None) -> bool:
-    """Whether lenient mode has nothing against a member that strict mode refused, nor against what is in it."""
+def _is_taken(lenient: Callable[[], Ingress]) -> bool:
     try:
         lenient()
-    except InvalidRequest as error:
-        inside = error.param is not None and param is not None and error.param.startswith((f"{param}.", f"{param}["))
-        return error.param != param and not inside
+    except InvalidRequest:
+        return False
     return True
 
 

@@ -22,6 +22,7 @@ from proxy.core.convert.openai_fields import (
     merged,
     needed_text,
     objects_of,
+    spoken,
     text_block,
 )
 from proxy.core.convert.openai_mode import Mode, invalid, is_text, not_one_of, unknown_reference
@@ -65,11 +66,9 @@ class InputReader:
     def read(self, body: Members) -> None:
         """Raises InvalidRequest."""
         if body.get("instructions") is not None:
-            if not isinstance(body["instructions"], str) or not body["instructions"]:
-                raise invalid("instructions", "must be a non-empty string")
-            self.conversation.instruct(body["instructions"])
+            self.conversation.instruct(spoken(body["instructions"], "instructions", empty=self._mode.lenient))
         given = body.get("input")
-        if isinstance(given, str) and given:
+        if isinstance(given, str) and (given or self._mode.lenient):
             self.conversation.user(given)
             return
         if not isinstance(given, list):

@@ -83,8 +83,6 @@ NEVER: list[tuple[str, Any]] = [
     ("modalities", ["text", "audio"]),
     ("logprobs", True),
     ("n", 2),
-    ("functions", [{"name": "f"}]),
-    ("function_call", {"name": "f"}),
 ]
 #: Values that a field cannot have: lenient mode takes no nonsense.
 NONSENSE: list[tuple[str, Any]] = [
@@ -127,6 +125,112 @@ def test_what_changes_the_kind_of_the_answer_is_refused_in_both(surface: str, na
     assert LENIENT_TAKES_IT not in told(surface, **{name: value})
 
 
+@pytest.mark.parametrize("members", [{"functions": [{"name": "f"}]}, {"function_call": {"name": "f"}}])
+def test_functions_are_of_the_older_chat_alone(members: dict[str, Any]) -> None:
+    (name,) = members
+    for surface, rules in (("responses", "p2"), ("chat", "p5")):
+        for lenient in (False, True):
+            assert refusal(surface, rules, lenient=lenient, **members) == (name, UNSUPPORTED)
+        assert LENIENT_TAKES_IT not in told(surface, rules, **members)
+
+
+FUNCTIONS = {"functions": [{"name": "f", "description": "d", "parameters": SCHEMA}, {"name": "g"}]}
+
+
+@pytest.mark.parametrize(
+    ("word", "choice"),
+    [(None, "auto"), ("auto", "auto"), ("none", "none"), ({"name": "g"}, "g"), ({"name": "g", "x": 1}, "g")],
+)
+def test_functions_are_tools_in_lenient_mode(word: Any, choice: str) -> None:
+    assert told("chat", **FUNCTIONS, function_call=word).endswith(LENIENT_TAKES_IT)
+    found = parse("chat", lenient=True, **FUNCTIONS, function_call=word)
+    tools = [{"type": "function", "function": function} for function in FUNCTIONS["functions"]]
+    wanted = {"type": "function", "function": {"name": choice}} if choice == "g" else choice
+    same = parse("chat", lenient=True, tools=tools, tool_choice=wanted, parallel_tool_calls=False)
+    assert (found.request, found.functions) == (same.request, True) and not same.functions
+
+
+#: What of the older form is refused in lenient mode, and with which member.
+BAD_FUNCTIONS: list[tuple[dict[str, Any], str]] = [
+    ({"functions": {}}, "functions"),
+    ({"functions": ["f"]}, "functions[0]"),
+    ({"functions": [{"name": ""}]}, "functions[0].name"),
+    ({"functions": [{"name": "f", "parameters": 5}]}, "functions[0].parameters"),
+    ({"functions": [{"name": "f"}] * 2}, "functions[1].name"),
+    ({"functions": [{"name": "f"}], "tools": [function_tool("chat", "g")]}, "functions"),
+    ({"function_call": {"name": "f"}}, "function_call"),
+    ({**FUNCTIONS, "function_call": {"name": "h"}}, "function_call"),
+    ({**FUNCTIONS, "function_call": "required"}, "function_call"),
+    ({"messages": [{"role": "function", "content": "x"}]}, "messages[0].name"),
+    ({"messages": [{"role": "function", "name": "f", "content": "x"}]}, "messages[0].name"),
+    ({"messages": [{"role": "assistant", "function_call": "f"}]}, "messages[0].function_call"),
+    ({"messages": [{"role": "assistant", "function_call": {"name": "f"}}]}, "messages[0].function_call.arguments"),
+]
+
+
+@pytest.mark.parametrize(("members", "param"), BAD_FUNCTIONS)
+def test_functions_that_are_none_are_refused_in_both(members: dict[str, Any], param: str) -> None:
+    assert refusal("chat", lenient=True, **members) == (param, None)
+    assert LENIENT_TAKES_IT not in told("chat", **members)
+
+
+def test_calls_and_results_of_functions_find_each_other_by_name() -> None:
+    turns: list[dict[str, Any]] = []
+    for name, result in (("f", "1"), ("g", None)):
+        call = {"name": name, "arguments": '{"a": "b"}'}
+        turns += [{"role": "assistant", "content": None, "function_call": call}]
+        turns += [{"role": "function", "name": name, "content": result}]
+    turns.insert(0, {"role": "user", "content": "x"})
+    messages = parse("chat", lenient=True, messages=turns, **FUNCTIONS).request["messages"]
+    assert [message["role"] for message in messages] == ["user", *["assistant", "user"] * 2]
+    calls = [block for message in messages[1::2] for block in message["content"]]
+    results = [block for message in messages[2::2] for block in message["content"]]
+    assert [(call["name"], call["input"]) for call in calls] == [("f", {"a": "b"}), ("g", {"a": "b"})]
+    assert [result["content"] for result in results] == ["1", ""]
+    assert [call["id"] for call in calls] == [result["tool_use_id"] for result in results]
+    assert calls[0]["id"] != calls[1]["id"]
+
+
+#: Texts with nothing in them, beside something that is said.
+SAID: dict[str, Any] = {"role": "user", "content": "x"}
+EMPTY: list[tuple[str, dict[str, Any], str]] = [
+    *(
+        ("chat", {"messages": [{"role": role, "content": content}, SAID]}, f"messages[0].content{rest}")
+        for role in ("system", "developer", "user")
+        for content, rest in (("", ""), ([], ""), ([{"type": "text", "text": ""}], "[0].text"))
+    ),
+    (
+        "chat",
+        {"messages": [SAID, {"role": "assistant", "content": [{"type": "refusal", "refusal": ""}]}]},
+        "messages[1].content[0].refusal",
+    ),
+    ("responses", {"instructions": ""}, "instructions"),
+]
+
+
+@pytest.mark.parametrize(("surface", "members", "param"), EMPTY)
+def test_an_empty_text_says_nothing_in_lenient_mode(surface: str, members: dict[str, Any], param: str) -> None:
+    assert refusal(surface, **members) == (param, None)
+    assert told(surface, **members).endswith(LENIENT_TAKES_IT)
+    found = parse(surface, lenient=True, **members)
+    assert (found.request["messages"], found.ignored) == (parse(surface).request["messages"], ())
+    assert "system" not in found.request
+
+
+@pytest.mark.parametrize(
+    ("surface", "members", "param"),
+    [
+        ("chat", {"messages": [{"role": "user", "content": ""}]}, "messages[0].content"),
+        ("responses", {"input": ""}, "input"),
+        ("responses", {"input": []}, "input"),
+    ],
+)
+def test_somebody_has_to_say_something(surface: str, members: dict[str, Any], param: str) -> None:
+    assert refusal(surface, **members) == (param, None)
+    assert refusal(surface, lenient=True, **members) == (param.partition("[")[0], None)
+    assert LENIENT_TAKES_IT not in told(surface, **members)
+
+
 @pytest.mark.parametrize(("name", "value"), NONSENSE)
 @pytest.mark.parametrize("surface", SURFACES)
 def test_a_value_that_a_field_cannot_have_is_refused_in_both(surface: str, name: str, value: Any) -> None:
@@ -165,6 +269,8 @@ P1_REFUSED: list[tuple[dict[str, Any], str, bool]] = [
     ({"store": True}, "store", False),
     ({"n": 1}, "n", True),
     ({"n": 2}, "n", False),
+    ({"functions": [{"name": "f"}]}, "functions", True),
+    ({"messages": [{"role": "user", "content": "x"}, {"role": "user", "content": ""}]}, "messages[1].content", True),
     ({"max_tokens": 0}, "max_tokens", False),
     ({"tools": ["x"]}, "tools", False),
     ({"tool_choice": {"type": "mcp"}}, "tool_choice", False),

@@ -162,6 +162,19 @@ def test_calls_are_counted_and_blocks_are_not() -> None:
     assert [delta["tool_calls"][0]["index"] for delta in found if "tool_calls" in delta] == [0, 0, 1, 1]
 
 
+def test_who_asks_with_functions_gets_the_first_call_in_that_form() -> None:
+    events = answer(("text", "a"), ("call", "c1", "f", '{"a":', "1}"), ("call", "c2", "g", "{}"), stop="tool_use")
+    reply = chat_reply(Ingress({}, functions=True))
+    chunks = reply.feed(events)
+    pieces = [{"name": "f", "arguments": ""}, {"arguments": '{"a":'}, {"arguments": "1}"}]
+    told = [chunk["choices"][0]["delta"] for chunk in chunks]
+    assert told[2:] == [*({"function_call": piece} for piece in pieces), {}]
+    [choice] = reply.completion["choices"]
+    assert chunks[-1]["choices"][0]["finish_reason"] == choice["finish_reason"] == "function_call"
+    assert choice["message"]["function_call"] == {"name": "f", "arguments": '{"a":1}'}
+    assert "tool_calls" not in choice["message"]
+
+
 def test_arguments_of_blanks_alone_are_an_object_too() -> None:
     call = message_of(answer(("call", "c", "f", " ", "\n"), stop="tool_use"))["tool_calls"][0]
     assert call["function"]["arguments"] == " \n{}"
