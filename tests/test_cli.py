@@ -75,6 +75,23 @@ def test_what_is_no_command_gets_the_usage(line: str, command: Run) -> None:
     assert (status, out) == (2, "") and err.startswith("usage: model-proxy")
 
 
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("auth", "login: sign in; status: who is signed in"),
+        ("keys", "add: make a key; list: who has one"),
+        ("config", "check: what would stop a start; show: every setting"),
+        ("captures", "show one capture, or one of its artifacts"),
+        ("service", "install: write its file and start it"),
+    ],
+)
+def test_a_command_that_is_typed_alone_prints_what_it_offers(line: str, offered: str, command: Run) -> None:
+    status, out, err = command(line)
+    assert (status, out) == (2, "") and err.startswith(f"usage: model-proxy {line}")
+    assert offered in " ".join(err.split()) and "error: the following arguments are required: action" in err
+    assert offered not in " ".join(command(line, "--frobnicate")[2].split())
+
+
 def test_help_names_the_commands(command: Run) -> None:
     status, out, _ = command("--help")
     assert status == 0

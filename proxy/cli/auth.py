@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from proxy.providers.contract import Account
 
 
+_ACTIONS = "login: sign in; status: who is signed in; logout: delete what is stored"
+
+
 def _arguments(parser: argparse.ArgumentParser, context: Context) -> None:
-    parser.add_argument("action", choices=("login", "status", "logout"))
+    parser.add_argument("action", choices=("login", "status", "logout"), help=_ACTIONS)
     parser.add_argument("label", nargs="?", help=f"{account_titles(context.providers)}; all for status without one")
     parser.add_argument("--as", dest="account", metavar="NAME", help="another account of the provider, by its name")
     how = parser.add_mutually_exclusive_group()

@@ -39,8 +39,11 @@ _NONE_LEFT = "No key is left, and nobody gets in with one."
 _NONE = "none"
 
 
+_ACTIONS = "add: make a key; list: who has one; set: change its limits; revoke: end it"
+
+
 def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
-    parser.add_argument("action", choices=("add", "list", "set", "revoke"))
+    parser.add_argument("action", choices=("add", "list", "set", "revoke"), help=_ACTIONS)
     parser.add_argument("name", nargs="?", help="of the caller: letters, digits, '.', '_' and '-'")
     for option, (_, _, words) in _LIMITS.items():
         parser.add_argument(f"--{option}", metavar="N", help=f"{words}; {_NONE} for no limit")

@@ -7,6 +7,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from proxy.cli.auth import AUTH
 from proxy.cli.captures.command import CAPTURES
@@ -68,14 +69,28 @@ async def _run(command: Command, arguments: argparse.Namespace, context: Context
     return await command.run(arguments, context)
 
 
+class _Parser(argparse.ArgumentParser):
+    """`bare`: a command that is typed alone, which shows all that it takes where it needs more."""
+
+    def __init__(self, *names: Any, bare: bool = False, **options: Any) -> None:
+        super().__init__(*names, **options)
+        self._bare = bare
+
+    def error(self, message: str) -> NoReturn:
+        if self._bare:
+            self.print_help(sys.stderr)
+            self.exit(2, f"\n{self.prog}: error: {message}\n")
+        super().error(message)
+
+
 def _parse(argv: list[str], context: Context, commands: Sequence[Command]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(APP, description="Coding agents with the model subscriptions you already pay for.")
+    parser = _Parser(context.program, description="Coding agents with the model subscriptions you already pay for.")
     parser.add_argument("-v", "--version", action="version", version=f"{APP} {__version__}")
     if not argv or (argv[0].startswith("-") and argv[0] not in _OWN_OPTIONS):
         argv = [DEFAULT, *argv]
     places = parser.add_subparsers(metavar="command", required=True)
     for command in commands:
-        place = places.add_parser(command.name, help=command.help)
+        place = places.add_parser(command.name, help=command.help, bare=len(argv) == 1)
         if command.name == argv[0]:  # a start is quick: what the others take is looked up when they are asked for
             command.arguments(place, context)
             if command.split is not None:

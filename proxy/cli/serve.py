@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import dataclasses
+import errno
 import gc
 import logging
 import sys
@@ -16,17 +17,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
-from proxy.cli.banner import CAPTURES_NOTICE, OPEN_NOTICE, address, banner, reachable
+from proxy.cli.banner import CAPTURES_NOTICE, OPEN_NOTICE, address, banner, local_host, reachable
 from proxy.cli.command import Command, Context
 from proxy.cli.config_file import ConfigFile, check_exposure, is_open
 from proxy.cli.monitor.full_screen import obstacle
 from proxy.cli.monitor.serving import LogNotices, watched
 from proxy.cli.outgoing import proxies_of
 from proxy.cli.paths import state_root
+from proxy.cli.probing import is_proxy
 from proxy.cli.sandbox import start_sandbox
 from proxy.cli.signals import Stop, stop_event
 from proxy.config import Config, ConfigError
 from proxy.core.outgoing_proxies import OutboundProxies
+from proxy.errors import PROGRAM
 from proxy.observe.capture.layout import TRAFFIC
 from proxy.retention import DAY_S, Retention
 from proxy.server.callers.key_file import FILE_NAME as KEYS
@@ -45,6 +48,8 @@ LOG_FLUSH_S = 2.0
 #: Objects that are new when the garbage collector looks at those; of Python's own 700 a request makes some.
 GARBAGE = 10_000
 CAPTURE_FLUSH_S = 2.0
+#: How long whoever has our port may take to say that it is a proxy.
+TAKEN_S = 1.0
 
 
 def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
@@ -270,8 +275,17 @@ async def _listen(listener: Listener, config: Config) -> int:
     try:
         return await listener.start()
     except OSError as error:
+        why = await _taken(config) if error.errno == errno.EADDRINUSE else error.strerror or error
         where = address(config.bind_address, config.port)
-        raise ConfigError(f"failed to bind proxy listener {where}: {error.strerror or error}") from None
+        raise ConfigError(f"failed to bind proxy listener {where}: {why}") from None
+
+
+async def _taken(config: Config) -> str:
+    """By whom the port is taken, and what to do."""
+    other = "take another port with --port, PROXY_PORT or `port` in config.json"
+    if await is_proxy(local_host(config.bind_address), config.port, TAKEN_S):
+        return f"a model-proxy answers there already. Use that one (`{PROGRAM} monitor` shows it), end it, or {other}"
+    return f"another program uses it. End that, or {other}"
 
 
 def _log_start(start: _Start, port: int) -> None:

@@ -30,10 +30,21 @@ def print_variables(arguments: argparse.Namespace, context: Context) -> int:
         lines += variable_lines(openai(served), shell, {})
     else:
         lines += [f"# for clients of OpenAI's APIs the proxy needs {OPENAI_ROUTES}=1"]
-    typed = " ".join([context.program, "env", *(["--shell", name] if name != "sh" else [])])
-    lines.append(f"# to use these: {shell.use.format(typed)}")
+    lines.append(f"# to use these: {shell.use.format(_typed(arguments, name, context))}")
     say("\n".join(lines))
     return 0
+
+
+def _typed(arguments: argparse.Namespace, shell: str, context: Context) -> str:
+    """The command that prints the same lines."""
+    words = ["env", arguments.client] if arguments.client else ["env"]
+    if arguments.shell or SHELLS[shell] is not SHELLS["sh"]:
+        words += ["--shell", shell]
+    if arguments.model:
+        words += ["--model", SHELLS[shell].quote(arguments.model)]
+    if arguments.start:
+        words.append("--start")
+    return " ".join([context.program, *words])
 
 
 def variable_lines(variables: Iterable[Variable], shell: Shell, own: Mapping[str, str]) -> list[str]:

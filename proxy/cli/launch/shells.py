@@ -39,9 +39,10 @@ class Shell:
         return self.unsets.format(name)
 
 
-#: What `--shell` takes -> the shell. Bash, zsh and the like are `sh`.
+_SH = Shell("export {}={}", "unset {}", shlex.quote, 'eval "$({})"')
+#: What `--shell` takes -> the shell. Others that are like bash are `sh`.
 SHELLS: Mapping[str, Shell] = {
-    "sh": Shell("export {}={}", "unset {}", shlex.quote, 'eval "$({})"'),
+    **dict.fromkeys(("sh", "bash", "zsh"), _SH),
     "fish": Shell("set -gx {} {}", "set -e {}", _fish, "{} | source"),
     "powershell": Shell(
         "$env:{} = {}",
@@ -57,7 +58,7 @@ def usual_shell(environment: Mapping[str, str], platform: str) -> str:
     """The name in SHELLS of the shell that the user has.
 
     >>> [usual_shell({"SHELL": path}, "linux") for path in ("/usr/bin/fish", "/bin/zsh", "/opt/pwsh", "")]
-    ['fish', 'sh', 'powershell', 'sh']
+    ['fish', 'zsh', 'powershell', 'sh']
     """
     name = PurePath(environment.get("SHELL", "")).name.removesuffix(".exe")
     if name in _POWERSHELLS or (not name and platform == "win32"):

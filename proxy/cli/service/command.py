@@ -10,9 +10,11 @@ from proxy.cli.command import Command, Context, say
 from proxy.cli.service.plan import Kind, described
 from proxy.config import ConfigError
 
+_ACTIONS = "install: write its file and start it; uninstall: the reverse; status: whether it runs"
+
 
 def _arguments(parser: argparse.ArgumentParser, _context: Context) -> None:
-    parser.add_argument("action", choices=("install", "uninstall", "status"))
+    parser.add_argument("action", choices=("install", "uninstall", "status"), help=_ACTIONS)
     parser.add_argument(
         "--system", action="store_true", help="of the machine, under a user of its own (systemd; needs root)"
     )
