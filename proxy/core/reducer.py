@@ -34,8 +34,8 @@ class AnswerRules:
                 an object, and the same wherever they stand
     any_limit   whether an answer that is not whole is one that met its limit, whatever reason is given
     told_usage  whether only those counts are passed on that the upstream gives, and searches always
-    unnamed     kind and status of an `error` event that names nothing known
-    unexplained  the same of a response that failed, and of an event that names nothing at all
+    unnamed     kind and status of an `error` event that names nothing known, or nothing at all
+    unexplained  the same of a response that failed
     """
 
     search: str = "links"

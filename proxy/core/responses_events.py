@@ -101,7 +101,7 @@ def responses_failure(
             return None
     known = event if error is None else {**event, "error": error}
     unnamed = rules.unnamed if kind in _ERROR_EVENTS else rules.unexplained
-    return failure_of(known, now=now, unknown=unnamed, unexplained=rules.unexplained)
+    return failure_of(known, now=now, unknown=unnamed, unexplained=unnamed)
 
 
 def responses_usage(usage: Any, *, searches: int = 0) -> Usage:

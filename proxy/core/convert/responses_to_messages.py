@@ -13,7 +13,7 @@ from typing import Any
 
 from proxy.core.convert.responses.calls import FunctionCalls
 from proxy.core.convert.responses.places import At, Places, Said
-from proxy.core.convert.responses.reasoning import ReasoningItems
+from proxy.core.convert.responses.reasoning import ReasoningItems, thought_parts
 from proxy.core.convert.responses.searches import SEARCH_BEGAN, HostedSearches, search_of
 from proxy.core.convert.responses.texts import TextBlocks
 from proxy.core.messages import Event, MessageStream
@@ -113,11 +113,16 @@ class ResponsesToMessages:
     def _item_done(self, event: Mapping[str, Any]) -> None:
         item = _item(event)
         if item is not None:
-            self._done(self._places.end(event, item), item)
+            self._done(self._places.end(event, item), item, "item")
 
-    def _done(self, place: int, item: Mapping[str, Any]) -> None:
+    def _done(self, place: int, item: Mapping[str, Any], copy: str) -> None:
+        """An item is over. `copy`: see `Said.repeated`."""
         kind = item.get("type")
         self._open_items.discard(place)
+        said = self._said(_kind(item))
+        if said is not None:
+            parts = thought_parts(item) if kind == "reasoning" else _texts_of(item)
+            place = said.place_of_item(place, parts, copy)
         if kind == "reasoning":
             self.produced = self._reasoning.done(place, item) or self.produced
         elif kind == "message":
@@ -146,13 +151,15 @@ class ResponsesToMessages:
 
     def _thought_done(self, event: Mapping[str, Any]) -> None:
         """The end of a thought, or of a part of it, with its whole text."""
-        place, text = self._places.or_current(event, "reasoning"), event.get("text")
+        place = named = self._places.or_current(event, "reasoning")
+        text = event.get("text")
         number = next((event[name] for name in _PART_NUMBERS if type(event.get(name)) is int), None)
-        if isinstance(text, str) and text and self._reasoning.whole(place, [text], number):
-            self.produced = True
+        if isinstance(text, str) and text:
+            place, number = self._reasoning.said.repeated((place, number), text, "done") or (place, number)
+            self.produced = self._reasoning.whole(place, [text], number) or self.produced
         self._reasoning.part_is_over(place)
-        if not self._reasoning.is_open_at(place):
-            self._places.leave_bare(place)
+        if place != named or not self._reasoning.is_open_at(place):
+            self._places.leave_bare(named)
 
     # -- text
 
@@ -192,13 +199,19 @@ class ResponsesToMessages:
 
     def _whole_text(self, event: Mapping[str, Any], part: Mapping[str, Any]) -> None:
         """The end of a part of a message: its text, if no piece of it came, and its citations."""
-        at, text = self._text_at(event), part.get("text") if part is event else _text_of(part)
+        named, text = self._text_at(event), part.get("text") if part is event else _text_of(part)
+        at = named
+        if isinstance(text, str) and text:
+            at = self._texts.said.repeated(at, text, "done" if part is event else "part") or at
+            text = text if self._texts.said.is_news(at, text) else None
         self._tell_part(at, part, text)
         self._texts.part_is_over(at)
+        self._places.leave_bare(named[0])
         self._places.leave_bare(at[0])
 
     def _tell_part(self, at: At, part: Mapping[str, Any], text: Any) -> None:
-        if isinstance(text, str) and self._texts.said.is_news(at, text):
+        """Shows a part of a message: its text where that is news, and its citations."""
+        if isinstance(text, str) and text:
             self._reasoning.close()
             (self._refuse if part.get("type") == "refusal" else self._add_text)(at, text)
         for annotation in _mappings(part.get("annotations")):
@@ -219,11 +232,10 @@ class ResponsesToMessages:
 
     def _message_done(self, place: int, item: Mapping[str, Any]) -> None:
         """The item repeats its content: a text of which no delta came is taken from here."""
-        parts = _mappings(item.get("content"))
-        texts = [_text_of(part) for part in parts]
-        is_news = self._texts.said.is_whole_news(place, "".join(filter(None, texts)))
-        for number, (part, text) in enumerate(zip(parts, texts, strict=True)):
-            self._tell_part(self._texts.at(place, number), part, text if is_news else None)
+        parts = [(self._texts.at(place, number), part) for number, part in enumerate(_mappings(item.get("content")))]
+        news = [self._texts.said.is_news(at, _text_of(part) or "") for at, part in parts]
+        for (at, part), is_news in zip(parts, news, strict=True):
+            self._tell_part(at, part, _text_of(part) if is_news else None)
         self._texts.end(place)
 
     # -- function calls
@@ -300,27 +312,27 @@ class ResponsesToMessages:
         kinds = Counter(map(_kind, items))
         for index, item in enumerate(items):
             kind = _kind(item)
-            come = self._come(kind)
+            come = self._said(kind)
             place = self._places.in_output(index, item)
             place = index if place is None and come is not None and come.was_in(index) else place
             told = self._calls.begun if kind == "function_call" else len(self._searches if come is None else come)
             if self.incomplete and (item.get("status") != "completed" or self._calls.open_at(place) is not None):
                 item = {**item, "status": "incomplete"}  # also a call whose own end never came
             if place is not None and not self._places.has_ended(place):
-                self._done(self._places.end({"output_index": place}, item), item)
+                self._done(self._places.end({"output_index": place}, item), item, "output")
             elif place is None and told < kinds[kind]:
-                self._done(self._places.only_in_output(item), item)
+                self._done(self._places.only_in_output(item), item, "output")
             else:
                 self._cite_all(item, -1 if place is None else place)
 
     def _is_repeated_whole(self, output: Any) -> bool:
         """Whether the last event has the whole answer, and all of its texts were told."""
         items = _mappings(output)
-        texts = (_text_of(part) or "" for item in items for part in _mappings(item.get("content")))
+        texts = (text for item in items for text in _texts_of(item))
         return bool(items) and sum(map(len, texts)) == self._chars
 
-    def _come(self, kind: str) -> Said | None:
-        """What has come of a kind of items that has a text."""
+    def _said(self, kind: str) -> Said | None:
+        """What was said in items of a kind that has a text."""
         return {"message": self._texts.said, "reasoning": self._reasoning.said}.get(kind)
 
     def _end(self, stop_reason: str | None, usage: Any) -> None:
@@ -388,6 +400,11 @@ def _text_of(part: Mapping[str, Any]) -> str | None:
     kind = part.get("type")
     text = part.get(_PART_TEXTS[kind]) if isinstance(kind, str) and kind in _PART_TEXTS else None
     return text if isinstance(text, str) else None
+
+
+def _texts_of(item: Mapping[str, Any]) -> list[str]:
+    """What the parts of a message say."""
+    return list(filter(None, map(_text_of, _mappings(item.get("content")))))
 
 
 def _kind(item: Mapping[str, Any]) -> str:

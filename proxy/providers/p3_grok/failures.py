@@ -26,6 +26,9 @@ MAX_WORDS = 280
 #: Upstream's status -> ours: clients hide the words of a 404, and take a 426 for one about WebSockets.
 _STATUSES = {404: 400, 426: 400}
 
+#: Statuses that pass elsewhere. Here the model may be at work on the request, and a search would be made twice.
+_FINAL = frozenset({408, 409})
+
 #: Whether a failure is of this sort, in lower case -> what to do about it. The first that fits is told.
 _CURES: tuple[tuple[Callable[[Failure, str], bool], str], ...] = (
     (
@@ -68,6 +71,8 @@ def upstream_error(failure: Failure, upstream_id: str | None = None) -> Upstream
     cure = next((cure for fits, cure in _CURES if fits(failure, lower)), None)
     told = replace(failure, message=f"{words} ({LABEL}: {cure})" if cure else words)
     error = failures.upstream_error(LABEL, told, upstream_id)
+    if failure.status in _FINAL:
+        return error.replaced(final=True)
     status = _STATUSES.get(failure.status)
     return error if status is None else error.replaced(kind="invalid_request", status=status)
 

@@ -232,6 +232,121 @@ def test_an_answer_is_told_once_wherever_it_stands(
     assert searches == len(places["S"])
 
 
+#: Members that say which text an event is about.
+NAMES = ("output_index", "item_id", "content_index", "summary_index")
+#: kind of an item -> type of the item, its member with parts, their type, the member with their number, its events
+FORMS = {
+    "T": ("message", "content", "output_text", "content_index", "response.output_text"),
+    "R": ("reasoning", "summary", "summary_text", "summary_index", "response.reasoning_summary_text"),
+    "F": ("message", "content", "refusal", "content_index", "response.refusal"),
+}
+COPIES = ("added", "whole", "part", "item", "output")
+
+
+def told_less_fully(kind: str, at: int, text: str, missing: Mapping[str, frozenset[str]]) -> list[dict[str, Any]]:
+    """The events of an item whose copies lack members, or are missing altogether (`copy`); the last is the item."""
+    type_, member, part_type, number, events = FORMS[kind]
+    value = "refusal" if kind == "F" else "text"
+
+    def event(copy: str, name: str, **members: Any) -> list[dict[str, Any]]:
+        named = {"output_index": at, "item_id": f"i{at}", number: 0}
+        named = {key: value for key, value in named.items() if key not in missing[copy]}
+        return [] if copy in missing[copy] else [{"type": name, **named, **members}]
+
+    def item(copy: str, **members: Any) -> dict[str, Any]:
+        return {"type": type_, **({} if "item_id" in missing[copy] else {"id": f"i{at}"}), **members}
+
+    part = {"type": part_type, value: text}
+    return [
+        *event("added", "response.output_item.added", item=item("added")),
+        *(each for piece in (text[:2], text[2:]) for each in event("pieces", f"{events}.delta", delta=piece)),
+        *(event("whole", f"{events}.done", text=text) if kind != "F" else []),
+        *(event("part", "response.content_part.done", part=part) if kind != "R" else []),
+        *event("item", "response.output_item.done", item=item("item", **{member: [part]})),
+        item("output", **{member: [part]}),
+    ]
+
+
+@settings(max_examples=200)
+@given(
+    kinds=st.lists(st.sampled_from("TRF"), min_size=1, max_size=3),
+    texts=st.lists(st.sampled_from(["abcd", "efgh"]), min_size=3, max_size=3),
+    missing=st.fixed_dictionaries(
+        {copy: st.frozensets(st.sampled_from((*NAMES, copy)), max_size=4) for copy in COPIES}
+    ),
+    named=st.sampled_from(["output_index", "item_id"]),
+    unnamed=st.frozensets(st.sampled_from(NAMES)),
+    rules=st.sampled_from(["p1", "p3", "p3-native"]),
+)
+# the deltas say where they belong, and what repeats them does not
+@example(["T"], ["abcd"] * 3, {copy: frozenset(NAMES) for copy in COPIES}, "output_index", frozenset(), "p3")
+@example(["R"], ["abcd"] * 3, {copy: frozenset(NAMES) for copy in COPIES}, "output_index", frozenset(), "p1")
+# two items with the same words, without an event that begins one
+@example(
+    *(["T", "T"], ["abcd"] * 3, {**dict.fromkeys(COPIES, frozenset(NAMES)), "added": frozenset(["added"])}),
+    *("item_id", frozenset(), "p3"),
+)
+def test_a_copy_that_names_its_place_less_fully_is_no_news(
+    kinds: list[str],
+    texts: list[str],
+    missing: dict[str, frozenset[str]],
+    named: str,
+    unnamed: frozenset[str],
+    rules: str,
+) -> None:
+    """What was shown is known by its words and its order, too, and what is said twice is shown twice."""
+    missing = {**missing, "pieces": unnamed - {named}}
+    events: list[dict[str, Any]] = []
+    output: list[dict[str, Any]] = []
+    for at, (kind, text) in enumerate(zip(kinds, texts, strict=False)):
+        *told, item = told_less_fully(kind, at, text, missing)
+        events += told
+        output.append(item)
+    end = {"type": "response.completed", "response": {"output": [] if "output" in missing["output"] else output}}
+    out, complaint = ran([*events, end], reducer(rules=ANSWER_RULES[rules], signatures=""))
+    assert complaint is None
+    content = folded(out)
+    shown = "".join(block["text"] for block in content if block["type"] == "text")
+    thought = "".join(block["thinking"] for block in content if block["type"] == "thinking")
+    said = list(zip(kinds, texts, strict=False))
+    assert shown == "".join(text for kind, text in said if kind != "R")
+    assert thought.replace("\n", "") == "".join(text for kind, text in said if kind == "R")
+
+
+def test_sources_of_a_search_are_told_once_and_listed_when_they_are_web_addresses() -> None:
+    found = [
+        "https://a.example/x_(y)",
+        "https://a.example/x_(y)",
+        "javascript:alert(1)",
+        "https://b.example/\n- [c](d)",
+    ]
+    action = {"type": "search", "query": "q", "sources": [{"type": "url", "url": url, "title": "t"} for url in found]}
+    events = [done(0, type="web_search_call", id="ws", status="completed", action=action), COMPLETED]
+    search = {"tools": [{"type": "web_search_20250305", "name": "web_search"}]}
+    out, _ = ran(events, reducer(search, rules=ANSWER_RULES["p3"]))
+    assert folded(out)[-1] == {"type": "text", "text": "Sources:\n- [t](https://a.example/x_%28y%29)\n"}
+    out, _ = ran(events, reducer(search, rules=ANSWER_RULES["p3-native"]))
+    [result] = [block for block in folded(out) if block["type"] == "web_search_tool_result"]
+    assert [link["url"] for link in result["content"]] == list(dict.fromkeys(found))
+
+
+@pytest.mark.parametrize(("rules", "calls"), [("p3", 2), ("p1", 1)])
+def test_a_call_that_begins_again_is_another_where_the_upstream_is_held_to_the_letter(rules: str, calls: int) -> None:
+    """A tool may be wanted twice; elsewhere an announcement is sometimes repeated."""
+    call = {"type": "function_call", "id": "fc", "call_id": "c", "name": "Bash"}
+    once = [added(0, **call), done(0, **call, arguments='{"command":"ls"}')]
+    out, complaint = ran([*once, *once, COMPLETED], reducer(rules=ANSWER_RULES[rules]))
+    ids = [block["id"] for block in folded(out) if block["type"] == "tool_use"]
+    assert complaint is None and len(ids) == len(set(ids)) == calls
+
+
+@pytest.mark.parametrize("rules", ["p1", "p3"])
+def test_a_message_that_comes_in_one_piece_has_all_its_parts(rules: str) -> None:
+    content = [{"type": "output_text", "text": text} for text in ("one ", "two")]
+    out, _ = ran([done(0, type="message", id="m", content=content), COMPLETED], reducer(rules=ANSWER_RULES[rules]))
+    assert "".join(block["text"] for block in folded(out)) == "one two"
+
+
 @given(json_objects, st.lists(st.integers(0, 500), max_size=6))
 def test_arguments_arrive_whatever_their_pieces(value: dict[str, Any], cuts: list[int]) -> None:
     body = json.dumps(value)

@@ -39,6 +39,8 @@ FINAL, BUSY = {"x-should-retry": "false"}, {"Retry-After": "2"}
         (error(429, type="usage_not_included", message="x"), 403, "permission_error", FINAL),
         (error(500, message="usage limit"), 429, "rate_limit_error", FINAL),
         ({"type": "error", "error": {"status": 400, "message": "bad"}}, 400, "invalid_request_error", FINAL),
+        ({"type": "error"}, 500, "api_error", {}),
+        (error(), 500, "api_error", {}),
         (error(404, message="Model not found"), 404, "not_found_error", FINAL),
         (error(429, message="x", retry_after=30.2), 429, "rate_limit_error", {"Retry-After": "31"}),
     ],

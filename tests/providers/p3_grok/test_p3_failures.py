@@ -110,10 +110,9 @@ ANSWERS: list[tuple[int, Any, int, str, dict[str, str], bool, tuple[str, ...]]] 
             (500, {"error": "This model's maximum context length is 5"}),
         )
     ),
-    *(
-        (status, b"<html>bad</html>", status, "api_error", BUSY, True, ("later",))
-        for status in (409, 425, 500, 502, 503)
-    ),
+    *((status, b"<html>bad</html>", status, "api_error", BUSY, True, ("later",)) for status in (425, 500, 502, 503)),
+    (408, b"", 408, "timeout_error", FINAL, False, ("status 408",)),
+    (409, flat("Conflict", "in progress"), 409, "api_error", FINAL, False, ("in progress",)),
     (504, b"", 504, "timeout_error", BUSY, True, ("later",)),
     *((status, b"<html>", status, "api_error", BUSY, True, ("later",)) for status in (520, 522, 524, 525, 530)),
     (503, flat("It is down", "Service temporarily unavailable."), 503, "api_error", BUSY, True, ("down: Service",)),

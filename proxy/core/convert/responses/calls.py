@@ -96,8 +96,10 @@ class FunctionCalls:
 
     def add(self, index: int, item: Mapping[str, Any]) -> None:
         """Opens a call, unless it is known. One that never ended in this place must be complete by now."""
-        call_id = _call_id(item)
-        if call_id and (index, call_id) in self._done:
+        known = (index, _call_id(item))
+        if self._exact:  # another call, however alike
+            self._done.discard(known)
+        elif known[1] and known in self._done:
             return
         earlier = self._open.get(index)
         if earlier is not None:

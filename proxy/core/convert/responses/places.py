@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
-from itertools import count
+from itertools import count, islice
 from typing import Any
+from zlib import crc32
 
 #: Places from here on are ours: their events did not say which item they belong to.
 FIRST_LOOSE = 1 << 32
+
+#: So many texts with the same words are told apart, and so many texts under way are compared with a copy.
+MAX_ALIKE = 64
+#: So many pieces of a text are held before only their checksum is kept.
+MAX_PIECES = 64
 
 _IDS = ("id", "call_id")
 
@@ -22,7 +29,7 @@ class Places:
         self._of_id: dict[str, int] = {}
         self._fresh = count(FIRST_LOOSE)
         self._current: dict[str, int] = {}  # type of an item -> where the newest one is that has not ended
-        self._bare: set[int] = set()  # places of ours whose item did not show up
+        self._bare: dict[int, str] = {}  # place whose item did not show up -> the id that its events tell
         self._kinds: dict[int, str] = {}  # place -> type of the item there
         self._ended: set[int] = set()
 
@@ -43,12 +50,16 @@ class Places:
         index = event.get("output_index")
         if type(index) is int and index in self._kinds:  # nearly always
             return index
-        place = self.of(event)
+        place, own = self.of(event), _text(event.get("item_id"))
         if place is None:
             place = self._current.get(kind)
-            if place is None:
-                place = self._current[kind] = next(self._fresh)
-                self._bare.add(place)
+            if place is None or (own and self._bare.get(place)):
+                place = next(self._fresh)
+            if own:
+                self._of_id[own] = place
+        if place not in self._kinds:
+            self._current[kind] = place
+            self._bare[place] = own or self._bare.get(place, "")
         return place
 
     def begin(self, event: Mapping[str, Any], item: Mapping[str, Any]) -> int:
@@ -122,14 +133,39 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+class _Shown:
+    """A text that the client has seen. `copies` are the kinds of event that have repeated it as a whole."""
+
+    __slots__ = ("_crc", "_size", "at", "copies", "pieces")
+
+    def __init__(self, at: At, *pieces: str) -> None:
+        self.at = at
+        self.copies: set[str] = set()
+        self.pieces = list(pieces)
+        self._size = self._crc = 0
+
+    def words(self) -> tuple[int, int]:
+        """Length and checksum of the text so far. Its pieces are let go."""
+        text = "".join(self.pieces)
+        self.pieces = []
+        self._size += len(text)
+        self._crc = crc32(text.encode("utf-8", "surrogatepass"), self._crc)
+        return self._size, self._crc
+
+
 class Said:
-    """What has come piece by piece, so that a copy of the whole is told only when it is news."""
+    """What has come piece by piece, so that a copy of the whole is told only when it is news.
+
+    A copy belongs to the text of its place. One that does not say where it belongs, or repeats a text that did not,
+    belongs to the text with the same words, unless another event of its kind has repeated that already: a model may
+    well say the same twice.
+    """
 
     def __init__(self) -> None:
         self._at: set[At] = set()
         self._places: set[int] = set()
-        self._loose: dict[int, list[str]] = {}  # kept, since only their words tell what a copy is a copy of
-        self._whole: set[str] = set()
+        self._growing: dict[At, _Shown] = {}
+        self._shown: dict[tuple[int, int], deque[_Shown]] = {}  # by their words
 
     def __len__(self) -> int:
         """In how many places something was said."""
@@ -138,30 +174,61 @@ class Said:
     def was_in(self, place: int) -> bool:
         return place in self._places
 
-    def add(self, at: At, text: str) -> None:
-        if at not in self._at:
+    def add(self, at: At, piece: str) -> None:
+        shown = self._growing.get(at)
+        if shown is None:
+            shown = self._growing[at] = _Shown(at)
             self._at.add(at)
             self._places.add(at[0])
-        if at[0] >= FIRST_LOOSE:
-            self._loose.setdefault(at[0], []).append(text)
+        shown.pieces.append(piece)
+        if len(shown.pieces) > MAX_PIECES:
+            shown.words()
 
     def end(self, place: int) -> None:
-        """Nothing more comes in this place."""
-        if place in self._loose:
-            self._whole.add("".join(self._loose.pop(place)))
+        """What comes in this place from here on is another text."""
+        for at in [at for at in self._growing if at[0] == place]:
+            shown = self._growing.pop(at)
+            self._shown.setdefault(shown.words(), deque(maxlen=MAX_ALIKE)).append(shown)
 
     def forget(self, place: int) -> None:
         """A new item begins in a place that was used."""
         if place in self._places:
+            self.end(place)
             self._places.remove(place)
             self._at = {at for at in self._at if at[0] != place}
 
     def is_news(self, at: At, text: str) -> bool:
         place, part = at
-        if not text or text in self._whole or at in self._at or (place, None) in self._at:
+        if not text or at in self._at or (place, None) in self._at:
             return False
         return part is not None or place not in self._places
 
-    def is_whole_news(self, place: int, text: str) -> bool:
-        """Whether a message may hold news: one that is known only by its words came whole, or not at all."""
-        return place < FIRST_LOOSE or text not in self._whole
+    def repeated(self, at: At, text: str, copy: str) -> At | None:
+        """Where the text was shown that an event repeats, which names the place `at`; None for none.
+
+        copy  the kind of event
+        """
+        words = _Shown(at, text).words()
+        growing = islice(reversed(self._growing.values()), MAX_ALIKE)
+        alike = [shown for shown in growing if shown.words() == words]
+        alike += self._shown.get(words, ())
+        for shown in alike:
+            if copy not in shown.copies and self._may_repeat(at, shown.at):
+                shown.copies.add(copy)
+                return shown.at
+        return (at[0], None) if (at[0], None) in self._at else None
+
+    def _may_repeat(self, at: At, shown: At) -> bool:
+        (place, part), (shown_place, shown_part) = at, shown
+        if place in self._places:
+            return place == shown_place and (part == shown_part or None in (part, shown_part))
+        return max(place, shown_place) >= FIRST_LOOSE
+
+    def place_of_item(self, place: int, parts: list[str], copy: str) -> int:
+        """Where the parts of an item were shown that is done in `place`; that place, when they were not."""
+        at = (place, None)
+        whole = self.repeated(at, "".join(parts), copy)
+        if whole is None and len(parts) > 1:
+            found = [self.repeated(at, part, copy) for part in parts]
+            whole = next(filter(None, found), None)
+        return place if whole is None else whole[0]

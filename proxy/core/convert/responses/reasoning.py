@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from proxy.core.blocks import SIGNATURE_DELTA, THINKING, THINKING_DELTA
-from proxy.core.convert.responses.places import FIRST_LOOSE, Said
+from proxy.core.convert.responses.places import Said
 from proxy.core.convert.responses.signatures import encode_signature
 from proxy.core.messages import MessageStream
 from proxy.core.reducer import AnswerPolicy
@@ -23,7 +23,6 @@ class ReasoningItems:
         self._numbers = count()
         self._open: int | None = None  # place of the open block
         self._key: object = None
-        self._in_pieces = False  # whether a piece of its text came
         self._known: dict[int, dict[str, str]] = {}
         self._signed: set[str] = set()  # reasoning ids handed to the client: the upstream takes each back once
         self.said = Said()
@@ -55,9 +54,7 @@ class ReasoningItems:
         if begins:
             self.close()
             self._begin(index)
-        if part is not None or not self._in_pieces or index >= FIRST_LOOSE:
-            self._in_pieces = part is None
-            self.said.add((index, part), delta)
+        self.said.add((index, part), delta)
         self._stream.delta(self._key, THINKING_DELTA.of(delta))
         return begins
 
@@ -71,7 +68,7 @@ class ReasoningItems:
         self.merge(index, item)
         if item.get("status") == "incomplete":
             self._known.pop(index)  # what was not thought to its end is not taken back
-        told = self.whole(index, _parts(item))
+        told = self.whole(index, thought_parts(item))
         was_open = self._open == index
         self.close()
         if told or was_open or self._signature(index, keep=True) is None:
@@ -100,7 +97,7 @@ class ReasoningItems:
             self.close()
 
     def _begin(self, index: int) -> None:
-        self._open, self._key, self._in_pieces = index, ("thinking", next(self._numbers)), False
+        self._open, self._key = index, ("thinking", next(self._numbers))
         self._stream.open(self._key, THINKING.start())
 
     def close(self) -> None:
@@ -129,7 +126,7 @@ class ReasoningItems:
         return encode_signature(self._policy.signatures, known["id"], known["encrypted_content"])
 
 
-def _parts(item: Mapping[str, Any]) -> list[str]:
+def thought_parts(item: Mapping[str, Any]) -> list[str]:
     """The summary of a thought, or the thought itself."""
     for name in ("summary", "content"):
         members = item.get(name)

@@ -226,9 +226,10 @@ class HostedSearches:
         links = {url: title for url, title in cited if url not in text}
         if not cited and not any(url in text for url in self._found):
             links = dict(list(self._found.items())[:MAX_FOUND])
-        if not links:
+        listed = [(title, address) for url, title in links.items() if (address := _address(url))]
+        if not listed:
             return
-        lines = "".join(f"- [{_plain(title)}]({url})\n" for url, title in links.items())
+        lines = "".join(f"- [{_plain(title)}]({address})\n" for title, address in listed)
         self._stream.open("sources", TEXT.start())
         self._stream.delta("sources", TEXT_DELTA.of(f"Sources:\n{lines}"))
         self._stream.close("sources")
@@ -248,6 +249,17 @@ def _declares_search(request: Mapping[str, Any]) -> bool:
 def _plain(title: str) -> str:
     """A title that can stand in a Markdown link."""
     return " ".join(title.replace("[", "(").replace("]", ")").split())
+
+
+def _address(url: str) -> str:
+    """A web address that can stand in a Markdown link; "" for any other.
+
+    >>> _address("https://a.example/x_(y)"), _address("javascript:alert(1)"), _address("https://a.example/ x")
+    ('https://a.example/x_%28y%29', '', '')
+    """
+    if not url.lower().startswith(("https://", "http://")) or not url.isprintable() or set(url) & set(" <>[]\\`"):
+        return ""
+    return url.replace("(", "%28").replace(")", "%29")
 
 
 def told_query(action: Mapping[str, Any], item: Mapping[str, Any]) -> str:
@@ -271,14 +283,14 @@ def _x_query(text: Any) -> str:
 
 
 def _sources(item: Mapping[str, Any]) -> list[Link]:
-    """The addresses that a search found, where the upstream tells them."""
+    """The addresses that a search found, each once, where the upstream tells them."""
     action = item.get("action")
     sources = action.get("sources") if isinstance(action, Mapping) else None
-    return [
-        {"title": str(source.get("title") or source["url"]), "url": source["url"]}
-        for source in (sources if isinstance(sources, list) else ())
-        if isinstance(source, Mapping) and isinstance(source.get("url"), str)
-    ]
+    links: dict[str, str] = {}
+    for source in sources if isinstance(sources, list) else ():
+        if isinstance(source, Mapping) and isinstance(url := source.get("url"), str):
+            links.setdefault(url, str(source.get("title") or url))
+    return [{"title": title, "url": url} for url, title in links.items()]
 
 
 def _query(action: Mapping[str, Any]) -> str:

@@ -25,13 +25,12 @@ MAX_CITATIONS = 4096
 @dataclass(slots=True)
 class _Text:
     """A text under way. `held` collects it when it has to be rewritten as a whole, and is None when it streams; `over`
-    tells that only citations may follow, `begun` that a piece of it came, `refuses` that it is a refusal."""
+    tells that only citations may follow, `refuses` that it is a refusal."""
 
     key: object
     held: list[str] | None
     size: int = 0
     over: bool = False
-    begun: bool = False
     refuses: bool = False
 
 
@@ -83,9 +82,7 @@ class TextBlocks:
         text = self._texts.get(at)
         if text is None or text.over:
             text = self._open(at)
-        if not text.begun or at[0] >= FIRST_LOOSE:
-            text.begun = True
-            self.said.add(at, piece)
+        self.said.add(at, piece)
         if text.held is None:
             self._stream.delta(text.key, TEXT_DELTA.of(piece))
             return
