@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from proxy.core.identity import session_in_metadata
 from proxy.core.routing import family_of, is_auto_review
@@ -23,7 +23,7 @@ _NEAREST: Mapping[str, str] = {
 #: (most thinking tokens, effort), from little to much; above the last it is `_AMPLE`.
 _BUDGETS = ((4096, "low"), (16_384, "medium"))
 _AMPLE = "high"
-#: The effort of thinking that is switched on without a budget.
+#: The effort of thinking that is switched on without a budget, or adapts itself.
 _UNBOUND = "medium"
 #: Part of the names of Claude Code's small model.
 _QUICK = "haiku"
@@ -72,12 +72,16 @@ def _word_of(holder: Mapping[str, Any]) -> str | None:
 
 def _of_budget(request: Mapping[str, Any]) -> str | None:
     thinking = request.get("thinking")
-    if not isinstance(thinking, Mapping) or thinking.get("type") != "enabled" or _is_small(request):
+    if not _thinks(thinking) or _is_small(request):
         return None
-    tokens = thinking.get("budget_tokens")
+    tokens = None if thinking["type"] == "adaptive" else thinking.get("budget_tokens")
     if not isinstance(tokens, int) or isinstance(tokens, bool):
         return _UNBOUND
     return next((effort for most, effort in _BUDGETS if tokens <= most), _AMPLE) if tokens > 0 else None
+
+
+def _thinks(thinking: Any) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(thinking, Mapping) and thinking.get("type") in ("enabled", "adaptive")
 
 
 def _is_small(request: Mapping[str, Any]) -> bool:
@@ -110,7 +114,7 @@ def capped_request(request: Mapping[str, Any], cap: str) -> Mapping[str, Any]:
     {'thinking': {'type': 'enabled', 'budget_tokens': 4096}}
     """
     changes = _lower(request, cap)
-    thinking = _capped_thinking(request.get("thinking"), cap)
+    thinking = _capped_thinking(request.get("thinking"), cap, worded=_word(request) is not None)
     if thinking is not None:
         changes["thinking"] = thinking
     messages = request.get("messages") or ()
@@ -144,15 +148,18 @@ def _lower_word(word: Any, cap: str) -> str | None:
     return cap if asked is not None and _RANKS.index(asked) > _RANKS.index(cap) else None
 
 
-def _capped_thinking(thinking: Any, cap: str) -> dict[str, Any] | None:
-    """The member with the largest budget that asks for no more than the cap, where it asks for more."""
-    if not isinstance(thinking, Mapping) or thinking.get("type") != "enabled":
+def _capped_thinking(thinking: Any, cap: str, *, worded: bool) -> dict[str, Any] | None:
+    """The member with the largest budget that asks for no more than the cap, where it asks for more.
+
+    worded  whether a word asks for the effort, which adaptive thinking follows
+    """
+    if not _thinks(thinking) or (worded and thinking["type"] == "adaptive"):
         return None
     if cap == "none":
         return {"type": "disabled"}
     most = next((tokens for tokens, effort in _BUDGETS if effort == cap), None)
     tokens = thinking.get("budget_tokens")
-    return {**thinking, "budget_tokens": most} if most is not None and _exceeds(tokens, most) else None
+    return {**thinking, "type": "enabled", "budget_tokens": most} if most is not None and _exceeds(tokens, most) else None
 
 
 def _exceeds(tokens: Any, most: int) -> bool:

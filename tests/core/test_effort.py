@@ -56,7 +56,8 @@ REVIEW = "You are a security monitor for autonomous AI coding agents."
         *(({"thinking": {"type": "enabled", "budget_tokens": n}}, "high") for n in (16_385, 31_999, 10**9)),
         *(({"thinking": {"type": "enabled", "budget_tokens": n}}, "medium") for n in (None, "9", True, [])),
         *(({"thinking": {"type": "enabled", "budget_tokens": n}}, None) for n in (0, -1)),
-        *(({"thinking": {"type": kind, "budget_tokens": 9000}}, None) for kind in ("disabled", "adaptive", "x", None)),
+        *(({"thinking": {"type": kind, "budget_tokens": 9000}}, None) for kind in ("disabled", "x", None)),
+        *(({"thinking": {"type": "adaptive", **budget}}, "medium") for budget in ({}, {"budget_tokens": 9})),
         *(({"thinking": thinking}, None) for thinking in ("enabled", None, [], {})),
     ],
 )
@@ -155,7 +156,9 @@ CAPPED: list[tuple[dict[str, Any], str, dict[str, Any] | None]] = [
     ({"thinking": {"type": "enabled"}}, "low", thinks(4096)),
     ({"thinking": {"type": "enabled"}}, "high", None),
     (thinks(2000), "none", {"thinking": {"type": "disabled"}}),
-    ({"thinking": {"type": "adaptive"}}, "none", None),
+    ({"thinking": {"type": "adaptive"}}, "none", {"thinking": {"type": "disabled"}}),
+    ({"thinking": {"type": "adaptive"}}, "low", {"thinking": {"type": "enabled", "budget_tokens": 4096}}),
+    ({"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}}, "low", None),
     ({"messages": [USER, LATER]}, "low", {"messages": [USER, LATER | {"output_config": {"effort": "low"}}]}),
     ({"messages": [USER, LATER]}, "max", None),
 ]

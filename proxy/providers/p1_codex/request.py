@@ -99,8 +99,9 @@ class Prepared:
         return self.options.reasoning and self.options.effort not in (None, "none")
 
 
-#: What the vendor's own client sends with every request, whatever it asks for.
-_ALWAYS: dict[str, Any] = {"tool_choice": "auto", "include": ["reasoning.encrypted_content"]}
+#: What the vendor's own client sends with every request, whatever it asks for; the second unless a setting forbids it.
+_CHOICE: dict[str, Any] = {"tool_choice": "auto"}
+_ENCRYPTED: dict[str, Any] = {"include": ["reasoning.encrypted_content"]}
 
 
 def prepare(call: Call, config: Config, offsets: ReadOffsets, signs_as: str = LABEL) -> Prepared:
@@ -122,7 +123,8 @@ def prepare(call: Call, config: Config, offsets: ReadOffsets, signs_as: str = LA
         pdf=codex.pdf_input,
         bare_instructions=True,
     )
-    return Prepared(_ALWAYS | messages_to_responses(call.request, options, call.simplified), lite, options)
+    always = _CHOICE | (_ENCRYPTED if options.reasoning else {})
+    return Prepared(always | messages_to_responses(call.request, options, call.simplified), lite, options)
 
 
 def headers(config: Config, *, lite: bool, session: str | None) -> dict[str, str]:

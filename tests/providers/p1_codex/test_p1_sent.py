@@ -62,12 +62,28 @@ async def test_what_the_vendors_client_always_sends(live: Live, model: str, lite
     assert seen.body["tool_choice"] == "auto" and seen.body["include"] == ["reasoning.encrypted_content"]
 
 
-@pytest.mark.parametrize(("config", "signed"), [({}, False), ({"effort": "low"}, True)])
-async def test_encrypted_reasoning_is_for_who_asked_for_thinking(live: Live, config: Any, signed: bool) -> None:
+@with_live(p1_transport="http", p1_reasoning_signatures=False)
+async def test_no_encrypted_reasoning_is_asked_for_when_a_setting_forbids_it(live: Live) -> None:
+    await live.stream(ask(output_config={"effort": "high"}))
+    assert "include" not in live.sandbox.p1.requests[-1].body
+
+
+ADAPTIVE = {"thinking": {"type": "adaptive"}}
+
+
+async def test_adaptive_thinking_is_shown(live: Live) -> None:
+    await live.stream(ask(**ADAPTIVE))
+    assert live.sandbox.p1.requests[-1].body["reasoning"] == {"effort": "medium", "summary": "auto"}
+
+
+@pytest.mark.parametrize(
+    ("members", "signed"), [({}, False), ({"output_config": {"effort": "low"}}, True), (ADAPTIVE, True)]
+)
+async def test_encrypted_reasoning_is_for_who_asked_for_thinking(live: Live, members: Any, signed: bool) -> None:
     """It is asked for always; anybody else gets the text alone."""
     thought = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAAAA"}
     play(live, {"events": [done(thought, 0), delta("hi"), completed()]})
-    answer = await live.post(ask(**({"output_config": config} if config else {})))
+    answer = await live.post(ask(**members))
     assert [block["type"] for block in answer.json["content"]] == [*(["thinking"] if signed else []), "text"]
 
 
