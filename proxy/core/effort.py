@@ -159,7 +159,9 @@ def _capped_thinking(thinking: Any, cap: str, *, worded: bool) -> dict[str, Any]
         return {"type": "disabled"}
     most = next((tokens for tokens, effort in _BUDGETS if effort == cap), None)
     tokens = thinking.get("budget_tokens")
-    return {**thinking, "type": "enabled", "budget_tokens": most} if most is not None and _exceeds(tokens, most) else None
+    return (
+        {**thinking, "type": "enabled", "budget_tokens": most} if most is not None and _exceeds(tokens, most) else None
+    )
 
 
 def _exceeds(tokens: Any, most: int) -> bool:

@@ -10,7 +10,6 @@ from harness import Live, ask, tool
 from wires import WIRES, Wire
 
 FETCH = {"type": "web_fetch_20250910", "name": "web_fetch"}
-SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 CODE = {"type": "code_execution_20250825", "name": "code_execution"}
 TOOLSET = {"type": "mcp_toolset", "mcp_server_name": "m"}
 REGEX = {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"}
@@ -36,6 +35,17 @@ async def test_tools_that_the_service_has_not_are_left_out_and_named(live: Live,
     assert [note["ignored"] for note in live.notes.all("ignored")] == [left_out]
     count = await live.post(ask(model=wire.model, tools=[CODE]), "/v1/messages/count_tokens")
     assert count.status == 200 and count.json["input_tokens"] > 0
+
+
+@pytest.mark.parametrize("model", ["gpt-5.5", "grok-4.6"])
+@pytest.mark.parametrize("forced", [False, True], ids=["offered", "forced"])
+async def test_a_search_without_date_and_name_is_the_hosted_one(live: Live, model: str, forced: bool) -> None:
+    """As the OpenAI-style routes write it."""
+    choice = {"tool_choice": {"type": "tool", "name": "web_search"}} if forced else {}
+    searched = ask("Perform a web search for the query: sandbox", model=model, tools=[{"type": "web_search"}], **choice)
+    answer = await live.post(searched)
+    assert answer.status == 200 and IGNORED not in answer.headers
+    assert answer.json["usage"]["server_tool_use"]["web_search_requests"] == 1
 
 
 @every_wire

@@ -47,6 +47,26 @@ def hosted_kind(tool: Any) -> str | None:
     return _DATE.sub("", kind)
 
 
+#: The version of the hosted search for a client that names none.
+_DATED = {"type": "web_search_20250305"}
+
+
+def dated(request: dict[str, Any]) -> dict[str, Any]:
+    """The request with a version and a name for a hosted search without; the same object when it has none such.
+
+    >>> dated({"tools": [{"type": "web_search", "max_uses": 3}]})
+    {'tools': [{'name': 'web_search', 'type': 'web_search_20250305', 'max_uses': 3}]}
+    """
+    tools = request.get("tools")
+    if not isinstance(tools, list) or not any(map(_is_undated, tools)):
+        return request
+    return {**request, "tools": [{"name": _SEARCH} | tool | _DATED if _is_undated(tool) else tool for tool in tools]}
+
+
+def _is_undated(tool: Any) -> bool:
+    return isinstance(tool, dict) and tool.get("type") == _SEARCH and tool.get("input_schema") is None
+
+
 def without_missing(
     request: Mapping[str, Any], served: Collection[str]
 ) -> tuple[Mapping[str, Any], tuple[Missing, ...]]:

@@ -16,7 +16,7 @@ from proxy.core.identity import Owner, owner_of, session_of
 from proxy.core.ingress import Ingress
 from proxy.core.messages import check_request
 from proxy.core.routing import Route, is_auto_review, normalise_model
-from proxy.core.tools.hosted import refusal, without_missing
+from proxy.core.tools.hosted import dated, refusal, without_missing
 from proxy.errors import RequestError
 from proxy.observe.lifecycle import CompactionStarted, SessionFound
 from proxy.providers.contract import Call, Provider, Remembering, Target
@@ -74,6 +74,7 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
     config = state.config()
     body = await read_json(exchange, config, ticket)
     check_request(body)
+    body = dated(body)
     exchange.safeguards = body.pop(SAFEGUARDS, None)  # for the judge of auto mode alone: no upstream gets them
     session = _session(exchange, values, body)
     await find_project(exchange, body)
