@@ -116,7 +116,7 @@ def _tool(tool: Mapping[str, Any], options: ResponsesOptions, steps: ToolSteps) 
     if is_web_search(tool):
         return _search_tool(tool)
     asked = options.strict and tool.get("strict") is True
-    function = (_strict_function if asked else _function)(tool, steps)
+    function = (strict_function if asked else _function)(tool, steps)
     return guided_definition(function) if tool["name"] == READ and options.offsets is not None else function
 
 
@@ -128,7 +128,8 @@ def _function_as_asked(tool: Mapping[str, Any], steps: Steps, *, asked: bool) ->
 
 
 _function = ToolWalk(partial(_function_as_asked, asked=False))
-_strict_function = ToolWalk(partial(_function_as_asked, asked=True))
+#: The same of one that its author wants strict; `strict` says whether it can be.
+strict_function = ToolWalk(partial(_function_as_asked, asked=True))
 
 
 def search_filters(tool: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proxy.core.convert.custom_input import CUSTOM_INPUT
+from proxy.core.convert.messages_to_responses import strict_function
 from proxy.core.convert.openai_fields import Block, Members, needed_text, objects_of, optional_flag
 from proxy.core.convert.openai_mode import Mode, invalid, is_text, unsupported
 from proxy.core.ingress import HostedTool
 from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.tools.calls import MAX_NAME, short_name, unique_id
+from proxy.core.tools.step_budget import ToolSteps
 
 #: Functions of one request, those in namespaces included.
 MAX_TOOLS = 128
@@ -129,6 +131,7 @@ class _ToolReader:
         self._mode = mode
         self._wrapped = wrapped
         self._found = ToolSet()
+        self._steps = ToolSteps()
         self._grouped: dict[tuple[str, str], Block] = {}  # by namespace and name
         self._texts: dict[int, Block] = {}  # those that stand for custom tools, by identity: names come later
         self.repeated = False
@@ -199,7 +202,7 @@ class _ToolReader:
             self._found.add(tool, f"{at}.name")
 
     def _function_tool(self, function: Members, path: str, keys: frozenset[str]) -> Block:
-        """The hub's form of a function. `strict` is handed on where the upstream can promise it."""
+        """The hub's form of a function. `strict` is handed on where the upstream can promise it for this schema."""
         self._mode.check_keys(function, keys, path)
         tool: Block = {"name": needed_text(function, "name", path)}
         parameters, description = function.get("parameters"), _description(function, path)
@@ -209,10 +212,12 @@ class _ToolReader:
         if description is not None:
             tool["description"] = description
         if optional_flag(function.get("strict"), f"{path}.strict"):
-            if "strict" in self._mode.rules.honours:
+            if "strict" not in self._mode.rules.honours:
+                self._mode.note(f"{path}.strict")
+            elif strict_function(tool, self._steps)["strict"]:
                 tool["strict"] = True
             else:
-                self._mode.note(f"{path}.strict")
+                self._mode.drop(f"{path}.strict")
         return tool
 
     def _custom_tool(self, entry: Members, path: str) -> Block:
