@@ -93,6 +93,8 @@ KINDS: dict[str, Kind] = {
     "certificate": Kind(502, "api_error", "api_error", final=True),
     "bad_answer": Kind(502, "api_error", "api_error", code=PROTOCOL_ERROR),
     "unavailable": Kind(503, "api_error", "api_error"),
+    # This process ends before the answer is whole: the next one, or another replica, may give it.
+    "stopping": Kind(503, "api_error", "api_error"),
     "upstream_timeout": Kind(504, "timeout_error", "api_error"),
     "overloaded": Kind(529, "overloaded_error", "api_error", openai_status=503),
     # The upstream failed in a way that usually passes: its 500, 502 or 503 is kept. The client may repeat it.
@@ -308,6 +310,7 @@ MEDIA_CODES: dict[str, str] = {
     "too_large": "request_too_large",
     "media_type": "unsupported_media_type",
     "busy": "local_capacity_exceeded",
+    "stopping": "local_capacity_exceeded",
     "internal": "internal_error",
 }
 #: The same of an upstream's: of one that cannot be read, and of all others, a refusal included.

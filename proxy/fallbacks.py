@@ -70,7 +70,7 @@ def check_fallbacks(found: Sequence[tuple[str, Sequence[str]]], catalogs: Sequen
 
 #: Errors that no other model cures: what is asked is wrong, refused, or this proxy is.
 _NEVER = frozenset(
-    {"invalid_request", "refused", "no_route", "wrong_method", "slow_request", "media_type", "no_upgrade"}
+    {"invalid_request", "refused", "no_route", "wrong_method", "slow_request", "media_type", "no_upgrade", "stopping"}
 )
 
 

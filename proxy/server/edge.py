@@ -61,7 +61,9 @@ async def edge(
         known = as_proxy_error(error) or unforeseen(state, request_id, error)
         response = error_response(known, request_id, family)
     if state.running.draining:
-        _end_connection(request, response)
+        # So that no client finds the connection closed when it sends its next request; an answer that was begun before
+        # the end was announced cannot say so.
+        response.force_close()
     if not response.prepared:
         timing = {TIMING_HEADER: timings.header()}
         for name, value in {**id_headers(request_id), **timing, **family.headers}.items():
@@ -69,15 +71,6 @@ async def edge(
         if not request.content.is_eof():
             await _end_behind(request, response, state.config().max_body_bytes)
     return response
-
-
-def _end_connection(request: web.Request, response: web.StreamResponse) -> None:
-    """So that no client finds it closed when it sends its next request. One that was begun before the end was
-    announced could not say so; its connection ends all the same."""
-    if not response.prepared:
-        response.force_close()
-    elif request.protocol is not None:
-        request.protocol.close()
 
 
 async def _end_behind(request: web.Request, response: web.StreamResponse, most: int) -> None:

@@ -3,12 +3,15 @@ fails."""
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import struct
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from proxy.core.allowances.accounts import account_key
 from proxy.core.identity import agents_of, fits_header
@@ -49,6 +52,9 @@ MAX_IGNORED = 1000
 #: Where a client may name the request itself, in order of preference; what is longer is no such name.
 _CLIENT_IDS = ("x-client-request-id", "x-request-id")
 _MAX_CLIENT_ID = 200
+
+#: Linger on, for no time: a socket that is closed sends a reset.
+_RESET = struct.pack("ii", 1, 0)
 
 STOPPED = "Request ended before completion: the proxy was stopped"
 LEFT = "Request ended before completion: the client left"
@@ -143,9 +149,15 @@ class Exchange:
         return has_left(self.request)
 
     def break_off(self) -> None:
-        """Ends the connection, so that what was sent does not look whole."""
-        if self.request.transport is not None:
-            self.request.transport.abort()
+        """Ends the connection, so that what was sent does not look whole. To HTTP/1.0 a connection that is closed is
+        the end of the answer, so it is reset."""
+        transport = self.request.transport
+        if transport is None:
+            return
+        if self.request.version < HttpVersion11 and (link := transport.get_extra_info("socket")) is not None:
+            with contextlib.suppress(OSError):
+                link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        transport.abort()
 
     def record(self, event: Event) -> None:
         self.state.monitor.record(self.id, event)

@@ -87,9 +87,14 @@ class _Connection(web.RequestHandler):
         )
 
     def close(self) -> None:
-        """The program ends. Of an idle connection aiohttp gives up the reader and not the connection: a request of a
-        client that keeps it would wait until the last answer of the others has ended, and get none."""
-        idle = self._waiter is not None
+        """The program ends. aiohttp reads nothing more then, and leaves the connection open. A request whose body is
+        still to come would wait for it in vain, so its answer ends the connection (`edge`). On an idle connection a
+        request would wait until the last answer of the others has ended, and get none, so it is closed at once."""
+        waiter, request = self._waiter, self._current_request
+        coming = request.content if request is not None else self._messages[0][1] if self._messages else None
+        if coming is not None and not coming.is_eof():
+            return
+        idle = waiter is not None and not waiter.done()
         super().close()
         if idle and self.transport is not None:
             self.transport.close()

@@ -61,8 +61,11 @@ async def run(request: web.Request, work: Work) -> web.StreamResponse:
             _enter(exchange, ticket)
             return await served(exchange, ticket, partial(work, exchange, values, ticket))
         except asyncio.CancelledError:
-            exchange.abandoned()
-            raise
+            stopped = exchange.state.running.stopped()
+            if stopped is None:
+                exchange.abandoned()
+                raise
+            return _failed(exchange, stopped)
         except Exception as error:
             return _failed(exchange, error)
         finally:

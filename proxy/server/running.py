@@ -7,6 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from proxy.errors import ProxyError
+
+#: Turns of the loop from the bytes of a request to its task.
+_TURNS = 3
+
 
 class Running:
     """The tasks of model requests of one application.
@@ -17,6 +22,7 @@ class Running:
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._cut: set[asyncio.Task[Any]] = set()
         self.draining = False
         self.cut = 0
 
@@ -31,13 +37,31 @@ class Running:
             yield
         finally:
             self._tasks.discard(task)
+            self._cut.discard(task)
 
     async def drain(self, limit_s: float) -> None:
-        """Waits for what runs, so long at most, and cuts the rest."""
+        """Waits for what runs and what still comes, so long at most, and cuts the rest."""
         self.draining = True
-        tasks = set(self._tasks)
-        if tasks:
-            _, left = await asyncio.wait(tasks, timeout=limit_s)
-            self.cut = len(left)
-            for task in left:
-                task.cancel()
+        loop = asyncio.get_running_loop()
+        end = loop.time() + limit_s
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+        while self._tasks and (left := end - loop.time()) > 0:
+            await asyncio.wait(self._tasks, timeout=left)
+        self._cut = set(self._tasks)
+        self.cut = len(self._cut)
+        for task in self._cut:
+            task.cancel()
+
+    def stopped(self) -> ProxyError | None:
+        """What the client is told whose request, the current task, was just cut; None when somebody else cancelled it.
+        The cancellation is taken back for that, once."""
+        task = asyncio.current_task()
+        if task is None or task not in self._cut:
+            return None
+        self._cut.discard(task)
+        if task.uncancel():
+            return None
+        return ProxyError(
+            "the proxy is stopped before this answer was whole; send it again", kind="stopping", retry_after=1
+        )

@@ -186,7 +186,11 @@ async def watched(exchange: Exchange, writer: EventWriter | None = None) -> Asyn
         yield
     except asyncio.CancelledError:
         known = watch.error
-        if not (known or watch.enough) or task.uncancel():  # the client left, or somebody else wants the end as well
+        if not (known or watch.enough):
+            known = exchange.state.running.stopped()
+            if known is None:  # the client left
+                raise
+        elif task.uncancel():  # somebody else wants the end as well
             raise
         if known is not None:
             raise known from None

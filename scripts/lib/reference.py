@@ -40,6 +40,7 @@ _WHEN = {
     "outbound_auth": "the outgoing proxy wants a user and password, or others; the message names the variable",
     "bad_answer": "the upstream's answer could not be understood or passed on honestly",
     "unavailable": "something needed is out of order for now (sign-in service, token counting)",
+    "stopping": "the proxy is stopped before the answer is whole; also the last event of a stream",
     "upstream_timeout": "the upstream took too long",
     "overloaded": "the upstream is overloaded",
     "transient": "the upstream failed in a way that usually passes, also after the retries here; its own status is kept",
