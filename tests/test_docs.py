@@ -49,6 +49,14 @@ def test_every_command_is_in_the_manual() -> None:
         assert f"| `{command.name}" in manual
 
 
+def test_the_readme_begins_with_a_picture_and_as_many_commands_as_it_says() -> None:
+    first, _, rest = (ROOT / "README.md").read_text().partition("## Try it: two commands")
+    found = re.search(r"!\[.+\]\((.+)\)", first)
+    assert found is not None and (ROOT / found[1]).stat().st_size < 150_000
+    block = re.search(r"```sh\n(.*?)```", rest, re.DOTALL)
+    assert block is not None and len(block[1].splitlines()) == 2
+
+
 def test_the_program_of_the_readme_serves_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert block is not None

@@ -1,20 +1,25 @@
-"""Expected screens: `tests/vectors/monitor/<name>.txt` is the demo at one moment, after some keys, in one size."""
+"""Expected screens: `tests/vectors/monitor/<name>.txt` is the demo at one moment, after some keys, in one size. One of
+them is a picture as well, that of the README."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from proxy.observe.monitor.demo import Demo
 from proxy.observe.monitor.snapshot import Snapshot
+from proxy.observe.monitor.terminal.cells import Line
 from proxy.observe.monitor.terminal.keys import Stage, pressed
 from proxy.observe.monitor.terminal.screen import screen
 from proxy.observe.monitor.terminal.view import View
 
+from .screen_picture import picture
+
 FOLDER = Path(__file__).parents[3] / "vectors" / "monitor"
+PICTURE = Path(__file__).parents[4] / "docs" / "monitor.svg"
 NOON = 1_787_140_800.0  # 2026-08-19T12:00:00Z
 SETUP = ("model-proxy listens on mock://tui-demo", "", "export ANTHROPIC_BASE_URL=" + "http://127.0.0.1:18765/" * 4)
 
@@ -42,7 +47,9 @@ def outputs() -> dict[Path, str]:
     """File -> the screen as text."""
     with in_utc():
         snapshot, now = demo()
-        return {FOLDER / f"{name}.txt": _drawn(snapshot, now, *case) for name, case in CASES.items()}
+        texts = {FOLDER / f"{name}.txt": _text(_drawn(snapshot, now, *case)) for name, case in CASES.items()}
+        lines = _drawn(snapshot, now, 100, 30, "space")
+        return texts | {PICTURE: picture(lines, "The monitor on a terminal, with simulated traffic")}
 
 
 def stale() -> list[Path]:
@@ -58,11 +65,14 @@ def demo() -> tuple[Snapshot, float]:
     return simulated.snapshot(), NOON + passed
 
 
-def _drawn(snapshot: Snapshot, now: float, columns: int, rows: int, keys: str) -> str:
+def _drawn(snapshot: Snapshot, now: float, columns: int, rows: int, keys: str) -> list[Line]:
     view = View(setup=SETUP)
     for key in keys.split():
         view, _ = pressed(view, " " if key == "space" else key, Stage(snapshot, columns, rows, now))
-    lines = screen(snapshot, view, columns, rows, now)
+    return screen(snapshot, view, columns, rows, now)
+
+
+def _text(lines: Iterable[Line]) -> str:
     return "".join("".join(run.text for run in line) + "\n" for line in lines)
 
 

@@ -12,6 +12,7 @@ from proxy.observe.monitor.terminal.display import as_ascii
 from proxy.observe.monitor.terminal.palette import ASCII, LOOKS
 from proxy.observe.monitor.terminal.view import PANES, Pane, View
 
+from .screen_picture import rgb
 from .shown import shown
 
 
@@ -120,17 +121,6 @@ def test_every_sign_of_ours_has_one_in_ascii() -> None:
     assert all(len(chr(sign)) == len(str(plain)) == 1 and str(plain).isascii() for sign, plain in ASCII.items())
     assert set("╭╮╰╯├┤─│…→↻▸▾└▏█░▁▇⠋⠏↑↓←") <= {chr(sign) for sign in ASCII}
     assert TABLES.keys() == set(PANES)
-
-
-def rgb(colour: int) -> tuple[int, int, int]:
-    """Of the 256: the first 8 as xterm has them, the others as every terminal has."""
-    if colour < 8:
-        low = ("000000", "cd0000", "00cd00", "cdcd00", "0000ee", "cd00cd", "00cdcd", "e5e5e5")[colour]
-        return int(low[:2], 16), int(low[2:4], 16), int(low[4:], 16)
-    if colour >= 232:
-        return (8 + 10 * (colour - 232),) * 3
-    levels = (0, 95, 135, 175, 215, 255)
-    return levels[(colour - 16) // 36], levels[(colour - 16) // 6 % 6], levels[(colour - 16) % 6]
 
 
 def contrast(colour: int, ground: int) -> float:
