@@ -67,11 +67,18 @@ def row(key: str | None, variables: str, default: Any, parse: Parse, help: str, 
 
 def rows_of(section: type[Any]) -> tuple[Setting, ...]:
     """The rows of a dataclass, in its order."""
-    return tuple(
-        Setting(section, field.name, *row[:-1], **row[-1])
-        for field in dataclasses.fields(section)
-        if (row := field.metadata.get("row"))
-    )
+    found = _ROWS.get(section)
+    if found is None:
+        found = _ROWS[section] = tuple(
+            Setting(section, field.name, *row[:-1], **row[-1])
+            for field in dataclasses.fields(section)
+            if (row := field.metadata.get("row"))
+        )
+    return found
+
+
+#: What `rows_of` found: each value of a section asks for its rows.
+_ROWS: dict[type[Any], tuple[Setting, ...]] = {}
 
 
 @dataclass(frozen=True)

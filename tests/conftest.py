@@ -72,9 +72,11 @@ async def sandbox() -> AsyncIterator[Sandbox]:
 
 @pytest.fixture(scope="module")
 def _nothing_is_left_open() -> Iterator[None]:
-    """What was left open complains when it is collected; once a module, since it takes a tenth of a second."""
+    """What was left open complains when it is collected. What is still in use after that stays to the end, mostly the
+    reports of the tests, and the next collection need not look through it."""
     yield
     gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
