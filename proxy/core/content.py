@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import binascii
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from proxy.core.media.signatures import LONGEST, image_type
 from proxy.core.sse import dump_json
 from proxy.core.tools.calls import short_name
 
@@ -136,6 +139,88 @@ def image_url(source: Any, *, default_type: str | None = None) -> str | None:
         kind, _, data = rest.partition(",")
         return image_data_url({"media_type": kind, "data": data}) if kind.endswith(";base64") else None
     return url if scheme.lower() in ("http", "https") and rest.startswith("//") else None
+
+
+#: So many characters of base64 have the signature of a picture, with blanks among them.
+_SIGNATURE = 4 * LONGEST
+NO_PICTURE = "[image omitted: its data are no PNG, JPEG, GIF or WebP picture]"
+
+
+@dataclass(slots=True)
+class PictureCheck:
+    """How many pictures of a request were another one than they said (`corrected`), or none (`left_out`)."""
+
+    corrected: int = 0
+    left_out: int = 0
+
+    def in_messages(self, messages: list[Any]) -> list[Any]:
+        """The messages with the types that the first bytes of their pictures say, and words in place of what is none:
+        a service refuses such a picture, and every later turn with it. The list itself where all are right."""
+        told = list(messages)
+        for place, message in enumerate(messages):
+            content = message.get("content")
+            if type(content) is list and (blocks := self._in_blocks(content)) is not content:
+                told[place] = {**message, "content": blocks}
+        return told if self.corrected or self.left_out else messages
+
+    def _in_blocks(self, blocks: list[Any]) -> list[Any]:
+        found: dict[int, Any] = {}
+        for place, block in enumerate(blocks):
+            kind = block.get("type") if type(block) is dict else None
+            if kind == "image":
+                told = self._picture(block)
+            elif kind in ("tool_result", "search_result"):
+                told = self._inside(block)
+            elif kind == "document" and isinstance(block.get("source"), dict):
+                source = self._inside(block["source"])
+                told = block if source is block["source"] else {**block, "source": source}
+            else:
+                continue
+            if told is not block:
+                found[place] = told
+        return [found.get(place, block) for place, block in enumerate(blocks)] if found else blocks
+
+    def _inside(self, holder: dict[str, Any]) -> dict[str, Any]:
+        content = holder.get("content")
+        blocks = self._in_blocks(content) if type(content) is list else content
+        return holder if blocks is content else {**holder, "content": blocks}
+
+    def _picture(self, block: dict[str, Any]) -> dict[str, Any]:
+        """What others than these types are, each upstream knows for itself."""
+        source = _in_base64(block.get("source"))
+        if source is None:
+            return block
+        named, known = source.get("media_type") or "image/png", picture_type(source["data"])
+        named = media_type_of(named) if isinstance(named, str) else ""
+        if known == named or (known is None and named not in IMAGE_TYPES):
+            return block
+        if known is not None:
+            self.corrected += 1
+            return {**block, "source": {**source, "media_type": known}}
+        self.left_out += 1
+        return {**{key: value for key, value in block.items() if key != "source"}, "type": "text", "text": NO_PICTURE}
+
+
+def _in_base64(source: Any) -> dict[str, Any] | None:
+    """A source that has the data of a picture, those in its address as well."""
+    if not isinstance(source, dict):
+        return None
+    if source.get("type", "base64") == "base64":
+        return source if isinstance(source.get("data"), str) and source["data"] else None
+    url = source.get("url") if source.get("type") == "url" else None
+    if not isinstance(url, str) or url[:5].lower() != "data:":
+        return None
+    head, _, data = url[5:].partition(",")
+    words, _, coding = head.rpartition(";")
+    return {"type": "base64", "media_type": words, "data": data} if coding.lower() == "base64" and data else None
+
+
+def picture_type(data: str) -> str | None:
+    """The type of a picture in base64 by its first bytes: only these are decoded."""
+    try:
+        return image_type(binascii.a2b_base64("".join(data[:_SIGNATURE].split())[: (LONGEST + 2) // 3 * 4]))
+    except ValueError:  # characters that are none of ASCII, or no base64
+        return None
 
 
 def document_blocks(block: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from aiohttp import web
 from proxy.config import Config
 from proxy.core.bodies.decode import decode_body, decode_large_body
 from proxy.core.cache_health.fingerprint import Fingerprint, of_messages
+from proxy.core.content import PictureCheck
 from proxy.core.effort import is_side
 from proxy.core.identity import SESSION_HEADERS, Owner, agents_of
 from proxy.core.ingress import Ingress
@@ -173,6 +174,17 @@ async def read_json(exchange: Exchange, config: Config, ticket: AdmissionTicket)
     if config.fallback:
         chain.body, chain.received = dict(decoded), exchange.received
     return decoded
+
+
+def with_true_pictures(exchange: Exchange, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The hub request without pictures that are something else than they say; the log tells of them."""
+    pictures = PictureCheck()
+    given = request.get("messages") or []
+    messages = pictures.in_messages(given)
+    if messages is given:
+        return request
+    exchange.log("warn", "pictures_changed", corrected=pictures.corrected, leftOut=pictures.left_out)
+    return {**request, "messages": messages}
 
 
 async def by_size(exchange: Exchange, work: Callable[[], T]) -> T:

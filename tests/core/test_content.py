@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from core.strategies import json_values, leaf_blocks
 from proxy.core.content import (
+    NO_PICTURE,
+    PictureCheck,
     clean_base64,
     document_blocks,
     image_data_url,
@@ -154,3 +156,61 @@ A = {"type": "text", "text": "a"}
 )
 def test_what_a_document_consists_of(block: dict[str, Any], expected: list[str]) -> None:
     assert [part.get("text", part["type"]) for part in document_blocks(block)] == expected
+
+
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
+TEXT = base64.b64encode(b"no picture at all").decode()
+
+
+def shown(media_type: Any, data: Any) -> dict[str, Any]:
+    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
+def in_url(media_type: str, data: str) -> dict[str, Any]:
+    return {"type": "image", "source": {"type": "url", "url": f"data:{media_type};base64,{data}"}}
+
+
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        (shown("image/png", PNG), None),
+        (shown("IMAGE/PNG", " " + PNG[:6] + "\n" + PNG[6:]), None),
+        (shown("image/jpeg", PNG), shown("image/png", PNG)),
+        (shown("image/bmp", PNG), shown("image/png", PNG)),
+        (shown(5, PNG), shown("image/png", PNG)),
+        ({"type": "image", "source": {"data": PNG}}, None),
+        (in_url("image/png", PNG), None),
+        (in_url("image/gif", PNG), shown("image/png", PNG)),
+        (in_url("image/png", TEXT), NO_PICTURE),
+        ({"type": "image", "source": {"type": "url", "url": "https://a.example/b.png"}}, None),
+        ({"type": "image", "source": {"type": "file", "file_id": "f"}}, None),
+        (shown("image/png", TEXT), NO_PICTURE),
+        (shown("image/png", "é" * 20), NO_PICTURE),
+        (shown(None, "a"), NO_PICTURE),
+        (shown("image/heic", TEXT), None),
+        (shown("image/png", ""), None),
+        ({"type": "image"}, None),
+    ],
+)
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda block: [block],
+        lambda block: [5, {"type": ["image"]}, {"type": "tool_result", "content": ["x", block]}],
+        lambda block: [{"type": "document", "source": {"type": "content", "content": [block]}}],
+        lambda block: [{"type": "tool_result", "content": [{"type": "search_result", "content": [block]}]}],
+    ],
+)
+def test_a_picture_is_what_its_first_bytes_say(block: dict[str, Any], expected: Any, around: Any) -> None:
+    marked = {"cache_control": {"type": "ephemeral"}}
+    messages = [{"role": "user", "content": "x"}, {"role": "user", "content": around({**block, **marked})}]
+    pictures = PictureCheck()
+    told = pictures.in_messages(messages)
+    if expected is None:
+        assert told is messages and pictures == PictureCheck()
+        return
+    left_out = expected == NO_PICTURE
+    assert pictures == PictureCheck(corrected=not left_out, left_out=left_out)
+    wanted = {"type": "text", "text": NO_PICTURE} if left_out else expected
+    assert told == [messages[0], {"role": "user", "content": around({**wanted, **marked})}]
+    assert messages[1]["content"] == around({**block, **marked})

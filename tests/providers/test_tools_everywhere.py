@@ -10,8 +10,9 @@ from core.schema_chains import chained_tools
 from core.vector_cases import VECTORS, read
 from harness import Live, ask, with_live
 from openai_live import BOTH, CHAT, ask_both, function
-from wires import BODY_WIRES, WIRES, Wire, message_of
+from wires import BODY_WIRES, PICTURE, TOOLS, WIRES, Wire, message_of
 
+from proxy.core.content import NO_PICTURE
 from proxy.core.tools.calls import SEARCHING_MODEL, short_name
 from proxy.providers.p1_codex.catalog import MODELS
 
@@ -168,3 +169,28 @@ async def test_a_call_without_an_object_is_taken_back(live: Live, wire: Wire, ar
     body = {"model": wire.model, member: [question, *history], "stream": wire.traits.run, **asked}
     taken = await live.post(body, path, {"session_id": "s"})
     assert taken.status == 200, taken.raw
+
+
+@with_live(openai_routes=True, openai_mode="lenient", p3_tool_image="inline")
+@every_wire
+async def test_a_picture_is_what_it_is_and_not_what_it_is_called(live: Live, wire: Wire) -> None:
+    """One that is none leaves words, in a tool result as well: else no later turn would be answered."""
+    broken = {"type": "base64", "media_type": "image/png", "data": "bm8gcGljdHVyZSBhdCBhbGw="}
+    wrong = {"type": "base64", "media_type": "image/jpeg", "data": PICTURE}
+    call = {"type": "tool_use", "id": "c", "name": "Read", "input": {"file_path": "a.png"}}
+    shown = [{"type": "image", "source": source} for source in (broken, wrong)]
+    result = [{"type": "tool_result", "tool_use_id": "c", "content": shown}]
+    history = [("user", "look"), ("assistant", [call]), ("user", result), ("assistant", "ok"), ("user", shown)]
+    await told(live, wire, [{"role": role, "content": content} for role, content in history], tools=TOOLS)
+    sent = str(wire.sent(live))
+    assert broken["data"] not in sent and NO_PICTURE in sent and "image/jpeg" not in sent
+    (note,) = live.notes.all("pictures_changed")
+    assert (note["corrected"], note["leftOut"]) == (2, 2)
+    if wire.label != "p1":  # whose own service judges what is passed through
+        parts = [{"type": "input_image", "image_url": f"data:image/png;base64,{broken['data']}"}]
+        body = {"model": wire.model, "input": [{"role": "user", "content": parts}]}
+        assert (await live.post(body, "/v1/responses")).status == 200
+        assert NO_PICTURE in str(wire.sent(live)) and len(live.notes.all("pictures_changed")) == 2
+    url = {"url": f"data:image/png;base64,{broken['data']}"}
+    body = {"model": wire.model, "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": url}]}]}
+    assert (await live.post(body, CHAT)).status == 200 and NO_PICTURE in str(wire.sent(live))

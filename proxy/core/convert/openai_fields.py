@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any
 
 from proxy.core.bodies.decode import decode_value
-from proxy.core.content import IMAGE_TYPES
+from proxy.core.content import IMAGE_TYPES, media_type_of, picture_type
 from proxy.core.convert.openai_mode import Mode, invalid, unsupported
 from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.messages import MAX_MESSAGES, MAX_U32
@@ -193,7 +193,9 @@ def image_block(url: Any, path: str) -> Block:
     words = head.lower().split(";") if head[:5].lower() == "data:" else []
     if not comma or len(words) < 2 or words[-1].strip() != "base64":
         raise invalid(path, "must be an http(s) address or a data URL in base64")
-    media_type = words[0].removeprefix("data:").strip()
+    media_type = media_type_of(words[0].removeprefix("data:"))
+    if media_type not in IMAGE_TYPES:
+        media_type = picture_type(data) or media_type
     if media_type not in IMAGE_TYPES:
         raise invalid(path, f"must be a picture of type {', '.join(sorted(IMAGE_TYPES))}, not {shown(media_type)}")
     if not 0 < len(data) <= MAX_IMAGE:

@@ -29,6 +29,7 @@ from proxy.server.pipeline import (
     provider_of,
     read_json,
     selected,
+    with_true_pictures,
 )
 
 
@@ -64,9 +65,10 @@ async def read_routed(exchange: Exchange, values: HeaderValues, ticket: Admissio
 async def answer_converted(exchange: Exchange, asked: RoutedBody, ingress: Ingress) -> web.StreamResponse:
     """The answer to a body that was converted."""
     exchange.ignore(ingress.ignored)
-    target = asked.provider.resolve(asked.choice.model, ingress.request, auto_review=False)
-    await find_project(exchange, ingress.request)
-    call = call_for(exchange, asked, ingress.request, target)
+    request = with_true_pictures(exchange, ingress.request)
+    target = asked.provider.resolve(asked.choice.model, request, auto_review=False)
+    await find_project(exchange, request)
+    call = call_for(exchange, asked, request, target)
     compare(exchange, owner_by(call.cache_key), asked.provider, call)
     return await answer(exchange, asked.provider, call, ingress)
 

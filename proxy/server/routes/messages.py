@@ -39,6 +39,7 @@ from proxy.server.pipeline import (
     selected,
     send_json,
     unknown_model,
+    with_true_pictures,
 )
 from proxy.server.state import AppState
 
@@ -87,7 +88,7 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
     provider = provider_of(exchange, choice, ticket, session)
     asked = body if exchange.endpoint == COUNT else capped(exchange, values, choice, body, capped_request)
     target = provider.resolve(choice.model, asked, auto_review=choice.auto_review)
-    request = _without_missing(exchange, asked, provider, choice.model)
+    request = with_true_pictures(exchange, _without_missing(exchange, asked, provider, choice.model))
     selected(exchange, choice, target, session, converted=None if request is body else request)
     _note_effort(exchange, asked, target)
     summary = _note_summary(exchange, body)
