@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -116,6 +117,23 @@ def test_models_are_one_line_a_provider(command: Run, tmp_path: Path) -> None:
     assert "models --full" in out and "models --full" not in full
     assert len(full.split(", ")) > len(out.split(", "))
     assert "cursor-plan, … (387 more: " in out and "cursor:gpt-5.5" not in out and ", cursor:gpt-5.5-high, " in full
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no file that is full")
+@pytest.mark.parametrize(("line", "name"), [("config init", "config.json"), ("keys add anna", "keys.json")])
+def test_a_full_disk_names_the_file_and_leaves_no_half_of_it(
+    line: str, name: str, tmp_path: Path, command: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int, mode: str = "r", *_: Any, **__: Any) -> Any:
+        os.close(descriptor)
+        return Path("/dev/full").open(mode)
+
+    (tmp_path / "config").mkdir()
+    monkeypatch.setattr(os, "fdopen", full)
+    status, out, err = command(*line.split())
+    path = tmp_path / "config" / name
+    assert (status, out) == (1, "") and err == f"model-proxy: [Errno 28] No space left on device: {str(path)!r}\n"
+    assert [one.name for one in path.parent.iterdir() if not one.name.endswith(".lock")] == []
 
 
 # -- signing in and out

@@ -396,7 +396,7 @@ class Credentials:
         return SignInError(message, provider=self._renewal.label)
 
     def _missing(self) -> SignInError:
-        if self._refused is not None:
+        if self._refused is not None and self._renewal.delete_refused:  # which is why nothing is there
             return self._sign_in(self._refused.message)
         label = self._renewal.label
         if self._file.is_unreadable:
@@ -421,4 +421,4 @@ class Credentials:
             error=str(error),
         )
         reason = printable(error.strerror or type(error).__name__)
-        return self._temporary(f"the folder of the credential cannot be written ({reason})")
+        return self._temporary(f"{self._file.path.parent} cannot be written ({reason})")

@@ -15,11 +15,11 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from proxy.auth import jwt
 from proxy.auth.lock import LOCK_WAIT_S, lock_now, locked
@@ -182,11 +182,34 @@ def write_private(path: Path, data: bytes) -> None:
     _best_effort(_sync_folder, path.parent)
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """While inside, an OSError that names no file, such as that of a full disk, names this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """A file for its owner alone; one that cannot be written whole is removed. Raises FileExistsError, OSError."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with naming(path), os.fdopen(fd, "wb") as file:
+            yield file
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
 def _replace(path: Path, data: bytes) -> None:
     temp = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        with os.fdopen(fd, "wb") as file:
+        with naming(path), os.fdopen(fd, "wb") as file:
             _best_effort(lock_now, fd)
             file.write(data)
             file.flush()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from typing import Any
 
+from proxy.auth.store import new_file
 from proxy.cli.command import Command, Context, say
 from proxy.cli.config_file import FILE_NAME, ConfigFile, check_exposure, check_folder
 from proxy.cli.outgoing import proxies_of
@@ -128,11 +128,10 @@ def _init(context: Context) -> int:
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = root / FILE_NAME
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with new_file(path) as file:
+            file.write(f"{json.dumps(_first(context), indent=2)}\n".encode())
     except FileExistsError:
         raise ConfigError(f"{path} exists and stays as it is") from None
-    with os.fdopen(descriptor, "w") as file:
-        file.write(json.dumps(_first(context), indent=2) + "\n")
     say(f"written: {path}")
     say(f"what else can be set: {context.program} config show")
     return 0

@@ -266,6 +266,15 @@ async def test_refused_token_that_stays_on_disk_is_not_sent_again(tmp_path: Path
     assert await world.credentials.get() == NEW
 
 
+async def test_a_refused_credential_that_its_user_removes_is_no_sign_in(tmp_path: Path) -> None:
+    world = World(tmp_path, refused(), delete_refused=False)
+    assert "refresh_token_reused" in str(await failing(world))
+    world.file.path.unlink()
+    for call in (world.credentials.get(), world.credentials.renew(OLD.access)):
+        with pytest.raises(SignInError, match="p1 is not signed in; run `model-proxy auth login p1`"):
+            await call
+
+
 async def test_refused_but_a_peer_won(tmp_path: Path) -> None:
     world = World(tmp_path)
     peer = record("peer", "r9")

@@ -18,6 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from proxy.auth.store import new_file
 from proxy.cli.command import APP
 from proxy.cli.config_command import shown_settings
 from proxy.cli.doctor.finding import Say, Section, Setup
@@ -45,14 +46,13 @@ def write_bundle(target: Path, sections: Sequence[Section], setup: Setup, *, say
     members = {name: data.encode("utf-8", "replace") for name, data in _members(sections, setup)}
     path = target / time.strftime(f"{APP}-bundle-%Y%m%d-%H%M%S.tar.gz") if target.is_dir() else target
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with new_file(path) as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
+            for name, data in members.items():
+                info = tarfile.TarInfo(f"{APP}-bundle/{name}")
+                info.size, info.mode, info.mtime = len(data), 0o600, int(time.time())
+                archive.addfile(info, io.BytesIO(data))
     except FileExistsError:
         raise ConfigError(f"{path} exists and stays as it is; name another file") from None
-    with os.fdopen(descriptor, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
-        for name, data in members.items():
-            info = tarfile.TarInfo(f"{APP}-bundle/{name}")
-            info.size, info.mode, info.mtime = len(data), 0o600, int(time.time())
-            archive.addfile(info, io.BytesIO(data))
     say(f"written: {path}, with {', '.join(members)}")
     say("no prompts, keys, tokens, account ids or e-mail addresses should be in it. Look before you attach it:")
     say(f"  tar -xzOf {path} | less")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proxy.auth.lock import lock_now
+from proxy.auth.store import naming
 from proxy.config import ConfigError
 
 if TYPE_CHECKING:
@@ -77,10 +78,11 @@ class Users:
 
     def only(self, process: int) -> None:
         """Forgets all but this one."""
-        self.path.write_text(f"{process}\n")
+        with naming(self.path):
+            self.path.write_text(f"{process}\n")
 
     def add(self, process: int) -> None:
-        with self.path.open("a") as file:
+        with naming(self.path), self.path.open("a") as file:
             file.write(f"{process}\n")
 
     def any(self) -> bool:

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from proxy.auth.store import naming
 from proxy.cli.service.plan import MARK, Folder, Plan, Ran, Removed, Step, Written, typed
 from proxy.config import ConfigError
 
@@ -67,7 +68,10 @@ def _write(step: Written) -> None:
     step.path.parent.mkdir(parents=True, exist_ok=True)
     fresh = step.path.with_name(f".{step.path.name}.{os.getpid()}")
     try:
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, step.mode), "wb") as file:
+        with (
+            naming(step.path),
+            os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, step.mode), "wb") as file,
+        ):
             file.write(step.content)
         fresh.replace(step.path)
     finally:

@@ -380,7 +380,7 @@ def unreachable(service: Service, error: Exception, timeout_s: float) -> Upstrea
     """
     if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
         # The model may be at work already, so this is not sent again.
-        return service.error(f"no answer within {timeout_s * 1000:.0f} ms ", kind="transport", repeatable=False)
+        return service.error(f"no answer within {timeout_s * 1000:.0f} ms", kind="transport", repeatable=False)
     if isinstance(error, TimeoutError):
         return service.error("the connection to the upstream took too long", kind="transport")
     if isinstance(error, aiohttp.ClientConnectorCertificateError):

@@ -193,3 +193,8 @@ def test_a_clients_error_says_one_thing(error: UpstreamError, message: str, afte
     told = client_error(error, sign_in_hint="sign in")
     assert (told.message, str(told), told.args, told.retry_after) == (message, message, (message,), after)
     assert str(error) == error.message == "x" and error.kind == told.kind
+
+
+def test_a_silent_upstream_is_told_with_its_time_and_without_a_blank_behind_it() -> None:
+    error = module.unreachable(module.Service("p1", "codex"), TimeoutError(), 2.0)
+    assert error.message == "p1: no answer within 2000 ms"
