@@ -102,6 +102,7 @@ class ConnectProxy(Listener):
     routes   "host:port" -> where that is on loopback; other destinations are refused with 502
     user     "user:password" it asks for; None lets everybody in
     tls      speaks TLS with its clients
+    opened   status line of a tunnel that it opens
     answers  raw bytes instead of what it would do, one for each request; b"" closes, None stays silent
     asked    what it was asked for, refused or not
     """
@@ -111,6 +112,7 @@ class ConnectProxy(Listener):
     ) -> None:
         super().__init__(tls)
         self.routes = dict(routes or {})
+        self.opened = "200 Connection established"
         self.answers: list[bytes | None] = []
         self.asked: list[Asked] = []
         self._basic = None if user is None else "Basic " + base64.b64encode(user.encode()).decode()
@@ -140,7 +142,7 @@ class ConnectProxy(Listener):
     async def _lead(self, asked: Asked, head: bytes, client: Pair) -> None:
         async with opened(self.routes[asked.destination]) as upstream:
             if asked.method == "CONNECT":
-                client[1].write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                client[1].write(f"HTTP/1.1 {self.opened}\r\n\r\n".encode())
             else:
                 upstream[1].write(origin_form(head))
             await join(client, upstream)

@@ -1,7 +1,8 @@
 """What is used of aiohttp beyond its documented interface: here and nowhere else.
 
     HookedConnector     every connection of a session passes a method of ours before it is opened, tells the reader of
-                        an answer at once when it breaks, and is not used again when something was said on it unasked
+                        an answer at once when it breaks, and is not used again when something was said on it unasked;
+                        a tunnel stands whatever 2xx the proxy answers with
     BodyResponse        an answer whose body gives what arrived before it tells what broke, in errors of one kind
     lead_through_proxy  a request gets its proxy after the session built it
     UpgradeResponse     the answer to an upgrade with header lists that aiohttp takes for single tokens
@@ -82,6 +83,21 @@ class HookedConnector(aiohttp.TCPConnector):
     async def connect_for(self, request: aiohttp.ClientRequest, connect: Connect) -> Connection:
         """A connection for a request; `connect` opens it."""
         return await connect()
+
+    def _update_proxy_auth_header_and_build_proxy_req(self, req: aiohttp.ClientRequest) -> aiohttp.ClientRequest:
+        asked = super()._update_proxy_auth_header_and_build_proxy_req(req)
+        asked.response_class = _TunnelResponse
+        return asked
+
+
+class _TunnelResponse(aiohttp.ClientResponse):
+    """The answer to CONNECT. Any 2xx opens the tunnel (RFC 9110, 9.3.6); aiohttp knows 200 alone."""
+
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        await super().start(connection)
+        if 200 < self.status < 300:
+            self.status = 200
+        return self
 
 
 def lead_through_proxy(request: aiohttp.ClientRequest, proxy: str, headers: Mapping[str, str]) -> None:

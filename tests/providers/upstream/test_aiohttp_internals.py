@@ -27,6 +27,7 @@ ELSEWHERE = ("server", "sandbox")
 
 CALLED = {
     "TCPConnector.connect": ("self", "req", "traces", "timeout"),
+    "TCPConnector._update_proxy_auth_header_and_build_proxy_req": ("self", "req"),
     "ClientRequest.update_proxy": ("self", "proxy", "proxy_auth", "proxy_headers"),
     "ClientRequest.is_ssl": ("self",),
     "http_websocket.WebSocketWriter.__init__": (
@@ -64,6 +65,8 @@ def test_fragments_are_masked_where_and_written_as_we_think() -> None:
 def test_connections_and_bodies_have_what_we_look_at() -> None:
     for owner, line in (
         (aiohttp.BaseConnector.__init__, "self._factory = functools.partial(ResponseHandler, loop=loop)"),
+        (aiohttp.TCPConnector._create_proxy_connection, "proxy_resp = await proxy_req.send(conn)"),
+        (aiohttp.ClientRequest.send, "response_class = self.response_class"),
         (aiohttp.client_proto.ResponseHandler.data_received, "self._payload = payload"),
         (aiohttp.client_proto.ResponseHandler.should_close.fget, "or self._buffer"),
         (aiohttp.ClientResponse.start, "self.content = payload"),

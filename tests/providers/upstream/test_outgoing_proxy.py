@@ -184,6 +184,14 @@ async def test_variables_of_the_process_are_not_read(net: Net, monkeypatch: pyte
     assert net.proxy.connections == 0
 
 
+@pytest.mark.parametrize("opened", ["201 Created", "202 Accepted", "204 No Content", "299 Tunnel"])
+@pytest.mark.parametrize("scheme", ["https", "wss"])
+async def test_any_2xx_opens_a_tunnel(net: Net, scheme: str, opened: str) -> None:
+    net.proxy.opened = opened
+    async with net.through() as session:
+        assert await said(session, net.url(scheme)) == "hello"
+
+
 # -- proxies that fail
 
 
