@@ -125,7 +125,16 @@ def check_request(body: Mapping[str, Any]) -> None:
             raise InvalidRequest(f"Invalid JSON: `messages[{index}].role` must be a string", param=f"messages[{index}]")
         if "content" not in message:
             raise InvalidRequest(f"Invalid JSON: `messages[{index}].content` is missing", param=f"messages[{index}]")
+    _check_names(body.get("tools"))
     _check_thread(body.get("thread"))
+
+
+def _check_names(tools: Any) -> None:
+    """Names of tools become keys everywhere. What else is wrong with a tool is for each wire to judge."""
+    for index, tool in enumerate(tools if isinstance(tools, list) else ()):
+        name = tool.get("name") if isinstance(tool, dict) else None
+        if name is not None and not isinstance(name, str):
+            raise InvalidRequest(f"Invalid JSON: `tools[{index}].name` must be a string", param=f"tools[{index}].name")
 
 
 def _is_u32(value: Any) -> bool:

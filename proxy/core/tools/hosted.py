@@ -161,7 +161,7 @@ def _is_uploaded(block: Any) -> bool:
 def _names(request: Mapping[str, Any]) -> set[str]:
     """The names of the tools that can be called."""
     tools = request.get("tools")
-    names = {tool.get("name") for tool in tools if isinstance(tool, dict)} if isinstance(tools, list) else set()
+    names = [tool.get("name") for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
     return {name for name in names if isinstance(name, str) and name not in ("", PLACEHOLDER)}
 
 

@@ -88,8 +88,9 @@ def _indirect(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
 
 
 def _object(schema: Mapping[str, Any], root: Mapping[str, Any], known: Mapping[str, str], depth: int) -> Any:
-    properties, wanted = schema.get("properties"), schema.get("required") or ()
+    properties, wanted = schema.get("properties"), schema.get("required")
     properties = properties if isinstance(properties, dict) else {}
+    wanted = wanted if isinstance(wanted, list) else []
     value = {}
     for name, inner in properties.items():
         if name in known and _takes_text(inner):
