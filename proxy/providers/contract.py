@@ -53,11 +53,13 @@ class Target:
     model   upstream model id
     tier    service tier, None for the ordinary one
     effort  reasoning effort, None when nobody asked for one
+    uploads_noted  a picture that was uploaded to a service becomes a note, as any other that is not sent
     """
 
     model: str
     tier: str | None = None
     effort: str | None = None
+    uploads_noted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

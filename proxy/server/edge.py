@@ -45,7 +45,10 @@ async def edge(
     family = _family_of(state, request, route)
     try:
         if route is None or route.guarded:
-            caller = guard.check(request, state.config(), family.key_places, state.callers, family.key_cure)
+            keyless = route is not None and route.keyless
+            caller = guard.check(
+                request, state.config(), family.key_places, state.callers, family.key_cure, keyless=keyless
+            )
             if caller is not None:
                 request[CALLER] = caller
         if family is WATCHING:

@@ -156,6 +156,7 @@ class ClientRoute:
     endpoint       the name of a model request in the log and for whoever watches; "" for what is no model request
     needs          a setting of `Config` without which the route does not exist; "" for none
     guarded        false for what anybody may ask
+    keyless        asked without a caller key, and else guarded
     """
 
     methods: tuple[str, ...]
@@ -165,3 +166,4 @@ class ClientRoute:
     endpoint: str = ""
     needs: str = ""
     guarded: bool = True
+    keyless: bool = False

@@ -71,12 +71,19 @@ def _password(encoded: str) -> str:
 
 
 def check(
-    request: web.BaseRequest, config: Config, key_places: Sequence[KeyPlace], callers: Callers, key_cure: str
+    request: web.BaseRequest,
+    config: Config,
+    key_places: Sequence[KeyPlace],
+    callers: Callers,
+    key_cure: str,
+    *,
+    keyless: bool = False,
 ) -> CallerKey | None:
     """Whose key the request came with, None for the one of the settings, or where none is needed. Raises ProxyError
     when it must not be served.
 
     key_cure  where the user puts the key, for whoever came without it
+    keyless   no key is asked for
     """
     for name in _SINGLE:
         if len(request.headers.getall(name, ())) > 1:
@@ -92,7 +99,7 @@ def check(
                 f"Host {_shown(asked)} is not allowed; add it to PROXY_ALLOWED_HOSTS if it is yours", kind="permission"
             )
     _check_browser(request, host)
-    return _check_key(request, config, key_places, callers, key_cure) if guarded else None
+    return _check_key(request, config, key_places, callers, key_cure) if guarded and not keyless else None
 
 
 def check_watcher(request: web.BaseRequest, config: Config, callers: Callers) -> None:

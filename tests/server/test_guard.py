@@ -214,5 +214,13 @@ async def test_without_a_key_credentials_of_callers_are_ignored_and_stay_here(li
     assert "mine" not in str(sent) and "Cookie" not in sent and "x-api-key" not in sent
 
 
-def test_only_health_and_a_greeting_are_served_to_anybody() -> None:
-    assert [route.path for route in ROUTES if not route.guarded] == ["/healthz", "/readyz", "/api/hello"]
+def test_only_health_is_served_to_anybody_and_a_greeting_without_a_key() -> None:
+    assert [route.path for route in ROUTES if not route.guarded] == ["/healthz", "/readyz"]
+    assert [route.path for route in ROUTES if route.keyless] == ["/api/hello"]
+
+
+@pytest.mark.parametrize("header", ["Host: evil.example", "Origin: https://evil.example", "Sec-Fetch-Site: cross-site"])
+async def test_a_greeting_is_not_for_other_sites(live: Live, header: str) -> None:
+    name, _, value = header.partition(": ")
+    for method in ("GET", "HEAD"):
+        assert (await live.request(method, "/api/hello", headers={name: value})).status == 403

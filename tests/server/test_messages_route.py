@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from harness import Live, ask, tool
+from harness import Live, ask, tool, with_live
 from wires import WIRES, Wire
 
 FETCH = {"type": "web_fetch_20250910", "name": "web_fetch"}
@@ -101,6 +101,27 @@ async def test_what_would_silently_not_happen_is_refused_before_the_service_is_a
     assert answer.status == 400 and f"`{path}`" in answer.error["message"] and live.upstream == 0
     count = await live.post({**ask(), **members}, "/v1/messages/count_tokens")
     assert count.status == 200
+
+
+@pytest.mark.parametrize("model", ["grok-4.6", "glm-5.2"])
+@pytest.mark.parametrize("inside", [False, True], ids=["shown", "result"])
+async def test_an_uploaded_picture_is_a_note_where_none_is_shown(live: Live, model: str, inside: bool) -> None:
+    """p3, and models without eyes."""
+    call = {"type": "tool_use", "id": "c", "name": "Bash", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "c", "content": [UPLOADED]}
+    turns = [("user", "x"), ("assistant", [call]), ("user", [result if inside else {**result, "content": "y"}])]
+    turns[-1][1].append({"type": "text", "text": "z"} if inside else UPLOADED)
+    messages = [{"role": role, "content": content} for role, content in turns]
+    answer = await live.post(ask(messages, model=model, tools=[tool()]))
+    assert answer.status == 200, answer.raw
+    upstream = live.sandbox.p3 if model == "grok-4.6" else live.sandbox.p4
+    assert " omitted: " in str(upstream.requests[-1].body)
+
+
+@with_live(p3_tool_image="inline")
+async def test_a_setting_that_shows_pictures_notes_an_uploaded_one(live: Live) -> None:
+    answer = await live.post(ask([{"role": "user", "content": [UPLOADED]}], model="grok-4.6"))
+    assert answer.status == 200 and "[image omitted: file]" in str(live.sandbox.p3.requests[-1].body)
 
 
 @pytest.mark.parametrize(

@@ -104,15 +104,18 @@ def _members(request: Mapping[str, Any]) -> Iterator[Missing]:
             yield Missing(name, name, mere=name == "container" and not skills)
 
 
-def refusal(kept: Mapping[str, Any], missing: Sequence[Missing], label: str) -> tuple[str, str] | None:
+def refusal(
+    kept: Mapping[str, Any], missing: Sequence[Missing], label: str, *, uploads_noted: bool = False
+) -> tuple[str, str] | None:
     """Why a request cannot be served: where what stands that would silently not happen, and what to do. None for one
     that can go on.
 
     kept   the request without what is missing
     label  the provider
+    uploads_noted  pictures that were uploaded become notes
     """
     one = _needed(kept, missing) if missing else None
-    return (one.path, _words(one, label)) if one is not None else _impossible(kept, label)
+    return (one.path, _words(one, label)) if one is not None else _impossible(kept, label, noted=uploads_noted)
 
 
 def _needed(kept: Mapping[str, Any], missing: Sequence[Missing]) -> Missing | None:
@@ -130,7 +133,7 @@ def _needed(kept: Mapping[str, Any], missing: Sequence[Missing]) -> Missing | No
     return wanted[0] if wanted else None
 
 
-def _impossible(request: Mapping[str, Any], label: str) -> tuple[str, str] | None:
+def _impossible(request: Mapping[str, Any], label: str, *, noted: bool) -> tuple[str, str] | None:
     """What nobody here can do: files that were uploaded to a service, and other models for what this one refuses."""
     if request.get("fallbacks"):
         return "fallbacks", f"{label} falls back to no other model. Leave it out, and ask another model yourself."
@@ -139,7 +142,7 @@ def _impossible(request: Mapping[str, Any], label: str) -> tuple[str, str] | Non
         if not isinstance(content, list):
             continue
         for index, block in enumerate(content):
-            if isinstance(block, dict) and block.get("type") in _WITH_FILES and _is_uploaded(block):
+            if isinstance(block, dict) and block.get("type") in _WITH_FILES and _is_uploaded(block, noted):
                 return f"messages[{place}].content[{index}]", f"{label} has {_UPLOADED}"
     return None
 
@@ -149,12 +152,14 @@ _WITH_FILES = ("tool_result", "image", "document", "container_upload")
 _UPLOADED = "no uploaded files. Send what is in it: an image or document with a source of type base64."
 
 
-def _is_uploaded(block: Any) -> bool:
+def _is_uploaded(block: Any, noted: bool) -> bool:
     if not isinstance(block, dict):
         return False
     kind, source = block.get("type"), block.get("source")
     if kind == "tool_result" and isinstance(block.get("content"), list):
-        return any(map(_is_uploaded, block["content"]))
+        return any(_is_uploaded(part, noted) for part in block["content"])
+    if kind == "image" and noted:
+        return False
     return kind == "container_upload" or (isinstance(source, dict) and source.get("type") == "file")
 
 

@@ -58,7 +58,8 @@ class Written:
 def target_of(model: str, request: Mapping[str, Any], added: Added = ()) -> Target:
     """What a requested name comes to. The safety classifier is not to think much: it is small, and waited for."""
     row = model_for(model, added)
-    return Target(row.id, effort="low" if is_auto_review(request) else row.effort(effort_asked(request, none=True)))
+    effort = "low" if is_auto_review(request) else row.effort(effort_asked(request, none=True))
+    return Target(row.id, effort=effort, uploads_noted=True)
 
 
 def responses_body(call: Call, grok: GrokSettings, constraints: str, signs_as: str = LABEL) -> Written:

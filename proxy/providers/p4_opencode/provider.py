@@ -168,7 +168,8 @@ class OpenCodeProvider:
 
     def resolve(self, model: str, request: Mapping[str, Any], *, auto_review: bool) -> Target:
         row = self._row(model)
-        return Target(row.id, effort=p4_request.effort_of(row, request))
+        blind = not row.sees and row.wire != "responses"
+        return Target(row.id, effort=p4_request.effort_of(row, request), uploads_noted=blind)
 
     async def count_tokens(self, call: Call) -> int:
         return await heuristic_estimate(self._services, call)

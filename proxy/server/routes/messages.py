@@ -88,7 +88,7 @@ async def _prepare(exchange: Exchange, values: HeaderValues, ticket: AdmissionTi
     provider = provider_of(exchange, choice, ticket, session)
     asked = body if exchange.endpoint == COUNT else capped(exchange, values, choice, body, capped_request)
     target = provider.resolve(choice.model, asked, auto_review=choice.auto_review)
-    request = with_true_pictures(exchange, _without_missing(exchange, asked, provider, choice.model))
+    request = with_true_pictures(exchange, _without_missing(exchange, asked, provider, choice.model, target))
     selected(exchange, choice, target, session, converted=None if request is body else request)
     _note_effort(exchange, asked, target)
     summary = _note_summary(exchange, body)
@@ -127,11 +127,17 @@ def _session(exchange: Exchange, values: HeaderValues, body: Mapping[str, Any]) 
     return session
 
 
-def _without_missing(exchange: Exchange, body: Mapping[str, Any], provider: Provider, model: str) -> Mapping[str, Any]:
+def _without_missing(
+    exchange: Exchange, body: Mapping[str, Any], provider: Provider, model: str, target: Target
+) -> Mapping[str, Any]:
     """The request without what only a service can run that is not this one; the caller is told. Raises RequestError
     when it makes no sense without; a count is an estimate of whatever is left."""
     kept, missing = without_missing(body, provider.hosted_tools(model))
-    wrong = None if exchange.endpoint == COUNT else refusal(kept, missing, provider.label)
+    wrong = (
+        None
+        if exchange.endpoint == COUNT
+        else refusal(kept, missing, provider.label, uploads_noted=target.uploads_noted)
+    )
     if wrong is not None:
         path, words = wrong
         raise RequestError(f"`{path}`: {words}", provider=provider.label, param=path)

@@ -25,7 +25,7 @@ ROUTES: tuple[ClientRoute, ...] = (
     ClientRoute(_READ, "/readyz", MESSAGES, get_readiness, guarded=False),
     ClientRoute(_READ, "/v1/models", MODELS, get_models),
     ClientRoute(_READ, "/v1/models/{id}", MODELS, get_model),
-    ClientRoute(_READ, "/api/hello", MESSAGES, get_hello, guarded=False),
+    ClientRoute(_READ, "/api/hello", MESSAGES, get_hello, keyless=True),
     *(ClientRoute(_POST, f"/v1/{kind}", MESSAGES, post_telemetry) for kind in ("metrics", "logs", "traces")),
     ClientRoute(_POST, "/v1/messages", MESSAGES, post_messages, "messages"),
     ClientRoute(_POST, "/v1/messages/count_tokens", MESSAGES, post_count_tokens, COUNT),

@@ -133,3 +133,10 @@ def test_what_nobody_can_do_is_refused(request_: dict[str, Any], path: str | Non
     found = refusal(request_, (), "p2")
     assert (found and found[0]) == path
     assert found is None or "p2" in found[1]
+
+
+def test_an_uploaded_picture_may_become_a_note() -> None:
+    shown = {"type": "image", "source": UPLOADED}
+    for block in (shown, {"type": "tool_result", "content": [shown]}):
+        assert refusal(said(block), (), "p3", uploads_noted=True) is None
+    assert refusal(said({"type": "document", "source": UPLOADED}), (), "p3", uploads_noted=True) is not None
