@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from proxy.core.secret import blanked
+from proxy.core.error_bodies import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class ProxyError(Exception):
     """Base of all errors that a caller may see. It stays as it was made: `replaced` makes another one.
 
     message      fit for a stranger: says what is wrong and what to do; no prompt, no traceback. Secrets of this process
-                 that somebody quoted are taken out of it and of the other texts
+                 and pictures that somebody quoted are taken out of it and of the other texts
     kind         a row of KINDS
     status       the upstream's own status where it is kept; otherwise the row's
     retry_after  seconds, when known
@@ -137,7 +137,7 @@ class ProxyError(Exception):
         final: bool = False,
         passed: Mapping[str, str] | None = None,
     ) -> None:
-        message = blanked(message)
+        message = shown(message)
         super().__init__(message)
         self.message = message
         self.kind = kind or self.default_kind
@@ -145,12 +145,12 @@ class ProxyError(Exception):
         self.status = status or row.status
         self.retry_after = retry_after
         self.provider = provider
-        self.param = _blanked(param)
-        self.code = _blanked(code)
+        self.param = _shown(param)
+        self.code = _shown(code)
         self.details = details
-        self.upstream_id = _blanked(upstream_id)
+        self.upstream_id = _shown(upstream_id)
         self.final = final
-        self.passed = passed and {name: blanked(value) for name, value in passed.items()}
+        self.passed = passed and {name: shown(value) for name, value in passed.items()}
 
     @property
     def row(self) -> Kind:
@@ -159,7 +159,7 @@ class ProxyError(Exception):
     def replaced(self, **changes: Any) -> Self:
         """A new error of the same class with other members, all that are not named kept. A status that was the kind's
         own becomes that of the new kind."""
-        texts = {name: blanked(value) if isinstance(value, str) else value for name, value in changes.items()}
+        texts = {name: shown(value) if isinstance(value, str) else value for name, value in changes.items()}
         members = vars(self) | texts
         if len(members) != len(vars(self)):
             raise TypeError(f"{type(self).__name__} has no {sorted(changes.keys() - vars(self).keys())}")
@@ -170,8 +170,8 @@ class ProxyError(Exception):
         return error
 
 
-def _blanked(text: str | None) -> str | None:
-    return text if text is None else blanked(text)
+def _shown(text: str | None) -> str | None:
+    return text if text is None else shown(text)
 
 
 #: How texts for the user begin a command, within backticks.

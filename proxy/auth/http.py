@@ -16,6 +16,7 @@ from typing import Any
 import aiohttp
 
 from proxy.auth.text import printable
+from proxy.core.error_bodies import masked
 from proxy.core.secret import Secret
 from proxy.core.upstream_failures import moment_of_http_date, passes
 from proxy.errors import UpstreamError
@@ -74,7 +75,7 @@ class TokenResponse:
             for secret in hide:
                 if secret:
                     part = part.replace(secret.reveal(), "[redacted]")
-            shown.append(printable(part))
+            shown.append(printable(masked(part)))
         detail = ": ".join(filter(None, shown))
         return f"{self.status} {detail}".rstrip()
 

@@ -11,10 +11,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from proxy.core.secret import blanked
+from proxy.core.media.encoded_data import without_encoded
+from proxy.core.secret import blanked, blanked_beginning, blanked_bytes
 
 #: A plain text that is longer is no explanation.
 MAX_PLAIN = 500
+#: Of longer words only the beginning is looked at.
+MAX_WORDS = 256 * 1024
 _MARKUP = re.compile(r"<[A-Za-z!/?]")
 _PAGE = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
 
@@ -191,12 +194,26 @@ def _plain(text: str) -> dict[str, str]:
 
 
 def masked(words: str) -> str:
-    """The words without credentials.
+    """The words without credentials, and without pictures and other data of the request. To be cut behind this: the
+    half of a secret, or of a picture, is found no more.
 
     >>> masked("no route to https://me:pw@box/v1, Bearer abcdefghij refused")
     'no route to https://[redacted]@box/v1, Bearer [redacted] refused'
     """
-    return _SECRETS.sub(_mask, blanked(words))
+    return _SECRETS.sub(_mask, without_encoded(blanked_beginning(words, MAX_WORDS)))
+
+
+def shown(text: str) -> str:
+    """A text of an error as anybody may see it: without secrets of ours and without data."""
+    return without_encoded(blanked(text))
+
+
+def shown_bytes(data: bytes) -> bytes:
+    """The same of an error that is passed on as it came; what is JSON stays JSON."""
+    found = blanked_bytes(data)
+    text = found.decode("utf-8", "surrogateescape")
+    seen = without_encoded(text)
+    return found if seen == text else seen.encode("utf-8", "surrogateescape")
 
 
 def _mask(found: re.Match[str]) -> str:

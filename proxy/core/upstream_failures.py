@@ -259,7 +259,7 @@ def _failure(event: Mapping[str, Any], error: Mapping[str, Any], now: float, unk
     return Failure(
         kind,
         413 if kind == "context" else default,
-        masked(message[: 2 * _MAX_MESSAGE])[:_MAX_MESSAGE],
+        masked(message)[:_MAX_MESSAGE],
         wait,
         code or None,
     )

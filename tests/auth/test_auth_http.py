@@ -149,6 +149,11 @@ def test_time_limits() -> None:
         (answer(500, {}, "token HIDE-ME seen"), "", "500 token [redacted] seen"),
         (answer(403, {"error": "no HIDE-ME"}), "no HIDE-ME", "403 no [redacted]"),
         (answer(503, {}), "", "503"),
+        (
+            answer(400, {"message": f"no data:image/png;base64,{'iVBOR/+9' * 900}!"}),
+            "",
+            "400 no [redacted data-url len=7222]!",
+        ),
     ],
 )
 def test_code_and_reason(given: TokenResponse, code: str, reason: str | None) -> None:

@@ -1,13 +1,15 @@
-"""What an upstream quotes of our sign-in reaches neither the caller nor the log."""
+"""What an upstream quotes of our sign-in, or of a picture of the request, reaches neither the caller nor the log."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import json
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -15,8 +17,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from harness import Live, ask
 from openai_live import BOTH, body_for
-from wires import WIRES
+from wires import WIRES, Wire
 
+from proxy.core.error_bodies import masked, shown_bytes
 from proxy.core.invalid import MAX_SHOWN, cut
 from proxy.core.secret import BLANK, Secret, blanked, blanked_bytes
 from proxy.observe.log.redact import MAX_TEXT_BYTES, redact, shown_query
@@ -111,6 +114,171 @@ async def test_a_native_stream_is_blanked_in_whole_failures_and_nowhere_else(san
     assert b"run model-proxy" in said and b"redacted" not in said
     assert b"bad [redacted]!" in refused and tokens
     assert not any(part.encode() in refused for token in tokens for part in (token[:30], token[-30:]))
+
+
+PIXELS = base64.b64encode(b"\x89PNG\r\n\x1a\n" + random.Random(7).randbytes(1500)).decode()
+PICTURE = f"data:image/png;base64,{PIXELS}"
+BROKEN = "\n".join(PIXELS[at : at + 76] for at in range(0, len(PIXELS), 76))
+#: How a service quotes a picture.
+QUOTES = {
+    "url": f"bad '{PICTURE}' here",
+    "upper case": f"bad 'DATA:IMAGE/PNG;BASE64,{PIXELS}' here",
+    "raw": f"bad {PIXELS} here",
+    "raw, cut at both ends": f"bad …{PIXELS[300:500]}… here",
+    "url, cut at its end": f"bad {PICTURE[:200]}",
+    "of URLs": f"bad {PICTURE.translate(str.maketrans('+/', '-_'))} here",
+    "raw, of URLs": f"bad {PIXELS.translate(str.maketrans('+/', '-_'))} here",
+    "slashes of JSON": "bad " + json.dumps({"url": PICTURE}).replace("/", "\\/"),
+    "signs of JSON": "bad " + json.dumps({"url": PICTURE}).replace("+", "\\u002b").replace("=", "\\u003d"),
+    "JSON in JSON": "bad " + json.dumps(json.dumps({"url": PICTURE})).replace("/", "\\/"),
+    "lines": f"bad data:image/png;base64,{BROKEN}\nhere",
+    "raw lines": f"bad\n{BROKEN}\nhere",
+    "lines of JSON": "bad " + json.dumps({"data": BROKEN}),
+    "lines of the web": f"bad data:image/png;base64,{BROKEN}".replace("\n", "\r\n"),
+    "lines as blanks": f"bad data:image/png;base64,{BROKEN}".replace("\n", " "),
+    "where the words are cut": "x " * 4_950 + PICTURE,
+    "where words of few are cut": "x " * 200 + PICTURE,
+    "svg": f"bad data:image/svg+xml,{PIXELS} here",
+}
+
+
+def _leaks(seen: str) -> bool:
+    """Whether 40 characters of the picture in a row are in a text, however they are written."""
+    for escape, meant in (("\\u002b", "+"), ("\\u003d", "="), ("-", "+"), ("_", "/"), ("\\r", ""), ("\\n", "")):
+        seen = seen.replace(escape, meant)
+    plain = re.sub(r"[\s\\]", "", seen)
+    return any(PIXELS[at : at + 40] in plain for at in range(len(PIXELS) - 40))
+
+
+@pytest.mark.parametrize("form", QUOTES)
+def test_a_picture_among_words_is_taken_out_however_it_is_written(form: str) -> None:
+    words = masked(QUOTES[form])
+    assert not _leaks(words) and not _leaks(masked(f"{QUOTES[form]}{'x ' * 20_000}")[:200])
+    assert words.startswith(("bad", "x x")) and ("here" in words or "here" not in QUOTES[form])
+    body = json.dumps({"error": {"message": QUOTES[form], "code": 'a "b" \\'}})
+    for written in (body, json.dumps(body), body.replace("/", "\\/"), body.replace("+", "\\u002b")):
+        passed = shown_bytes(written.encode())
+        assert not _leaks(passed.decode()) and type(json.loads(passed)) is type(json.loads(written))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "No model openai/gpt-5.5-codex at https://chatgpt.com/backend-api/codex/responses?client_version=0.169.0",
+        f"Previous response with id 'resp_{'0123456789abcdef' * 6}' not found; sha256 {'ab12' * 32}.",
+        f"no such file: /home/someone/Projects/{'a-folder/of_many/' * 12}Makefile",
+        "the base64, and data: more; `data:` URLs of type image/png;base64 are taken",
+        "x" * 10_000,
+    ],
+)
+def test_other_words_stay(words: str) -> None:
+    assert masked(words) == words
+
+
+def _frame_of(text: str) -> bytes:
+    end = json.dumps({"error": {"code": "invalid_argument", "message": text}}).encode()
+    return b"\x02" + len(end).to_bytes(4, "big") + end
+
+
+def _failing_stream(wire: Wire, text: str) -> web.Response:
+    if wire.traits.run:
+        return web.Response(body=_frame_of(text), content_type="application/connect+proto")
+    error = {"type": "invalid_request_error", "code": text, "message": text}
+    events: dict[str, dict[str, Any]] = {
+        "chat": {"error": error},
+        "messages": {"type": "error", "error": error},
+    }
+    event = events.get(wire.kind, {"type": "response.failed", "response": {"status": "failed", "error": error}})
+    name = "" if wire.kind == "chat" else f"event: {event['type']}\n"
+    return web.Response(text=f"{name}data: {json.dumps(event)}\n\n", content_type="text/event-stream")
+
+
+def _refused(_wire: Wire, text: str) -> web.Response:
+    error = {"type": "invalid_request_error", "code": text, "message": text, "param": text}
+    return web.json_response({"error": error}, status=400)
+
+
+def _detailed(_wire: Wire, text: str) -> web.Response:
+    return web.json_response({"detail": [{"loc": ["body", text], "msg": text}]}, status=422)
+
+
+P1 = Wire("p1", "responses", MODELS["p1"])
+
+
+@pytest.mark.parametrize("answered", [_failing_stream, _refused, _detailed])
+@pytest.mark.parametrize("wire", [P1, *WIRES], ids=str)
+async def test_an_upstream_that_quotes_a_picture_shows_it_to_nobody(
+    sandbox: Sandbox, tmp_path: Path, wire: Wire, answered: Callable[[Wire, str], web.Response]
+) -> None:
+    text = [""]
+
+    async def answer(_request: web.Request) -> web.StreamResponse:
+        return answered(wire, text[0])
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    async with TestServer(app) as upstream:
+        options = {f"{wire.label}_base_url": str(upstream.make_url("/v1")), "openai_routes": True}
+        async with Live(sandbox, tmp_path, **options) as live:
+            for number, form in enumerate(QUOTES):
+                text[0] = QUOTES[form]
+                for path in ROUTES:
+                    body = body_for(path, "hi", wire.model) if path in BOTH else ask(model=wire.model)
+                    got = await live.post(body | {"stream": number % 2 == 0}, path)
+                    assert b"bad " in got.raw or b"x x" in got.raw or b"xxx" in got.raw or b"error" in got.raw
+                    assert not _leaks(got.raw.decode()), (form, path)
+            assert not _leaks(f"{live.notes.records}"), "log"
+            assert not _leaks(f"{live.notes.captures}") and live.notes.captures, "error files"
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+async def test_a_socket_that_quotes_a_picture_shows_it_to_nobody(
+    sandbox: Sandbox, tmp_path: Path, refuses: bool
+) -> None:
+    text = [""]
+
+    async def talk(request: web.Request) -> web.StreamResponse:
+        if refuses:
+            return web.json_response({"error": {"message": text[0][:800]}}, status=400)
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await socket.receive()
+        error = {"type": "invalid_request_error", "code": "x", "message": text[0]}
+        await socket.send_json({"type": "error", "status": 400, "error": error})
+        await socket.close()
+        return socket
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", talk)
+    async with TestServer(app) as upstream:
+        options = {"p1_base_url": str(upstream.make_url("/v1")), "p1_transport": "websocket"}
+        async with Live(sandbox, tmp_path, **options) as live:
+            for form in QUOTES:
+                text[0] = QUOTES[form]
+                got = await live.post(ask(model=P1.model))
+                assert got.status == 400 and not _leaks(got.raw.decode()), form
+            assert not _leaks(f"{live.notes.records} {live.notes.captures}")
+
+
+async def test_a_native_failure_of_any_length_shows_no_picture_and_the_answer_before_it_stays(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    item = {"type": "response.output_item.done", "item": {"type": "image_generation_call", "result": PIXELS}}
+    error = {"code": "server_error", "message": f"bad {PICTURE * 300} {PIXELS}"}
+    failed = {"type": "response.failed", "response": {"status": "failed", "error": error}}
+    frames = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in (item, failed)]
+
+    async def answer(_request: web.Request) -> web.StreamResponse:
+        return web.Response(text="".join(frames), content_type="text/event-stream")
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    async with TestServer(app) as upstream:
+        options = {"p1_base_url": str(upstream.make_url("/v1")), "openai_routes": True}
+        async with Live(sandbox, tmp_path, **options) as live:
+            got = await live.post(body_for("/v1/responses", "hi", P1.model) | {"stream": True}, "/v1/responses")
+    shown = got.raw.decode()
+    assert shown.startswith(frames[0]) and not _leaks(shown.removeprefix(frames[0]))
 
 
 def test_all_forms_of_a_secret_are_taken_out() -> None:

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from proxy.core.auto_mode.policy import FIELD as SAFEGUARDS
+from proxy.core.media.encoded_data import without_data_urls, without_runs
 from proxy.core.sse import dump_json, load_json
 from proxy.observe.log.redact import SECRET_KEYS, redact_text
 
@@ -82,29 +83,6 @@ _MEMBERS = _MEDIA_MEMBERS | frozenset(_ENCODED_MEMBERS.values())
 _DATA_HOLDERS = ("inputaudio", "inlinedata", "audio")
 _MEDIA_TYPES = ("mediatype", "mimetype", "contenttype")
 _PLAIN_MEDIA = ("text/", "application/json")
-
-_DATA_URL = re.compile(
-    r"data:[\w.+-]{0,100}+(?:(?:\\{0,8}/|%2f)[\w.+-]{1,100}+)?(?:(?:;|%3b)[^,;%<>\n]{0,100}){0,8}?"
-    r"(?:;|%3b) ?base64(?:,|%2c) ?"
-    r"(?:[A-Za-z0-9+/=_%-]|\\{1,8}/)*+"
-    r"(?:(?:\r?\n|(?:\\r)?\\n)[A-Za-z0-9+/=_-]{60,}+)*+(?:(?:\r?\n|(?:\\r)?\\n)[A-Za-z0-9+/_-]{1,59}={1,2})?",
-    re.IGNORECASE,
-)
-#: Lines of one encoded text, as `base64 file` prints it.
-_LINES = re.compile(r"(?<![A-Za-z0-9+/])(?:[A-Za-z0-9+/]{60,}+(?:\r?\n|(?:\\r)?\\n)){2,}+[A-Za-z0-9+/]*+=*")
-#: Shorter words are not looked at.
-MIN_WORD = 32
-_MAX_SPLIT = 256 * 1024
-#: With backslashes: JSON in a text may write `\/`.
-_RUN = re.compile(r"(?<![A-Za-z0-9+/_\\-])[A-Za-z0-9+/_\\-]{32,}+=*")
-#: How PNG begins, which is no part of any word; and JPEG, GIF, WebP or WAV, TIFF, PDF and AVIF.
-_PNG = "iVBORw0KGg"
-_MAGIC = re.compile(
-    r"(?:\A|\\[nrt])(?:\\{0,8}/9j\\{0,8}/|R0lGOD[dl]h|UklGR|SUkqA|TU0AK|JVBERi0|AAAA[A-Za-z0-9+/]{2}Z0eX)"
-)
-#: A run of this length, with that many different characters in the first of it, is no word and no path.
-MIN_RUN = 512
-_MIN_VARIETY = 40
 
 _TOKEN_MARKS = ("eyj", "sk-", "rk-", "pk-", "xai-", "mp-")
 _TOKEN = re.compile(
@@ -186,14 +164,12 @@ def redacted_text(text: str) -> str:
     if len(text) < 8:
         return text
     lower = text.lower()  # most texts have nothing of it, which this tells at a tenth of the price
-    if "base64" in lower and "data:" in lower:
-        if lower.startswith("data:image/") and ";base64," in lower:
-            return f"[redacted data-url len={len(text)}]"
-        text = _DATA_URL.sub(_noted("data-url"), text)
+    if lower.startswith("data:image/") and ";base64," in lower:
+        return f"[redacted data-url len={len(text)}]"
+    text = without_data_urls(text)
     if "base64" in lower or "image/" in lower:
         text = _QUOTED_DATA.sub(_length_of_last, text)
-    if _may_have_runs(text):
-        text = _RUN.sub(_run, _LINES.sub(_lines, text))
+    text = without_runs(text)
     if any(mark in lower for mark in _TOKEN_MARKS):
         text = _TOKEN.sub(_noted("token"), text)
     if "bearer" in lower or "basic" in lower:
@@ -203,11 +179,6 @@ def redacted_text(text: str) -> str:
     return text
 
 
-def _may_have_runs(text: str) -> bool:
-    """Whether some word is as long as a run; a text of many words is not taken apart to learn it."""
-    return len(text) > _MAX_SPLIT or (len(text) >= MIN_WORD and any(len(word) >= MIN_WORD for word in text.split()))
-
-
 def _length_of_last(found: re.Match[str]) -> str:
     secret = found[found.re.groups]
     return f"{found[1]}{found[2]}[redacted len={len(secret)}]"
@@ -215,23 +186,6 @@ def _length_of_last(found: re.Match[str]) -> str:
 
 def _noted(what: str) -> Any:
     return lambda found: f"[redacted {what} len={len(found[0])}]"
-
-
-def _lines(found: re.Match[str]) -> str:
-    return found[0] if _has_words(found[0]) else f"[redacted base64 len={len(found[0])}]"
-
-
-def _run(found: re.Match[str]) -> str:
-    run = found[0]
-    known = _PNG in run or (_MAGIC.search(run) if "\\" in run else _MAGIC.match(run))
-    if known or (len(run) >= MIN_RUN and not _has_words(run)):
-        return f"[redacted base64 len={len(run)}]"
-    return run
-
-
-def _has_words(run: str) -> bool:
-    """Whether it has so few different characters at its beginning that it is no encoded data."""
-    return len(set(run[:MIN_RUN])) < _MIN_VARIETY
 
 
 def _value(value: Any, depth: int, key: str) -> Any:

@@ -22,8 +22,6 @@ WORDS_S = 5.0
 #: What is shown of them, in characters.
 MAX_WORDS = 500
 
-#: A file of the request among the words about it.
-_FILE = re.compile(r"(;base64,)[\w+/=-]+", re.ASCII)
 _SHORT_WORD = re.compile(r"[A-Za-z][\w.-]{0,63}", re.ASCII)
 
 
@@ -84,7 +82,7 @@ def _error_in(body: bytes) -> Mapping[str, Any]:
 
 def _words(message: Any) -> str:
     """On one line, without credentials and files."""
-    text = _FILE.sub(r"\1…", masked(message)) if isinstance(message, str) else ""
+    text = masked(message) if isinstance(message, str) else ""
     line = "".join(sign if sign.isprintable() else " " for sign in text[: 2 * MAX_WORDS])
     line = " ".join(line.split())
     return line if len(line) <= MAX_WORDS else line[: MAX_WORDS - 1] + "…"

@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.core.convert.openai_mode import LENIENT_TAKES_IT, UNSUPPORTED
-from proxy.core.error_bodies import error_of_body, error_of_value
+from proxy.core.error_bodies import error_of_body, error_of_value, shown_bytes
 from proxy.core.invalid import cut
-from proxy.core.secret import blanked_bytes
 from proxy.core.sse import encode_json, load_json
 from proxy.errors import UpstreamError, openai_body
 from proxy.errors import headers as error_headers
@@ -44,7 +43,7 @@ class Refusal:
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes, now: float) -> None:
         self._status = status
         self._headers = headers
-        self._body = blanked_bytes(body)
+        self._body = shown_bytes(body)
         self.error = client_error(refusal_of(PROFILE, status, headers, body, now=now))
 
     def answer(self) -> NativeAnswer:

@@ -1,17 +1,18 @@
 """What the native Responses route gives back: the answer as it comes, or its whole response object.
 
 An observer reads along for counts and failures; it never changes or delays a byte. What may be words of an error
-leaves without secrets of ours.
+leaves without secrets of ours, and failures without pictures of the request.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from proxy.core.error_bodies import error_event
+from proxy.core.error_bodies import error_event, shown_bytes
 from proxy.core.messages import MAX_REPLY_CHARS
 from proxy.core.responses_events import ENDS, UNREADABLE, is_last, responses_failure, responses_usage
 from proxy.core.secret import blanked, blanked_bytes
@@ -30,16 +31,16 @@ PASSED_PREFIX = "x-ratelimit-"
 
 _LAST_NAMES = frozenset(name.encode() for name in ENDS)
 #: What stands at the head of a frame that tells of a failure, and, with its quotes escaped, in no text of a model.
-_ERROR_MARKS = tuple(
-    mark.encode()
-    for mark in ("event: error", "event:error", "response.failed", '"type":"error"', '"type": "error"', '"error":{')
-)
+_ERROR_TYPES = (b'"type":"error"', b'"type": "error"')
+_ERROR_HEADS = (b"event: error", b"event:error", b"response.failed", b'"error":{', b'"error": {')
+_ERROR_MARKS = (*_ERROR_HEADS, *_ERROR_TYPES)
 #: A failure is held until it is whole, as far as this: a secret in it may come in two pieces.
 MAX_HELD = 256 * 1024
 #: Data of a frame that says nothing.
 _NO_EVENT = (b"", b"[DONE]")
 _HOLE = "unreadable answer: an event is not a JSON object, and the last one does not repeat the answer"
 _FRAME_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
+_FRAME_END = re.compile(rb"(\n\n|\r\r|\r\n\r\n)")
 #: Where a frame names its type when it has no `event:` line.
 _HEAD = 120
 
@@ -115,25 +116,39 @@ async def whole(body: bytes) -> AsyncGenerator[bytes, None]:
 
 async def relayed(transport: HttpTransport, opened: OpenAnswer, observer: RelayObserver) -> AsyncGenerator[bytes, None]:
     """The body as it comes. Raises UpstreamError when it breaks off, or ends, in front of its last event."""
-    failure = bytearray()  # what came of a frame that tells of one
+    failure, further = bytearray(), False  # what came of a frame that tells of one, and whether of it some has left
     try:
         while chunk := await _next_chunk(transport, opened, ended=observer.ended):
-            if failure or any(mark in chunk for mark in _ERROR_MARKS):
+            if failure or further or any(mark in chunk for mark in _ERROR_MARKS):
                 failure += chunk
-                if len(failure) > MAX_HELD or failure.endswith(_FRAME_ENDS):
-                    yield blanked_bytes(bytes(failure))
+                whole = failure.endswith(_FRAME_ENDS)
+                if whole or len(failure) > MAX_HELD:
+                    yield _shown(bytes(failure), further)
                     failure.clear()
+                    further = not whole
             else:
                 yield chunk
             observer.feed(chunk)
     except UpstreamError:
-        if failure:
-            yield blanked_bytes(bytes(failure))
+        yield _shown(bytes(failure), further)
         raise
     if failure:
-        yield blanked_bytes(bytes(failure))
+        yield _shown(bytes(failure), further)
     if observer.missed:
         raise cut_answer()
+
+
+def _shown(frames: bytes, further: bool) -> bytes:
+    """The frames without secrets, and those of failures without data, which others have for the client. `further`:
+    they begin within one of a failure."""
+    first, *others = _FRAME_END.split(blanked_bytes(frames))
+    rest = (shown_bytes(frame) if _is_failure(frame) else frame for frame in others)
+    return (shown_bytes(first) if further or _is_failure(first) else first) + b"".join(rest)
+
+
+def _is_failure(frame: bytes) -> bool:
+    head = frame[:_HEAD]
+    return any(mark in head for mark in _ERROR_HEADS) or any(mark in frame for mark in _ERROR_TYPES)
 
 
 async def _next_chunk(transport: HttpTransport, opened: OpenAnswer, *, ended: bool) -> bytes:

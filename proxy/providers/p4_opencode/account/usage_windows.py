@@ -12,6 +12,7 @@ from proxy.auth.text import printable
 from proxy.core.allowances.moments import moment_of
 from proxy.core.allowances.rate_limits import WEEK_MINUTES
 from proxy.core.allowances.report import FULL, Allowance, AllowanceWindow
+from proxy.core.error_bodies import masked
 from proxy.core.secret import Secret
 from proxy.core.upstream_failures import kind_of_status, passes
 from proxy.errors import ProxyError, RequestError, SignInError, UpstreamError
@@ -97,7 +98,7 @@ def _message(answer: TokenResponse, api_key: Secret) -> str:
     error = answer.data.get("error")
     for words in (error.get("message") if isinstance(error, Mapping) else None, answer.data.get("message")):
         if isinstance(words, str) and words.strip():
-            return printable(words.replace(api_key.reveal(), "[redacted]"))
+            return printable(masked(words.replace(api_key.reveal(), "[redacted]")))
     return f"{SERVICE} upstream returned HTTP {answer.status}"
 
 

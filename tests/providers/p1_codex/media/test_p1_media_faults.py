@@ -59,7 +59,7 @@ SHARED: list[Row] = [
         "unauthorized",
         {"times": 2},
         Refused(
-            401, "upstream_error", "authentication_error", 2, "is expired. (sign in again: model-proxy auth login p1"
+            401, "upstream_error", "authentication_error", 2, "is expired. (sign in again: `model-proxy auth login p1`"
         ),
     ),
     ("forbidden", {}, Refused(403, type="permission_error", words="Access denied")),
@@ -83,7 +83,7 @@ SHARED: list[Row] = [
     (
         "refused",
         {"message": "No image: 'data:image/png;base64,iVBORw0K'."},
-        Refused(400, "moderation_blocked", BAD, words=": No image: 'data:image/png;base64,…'."),
+        Refused(400, "moderation_blocked", BAD, words=": No image: '[redacted data-url len=30]'."),
     ),
     ("refused", {"message": "Bearer abcdefghijkl"}, Refused(400, "moderation_blocked", BAD, words="[redacted]")),
     *(
