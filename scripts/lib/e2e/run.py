@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,9 @@ async def main(arguments: list[str]) -> int:
     keeps captures of all requests and searches them for secrets and pictures."""
     clients = (*CLIENTS, *MORE) if ALL in arguments else CLIENTS
     selected = [one for one in arguments if one not in (ALL, CAPTURES)]
+    if lost := [part for part in selected if not any(part in title for title in _titles(clients))]:
+        print("\n".join(_words(lost, clients)), file=sys.stderr)
+        return 1
     searches: list[Search] = []
     cache = Path(os.environ.get("E2E_CACHE", ".cache/e2e")).absolute()
     gate = asyncio.Semaphore(AT_ONCE)
@@ -53,6 +56,32 @@ async def main(arguments: list[str]) -> int:
         print(tally(searches))
     print(f"{outcomes.count(True)} passed, {outcomes.count(False)} failed")
     return 0 if outcomes and all(outcomes) else 1
+
+
+def _titles(clients: Sequence[Client]) -> list[str]:
+    """What is selected from: client, version, scenario."""
+    return [
+        f"{client.name} {version} {each.__name__}"
+        for client in clients
+        for version in client.versions
+        for each in client.scenarios
+    ]
+
+
+def _words(lost: Sequence[str], clients: Sequence[Client]) -> list[str]:
+    """What is said of words that select nothing: those that --all has, and all that there are."""
+    lines = []
+    for part in lost:
+        more = sum(part in title for title in _titles(MORE)) if clients is CLIENTS else 0
+        found = f"; with {ALL} it selects {more}" if more else ""
+        lines.append(f"{part!r} is in the name of no scenario{found}.")
+    lines.append("A word is a part of the name of a client, of its version or of a scenario:")
+    for client in clients:
+        names = ", ".join(each.__name__ for each in client.scenarios)
+        lines.append(f"  {client.name} {', '.join(client.versions)}: {names}")
+    if clients is CLIENTS:
+        lines.append(f"With {ALL} also: {', '.join(dict.fromkeys(client.name for client in MORE))}")
+    return lines
 
 
 async def _started(
