@@ -1,4 +1,5 @@
-"""How large a JSON value is, as far as it matters: what is over a limit is not written out to learn by how much."""
+"""How large a JSON value is, as far as it matters: what is over a limit is not written out to learn by how much. And
+how large something may be that came packed."""
 
 from __future__ import annotations
 
@@ -6,6 +7,20 @@ from collections.abc import Iterable
 from typing import Any
 
 from proxy.core.sse import encode_json
+
+#: What came packed may be so many bytes in any case, and beyond that MAX_RATIO times as many as came. Events of a model
+#: that says the same word again and again pack to a thirtieth, what says nothing to a thousandth.
+UNPACKED_BYTES = 1024 * 1024
+MAX_RATIO = 100
+
+
+def most_unpacked(packed: int) -> int:
+    """How many bytes may come out of so many.
+
+    >>> most_unpacked(30_000), most_unpacked(1_000_000)
+    (3000000, 100000000)
+    """
+    return max(UNPACKED_BYTES, MAX_RATIO * packed)
 
 
 def least_size(value: Any, limit: int) -> int:

@@ -83,6 +83,11 @@ class SSEDecoder:
         self._after_cr = False
         self._head: bytes | None = b""  # the first bytes, as long as they may be a byte order mark
 
+    @property
+    def held(self) -> int:
+        """Bytes of the frame that is not complete."""
+        return self._size
+
     def feed(self, chunk: bytes) -> list[tuple[bytes, bytes]]:
         """The frames that this chunk completes. Raises FrameTooLarge."""
         chunk = self._with_plain_line_ends(chunk if self._head is None else self._without_bom(chunk))
@@ -97,7 +102,7 @@ class SSEDecoder:
         self._parts, self._size = [], 0
         self._keep(rest)
         frames = []
-        for block in blocks:
+        for block in filter(None, blocks):
             if len(block) > self._max:
                 block = self._without_comments(block)
             frame = _parse_block(block)

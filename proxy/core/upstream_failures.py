@@ -187,6 +187,8 @@ _BAD_IMAGE_PHRASE = "could not process image"
 _BAD_TOKEN_PHRASES = ("oauth2 access token", "validated")
 #: In characters; what is longer explains nothing.
 _MAX_MESSAGE = 10_000
+#: What is read of a member of an error, which may be as long as an event.
+_MAX_READ = 4 * _MAX_MESSAGE
 _DEFAULT_MESSAGES = {
     "cyber_policy": "The request was refused by the upstream's cybersecurity policy.",
     "invalid_prompt": "Invalid request.",
@@ -240,7 +242,7 @@ def _names_anything(error: Mapping[str, Any]) -> bool:
 
 
 def _failure(event: Mapping[str, Any], error: Mapping[str, Any], now: float, unknown: tuple[str, int]) -> Failure:
-    error = with_code(error)
+    error = with_code({name: v[:_MAX_READ] if isinstance(v, str) else v for name, v in error.items()})
     code, word, message = _word(error.get("code")), _word(error.get("type")), _word(error.get("message"))
     status = _named_status(event, error) or _implied_status(error, code, word)
     if not message.strip() or is_page(message):

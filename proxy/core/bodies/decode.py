@@ -41,6 +41,13 @@ def _object(body: Any) -> dict[str, Any]:
     return body
 
 
+def load_long_json(raw: bytes | bytearray) -> Any:
+    """The value of a long JSON text, as `load_json` gives it, for a thread: others go on meanwhile. Raises ValueError,
+    also for too many values, and RecursionError."""
+    check_values(raw)
+    return parse_in_pieces(parts_of(raw))
+
+
 def _decoded(raw: bytes | bytearray, text: Callable[[Any], T], parse: Callable[[T], Any]) -> Any:
     if not raw or raw.isspace():
         raise InvalidRequest("Invalid JSON: empty body", code="invalid_json")

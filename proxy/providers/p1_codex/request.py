@@ -132,7 +132,6 @@ def headers(config: Config, *, lite: bool, session: str | None) -> dict[str, str
     result = {
         "content-type": "application/json",
         "accept": "text/event-stream",
-        "accept-encoding": "identity",
         "x-codex-beta-features": "remote_compaction_v2",
         **account_headers(config, lite=lite),
     }
@@ -146,7 +145,8 @@ def account_headers(config: Config, *, lite: bool = False) -> dict[str, str]:
     agent = _user_agent(config)
     if agent is None:
         agent = CODEX_AGENT if lite else f"{PRODUCT}/{__version__}"
-    result = {"originator": CODEX_NAME if lite else config.section(CodexSettings).originator or PRODUCT}
+    originator = CODEX_NAME if lite else config.section(CodexSettings).originator or PRODUCT
+    result = {"accept-encoding": "identity", "originator": originator}
     return {**result, "user-agent": agent} if agent else result
 
 

@@ -30,6 +30,8 @@ SERVICE = "cursor"
 MAX_WORDS = 500
 #: Entries of `details` that are looked at.
 MAX_DETAILS = 16
+#: An end that is longer tells nothing, and reading it would hold others up.
+MAX_END_BYTES = 256 * 1024
 #: How much is read of an end that is no JSON, in bytes.
 MAX_TRAILERS = 16 * 1024
 #: What a client waits after a limit that names no time, in seconds.
@@ -197,6 +199,8 @@ def _words(details: Any) -> str:
 
 def end_error(payload: bytes) -> UpstreamError | None:
     """The failure in the end of a stream; None for a good end, which an empty or unreadable one is too."""
+    if len(payload) > MAX_END_BYTES:
+        return run_error(report_of({"message": f"an end of {len(payload)} bytes; the limit is {MAX_END_BYTES}"}))
     try:
         document = json.loads(payload) if payload.strip() else {}
     except (ValueError, RecursionError):

@@ -3,7 +3,8 @@
     HookedConnector     every connection of a session passes a method of ours before it is opened, tells the reader of
                         an answer at once when it breaks, and is not used again when something was said on it unasked;
                         a tunnel stands whatever 2xx the proxy answers with
-    BodyResponse        an answer whose body gives what arrived before it tells what broke, in errors of one kind
+    BodyResponse        an answer whose body gives what arrived before it tells what broke, in errors of one kind, and
+                        in pieces between which others get their turn
     lead_through_proxy  a request gets its proxy after the session built it
     UpgradeResponse     the answer to an upgrade with header lists that aiohttp takes for single tokens
     OpenWebSocket       the transport of a WebSocket, the headers of its upgrade, messages that have arrived, and
@@ -30,6 +31,11 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.tracing import Trace
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
+
+from proxy.core.sizes import MAX_RATIO, most_unpacked
+
+#: A body gives no more at a time: what came packed is unpacked as it is read, and may be a thousand times as long.
+PIECE_BYTES = 32 * 1024
 
 #: Opens the connection for a request. Raises aiohttp's errors.
 Connect = Callable[[], Awaitable[Connection]]
@@ -112,17 +118,29 @@ def lead_through_proxy(request: aiohttp.ClientRequest, proxy: str, headers: Mapp
         request.url = request.url.with_scheme("http")  # what a proxy understands; aiohttp would write ws:// there
 
 
+class UnpacksTooLarge(aiohttp.ClientPayloadError):
+    """A body that is small and unpacks to what no answer needs."""
+
+    def __init__(self) -> None:
+        super().__init__(f"the answer unpacks to more than {MAX_RATIO} times the bytes that came")
+
+
 class _Body(aiohttp.StreamReader):
     """The body of an answer. aiohttp's own raises errors of its parser and of the language besides its ClientError, and
-    keeps back what arrived before them."""
+    keeps back what arrived before them. It also gives all that waits at once, and nobody a turn while there is more."""
 
     __slots__ = ()
 
     async def readany(self) -> bytes:
+        if self._size > PIECE_BYTES:
+            await asyncio.sleep(0)
+        packed = self.total_compressed_bytes
+        if packed is not None and self.total_bytes > most_unpacked(packed):
+            raise UnpacksTooLarge
         if self._exception is not None and self._buffer:
-            return self._read_nowait(-1)
+            return self._read_nowait(PIECE_BYTES)
         try:
-            return await super().readany()
+            return await super().read(PIECE_BYTES)
         except (HttpProcessingError, RuntimeError) as error:
             raise aiohttp.ClientPayloadError(f"the answer broke off ({type(error).__name__})") from None
 

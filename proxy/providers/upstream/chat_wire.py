@@ -18,8 +18,9 @@ from proxy.core.upstream_failures import Failure, failure_of
 from proxy.errors import UpstreamError
 from proxy.providers.contract import Call, Services
 from proxy.providers.upstream.adapter import RequestBody, let_go, note_simplified
+from proxy.providers.upstream.event_reader import DONE
 from proxy.providers.upstream.text_runs import CHAT_RUNS
-from proxy.providers.upstream.transport import DONE, EOF, UNKNOWN, Batch, Service, UpstreamProfile
+from proxy.providers.upstream.transport import EOF, UNKNOWN, Batch, Service, UpstreamProfile
 
 
 def chat_profile(label: str, service: str, refusal: Callable[[Failure, str | None], UpstreamError]) -> UpstreamProfile:

@@ -10,23 +10,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
 
-from proxy.core.error_bodies import error_event, error_event_of, error_of_body, error_of_value
+from proxy.core.bodies.decode import load_long_json
+from proxy.core.error_bodies import error_event_of, error_of_body, error_of_value
 from proxy.core.media.pieces import Pieces
 from proxy.core.secret import blanked
-from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json, mended_text
+from proxy.core.sse import load_json
 from proxy.core.upstream_failures import Failure, failure_of, is_refusal, passes
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
 from proxy.observe.capture.contract import NULL_CAPTURE, AttemptCapture, RequestCapture
 from proxy.observe.lifecycle import Log
 from proxy.observe.timings import Timings
+from proxy.providers.contract import LARGE_BYTES
+from proxy.providers.upstream.aiohttp_internals import UnpacksTooLarge
 from proxy.providers.upstream.client import TRUST, read_error
+from proxy.providers.upstream.event_reader import Batch as Batch
+from proxy.providers.upstream.event_reader import EventReader, Read
 from proxy.providers.upstream.pauses import PauseTimer
 from proxy.providers.upstream.retry import parse_retry_after
 from proxy.providers.upstream.sending import in_pieces
@@ -35,7 +40,6 @@ from proxy.providers.upstream.text_runs import RESPONSES_RUNS, TextRuns
 #: A JSON answer (search results, or a whole answer in place of a stream) beyond this is refused.
 MAX_JSON_BYTES = 8 * 1024 * 1024
 
-Batch = list[dict[str, Any]]
 #: A body that is written when the request is sent, in a thread.
 Written = Callable[[], Awaitable[bytes]]
 
@@ -46,8 +50,6 @@ SWITCHED = 101
 #: Statuses of an answer with a body.
 _ANSWERED = range(200, 204)
 
-#: What a chat upstream says at the end of a stream, as an event.
-DONE: dict[str, Any] = {"done": True}
 #: A body that ended, broke or became unreadable before its last event, for reducers that can tell whether the answer is
 #: complete all the same.
 EOF: dict[str, Any] = {"done": False}
@@ -172,7 +174,8 @@ class HttpTransport:
 
     async def stream(self, request: UpstreamRequest) -> AsyncGenerator[Batch, None]:
         """The events of one answer. Raises UpstreamError; ends only after the last event."""
-        decoder, events, begun, terminal = SSEDecoder(), 0, False, False
+        reader = EventReader(self._profile.runs, lenient=self._profile.lenient, unreadable=self._unreadable)
+        events, begun, terminal = 0, False, False
         started = time.monotonic()
         async with self._answer(request) as answer:
             try:
@@ -181,17 +184,22 @@ class HttpTransport:
                     first = b"" if begun else chunk.lstrip()[:1]
                     if first == b"<":
                         raise self._failure("the answer is a page in place of a stream", kind="bad_answer")
+                    begun = begun or not chunk.isspace()
                     if first in _JSON:
-                        batch, unreadable = await self.whole(answer, chunk), None
+                        batches: Iterable[Read] = [(await self.whole(answer, chunk), None)]
                         terminal = True
                     else:
-                        batch, unreadable = self._decode(decoder, chunk)
-                    begun = begun or not chunk.isspace()
-                    if batch:
-                        events += len(batch)
-                        terminal = terminal or any(map(self._profile.is_last, batch))
-                        yield batch
-                    failure = failure or unreadable
+                        batches = await reader.read(chunk)
+                    for number, (batch, unreadable) in enumerate(batches):
+                        if number:
+                            await asyncio.sleep(0)
+                        if batch:
+                            events += len(batch)
+                            terminal = terminal or any(map(self._profile.is_last, batch))
+                            yield batch
+                        failure = failure or unreadable
+                        if terminal:
+                            break
                     if failure is not None and not terminal:
                         if self._profile.eof is not None:
                             answer.capture.failed(failure.message)
@@ -215,7 +223,8 @@ class HttpTransport:
             if len(body) > MAX_JSON_BYTES:
                 raise self._failure(f"the answer passed {MAX_JSON_BYTES} bytes", repeatable=False)
         try:
-            value = load_json(body.decode())
+            long = len(body) > LARGE_BYTES
+            value = await asyncio.to_thread(load_long_json, body) if long else load_json(body.decode())
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
@@ -312,6 +321,8 @@ class HttpTransport:
             chunk = await answer.pauses.read()
         except TimeoutError:
             raise self._failure(f"the answer paused for {self.timers.idle * 1000:.0f} ms") from None
+        except UnpacksTooLarge as error:
+            raise self._failure(str(error), kind="bad_answer", repeatable=False) from None
         except (aiohttp.ClientError, OSError):
             raise self._failure("the upstream cut the answer: the connection broke") from None
         answer.capture.data(chunk)
@@ -337,32 +348,6 @@ class HttpTransport:
     def _note(self, request: UpstreamRequest, msg: str, **fields: Any) -> None:
         msg = f"{self._profile.service}_{msg}"
         self._log.write("info", self._profile.label, msg, reqId=request.request_id, attempt=request.attempt, **fields)
-
-    def _decode(self, decoder: SSEDecoder, chunk: bytes) -> tuple[Batch, UpstreamError | None]:
-        """The events that this piece completes, and what is wrong with the one behind them."""
-        try:
-            frames = decoder.end() if self._profile.lenient and not chunk else decoder.feed(chunk)
-        except FrameTooLarge as error:
-            return [], self._unreadable(f"unreadable answer: {error}", repeatable=False)
-        batch: Batch = []
-        for name, data in self._profile.runs.joined(frames):
-            bare = data.strip()
-            if not bare:
-                continue
-            if name == b"error":
-                batch.append(error_event(data))
-                continue
-            if bare == b"[DONE]":
-                batch.append(DONE)
-                continue
-            try:
-                event = load_json(mended_text(data) if self._profile.lenient else data.decode())
-            except (ValueError, RecursionError):
-                return batch, self._unreadable("unreadable answer: an event is not JSON")
-            if not isinstance(event, dict):  # what was to stand here is missing
-                return batch, self._unreadable("unreadable answer: an event is not a JSON object")
-            batch.append(event)
-        return batch, None
 
     def _failure(
         self, what: str, *, kind: str = "transport", repeatable: bool = True, code: str | None = None

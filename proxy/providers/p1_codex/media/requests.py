@@ -52,7 +52,7 @@ def transcription_headers(config: Config, session: str | None, boundary: str) ->
 
 def _headers(config: Config, session: str | None) -> dict[str, str]:
     told = {"x-client-request-id": session} if session is not None and fits_header(session) else {}
-    return {"accept": "application/json", "accept-encoding": "identity", **account_headers(config), **told}
+    return {"accept": "application/json", **account_headers(config), **told}
 
 
 async def image_body(request: ImageRequest) -> Pieces:

@@ -30,6 +30,8 @@ PASSED_HEADERS = frozenset(
 PASSED_PREFIX = "x-ratelimit-"
 
 _LAST_NAMES = frozenset(name.encode() for name in ENDS)
+#: One search for all: a read may bring thousands of frames.
+_LAST_NAME = re.compile(b"|".join(map(re.escape, sorted(_LAST_NAMES))))
 #: What stands at the head of a frame that tells of a failure, and, with its quotes escaped, in no text of a model.
 _ERROR_TYPES = (b'"type":"error"', b'"type": "error"')
 _ERROR_HEADS = (b"event: error", b"event:error", b"response.failed", b'"error":{', b'"error": {')
@@ -105,8 +107,7 @@ def _event_of(name: bytes, data: bytes) -> dict[str, Any] | None:
 
 
 def _may_be_last(data: bytes) -> bool:
-    head = data[:_HEAD]
-    return b'"error"' in head or any(name in head for name in _LAST_NAMES)
+    return _LAST_NAME.search(data, 0, _HEAD) is not None
 
 
 async def whole(body: bytes) -> AsyncGenerator[bytes, None]:

@@ -27,6 +27,9 @@ APPEND_PATH = "/aiserver.v1.BidiService/BidiAppend"
 STREAM_TYPE = "application/connect+proto"
 APPEND_TYPE = "application/proto"
 
+#: As the vendor's client has it: envelopes may be packed, the stream of them is not.
+_PACKED = {"connect-accept-encoding": "gzip", "accept-encoding": "identity"}
+
 #: Bodies up to this size are written at once, in bytes.
 _PIECE = 64 * 1024
 
@@ -63,7 +66,7 @@ class Channels:
 
     async def open(self, told: AttemptCapture) -> aiohttp.ClientResponse:
         """The stream, whose head has come: `release` it. Raises UpstreamError."""
-        headers = self._headers(self.id, STREAM_TYPE) | {"connect-accept-encoding": "gzip"}
+        headers = self._headers(self.id, STREAM_TYPE) | _PACKED
         body = envelope(encode("BidiRequestId", {"request_id": self.id}))
         response = await self._post(STREAM_PATH, headers, body, self._timers.headers, self._timings)
         self._timings.answered(self.id)  # the name that the service has for it from us

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from math import inf
+
+from proxy.core.sizes import most_unpacked
 
 #: A payload as it is sent; the length in front of it is refused before any of it is kept.
 MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
 #: The same unpacked.
 MAX_UNPACKED_BYTES = 64 * 1024 * 1024
-#: Packed bytes from here on are unpacked off the loop.
+#: More packed bytes than this are unpacked off the loop: each may become a thousand.
 LONG_BYTES = 4 * 1024
 
 COMPRESSED, END, TRAILERS = 0x01, 0x02, 0x80
@@ -36,31 +39,32 @@ def envelope(payload: bytes, flags: int = 0) -> bytes:
 
 
 class EnvelopeDecoder:
-    """Envelopes out of pieces of any size. What follows the end is not looked at."""
+    """Envelopes out of pieces of any size. What follows the end is not looked at. `waits`: a complete one was left."""
 
     def __init__(self) -> None:
         self._held = bytearray()
         self._ended = False
         self._error: EnvelopeError | None = None
+        self._left = inf
+        self.waits = False
 
     @property
     def pending(self) -> bool:
         """An envelope has begun and is not complete, or it is none."""
         return bool(self._held)
 
-    def is_long(self, chunk: bytes) -> bool:
-        """Whether `feed` may take long: something packed grows up to a thousand times."""
-        first = self._held[:1] or chunk[:1]
-        return bool(first and first[0] & COMPRESSED) and len(self._held) + len(chunk) > LONG_BYTES
-
-    def feed(self, chunk: bytes) -> list[Envelope]:
+    def feed(self, chunk: bytes, *, most_packed: float = inf) -> list[Envelope]:
         """The envelopes that are complete now. EnvelopeError when the next one is none; those before it are still
-        given, and the error comes with the next piece, be it empty: how the bytes were cut makes no difference."""
+        given, and the error comes with the next piece, be it empty: how the bytes were cut makes no difference.
+
+        most_packed  bytes of packed ones that are unpacked; the next one is left to the next call, and `waits`
+        """
         if self._error is not None:
             raise self._error
         if self._ended:
             return []
         self._held += chunk
+        self.waits, self._left = False, most_packed
         found: list[Envelope] = []
         try:
             while (one := self._next()) is not None:
@@ -84,6 +88,11 @@ class EnvelopeDecoder:
         stop = _HEADER_BYTES + size
         if stop > len(held):
             return None
+        if flags & COMPRESSED:
+            self._left -= size
+            self.waits = self._left < 0
+            if self.waits:
+                return None
         payload = bytes(held[_HEADER_BYTES:stop])
         if flags & COMPRESSED:
             payload = _unpacked(payload)
@@ -95,13 +104,13 @@ class EnvelopeDecoder:
 def _unpacked(payload: bytes) -> bytes:
     if not payload:  # what Connect's own writers leave as it is, whatever the flag
         return payload
-    unpacker = zlib.decompressobj(_GZIP)
+    unpacker, most = zlib.decompressobj(_GZIP), min(MAX_UNPACKED_BYTES, most_unpacked(len(payload)))
     try:
-        content = unpacker.decompress(payload, MAX_UNPACKED_BYTES + 1)
+        content = unpacker.decompress(payload, most + 1)
     except zlib.error as error:
         raise EnvelopeError(f"an envelope that is not gzip: {error}") from None
-    if len(content) > MAX_UNPACKED_BYTES:
-        raise EnvelopeError(f"an envelope that unpacks to more than {MAX_UNPACKED_BYTES} bytes")
+    if len(content) > most:
+        raise EnvelopeError(f"an envelope that unpacks to more than {most} bytes")
     if not unpacker.eof or unpacker.unused_data:
         raise EnvelopeError("an envelope whose gzip data ends elsewhere than it does")
     return content

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import tracemalloc
 import zlib
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.core.sizes import MAX_RATIO, UNPACKED_BYTES
 from proxy.providers.p5_cursor.wire.envelopes import (
     COMPRESSED,
     END,
@@ -168,12 +170,23 @@ def zeros(size: int) -> bytes:
 
 
 def test_the_largest_content_is_accepted() -> None:
-    (found,) = EnvelopeDecoder().feed(envelope(zeros(MAX_UNPACKED_BYTES), COMPRESSED))
-    assert len(found.payload) == MAX_UNPACKED_BYTES
+    noise = random.Random(0).randbytes(MAX_UNPACKED_BYTES // MAX_RATIO)
+    content = noise + bytes(MAX_UNPACKED_BYTES - len(noise))
+    (found,) = EnvelopeDecoder().feed(envelope(gzip.compress(content, 1), COMPRESSED))
+    assert found.payload == content
 
 
-def test_a_gzip_bomb_is_refused_in_bounded_memory() -> None:
-    bomb = envelope(zeros(3 * MAX_UNPACKED_BYTES), COMPRESSED)
+def test_no_more_is_unpacked_at_once_than_was_asked_for() -> None:
+    packed = envelope(gzip.compress(b"content"), COMPRESSED)
+    decoder = EnvelopeDecoder()
+    found = decoder.feed(envelope(b"plain") + 3 * packed, most_packed=2 * len(packed))
+    assert [one.payload for one in found] == [b"plain", b"content", b"content"] and decoder.waits
+    assert [one.payload for one in decoder.feed(b"")] == [b"content"] and not decoder.waits
+
+
+@pytest.mark.parametrize("size", [UNPACKED_BYTES + (1 << 20), 3 * MAX_UNPACKED_BYTES])
+def test_a_gzip_bomb_is_refused_in_bounded_memory(size: int) -> None:
+    bomb = envelope(zeros(size), COMPRESSED)
     tracemalloc.start()
     try:
         with pytest.raises(EnvelopeError, match="unpacks to more than"):
