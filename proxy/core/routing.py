@@ -204,6 +204,15 @@ def nearest(model: str, known: Iterable[str]) -> str:
     return min(known, key=distance)
 
 
+def model_family(model: str) -> str:
+    """The word by which the models of a family begin.
+
+    >>> model_family("opencode-go/kimi-k2.6"), model_family("cursor:gpt-5.5"), model_family("grok-4.6")
+    ('kimi', 'gpt', 'grok')
+    """
+    return _parts(re.split("[/:]", model)[-1])[0]
+
+
 def _parts(model: str) -> tuple[str, tuple[int, ...], frozenset[str]]:
     """Its family, its version and its other words.
 

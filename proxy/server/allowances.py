@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from proxy.core.allowances.accounts import account_key, for_account
-from proxy.core.allowances.report import FULL, Allowance, AllowanceWindow, spent_window
+from proxy.core.allowances.report import Allowance, AllowanceWindow, spent_window, with_noted
 from proxy.core.allowances.words import FRESH_S, spent_text, wait_text
+from proxy.core.routing import model_family
 from proxy.errors import ProxyError, as_typed
 from proxy.observe.monitor.snapshot import AllowanceRow
 from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.upstream.failures import with_long_wait
 from proxy.server.state import AppState
-
-#: The window of a limit of which nothing is known but when it ends.
-_UNNAMED = "Usage limit"
 
 
 def watched_rows(state: AppState) -> tuple[AllowanceRow, ...]:
@@ -41,39 +37,43 @@ def allowance_rows(allowances: AllowanceStore, now: float) -> tuple[AllowanceRow
     )
 
 
-def explained(state: AppState, error: ProxyError, account: str = "") -> ProxyError:
+def explained(state: AppState, error: ProxyError, account: str = "", model: str | None = None) -> ProxyError:
     """The error with what is known of the window that refuses, with a long time to wait in words, and with commands as
     the user types them.
 
     account  the name of the account that was asked, where the provider has several
+    model    that was asked for
     """
     typed = as_typed(error.message, state.command)
     if typed != error.message:
         error = error.replaced(message=typed)
     if error.provider is None:
         return with_long_wait(error)
-    told = with_long_wait(_with_window(state, error, account_key(error.provider, account)))
+    told = with_long_wait(_with_window(state, error, account_key(error.provider, account), model_family(model or "")))
     if not account:
         return told
     message = for_account(told.message, error.provider, account)
     return told.replaced(message=f"{message} (account {account} of {error.provider})")
 
 
-def _with_window(state: AppState, error: ProxyError, key: str) -> ProxyError:
-    """Which window refuses, and when it begins again. What the service says of the time to wait is not contradicted."""
+def _with_window(state: AppState, error: ProxyError, key: str, family: str) -> ProxyError:
+    """Names the window that refuses, and when it begins again. What the service says of the time to wait is not
+    contradicted: a limit that passes sooner is another one."""
     if error.kind not in ("usage_limit", "rate_limit"):
         return error
     now = state.clock()
     known = state.allowances.of(key) or Allowance()
-    window = spent_window(known, now, error.retry_after)
+    window = spent_window(known, now, error.retry_after, family)
     if error.kind == "rate_limit":
-        return error if window is None or not _explains_rate(known, window, now) else _named(error, window, now, key)
+        passes = error.retry_after is not None or window is None or not _explains_rate(known, window, now)
+        return error if passes or window is None else _named(error, window, now, key)
     if window is not None:
         return _named(error, window, now, key)
     state.questions.ask(key)
     if not error.retry_after:
         return error
-    _note_end(state, key, known, now + error.retry_after)
+    # also by the choice of an account
+    state.allowances.tell_current(key, with_noted(known, family, now + error.retry_after, now))
     wait = wait_text(error.retry_after)
     return error.replaced(message=f"{error.message} ({key} is available again in {wait})")
 
@@ -87,11 +87,3 @@ def _named(error: ProxyError, window: AllowanceWindow, now: float, key: str) -> 
 def _explains_rate(known: Allowance, window: AllowanceWindow, now: float) -> bool:
     """A rate limit may have other reasons: where something pays for more, or the window was told of long ago."""
     return not known.pays_on and now - window.as_of <= FRESH_S
-
-
-def _note_end(state: AppState, provider: str, known: Allowance, ends: float) -> None:
-    """Keeps what a refusal tells: some limit is used up until then."""
-    now = state.clock()
-    others = tuple(window for window in known.windows if window.title != _UNNAMED)
-    window = AllowanceWindow(_UNNAMED, FULL, now, resets_at=ends)
-    state.allowances.tell_current(provider, replace(known, windows=(*others, window), whole=True))

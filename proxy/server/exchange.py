@@ -37,7 +37,7 @@ from proxy.server.cache_watch import CacheCheck
 from proxy.server.callers.callers import CALLER, own_session
 from proxy.server.callers.keys import CallerKey
 from proxy.server.fallback.chain import HEADER, Chain
-from proxy.server.families import Family
+from proxy.server.families import COUNT, Family
 from proxy.server.state import REQUEST_ID, ROUTE, STATE, TIMINGS, AppState
 
 #: Tells where the time went, in the form that browsers and the tools of developers read.
@@ -184,6 +184,8 @@ class Exchange:
         self.leave()
         if not self._ends("completed", status):
             return
+        if self.provider is not None and self.endpoint != COUNT and status < 400:
+            self.state.allowances.served(self.account_key, self.model or "")
         shares = self._checked_cache()
         self.record(Completed(status))
         self.log("info", "request_completed", status=status, **self._known(), **shares)

@@ -110,7 +110,7 @@ def _failed(exchange: Exchange, error: Exception) -> web.StreamResponse:
             raise error
         return response
     known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
-    known = explained(exchange.state, known, exchange.account)
+    known = explained(exchange.state, known, exchange.account, exchange.model)
     known = _with_cure(exchange, known)
     if exchange.account and known.kind == "sign_in":
         exchange.state.accounts.refused(exchange.account_key)
@@ -319,7 +319,7 @@ def provider_of(
     """The provider of a choice, made for the account that serves this session, when it has room for one more. Raises
     BusyError. `stays`: see `served_by`."""
     exchange.state.admission.select(ticket, choice.route.label)
-    return served_by(exchange, choice.route.label, session, stays=stays)
+    return served_by(exchange, choice.route.label, session, choice.model, stays=stays)
 
 
 def selected(

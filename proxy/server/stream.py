@@ -274,7 +274,7 @@ async def send_stream(
         known = as_proxy_error(error) or unforeseen(exchange.state, exchange.id, error)
         if not writer.begun:
             raise known from None
-        known = explained(exchange.state, known, exchange.account)
+        known = explained(exchange.state, known, exchange.account, exchange.model)
     async with watched(exchange, writer):
         if not writer.complete:
             await writer.fail(known)

@@ -92,9 +92,12 @@ REFUSALS: list[tuple[Allowance, str, float | None, str, float | None]] = [
     (Allowance((WEEK,)), "usage_limit", 90_000.0, "(p2 is available again in 1 d 1 h)", 90_000),
     (Allowance((replace(WEEK, used=99.0),)), "usage_limit", None, "", None),
     (Allowance(), "usage_limit", 90.0, "(p2 is available again in 2 min)", 90),
-    (Allowance((WEEK,)), "rate_limit", 5.0, f"{UNTIL})", 7200),
-    (Allowance((WEEK,), pays_on=True), "rate_limit", 5.0, "", 5),
-    (Allowance((replace(WEEK, as_of=NOW - 9000),)), "rate_limit", 5.0, "", 5),
+    (Allowance((WEEK,)), "rate_limit", None, f"{UNTIL})", 7200),
+    (Allowance((WEEK,)), "rate_limit", 5.0, "", 5),
+    (Allowance((replace(WEEK, limit="glm"),)), "usage_limit", None, "", None),
+    (Allowance((replace(WEEK, limit="kimi"),)), "usage_limit", None, "(p2: kimi, Weekly window used up", 7200),
+    (Allowance((WEEK,), pays_on=True), "rate_limit", None, "", None),
+    (Allowance((replace(WEEK, as_of=NOW - 9000),)), "rate_limit", None, "", None),
     (Allowance((WEEK,)), "overloaded", 5.0, "", 5),
 ]
 
@@ -106,8 +109,9 @@ async def test_a_refusal_names_the_window_and_its_end(
     live = Live(sandbox, tmp_path, signed_in=False, clock=lambda: NOW)
     state: AppState = live.app[STATE]
     state.allowances.tell("p2", None, known)
-    told = explained(state, UpstreamError("no more", kind=kind, retry_after=wait, provider="p2"))
-    assert told.message == f"no more {added}".rstrip() and told.retry_after == after
+    told = explained(state, UpstreamError("no more", kind=kind, retry_after=wait, provider="p2"), model="kimi-k3")
+    assert told.message.startswith(f"no more {added}".rstrip()) and told.retry_after == after
+    assert added or told.message == "no more"
 
 
 async def test_the_end_that_a_refusal_tells_is_known_afterwards(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -116,6 +120,32 @@ async def test_the_end_that_a_refusal_tells_is_known_afterwards(sandbox: Sandbox
     explained(state, refused)
     told = explained(state, refused.replaced(retry_after=None))
     assert "p5: Usage limit window used up until 2026-11-20T15:06:40Z" in told.message and told.retry_after == 7200
+
+
+#: model, another one of its service that counts against another limit as far as anybody knows
+OTHERS = [("kimi-for-coding", None), ("grok-4.6", None), ("opencode-go/kimi-k2.6", "opencode-go/glm-5.2")]
+
+
+@pytest.mark.parametrize(("model", "other"), OTHERS)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_limit_that_passes_is_not_told_as_the_window_of_an_earlier_refusal(
+    live: Live, model: str, other: str | None, stream: bool
+) -> None:
+    def refused(kind: str, **headers: str) -> dict[str, Any]:
+        return {"status": 429, "headers": headers, "body": {"error": {"type": kind, "message": "no more"}}}
+
+    upstream = {"kimi-for-coding": live.sandbox.p2, "grok-4.6": live.sandbox.p3}.get(model, live.sandbox.p4)
+    upstream.script.extend([refused("usage_limit_reached", **{"retry-after": "7200"})])
+    spent = await live.post(ask(model=model, stream=stream))
+    assert spent.status == 429 and spent.headers["Retry-After"] == "7200"
+    for asked in filter(None, (other, model)):  # the window of one family says nothing of another; nor after a success
+        upstream.script.extend([refused("rate_limit_error", **{"retry-after": "40"})])
+        slow = await live.post(ask(model=asked, stream=stream))
+        assert slow.status == 429 and slow.headers["Retry-After"] == "40" and "used up" not in slow.error["message"]
+        assert (await live.post(ask(model=asked, stream=stream))).status == 200
+    upstream.script.extend([refused("usage_limit_reached")])
+    unknown = await live.post(ask(model=model, stream=stream))
+    assert unknown.status == 429 and "Retry-After" not in unknown.headers and "used up" not in unknown.error["message"]
 
 
 @pytest.mark.parametrize("stream", [False, True])

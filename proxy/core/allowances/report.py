@@ -153,15 +153,40 @@ def moved(allowance: Allowance, by: float) -> Allowance:
     )
 
 
+#: The title of a window that a refusal told of: only its end is known. Its limit is a family of models.
+NOTED = "Usage limit"
+
+
+def with_noted(known: Allowance, family: str, ends: float, now: float) -> Allowance:
+    """The allowance with what a refusal tells: some limit is used up until `ends`."""
+    window = AllowanceWindow(NOTED, FULL, now, limit=family, resets_at=ends)
+    return replace(known, windows=(*_others(known, family), window), whole=True)
+
+
+def without_noted(known: Allowance, family: str) -> Allowance:
+    """The allowance after a success of this family."""
+    return replace(known, windows=_others(known, family))
+
+
+def has_noted(known: Allowance) -> bool:
+    """Whether a refusal told of a window."""
+    return any(window.title == NOTED for window in known.windows)
+
+
+def _others(known: Allowance, family: str) -> tuple[AllowanceWindow, ...]:
+    return tuple(window for window in known.windows if (window.title, window.limit) != (NOTED, family))
+
+
 #: Ends that differ by no more than this are the same: services round.
 SAME_END_S = 120.0
 #: A shorter wait says when to try again, a longer one when a window ends.
 NEXT_TRY_S = 300.0
 
 
-def spent_window(known: Allowance, now: float, wait: float | None = None) -> AllowanceWindow | None:
+def spent_window(known: Allowance, now: float, wait: float | None = None, family: str = "") -> AllowanceWindow | None:
     """The used-up window that refuses requests; None when none is known that could.
 
+    family  of the models that are asked for: a limit of it counts, that of others does not
     wait  seconds until the service takes requests again, where it said: then the window is the one that ends with it,
           and of another one the service knows more
     """
@@ -172,7 +197,7 @@ def spent_window(known: Allowance, now: float, wait: float | None = None) -> All
             return max(exact, key=_end)
         if wait > NEXT_TRY_S:
             return None
-    return max((window for window in spent if not window.limit), key=_end, default=None)
+    return max((window for window in spent if window.limit in ("", family)), key=_end, default=None)
 
 
 def _end(window: AllowanceWindow) -> float:

@@ -16,8 +16,9 @@ from typing import Protocol
 
 from proxy.auth.store import remove_leftovers, write_private
 from proxy.core.allowances.kept import MAX_ACCOUNTS, Kept, decode_kept, encode_kept, newest_kept
-from proxy.core.allowances.report import FULL, Allowance, Low, lows, merged
+from proxy.core.allowances.report import FULL, Allowance, Low, has_noted, lows, merged, without_noted
 from proxy.core.allowances.words import utc_text, wait_text
+from proxy.core.routing import model_family
 from proxy.observe.lifecycle import Log, NullLog
 
 FILE_NAME = "allowances.json"
@@ -82,6 +83,15 @@ class AllowanceStore:
     def tell_current(self, provider: str, report: Allowance) -> None:
         """The same, of the account that was heard of last."""
         self._tell(next((key for key in reversed(self._known) if key[0] == provider), (provider, "")), report)
+
+    def served(self, provider: str, model: str) -> None:
+        """Forgets what a refusal told of the models of a family: the account that was heard of last serves them
+        again."""
+        key = next((key for key in reversed(self._known) if key[0] == provider), None)
+        if key is None or not has_noted(self._known[key]):  # nearly always
+            return
+        self._known[key] = without_noted(self._known[key], model_family(model))
+        self._save_soon()
 
     def of(self, provider: str) -> Allowance | None:
         """What is known of the account of a provider that was heard of last."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from proxy.config import Config
 from proxy.core.allowances.accounts import DEFAULT, Standing, account_key, in_order
 from proxy.core.allowances.report import Allowance, spent_window
+from proxy.core.routing import model_family
 from proxy.providers.accounts.allowance_store import AllowanceStore
 from proxy.providers.accounts.named import names_in, services_for
 from proxy.providers.contract import Provider, Services
@@ -98,7 +99,14 @@ class Accounts:
         return self.named[key]
 
     def choose(
-        self, label: str, config: Config, *, session: str | None, caller: str | None = None, stays: bool = False
+        self,
+        label: str,
+        config: Config,
+        *,
+        session: str | None,
+        caller: str | None = None,
+        stays: bool = False,
+        model: str = "",
     ) -> tuple[Serving, ...]:
         """Who serves a request; behind it those who may do so instead, nobody where it `stays`."""
         known, bound = self.of(label), _bound(config, label, caller)
@@ -106,7 +114,7 @@ class Accounts:
             return tuple(known)
         key = session_key(label, caller, session)
         onward = config.on_spent == "next" and not stays
-        found = self._ordered(known, stays=self._affinity.of(key), bound=bound, onward=onward)
+        found = self._ordered(known, stays=self._affinity.of(key), bound=bound, onward=onward, model=model)
         self._affinity.note(key, found[0].name)
         return found
 
@@ -119,20 +127,26 @@ class Accounts:
         return self._ordered(self.of(label), onward=config.on_spent == "next")[0].provider
 
     def _ordered(
-        self, known: Sequence[Serving], *, stays: str | None = None, bound: str | None = None, onward: bool
+        self,
+        known: Sequence[Serving],
+        *,
+        stays: str | None = None,
+        bound: str | None = None,
+        onward: bool,
+        model: str = "",
     ) -> tuple[Serving, ...]:
         by_name = {one.name: one for one in known}
         if bound is not None and bound not in by_name:  # an account that is gone is no reason to use another's
             label = known[0].provider.label
             by_name[bound] = Serving(bound, self._made(label, bound))
-        standings = [self._standing(one) for one in known]
+        standings = [self._standing(one, model) for one in known]
         names = in_order(standings, stays=stays, bound=bound, onward=onward)
         return tuple(by_name[name] for name in names)
 
-    def _standing(self, one: Serving) -> Standing:
+    def _standing(self, one: Serving, model: str) -> Standing:
         now = self._clock()
         known = self._allowances.of(one.key) or Allowance()
-        spent = None if known.pays_on else spent_window(known, now)
+        spent = None if known.pays_on else spent_window(known, now, family=model_family(model))
         current = [window for window in known.windows if not window.beyond and not window.is_over(now)]
         general = [window for window in current if not window.limit] or current
         return Standing(
@@ -147,9 +161,9 @@ class Accounts:
         """The service takes the sign-in of an account no more."""
         self._refused[key] = self._clock()
 
-    def is_spent(self, one: Serving) -> bool:
-        """Whether a window of an account is known to be used up."""
-        return self._standing(one).opens is not None
+    def is_spent(self, one: Serving, model: str) -> bool:
+        """Whether a window of an account is known to be used up that this model counts against."""
+        return self._standing(one, model).opens is not None
 
 
 def _bound(config: Config, label: str, caller: str | None) -> str | None:

@@ -19,7 +19,7 @@ from proxy.server.exchange import Exchange
 _UNSEEN = frozenset({"message_start", "ping"})
 
 
-def served_by(exchange: Exchange, label: str, session: str | None, *, stays: bool = False) -> Provider:
+def served_by(exchange: Exchange, label: str, session: str | None, model: str = "", *, stays: bool = False) -> Provider:
     """A provider, made for the account that serves this session; the answer's head, the log and the monitor name it.
 
     stays  the request carries what only the account can read that answered before: no other one goes on with it
@@ -27,7 +27,7 @@ def served_by(exchange: Exchange, label: str, session: str | None, *, stays: boo
     state = exchange.state
     exchange.session = session
     exchange.accounts = state.accounts.choose(
-        label, state.config(), session=session, caller=exchange.caller_name, stays=stays
+        label, state.config(), session=session, caller=exchange.caller_name, stays=stays, model=model
     )
     exchange.account = exchange.accounts[0].name
     return exchange.accounts[0].provider
@@ -62,7 +62,7 @@ async def _across(exchange: Exchange, call: Call) -> AsyncGenerator[list[Event],
             return
         except ProxyError as error:
             following = exchange.accounts[place + 1 :]
-            if seen or not following or not _is_spent(exchange, serving, error):
+            if seen or not following or not _is_spent(exchange, serving, error, call):
                 raise
             _go_on(exchange, serving, following[0], error, call)
 
@@ -78,13 +78,13 @@ async def native_answer(exchange: Exchange, provider: NativeResponses, call: Cal
         try:
             async with provider.native(call) as answer:
                 refused = answer.end.failure if answer.status == 429 else None
-                if refused is None or not _is_spent(exchange, serving, refused):
+                if refused is None or not _is_spent(exchange, serving, refused, call):
                     told = True
                     yield answer
                     return
                 error = error.replaced(message=refused.message)
         except ProxyError as failed:
-            if told or not _is_spent(exchange, serving, failed):
+            if told or not _is_spent(exchange, serving, failed, call):
                 raise
             error = error.replaced(message=failed.message)
         _go_on(exchange, serving, following, error, call)
@@ -100,17 +100,17 @@ def now_serving(exchange: Exchange, provider: Provider) -> Provider:
     return served.get(exchange.account, provider) if provider in served.values() else provider
 
 
-def _is_spent(exchange: Exchange, serving: Serving, error: ProxyError) -> bool:
+def _is_spent(exchange: Exchange, serving: Serving, error: ProxyError, call: Call) -> bool:
     """Whether the account's allowance refuses the request, and nothing that passes by itself."""
     if error.kind == "rate_limit":
-        return exchange.state.accounts.is_spent(serving)
+        return exchange.state.accounts.is_spent(serving, call.model)
     return error.kind == "usage_limit"
 
 
 def _go_on(exchange: Exchange, old: Serving, new: Serving, error: ProxyError, call: Call) -> None:
     """Another account goes on with the request; everybody who watches is told, and who served before."""
     state = exchange.state
-    known = explained(state, error.replaced(provider=old.provider.label), old.name)
+    known = explained(state, error.replaced(provider=old.provider.label), old.name, call.model)
     exchange.account = new.name
     state.accounts.moved(new, exchange.session, exchange.caller_name)
     if call.owner is not None and isinstance(old.provider, Remembering):

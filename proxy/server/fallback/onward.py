@@ -60,7 +60,7 @@ def _told(exchange: Exchange, error: ProxyError) -> ProxyError:
     """The first model's error, told as of whom it is: provider, account and alias are its own again."""
     chain = exchange.fallback
     _refused(exchange, error)
-    told = chain.told(explained(exchange.state, error, exchange.account))
+    told = chain.told(explained(exchange.state, error, exchange.account, exchange.model))
     first = chain.first
     exchange.provider, exchange.model, exchange.account, exchange.alias = (
         first.provider,
@@ -79,7 +79,9 @@ def _refused(exchange: Exchange, error: ProxyError) -> None:
 
 def _go_on(exchange: Exchange, ticket: AdmissionTicket, before: str, error: ProxyError) -> None:
     chain, state = exchange.fallback, exchange.state
-    known = explained(state, error, exchange.account)  # what is known of the window from now on, accounts are chosen by
+    known = explained(
+        state, error, exchange.account, before
+    )  # what is known of the window from now on, accounts are chosen by
     _refused(exchange, error)
     if len(chain.failures) == 1:
         chain.first = AskedFirst(exchange.provider, exchange.model, exchange.account, exchange.alias)

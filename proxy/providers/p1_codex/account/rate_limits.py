@@ -208,10 +208,12 @@ class RateLimits:
         return MappingProxyType(self._known)
 
     def observe_headers(self, account: str | None, headers: Mapping[str, str]) -> None:
-        """Takes note of the headers of an answer."""
+        """Takes note of the headers of an answer. What refused an earlier one is not blamed for this one."""
         found = of_headers(headers, self._clock())
         if found is not None:
             self._keep(account, found)
+        elif (known := self._known.get(account)) is not None and known.active is not None:
+            self._known[account] = replace(known, active=None)
 
     def observe_event(self, account: str | None, event: Mapping[str, Any]) -> None:
         """Takes note of a `codex.rate_limits` event."""

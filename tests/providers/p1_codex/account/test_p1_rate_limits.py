@@ -214,10 +214,11 @@ def test_a_spent_allowance_tells_when_it_is_really_back(
     assert rate_limits.client_error("a", slow).retry_after == 2  # other failures keep their time
 
 
-def test_a_limit_that_refused_an_earlier_request_is_not_blamed_for_this_one() -> None:
+@pytest.mark.parametrize("headers", [FIVE_HOURS, {}])
+def test_a_limit_that_refused_an_earlier_request_is_not_blamed_for_this_one(headers: dict[str, str]) -> None:
     rate_limits, _ = kept()
     rate_limits.observe_headers("a", {**FOX, "x-codex-active-limit": "codex_fox"})
-    rate_limits.observe_headers("a", FIVE_HOURS)
+    rate_limits.observe_headers("a", headers)
     assert rate_limits.client_error("a", spent(5)).retry_after == 5
 
 
