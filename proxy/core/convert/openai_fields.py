@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -230,7 +231,10 @@ class Conversation:
         self.system: list[Block] = []
         self.linked_image: str | None = None  # path of the first picture that is named by an address
         self._turns: list[_MessageWithResults] = []
-        self._open: dict[str, _MessageWithResults] = {}  # call id -> the message of the call
+        self._open: dict[str, tuple[str, _MessageWithResults]] = {}  # call id -> its tool, and the message of the call
+        self._waiting: dict[
+            str, OrderedDict[str, None]
+        ] = {}  # tool -> ids of its open calls; the first is found at once
 
     def instruct(self, text: str) -> None:
         if text:
@@ -251,21 +255,21 @@ class Conversation:
             raise invalid(id_path, f"is a duplicate: the call {shown(call_id)} has no result yet")
         block = {"type": "tool_use", "id": call_id, "name": name, "input": value}
         self._content().append(block)
-        self._open[call_id] = self._turns[-1]
+        self._open[call_id] = name, self._turns[-1]
+        self._waiting.setdefault(name, OrderedDict())[call_id] = None
         return block
 
     def result(self, call_id: Any, content: str | list[Block], id_path: str) -> None:
-        turn = self._open.pop(call_id, None) if isinstance(call_id, str) else None
-        if turn is None:
+        found = self._open.pop(call_id, None) if isinstance(call_id, str) else None
+        if found is None:
             raise invalid(id_path, f"must name an earlier call that has no result yet, not {shown(call_id)}")
+        name, turn = found
+        del self._waiting[name][call_id]
         turn.results.append({"type": "tool_result", "tool_use_id": call_id, "content": content})
 
     def waiting(self, name: str) -> str | None:
         """The id of the earliest call of a tool that has no result yet."""
-        for call_id, turn in self._open.items():
-            if any(block.get("id") == call_id and block["name"] == name for block in turn.content):
-                return call_id
-        return None
+        return next(iter(self._waiting.get(name, ())), None)
 
     def _content(self) -> list[Block]:
         """The blocks of the assistant's message under way, of a new one behind anything else."""

@@ -18,7 +18,7 @@ WALKS: dict[str, ToolWalk[Any]] = {
     "plain": messages_to_chat._plain_tool,
     "messages": messages_to_messages._written,
     "function": messages_to_responses._function,
-    "strict": messages_to_responses._strict_function,
+    "strict": messages_to_responses.strict_function,
     "p3": grok_tools._written,
     "optional": optional_properties,
 }
