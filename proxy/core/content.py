@@ -258,6 +258,16 @@ def reference_text(block: Mapping[str, Any]) -> str:
     return f"[tool reference: {short_name(name)}]" if isinstance(name, str) and name else omitted(block)
 
 
+def without_links(block: dict[str, Any]) -> dict[str, Any]:
+    """A text without citations of a hosted search: what they cite is left out, and those that the proxy made lack what
+    the official service puts in."""
+    links = block.get("citations")
+    cited = links if isinstance(links, list) else []
+    if not any(isinstance(link, dict) and link.get("type") == "web_search_result_location" for link in cited):
+        return block
+    return {key: value for key, value in block.items() if key != "citations"}
+
+
 def pdf_data(block: Mapping[str, Any]) -> str | None:
     """The base64 data of a PDF document block, or None."""
     source = block.get("source")

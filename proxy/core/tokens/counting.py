@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 
 #: Flat price of an image, whatever its size.
 IMAGE_TOKENS = 2000
+#: Characters of base64 that a page of a PDF has, about. Services read a page as text and as an image.
+PAGE_CHARS = 64 * 1024
 #: Text is cut into pieces of this size before encoding. A run of a million blanks makes the encoder panic with an
 #: exception that `except Exception` does not catch, and one huge piece would also take seconds without a way to stop.
 MAX_PIECE = 100_000
@@ -15,6 +17,15 @@ MAX_PIECE = 100_000
 BYTES_A_TOKEN = 3.5
 
 Length = Callable[[str], int]
+
+
+def pdf_tokens(data: str) -> int:
+    """The price of a PDF, by its length alone.
+
+    >>> pdf_tokens("JVBERi0="), pdf_tokens("A" * 200_000)
+    (2000, 8000)
+    """
+    return IMAGE_TOKENS * (1 + len(data) // PAGE_CHARS)
 
 
 def pieces(text: str) -> Iterator[str]:

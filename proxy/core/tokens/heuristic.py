@@ -12,11 +12,21 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from proxy.core.content import BILLING_PREFIX
+from proxy.core.content import (
+    BILLING_PREFIX,
+    TOOL_CHANGES,
+    change_text,
+    document_blocks,
+    omitted,
+    reference_text,
+    without_links,
+)
 from proxy.core.sse import dump_json
-from proxy.core.tokens.counting import IMAGE_TOKENS, Length
+from proxy.core.tokens.counting import IMAGE_TOKENS, Length, pdf_tokens
+from proxy.core.tokens.responses_count import encrypted_tokens
 from proxy.core.tools.calls import input_text
 from proxy.core.tools.remembered import Remembered
+from proxy.core.tools.schema import format_in_words
 
 #: What a message costs beside its content.
 MESSAGE_OVERHEAD = 4
@@ -106,14 +116,16 @@ def _foreign(text: str) -> int:
     return len(found) - len(foreign) + letters
 
 
-def heuristic_count(request: Mapping[str, Any], length: Length = heuristic_tokens) -> int:
+def heuristic_count(request: Mapping[str, Any], length: Length = heuristic_tokens, *, native: bool = False) -> int:
     """Input tokens of a Messages request, of any shape that `check_request` lets through.
 
     length  `heuristic_tokens`, or the same with a memory
+    native  whether blocks go to the service as they are: PDFs, citations, thoughts that nobody can read
     """
     messages = request.get("messages") or ()
     total = _system(request.get("system"), length) + MESSAGE_OVERHEAD * len(messages)
-    total += sum(_content(message.get("content"), length) for message in messages)
+    total += sum(_content(message.get("content"), length, native) for message in messages)
+    total += length(format_in_words(request))
     tools = request.get("tools")
     return total + sum(_tool(tool) for tool in (tools if isinstance(tools, list) else ()) if isinstance(tool, dict))
 
@@ -129,21 +141,43 @@ def _system(system: Any, length: Length) -> int:
     return sum(length(text) for text in members if isinstance(text, str) and not text.startswith(BILLING_PREFIX))
 
 
-def _content(content: Any, length: Length) -> int:
+def _content(content: Any, length: Length, native: bool) -> int:
     if isinstance(content, list):
-        return sum(_block(block, length) for block in content if isinstance(block, dict))
+        return sum(_block(block, length, native) for block in content if isinstance(block, dict))
     return _tokens_of(content, length)
 
 
-def _block(block: Mapping[str, Any], length: Length) -> int:
+def _block(block: dict[str, Any], length: Length, native: bool) -> int:
     kind = block.get("type")
     if kind in ("text", "thinking"):
-        return _tokens_of(block.get(kind), length)
-    if kind == "image":
-        return IMAGE_TOKENS
+        return _tokens_of(block.get(kind), length) + (_citations(block, length) if native else 0)
     if kind == "tool_use":
         return _tokens_of(block.get("name"), length) + length(input_text(block.get("input", {})))
-    return _content(block.get("content"), length) if kind == "tool_result" else 0
+    if kind == "tool_result":
+        return _content(block.get("content"), length, native)
+    if kind in ("image", "video"):
+        return IMAGE_TOKENS
+    if kind in ("document", "search_result"):
+        return _document(block, length, native)
+    if kind == "redacted_thinking" and native:
+        return encrypted_tokens(block["data"]) if isinstance(block.get("data"), str) else 0
+    if kind == "tool_reference":
+        return length(reference_text(block))
+    return length(change_text(block)) if kind in TOOL_CHANGES else 0
+
+
+def _citations(block: dict[str, Any], length: Length) -> int:
+    cited = without_links(block).get("citations") if "citations" in block else None
+    return length(dump_json(cited)) if cited else 0
+
+
+def _document(block: dict[str, Any], length: Length, native: bool) -> int:
+    parts = document_blocks(block)
+    if parts:
+        return _content(parts, length, native)
+    source = block.get("source")
+    data = source.get("data") if isinstance(source, dict) else None
+    return pdf_tokens(data) if native and isinstance(data, str) else length(omitted(block))
 
 
 def _count_tool(tool: Mapping[str, Any]) -> int:

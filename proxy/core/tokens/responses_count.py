@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.core.sse import dump_sorted_json
-from proxy.core.tokens.counting import IMAGE_TOKENS, Length
+from proxy.core.tokens.counting import IMAGE_TOKENS, Length, pdf_tokens
 from proxy.core.tools.remembered import Remembered
 
 #: What an item or a tool costs beside its texts.
@@ -32,6 +32,9 @@ def count_responses(body: Mapping[str, Any], length: Length, prices: Prices = Pr
     total = length(body["model"]) + length(body.get("instructions") or "")
     total += sum(_item(item, length, prices) + ITEM_OVERHEAD for item in body["input"])
     total += sum(_tool(tool, length, prices) + ITEM_OVERHEAD for tool in body.get("tools") or ())
+    form = (body.get("text") or {}).get("format") or {}
+    if form.get("schema"):
+        total += length(_schema_text(form["schema"]))
     return max(total, 1)
 
 
@@ -52,7 +55,9 @@ def _item(item: Mapping[str, Any], length: Length, prices: Prices) -> int:
 
 
 def _part(part: Mapping[str, Any], length: Length, prices: Prices) -> int:
-    return length(part["text"]) if "text" in part else prices.image
+    if "text" in part:
+        return length(part["text"])
+    return pdf_tokens(part["file_data"]) if "file_data" in part else prices.image
 
 
 def encrypted_tokens(content: str) -> int:

@@ -13,6 +13,8 @@ from proxy.core.messages import Event
 from proxy.core.reducer import AnswerRules
 from proxy.core.responses_events import is_last
 from proxy.core.routing import Added, Catalog
+from proxy.core.tokens.counting import Length
+from proxy.core.tokens.responses_count import count_responses
 from proxy.core.tools.read_tool import OffsetStore, ReadOffsets
 from proxy.errors import RequestError, UpstreamError
 from proxy.providers.accounts.usage_report import UsageReport
@@ -172,7 +174,15 @@ class OpenCodeProvider:
         return Target(row.id, effort=p4_request.effort_of(row, request), uploads_noted=blind)
 
     async def count_tokens(self, call: Call) -> int:
-        return await heuristic_estimate(self._services, call)
+        row = self._row(call.model)
+        if row.wire != "responses":
+            return await heuristic_estimate(self._services, call, native=row.wire == "messages")
+        offsets, signs_as = self._offsets.of(call.owner, call.request), self._services.signs_as(LABEL)
+
+        def work(length: Length) -> int:
+            return count_responses(p4_request.responses_body(call, row, offsets, signs_as), length)
+
+        return await self._services.tokenizer.estimate(work, size=call.size)
 
     def stream(self, call: Call) -> AsyncGenerator[list[Event], None]:
         row = self._row(call.model)

@@ -133,6 +133,6 @@ def note_format(call: Call, services: Services, profile: Service) -> None:
         services.log.write("info", profile.label, f"{profile.service}_format_in_prompt", reqId=call.request_id)
 
 
-async def heuristic_estimate(services: Services, call: Call) -> int:
-    """The heuristic count of a request: it knows no vocabulary."""
-    return await services.tokenizer.estimate(partial(heuristic_count, call.request), size=call.size)
+async def heuristic_estimate(services: Services, call: Call, *, native: bool = False) -> int:
+    """The heuristic count of a request: it knows no vocabulary. `native`: see `heuristic_count`."""
+    return await services.tokenizer.estimate(partial(heuristic_count, call.request, native=native), size=call.size)

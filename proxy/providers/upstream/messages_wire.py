@@ -59,7 +59,7 @@ class MessagesWire:
         return _MessagesReducer(stream, self._policy)
 
     async def estimate(self) -> int:
-        return await heuristic_estimate(self._services, self._call)
+        return await heuristic_estimate(self._services, self._call, native=True)
 
     def rough_estimate(self) -> int:
         return rough_tokens(self._call.size if self._call.large else len(self.body.payload))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from proxy.core.content import IMAGE_TYPES, blocks_of, media_type_of, omitted, reference_text, texts_of
+from proxy.core.content import IMAGE_TYPES, blocks_of, media_type_of, omitted, reference_text, texts_of, without_links
 from proxy.core.invalid import InvalidRequest, shown
 from proxy.core.sse import dump_json
 from proxy.core.tools.calls import NO_RESULT
@@ -195,7 +195,7 @@ class MessagesHistory:
         if kind == "tool_use":
             return [self._call(block)]
         if kind == "text":
-            return [_without_links(block)] if isinstance(block.get("text"), str) and block["text"] else []
+            return [without_links(block)] if isinstance(block.get("text"), str) and block["text"] else []
         if kind == "thinking":
             signed = block if isinstance(block.get("signature"), str) else {**block, "signature": ""}
             return [signed] if isinstance(block.get("thinking"), str) else []
@@ -213,16 +213,6 @@ class MessagesHistory:
 
 def _text(text: str) -> Block:
     return {"type": "text", "text": text}
-
-
-def _without_links(block: Block) -> Block:
-    """A text without citations of a hosted search: what they cite is left out, and those that the proxy made lack what
-    the official service puts in."""
-    links = block.get("citations")
-    cited = links if isinstance(links, list) else []
-    if not any(isinstance(link, dict) and link.get("type") == "web_search_result_location" for link in cited):
-        return block
-    return {key: value for key, value in block.items() if key != "citations"}
 
 
 def _no_result(sent_as: str) -> Block:
