@@ -166,13 +166,13 @@ async def test_a_content_type_may_be_written_in_many_ways(live: Live, path: str,
 
 #: A body that is refused, and how. The readers have tables of their own.
 REFUSED = [
-    (GENERATIONS, {}, (400, "invalid_request", None)),
+    (GENERATIONS, {}, (400, "invalid_request", "prompt")),
     (GENERATIONS, {"prompt": " "}, (400, "invalid_request", "prompt")),
     (GENERATIONS, {"prompt": "x", "model": "gpt-image-1"}, (400, "invalid_request", "model")),
     (GENERATIONS, {"prompt": "x" * 262_144}, (413, "request_too_large", None)),
     (EDITS, edit(b"hello"), (400, "invalid_request", "image")),
     (EDITS, edit(PNG, mask="x"), (400, "unsupported_parameter", "mask")),
-    (EDITS, edit(PNG, user="x"), (400, "unsupported_parameter", None)),
+    (EDITS, edit(PNG, user="x"), (400, "unsupported_parameter", "user")),
     (TRANSCRIPTIONS, recording(temperature="1"), (400, "unsupported_parameter", "temperature")),
     (TRANSCRIPTIONS, recording(b""), (400, "invalid_request", "file")),
 ]

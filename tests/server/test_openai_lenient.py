@@ -212,6 +212,30 @@ async def test_strict_mode_leaves_it_to_the_backend(live: Live) -> None:
         assert ignored(answer.headers) == []
 
 
+#: What the backend says of a member of an image that it does not know, and whether lenient mode takes the body.
+IMAGE = {"type": "input_image", "image_url": PICTURE, "cache_control": {}}
+
+
+@with_live(openai_routes=True)
+@pytest.mark.parametrize(
+    ("members", "param", "taken"),
+    [
+        ({"input": [{"role": "user", "content": [IMAGE]}]}, "input[0].content[0].cache_control", True),
+        ({"reasoning": {"budget": 1}}, "reasoning.budget", True),
+        ({"input": [{"role": "user", "content": "x"}]}, "input[0].content", False),
+    ],
+)
+async def test_the_backends_own_words_name_the_way_out(live: Live, members: Any, param: str, taken: bool) -> None:
+    words = f"Unknown parameter: '{param}'."
+    standard = {"message": words, "type": "invalid_request_error", "param": param, "code": "unknown_parameter"}
+    for body in ({"error": standard}, {"detail": words}):
+        live.sandbox.p1.script.replace([{"status": 400, "body": body}])
+        answer = await live.post({"model": FULL, "input": "x", **members}, RESPONSES)
+        assert answer.status == 400 and error_of(answer)["param"] == param
+        assert error_of(answer)["message"].startswith(words)
+        assert error_of(answer)["message"].endswith(LENIENT_TAKES_IT) is taken
+
+
 # -- p4
 
 

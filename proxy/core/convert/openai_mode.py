@@ -205,11 +205,6 @@ _NEVER: Mapping[str, tuple[Fits, str]] = {
 }
 
 
-def is_left_out(name: str) -> bool:
-    """Whether lenient mode would leave out a field that the upstream does not know, whatever its value."""
-    return name not in _NEVER
-
-
 #: Hints that say who the caller is: no error repeats them.
 _PRIVATE = frozenset({"client_metadata"})
 #: Where a prompt is cached changes its price, never its answer.

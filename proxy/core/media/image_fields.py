@@ -6,7 +6,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proxy.core.media.refusals import refused, repeated
+from proxy.core.invalid import cut
+from proxy.core.media.refusals import MAX_REPEATED, UNSUPPORTED, refused, repeated
 from proxy.core.media.requests import ImageRequest
 
 #: member -> the values there are, in the order in which members are checked
@@ -56,14 +57,15 @@ def check_types(given: Mapping[str, Any], known: Sequence[str]) -> None:
     """Raises InvalidRequest for a member of a JSON request that is unknown or of a wrong type."""
     for name, value in given.items():
         if name not in known:
-            raise refused(f"{repeated(name)} is not supported; this route takes {', '.join(known)}")
+            words = f"{repeated(name)} is not supported; this route takes {', '.join(known)}"
+            raise refused(words, cut(name, MAX_REPEATED), UNSUPPORTED)
         if name in TEXTS and not isinstance(value, str | None):
-            raise refused(f"{name} must be a string or null")
+            raise refused(f"{name} must be a string or null", name)
     number = given.get("n")
     if number is not None and (type(number) is not int or not 0 <= number <= MAX_NUMBER):
-        raise refused(f"n must be an integer from {MIN_ANSWERS} to {MAX_ANSWERS} or null")
+        raise refused(f"n must be an integer from {MIN_ANSWERS} to {MAX_ANSWERS} or null", "n")
     if given.get("prompt") is None:
-        raise refused("prompt is missing; it must be a string")
+        raise refused("prompt is missing; it must be a string", "prompt")
 
 
 def request_size(request: ImageRequest) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from proxy.core.invalid import cut
 from proxy.core.media.base64_text import Base64Encoder
 from proxy.core.media.form_parts import FormParts, Part
 from proxy.core.media.form_texts import JudgedText, TextPart
@@ -19,7 +20,7 @@ from proxy.core.media.image_fields import (
 from proxy.core.media.image_json import EDIT_BYTES
 from proxy.core.media.input_images import MAX_IMAGES, check_number, identified, size_fault
 from proxy.core.media.multipart import PartHead
-from proxy.core.media.refusals import UNSUPPORTED, refused, repeated, too_large
+from proxy.core.media.refusals import MAX_REPEATED, UNSUPPORTED, refused, repeated, too_large
 from proxy.core.media.requests import ImageRequest, InputImage
 
 _IMAGE = "image"
@@ -74,7 +75,8 @@ class EditForm:
             self._texts[head.name] = TextPart(head)
             return self._texts[head.name]
         name = "a part without a name" if head.name is None else f"the part {repeated(head.name)}"
-        raise refused(f"{name} is not supported; an edit takes {_TAKEN}", code=UNSUPPORTED)
+        param = cut(head.name, MAX_REPEATED) if head.name else None
+        raise refused(f"{name} is not supported; an edit takes {_TAKEN}", param, UNSUPPORTED)
 
 
 def _number(text: str) -> int:

@@ -59,7 +59,7 @@ def _urls(given: Mapping[str, Any]) -> list[LongString]:
     """The `image_url` of each member of `images`. Raises InvalidRequest where the shape is another one."""
     members = given.get(_IMAGES)
     if not isinstance(members, list) or not all(map(_is_member, members)):
-        raise refused(f"{_IMAGES} must be an array of objects that have {_MEMBER}, a string, and nothing else")
+        raise refused(f"{_IMAGES} must be an array of objects that have {_MEMBER}, a string, and nothing else", _IMAGES)
     return [_as_long(member[_MEMBER]) for member in members]
 
 

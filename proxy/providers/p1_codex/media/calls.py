@@ -174,7 +174,7 @@ class MediaCalls:
             service.check(value)
         except (BadAnswer, UpstreamError) as error:
             what = str(error).removeprefix(f"{LABEL}: ")
-            raise unreadable(service.name, what, response.headers.get("x-request-id")) from None
+            raise unreadable(service.name, what, response.headers.get("x-request-id"), passed) from None
         return _Answer(passed, held.body, value)
 
 

@@ -22,13 +22,14 @@ WORDS_S = 5.0
 #: What is shown of them, in characters.
 MAX_WORDS = 500
 
+_MEMBER = re.compile(r"[A-Za-z][\w.\[\]-]{0,63}", re.ASCII)
 _SHORT_WORD = re.compile(r"[A-Za-z][\w.-]{0,63}", re.ASCII)
 
 
-def unreadable(service: str, what: str, upstream_id: str | None) -> UpstreamError:
-    """An answer that cannot be passed on."""
+def unreadable(service: str, what: str, upstream_id: str | None, passed: Mapping[str, str]) -> UpstreamError:
+    """An answer that cannot be passed on, but for the headers that are."""
     words = f"the {service} service gave no valid answer: {what}"
-    return PROFILE.error(words, kind="bad_answer", code=MEDIA_BAD_ANSWER, upstream_id=upstream_id)
+    return PROFILE.error(words, kind="bad_answer", code=MEDIA_BAD_ANSWER, upstream_id=upstream_id, passed=passed)
 
 
 def unreachable(service: str, error: UpstreamError) -> UpstreamError:
@@ -43,7 +44,7 @@ async def refusal(service: str, answer: OpenAnswer, passed: Mapping[str, str]) -
     """The error behind an answer that is none."""
     status, upstream_id = answer.response.status, answer.response.headers.get("x-request-id")
     if not is_refusal(status):
-        return unreadable(service, f"status {status}", upstream_id)
+        return unreadable(service, f"status {status}", upstream_id, passed)
     error = _error_in(await _read(answer))
     message = f"the {service} service answered with status {status}"
     words = _words(error.get("message"))
@@ -52,12 +53,13 @@ async def refusal(service: str, answer: OpenAnswer, passed: Mapping[str, str]) -
     if status == 401:
         message += f" ({SIGN_IN_HINT})"
     # what a request did wrong has names; that a token or the service is bad is said by the status
-    code = error.get("code") if status < 500 and status != 401 else None
+    code, param = (error.get(name) if status < 500 and status != 401 else None for name in ("code", "param"))
     return PROFILE.error(
         message,
         kind=kind_of_status(status),
         status=status,
         code=code if isinstance(code, str) and _SHORT_WORD.fullmatch(code) else MEDIA_UPSTREAM,
+        param=param if isinstance(param, str) and _MEMBER.fullmatch(param) else None,
         upstream_id=upstream_id,
         passed=passed,
     )

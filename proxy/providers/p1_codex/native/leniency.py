@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from proxy.core.convert.openai_fields import is_no_stream_option
-from proxy.core.convert.openai_mode import Fits, Mode, is_left_out, unknown_reference
+from proxy.core.convert.openai_mode import Fits, Mode, unknown_reference
 from proxy.core.effort import EFFORTS, effort_asked
 from proxy.core.ingress import IngressRules
+from proxy.core.invalid import InvalidRequest
 from proxy.providers.p1_codex.catalog import TIERS
 
 Members = Mapping[str, Any]
@@ -63,9 +64,13 @@ def lenient_body(body: Members) -> tuple[dict[str, Any], tuple[str, ...]]:
     return {name: value for name, value in result.items() if value is not None}, tuple(mode.ignored)
 
 
-def takes_out(name: str) -> bool:
-    """Whether lenient mode sends bodies without this member."""
-    return name.isidentifier() and name not in _FIELDS and is_left_out(name)
+def takes_out(body: Members, path: str) -> bool:
+    """Whether lenient mode sends this body, and without this member."""
+    try:
+        kept, ignored = lenient_body(body)
+    except InvalidRequest:
+        return False
+    return path in ignored or (path in body and path not in kept)
 
 
 def _tier(mode: Mode, tier: Any) -> Any:

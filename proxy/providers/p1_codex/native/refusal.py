@@ -37,10 +37,20 @@ _ABOUT: tuple[tuple[re.Pattern[str], str | None, str | None], ...] = tuple(
 )
 
 
-class Refusal:
-    """An answer with an error status, read whole. `error` is what it means."""
+#: Codes of members that the backend does not know, or not there.
+_STRANGERS = (UNSUPPORTED, "unknown_parameter")
 
-    def __init__(self, status: int, headers: Mapping[str, str], body: bytes, now: float) -> None:
+
+class Refusal:
+    """An answer with an error status, read whole. `error` is what it means.
+
+    asked  the caller's body
+    """
+
+    def __init__(
+        self, status: int, headers: Mapping[str, str], body: bytes, now: float, asked: Mapping[str, Any]
+    ) -> None:
+        self._asked = asked
         self._status = status
         self._headers = headers
         self._body = shown_bytes(body)
@@ -53,8 +63,36 @@ class Refusal:
         body = self._body
         if not _is_standard(body):
             headers["content-type"] = "application/json"
-            body = encode_json(openai_body(_told(self.error, body)))
+            body = encode_json(openai_body(self._told()))
+        elif self._status == 400:
+            body = self._with_advice(body)
         return NativeAnswer(self._status, headers, whole(body), NativeEnd(failure=self.error))
+
+    def _told(self) -> UpstreamError:
+        """The error with the member that it is about: as the body names it, or its text."""
+        named = error_of_body(self._body).get("param")
+        if isinstance(named, str) and named:
+            return self.error.replaced(param=cut(named))
+        for pattern, about, code in _ABOUT:
+            found = pattern.search(self.error.message)
+            if found is not None:
+                param = about or cut(found["param"])
+                param, code = param.lower() if param.istitle() else param, self.error.code or code
+                return self.error.replaced(
+                    param=param, code=code, message=self.error.message + self._advice(param, code)
+                )
+        return self.error
+
+    def _with_advice(self, body: bytes) -> bytes:
+        """A body in the standard form, which else goes as it is."""
+        value = load_json(body.decode())
+        error = value["error"]
+        advice = self._advice(error.get("param"), error.get("code"))
+        return encode_json({**value, "error": {**error, "message": error["message"] + advice}}) if advice else body
+
+    def _advice(self, param: Any, code: Any) -> str:
+        known = isinstance(param, str) and code in _STRANGERS
+        return LENIENT_TAKES_IT if known and takes_out(self._asked, param) else ""
 
 
 def _is_standard(body: bytes) -> bool:
@@ -68,18 +106,3 @@ def _is_standard(body: bytes) -> bool:
 
 def _has_words(error: Mapping[str, Any]) -> bool:
     return isinstance(error.get("message"), str) and bool(error["message"].strip())
-
-
-def _told(error: UpstreamError, body: bytes) -> UpstreamError:
-    """The error with the member that it is about: as the body names it, or its text."""
-    named = error_of_body(body).get("param")
-    if isinstance(named, str) and named:
-        return error.replaced(param=cut(named))
-    for pattern, about, code in _ABOUT:
-        found = pattern.search(error.message)
-        if found is not None:
-            param = about or cut(found["param"])
-            param, code = param.lower() if param.istitle() else param, error.code or code
-            advice = LENIENT_TAKES_IT if code == UNSUPPORTED and takes_out(param) else ""
-            return error.replaced(param=param, code=code, message=error.message + advice)
-    return error

@@ -106,7 +106,7 @@ class NativeRoute:
         if response.status != 200:
             if not is_refusal(response.status):
                 return unexpected(PROFILE, response.status)
-            return Refusal(response.status, response.headers, await opened.error_body(), now)
+            return Refusal(response.status, response.headers, await opened.error_body(), now, call.request)
         headers, streams = passed_headers(response.headers), call.request.get("stream") is True
         try:
             if response.content_type == _JSON:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
 import pytest
 from media_world import World, edit, refused
@@ -80,6 +82,29 @@ async def test_heads_that_promise_too_much_or_too_little(media: World, said: byt
         error = await refused(media.images())
     assert (error.status, error.code) == (status, code)
     assert media.given == 1 and media.live.sandbox.p1.total_requests == 0
+
+
+@pytest.mark.parametrize("status", [200, 302, 400, 500])
+async def test_an_error_keeps_the_id_that_the_service_gave(media: World, status: int) -> None:
+    async with service(media, answer(status, b"{}", "x-request-id: r1")):
+        error = await refused(media.images())
+    assert (error.upstream_id, error.passed) == ("r1", {"x-request-id": "r1"})
+
+
+@pytest.mark.parametrize(
+    ("said", "param"),
+    [
+        ("size", "size"),
+        ("images[0].image_url", "images[0].image_url"),
+        ("no member", None),
+        (5, None),
+        ("x" * 65, None),
+    ],
+)
+async def test_a_refusal_names_the_member_that_the_service_names(media: World, said: Any, param: str | None) -> None:
+    words = json.dumps({"error": {"message": "No.", "param": said}}).encode()
+    async with service(media, answer(400, words)):
+        assert (await refused(media.images())).param == param
 
 
 async def test_a_packed_answer_is_unpacked(media: World) -> None:

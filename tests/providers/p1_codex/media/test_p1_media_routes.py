@@ -129,7 +129,7 @@ async def test_nobody_has_signed_in(live: Live) -> None:
     for answer in (await generate(live), await transcribe(live)):
         assert fault(answer) == (401, "authentication_error", "authentication_error")
         assert "auth login p1" in answer.json["error"]["message"]
-    assert fault(await live.post({"prompt": "x", "n": 256}, GENERATIONS))[0] == 400
+    assert (await live.post({"prompt": "x", "n": 256}, GENERATIONS)).status == 400
     assert live.upstream == 0
 
 
