@@ -146,6 +146,15 @@ def test_the_change_log_is_ready(tree: Path, text: str, fault: str) -> None:
         source.check_changelog(tree)
 
 
+def test_a_rehearsal_takes_a_change_log_whose_first_section_is_open(tree: Path) -> None:
+    log = tree / "CHANGELOG.md"
+    log.write_text("# Changes\n\n## 1.2.3 (not released)\n\n## 1.2.2 (2026-10-01)\n")
+    assert source.check_changelog(tree, rehearsal=True) == "1.2.3, open; it gets its day before the tag"
+    log.write_text("# Changes\n\n## 1.2.3 (not released)\n\n## 1.2.2 (not released)\n")
+    with pytest.raises(Failed, match=r"no day stands behind 1\.2\.3, 1\.2\.2"):
+        source.check_changelog(tree, rehearsal=True)
+
+
 # -- environments
 
 
@@ -182,6 +191,38 @@ def test_an_environment_is_made_once_and_brought_up_to_date_each_time(tree: Path
     commands.ran.clear()
     assert make() == folder
     assert [words[-1] for words in commands.ran] == ["yarl==1.17", "check"]
+
+
+@pytest.mark.parametrize(("failed", "again"), [(0, False), (1, True), (5, True), (6, False)])
+def test_few_tests_that_fail_beside_others_are_run_once_more_alone(
+    tree: Path, tmp_path: Path, failed: int, again: bool
+) -> None:
+    names = [f"tests/test_a.py::test_{n}" for n in range(failed)]
+    ran: list[list[str]] = []
+
+    def run(command: Sequence[str]) -> str:
+        if "pytest" not in command:
+            return "aiohttp 3.14\nyarl 1.17" if "-c" in command else ""
+        ran.append([*command])
+        if "-n" in command:
+            told = Path(command[command.index("-o") + 1].removeprefix("cache_dir=")) / "v" / "cache" / "lastfailed"
+            told.parent.mkdir(parents=True)
+            told.write_text(json.dumps(dict.fromkeys(names, True)))
+            raise Failed("ended with 1")
+        return "passed"
+
+    def tested() -> str:
+        return environments.tested(tree, tmp_path / "cache", "/a/python3.11", ["yarl==1.17"], ["tests"], run)
+
+    if again:
+        assert tested().startswith(
+            "aiohttp 3.14, yarl 1.17: failed beside others, passed alone: tests/test_a.py::test_0"
+        )
+        assert ran[1][-failed:] == names and "-n" not in ran[1]
+    else:
+        with pytest.raises(Failed, match="ended with 1"):
+            tested()
+        assert len(ran) == 1
 
 
 def test_what_is_installed_is_followed_to_its_ends() -> None:

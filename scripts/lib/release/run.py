@@ -37,13 +37,22 @@ class Release:
 
     tests   arguments for pytest, none for all tests
     pythons  interpreters that are installed
+    rehearsal  nothing will be tagged: the change log may still be open
     """
 
     def __init__(
-        self, root: Path, cache: Path, run: Run, pythons: Sequence[str], folder: Path, tests: Sequence[str] = ()
+        self,
+        root: Path,
+        cache: Path,
+        run: Run,
+        pythons: Sequence[str],
+        folder: Path,
+        tests: Sequence[str] = (),
+        *,
+        rehearsal: bool = False,
     ) -> None:
         self._root, self._cache, self._run = root, cache, run
-        self._pythons, self._folder, self._tests = pythons, folder, tests
+        self._pythons, self._folder, self._tests, self._rehearsal = pythons, folder, tests, rehearsal
 
     def steps(self) -> list[Step]:
         root, run = self._root, self._run
@@ -51,7 +60,7 @@ class Release:
         checks: dict[str, Callable[[], str]] = {
             "tree": lambda: source.check_tree(run),
             "version": lambda: source.check_version(root, run),
-            "changelog": lambda: source.check_changelog(root),
+            "changelog": lambda: source.check_changelog(root, rehearsal=self._rehearsal),
             "lint": lambda: environments.linted(root, self._cache, self._python(promised[0]), run),
             "lowest": lambda: self._tested(promised[0], environments.lowest(root)),
             **{f"python3.{minor}": self._newest(minor) for minor in promised},
@@ -117,7 +126,10 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
 def main(words: Sequence[str] | None = None, run: Run = run_command) -> int:
     asked = arguments(words)
     with tempfile.TemporaryDirectory() as folder:
-        release = Release(ROOT, asked.cache.absolute(), run, wheel.pythons(), Path(folder), asked.tests)
+        pythons = wheel.pythons()
+        release = Release(
+            ROOT, asked.cache.absolute(), run, pythons, Path(folder), asked.tests, rehearsal=asked.dry_run
+        )
         every = release.steps()
         if asked.list:
             print("\n".join(step.name for step in every))
