@@ -67,8 +67,9 @@ def _remove_surplus(directory: Path, name: re.Pattern[str], bounds: Bounds, now_
             for entry in entries:
                 match = name.fullmatch(entry.name)
                 if match and entry.is_file(follow_symlinks=False):
-                    found.append((int(match[1]), entry.name, entry.stat(follow_symlinks=False).st_size))
-    except FileNotFoundError:  # the folder, or a file that another process removed: what is left is seen next time
+                    with suppress(FileNotFoundError):  # another process removed it
+                        found.append((int(match[1]), entry.name, entry.stat(follow_symlinks=False).st_size))
+    except FileNotFoundError:
         return
     for one in bounds.surplus(found, now_s):
         with suppress(OSError):  # one that cannot be removed keeps no other
@@ -111,22 +112,23 @@ class RotatingFile:
 
     def tidy(self) -> None:
         """Puts aside what began too long ago, and removes what was put aside too long ago or is too much."""
-        try:
+        with suppress(OSError):
             begun = self._begun_s()
             if begun is not None and 0 < self._kept.age_s < self._clock() - begun:
                 self._put_aside()
-            else:
-                _remove_surplus(self.path.parent, _ASIDE, self._aside, self._clock())
-        except OSError:
-            pass
+        with suppress(OSError):
+            _remove_surplus(self.path.parent, _ASIDE, self._aside, self._clock())
 
     def _begun_s(self) -> float | None:
-        """When the first record was written; None when the file does not say."""
+        """When the first record was written; None when the file does not say. Raises OSError."""
         if not self.path.is_file():  # a pipe would wait for its writer
             return None
         with self.path.open("rb") as file:
             found = _FIRST.match(file.read(64))
-        return None if found is None else calendar.timegm(time.strptime(found[1].decode(), "%Y-%m-%dT%H:%M:%SZ"))
+        try:
+            return None if found is None else calendar.timegm(time.strptime(found[1].decode(), "%Y-%m-%dT%H:%M:%SZ"))
+        except ValueError:  # no such day
+            return None
 
     def _rotate(self) -> None:
         try:
@@ -137,11 +139,25 @@ class RotatingFile:
             pass  # not there yet, or cannot be moved: then it grows, which beats losing records
 
     def _put_aside(self) -> None:
-        stamp = unix_ms(self._clock())
-        while (aside := self.path.with_name(f"proxy.{stamp}")).exists():
-            stamp += 1
-        self.path.rename(aside)
+        aside = self._free_name()
+        try:
+            self.path.replace(aside)
+        except OSError:  # another process was quicker
+            aside.unlink(missing_ok=True)
+            raise
         _remove_surplus(self.path.parent, _ASIDE, self._aside, self._clock())
+
+    def _free_name(self) -> Path:
+        """An empty file of a name that no other process takes in the same moment: it would overwrite ours."""
+        stamp = unix_ms(self._clock())
+        while True:
+            aside = self.path.with_name(f"proxy.{stamp}")
+            try:
+                os.close(open_private(aside, os.O_EXCL))
+            except FileExistsError:
+                stamp += 1
+            else:
+                return aside
 
 
 class ErrorFiles:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from proxy.auth.store import write_private
+from proxy.auth.store import remove_leftovers, write_private
 from proxy.errors import BusyError
 from proxy.observe.lifecycle import Log, NullLog
 from proxy.server.callers.keys import MAX_KEYS, CallerKey, is_name
@@ -106,9 +106,14 @@ class Meter:
         return self._day.used.setdefault(name, Used())
 
     async def load(self) -> None:
-        """Reads what was used before the start."""
-        if self._path is not None:
-            self._day = await asyncio.to_thread(read_day, self._path)
+        """Reads what was used before the start. A file that is none of ours, or of a newer version, is told of: then
+        the day begins anew."""
+        if self._path is None:
+            return
+        await asyncio.to_thread(remove_leftovers, self._path.parent)
+        self._day = await asyncio.to_thread(read_day, self._path)
+        if not self._day.number and await asyncio.to_thread(self._path.exists):
+            self._log.write("warn", "callers", "callers_not_read", file=str(self._path))
 
     async def close(self) -> None:
         """Writes what is not written yet."""

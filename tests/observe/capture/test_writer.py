@@ -378,6 +378,26 @@ def test_captures_go_when_they_are_too_old(tmp_path: Path) -> None:
     assert "new" in {one.request_id for one in captures_in(tmp_path / "traffic")}
 
 
+def test_a_capture_that_cannot_be_removed_keeps_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = CaptureLimits(2**40, 2**30, 2**40, 2**30, age_s=DAY_S)
+    written = Written(tmp_path, limits, wall=lambda: 1_000_000.0)
+    for name in ("a-of-root", "b-old"):
+        written.begin(request_id=name).ended("completed", 200)
+    for path in tmp_path.rglob("*.json"):
+        os.utime(path, (0, 0))
+    real = Path.unlink
+
+    def unlink(path: Path, missing_ok: bool = False) -> None:
+        if "a-of-root" in str(path):
+            raise PermissionError(13, "Permission denied")
+        real(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    later = Written(tmp_path, limits, wall=lambda: 1_000_000.0)
+    later.begin(request_id="new").ended("completed", 200)
+    assert {one.request_id for one in captures_in(tmp_path / "traffic")} == {"a-of-root", "new"}
+
+
 def test_room_for_summaries_is_kept_when_files_are_counted_again(tmp_path: Path) -> None:
     written = Written(tmp_path, CaptureLimits(2**40, 300, 2**40, 2**30))
     opened = [written.begin(request_id=str(number)) for number in range(50)]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import logging
@@ -7,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,52 @@ class TestFiles:
         stamp = int(NOON * 1000)
         assert (root / f"proxy.{stamp}").read_bytes() == b"a" * 11
         assert sorted(p.name for p in root.iterdir()) == [f"proxy.{stamp}", f"proxy.{stamp + 1}", "proxy.log"]
+
+    def test_two_processes_that_rotate_in_one_moment_lose_nothing(
+        self, root: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ours, other = (RotatingFile(root, lambda: NOON, max_bytes=10) for _ in range(2))
+        ours.append(b"a" * 11)
+
+        def moves(how: Callable[[Path, Path], Path]) -> Callable[[Path, Path], Path]:
+            def late(path: Path, target: Path) -> Path:
+                monkeypatch.undo()
+                other.append(b"b" * 11)
+                return how(path, target)
+
+            return late
+
+        for name in ("rename", "replace"):
+            monkeypatch.setattr(Path, name, moves(getattr(Path, name)))
+        ours.append(b"c" * 11)
+        assert sorted(path.read_bytes()[:1] for path in root.iterdir()) == [b"a", b"b", b"c"]
+
+    def test_a_file_that_another_process_removed_keeps_no_other(
+        self, make_log: Callable[..., FileLog], root: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        root.mkdir(parents=True)
+        for name in ("proxy.1", "proxy.2", "proxy.3"):
+            (root / name).touch()
+        real = os.scandir
+
+        @contextlib.contextmanager
+        def listed(folder: Path) -> Iterator[list[os.DirEntry[str]]]:
+            with real(folder) as entries:
+                found = list(entries)
+            (root / "proxy.2").unlink(missing_ok=True)
+            yield found
+
+        monkeypatch.setattr(storage.os, "scandir", listed)
+        say(make_log(kept=Bounds(10, 2**30, DAY_S)), "x")
+        monkeypatch.undo()
+        assert [path.name for path in root.iterdir()] == ["proxy.log"]
+
+    def test_a_first_record_of_no_day_costs_nothing(self, make_log: Callable[..., FileLog], root: Path) -> None:
+        root.mkdir(parents=True)
+        (root / "proxy.log").write_text('{"t":"2026-13-45T12:00:00Z"}\n')
+        (root / "proxy.1").touch()
+        say(make_log(kept=Bounds(10, 2**30, DAY_S)), "x")
+        assert records(root)[-1]["msg"] == "x" and not (root / "proxy.1").exists()
 
 
 class TestThread:

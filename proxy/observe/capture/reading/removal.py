@@ -32,11 +32,16 @@ def measured(captures: Iterable[CaptureFolder]) -> Removal:
 
 
 def remove(captures: Iterable[CaptureFolder]) -> Removal:
-    """Removes them. Raises OSError for a file that cannot be removed."""
+    """Removes them. Raises OSError for the first file that cannot be removed, once all others are."""
     done = Removal()
+    first: OSError | None = None
     for capture in captures:
         for artifact in capture.artifacts():
-            artifact.path.unlink(missing_ok=True)
+            try:
+                artifact.path.unlink(missing_ok=True)
+            except OSError as error:
+                first = first or error
+                continue
             done.files += 1
             done.size += artifact.size
         _remove_empty(capture.path / EVENTS)
@@ -44,6 +49,8 @@ def remove(captures: Iterable[CaptureFolder]) -> Removal:
         done.captures += gone
         done.kept += not gone
         _remove_empty(capture.path.parent)
+    if first is not None:
+        raise first
     return done
 
 
