@@ -212,6 +212,8 @@ class _ToolReader:
         if description is not None:
             tool["description"] = description
         if optional_flag(function.get("strict"), f"{path}.strict"):
+            if parameters is None:  # a function that takes nothing
+                tool["input_schema"] = {"type": "object", "properties": {}, "additionalProperties": False}
             if "strict" not in self._mode.rules.honours:
                 self._mode.note(f"{path}.strict")
             elif strict_function(tool, self._steps)["strict"]:
