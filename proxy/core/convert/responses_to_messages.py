@@ -120,8 +120,8 @@ class ResponsesToMessages:
         kind = item.get("type")
         self._open_items.discard(place)
         said = self._said(_kind(item))
+        parts = thought_parts(item) if kind == "reasoning" else _texts_of(item)
         if said is not None:
-            parts = thought_parts(item) if kind == "reasoning" else _texts_of(item)
             place = said.place_of_item(place, parts, copy)
         if kind == "reasoning":
             self.produced = self._reasoning.done(place, item) or self.produced
@@ -131,6 +131,8 @@ class ResponsesToMessages:
             self._call_done(place, item)
         else:
             self._search_done(place, item)
+        if said is not None:
+            said.place_of_item(place, parts, copy)  # what was told from here has come by this kind of event, too
 
     def _other_block(self) -> None:
         """A block begins that is neither a text nor a thought."""
@@ -155,8 +157,11 @@ class ResponsesToMessages:
         text = event.get("text")
         number = next((event[name] for name in _PART_NUMBERS if type(event.get(name)) is int), None)
         if isinstance(text, str) and text:
-            place, number = self._reasoning.said.repeated((place, number), text, "done") or (place, number)
-            self.produced = self._reasoning.whole(place, [text], number) or self.produced
+            said = self._reasoning.said
+            place, number = said.repeated((place, number), text, "done") or (place, number)
+            if self._reasoning.whole(place, [text], number):
+                self.produced = True
+                said.repeated((place, number), text, "done")
         self._reasoning.part_is_over(place)
         if place != named or not self._reasoning.is_open_at(place):
             self._places.leave_bare(named)
@@ -200,11 +205,14 @@ class ResponsesToMessages:
     def _whole_text(self, event: Mapping[str, Any], part: Mapping[str, Any]) -> None:
         """The end of a part of a message: its text, if no piece of it came, and its citations."""
         named, text = self._text_at(event), part.get("text") if part is event else _text_of(part)
-        at = named
-        if isinstance(text, str) and text:
-            at = self._texts.said.repeated(at, text, "done" if part is event else "part") or at
-            text = text if self._texts.said.is_news(at, text) else None
-        self._tell_part(at, part, text)
+        at, said, copy = named, self._texts.said, "done" if part is event else "part"
+        text = text if isinstance(text, str) else ""
+        if text:
+            at = said.repeated(at, text, copy) or at
+        is_news = said.is_news(at, text)
+        self._tell_part(at, part, text if is_news else None)
+        if is_news:
+            said.repeated(at, text, copy)
         self._texts.part_is_over(at)
         self._places.leave_bare(named[0])
         self._places.leave_bare(at[0])

@@ -353,7 +353,9 @@ def test_strict_mode_takes_forms_where_the_upstream_can_be_held_to_them() -> Non
 
 @pytest.mark.parametrize("lenient", [False, True])
 def test_verbosity_and_strict_functions_go_where_they_are_known(lenient: bool) -> None:
-    members = {"text": {"verbosity": "high"}, "tools": [function_tool("responses", "f", strict=True)]}
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    function = function_tool("responses", "f", strict=True, parameters=schema)
+    members = {"text": {"verbosity": "high"}, "tools": [function]}
     request = parse("responses", "gpt-5.6-luna", lenient=lenient, **members).request
     assert request["output_config"] == {"verbosity": "high"} and request["tools"][0]["strict"] is True
     found = parse("responses", "p2", lenient=lenient, **members)

@@ -340,6 +340,30 @@ def test_a_call_that_begins_again_is_another_where_the_upstream_is_held_to_the_l
     assert complaint is None and len(ids) == len(set(ids)) == calls
 
 
+ITEM_DONE, TEXT_DONE = "response.output_item.done", "response.output_text.done"
+THOUGHT_DONE = "response.reasoning_summary_text.done"
+SAME = {"type": "message", "content": [{"type": "output_text", "text": "same"}]}
+SAME_THOUGHT = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "same"}]}
+
+
+@pytest.mark.parametrize("rules", ["p1", "p3"])
+@pytest.mark.parametrize(
+    "events",
+    [
+        [{"type": ITEM_DONE, "item": SAME}] * 2,
+        [{"type": ITEM_DONE, "item": SAME_THOUGHT}] * 2,
+        [{"type": TEXT_DONE, "text": "same"}] * 2,
+        [{"type": THOUGHT_DONE, "item_id": at, "text": "same"} for at in "ab"],
+        [{"type": ITEM_DONE, "output_index": 0, "item": SAME}, {"type": TEXT_DONE, "item_id": "b", "text": "same"}],
+    ],
+    ids=["items", "thoughts", "texts", "done thoughts", "a text behind an item"],
+)
+def test_what_comes_whole_twice_is_told_twice(rules: str, events: list[dict[str, Any]]) -> None:
+    """An event does not repeat what another event of its kind told first, nor what is over with its item."""
+    out, _ = ran([*events, COMPLETED], reducer(rules=ANSWER_RULES[rules], signatures=""))
+    assert "".join(block.get("text") or block["thinking"] for block in folded(out)).replace("\n", "") == "samesame"
+
+
 @pytest.mark.parametrize("rules", ["p1", "p3"])
 def test_a_message_that_comes_in_one_piece_has_all_its_parts(rules: str) -> None:
     content = [{"type": "output_text", "text": text} for text in ("one ", "two")]

@@ -133,6 +133,15 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+#: kind of event -> the kinds after which it does not repeat the same text once more: an item ends what was in it
+_NOT_BEHIND = {
+    "done": frozenset(("done", "item", "output")),
+    "part": frozenset(("part", "item", "output")),
+    "item": frozenset(("item", "output")),
+    "output": frozenset(("output",)),
+}
+
+
 class _Shown:
     """A text that the client has seen. `copies` are the kinds of event that have repeated it as a whole."""
 
@@ -206,14 +215,14 @@ class Said:
     def repeated(self, at: At, text: str, copy: str) -> At | None:
         """Where the text was shown that an event repeats, which names the place `at`; None for none.
 
-        copy  the kind of event
+        copy  the kind of event: "done" of a text, "part" of a message, "item", or "output", the last event
         """
         words = _Shown(at, text).words()
         growing = islice(reversed(self._growing.values()), MAX_ALIKE)
         alike = [shown for shown in growing if shown.words() == words]
         alike += self._shown.get(words, ())
         for shown in alike:
-            if copy not in shown.copies and self._may_repeat(at, shown.at):
+            if shown.copies.isdisjoint(_NOT_BEHIND[copy]) and self._may_repeat(at, shown.at):
                 shown.copies.add(copy)
                 return shown.at
         return (at[0], None) if (at[0], None) in self._at else None
