@@ -283,8 +283,10 @@ async def _listen(listener: Listener, config: Config) -> int:
 async def _taken(config: Config) -> str:
     """By whom the port is taken, and what to do."""
     other = "take another port with --port, PROXY_PORT or `port` in config.json"
-    if await is_proxy(local_host(config.bind_address), config.port, TAKEN_S):
-        return f"a model-proxy answers there already. Use that one (`{PROGRAM} monitor` shows it), end it, or {other}"
+    host = local_host(config.bind_address)
+    if await is_proxy(host, config.port, TAKEN_S):
+        shown = f"`{PROGRAM} monitor --url http://{address(host, config.port)}` shows it"
+        return f"a model-proxy answers there already. Use that one ({shown}), end it, or {other}"
     return f"another program uses it. End that, or {other}"
 
 

@@ -47,7 +47,7 @@ async def test_of_a_taken_port_it_is_said_by_whom_and_what_to_do(sandbox: Sandbo
         for port, why in (
             (
                 int(live.url.rpartition(":")[2]),
-                "a model-proxy answers there already. Use that one (`model-proxy monitor`",
+                f"a model-proxy answers there already. Use that one (`model-proxy monitor --url {live.url}`",
             ),
             (other.sockets[0].getsockname()[1], "another program uses it. End that, or take another port with --port"),
         ):

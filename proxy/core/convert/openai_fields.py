@@ -232,9 +232,8 @@ class Conversation:
         self.linked_image: str | None = None  # path of the first picture that is named by an address
         self._turns: list[_MessageWithResults] = []
         self._open: dict[str, tuple[str, _MessageWithResults]] = {}  # call id -> its tool, and the message of the call
-        self._waiting: dict[
-            str, OrderedDict[str, None]
-        ] = {}  # tool -> ids of its open calls; the first is found at once
+        #: Tool -> ids of its open calls; the first is found at once.
+        self._waiting: dict[str, OrderedDict[str, None]] = {}
 
     def instruct(self, text: str) -> None:
         if text:

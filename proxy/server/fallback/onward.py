@@ -79,9 +79,8 @@ def _refused(exchange: Exchange, error: ProxyError) -> None:
 
 def _go_on(exchange: Exchange, ticket: AdmissionTicket, before: str, error: ProxyError) -> None:
     chain, state = exchange.fallback, exchange.state
-    known = explained(
-        state, error, exchange.account, before
-    )  # what is known of the window from now on, accounts are chosen by
+    # What this notes of the window, accounts are chosen by from now on.
+    known = explained(state, error, exchange.account, before)
     _refused(exchange, error)
     if len(chain.failures) == 1:
         chain.first = AskedFirst(exchange.provider, exchange.model, exchange.account, exchange.alias)
