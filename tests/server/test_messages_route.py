@@ -37,6 +37,15 @@ async def test_tools_that_the_service_has_not_are_left_out_and_named(live: Live,
     assert count.status == 200 and count.json["input_tokens"] > 0
 
 
+async def test_a_strict_tool_whose_schema_cannot_be_strict_is_named(live: Live) -> None:
+    closed = {"type": "object", "properties": {}, "additionalProperties": False}
+    tools = [{**tool(), "strict": True, "input_schema": closed}, {**tool("B"), "strict": True}, tool("C")]
+    tools[1]["input_schema"] = {"type": "object", "properties": {"a": {"type": "string"}}}
+    answer = await live.post(ask(model="opencode-go/gpt-5.6-luna", tools=tools))
+    assert answer.status == 200 and answer.headers[IGNORED] == "tools[1].strict"
+    assert [sent["strict"] for sent in live.sandbox.p4.requests[-1].body["tools"]] == [True, False, False]
+
+
 @pytest.mark.parametrize("model", ["gpt-5.5", "grok-4.6"])
 @pytest.mark.parametrize("forced", [False, True], ids=["offered", "forced"])
 async def test_a_search_without_date_and_name_is_the_hosted_one(live: Live, model: str, forced: bool) -> None:

@@ -178,10 +178,11 @@ def _functions(body: Members) -> list[Declared]:
 
 
 def _chosen_function(body: Members, declared: list[Declared]) -> Any:
-    """`function_call` of a body as the choice among tools; None for none. Raises InvalidRequest."""
+    """`function_call` of a body as the choice among tools, also of those of the newer form when nothing else chooses;
+    None for none. Raises InvalidRequest."""
     value = body.get(_FUNCTION_CALL)
     if value is None or value in _CALL_WORDS:
-        return value if declared else None
+        return value if declared or (body.get("tools") and body.get("tool_choice") is None) else None
     name = value.get("name") if isinstance(value, dict) else None
     if not any(entry.get("name") == name for _, entries in declared for entry in entries):
         raise invalid(

@@ -132,6 +132,18 @@ _function = ToolWalk(partial(_function_as_asked, asked=False))
 strict_function = ToolWalk(partial(_function_as_asked, asked=True))
 
 
+def not_strict(request: Mapping[str, Any]) -> list[str]:
+    """The paths of functions that their author wants strict, and whose schema cannot be."""
+    tools = request.get("tools")
+    wanted = [
+        (index, tool)
+        for index, tool in enumerate(tools if isinstance(tools, list) else ())
+        if isinstance(tool, dict) and tool.get("strict") is True and isinstance(tool.get("name"), str)
+    ]
+    steps = ToolSteps()
+    return [f"tools[{index}].strict" for index, tool in wanted if not strict_function(tool, steps)["strict"]]
+
+
 def search_filters(tool: Mapping[str, Any]) -> dict[str, list[str]]:
     """`allowed_domains` and `blocked_domains` of a search tool, each only when it names something."""
     filters = {}

@@ -11,6 +11,7 @@ from aiohttp import web
 from proxy.config import Config
 from proxy.core.auto_mode.policy import FIELD as SAFEGUARDS
 from proxy.core.compaction import is_compaction
+from proxy.core.convert.messages_to_responses import not_strict
 from proxy.core.effort import capped_request, unknown_effort
 from proxy.core.identity import Owner, owner_of, session_of
 from proxy.core.ingress import Ingress
@@ -141,7 +142,8 @@ def _without_missing(
     if wrong is not None:
         path, words = wrong
         raise RequestError(f"`{path}`: {words}", provider=provider.label, param=path)
-    exchange.ignore(one.path for one in missing)
+    promised = "strict" in provider.ingress(model).honours
+    exchange.ignore([*(one.path for one in missing), *(not_strict(body) if promised else ())])
     return kept
 
 

@@ -139,6 +139,15 @@ FUNCTIONS = {"functions": [{"name": "f", "description": "d", "parameters": SCHEM
 
 
 @pytest.mark.parametrize(
+    ("members", "choice"), [({}, "none"), ({"tool_choice": "required"}, "any"), ({"tool_choice": "auto"}, "auto")]
+)
+def test_the_older_choice_holds_for_tools_when_nothing_else_chooses(members: Any, choice: str) -> None:
+    tools = [function_tool("chat", "f", parameters={"type": "object"})]
+    found = parse("chat", lenient=True, tools=tools, function_call="none", **members)
+    assert found.request["tool_choice"]["type"] == choice and found.ignored == ()
+
+
+@pytest.mark.parametrize(
     ("word", "choice"),
     [(None, "auto"), ("auto", "auto"), ("none", "none"), ({"name": "g"}, "g"), ({"name": "g", "x": 1}, "g")],
 )
