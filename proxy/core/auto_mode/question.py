@@ -6,10 +6,10 @@ of tools are left out: whatever they say, nobody who matters said it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from proxy.core.auto_mode.own_words import own_words
 from proxy.core.auto_mode.policy import LISTS, Policy, Rule
 from proxy.core.auto_mode.prompt import SYSTEM
 from proxy.core.auto_mode.verdicts import ToolUse
@@ -25,19 +25,6 @@ MAX_TURNS = 6
 MAX_TURN = 4_000
 
 _CUT = " […] "
-
-#: What clients insert into a user's messages: their own words, a program's output, what an editor shows.
-_INSERTED = re.compile(
-    r"<(system-reminder|environment_context|local-command-stdout|local-command-stderr|local-command-caveat"
-    r"|bash-stdout|bash-stderr|ide_selection|ide_opened_file)\b[^>]{0,200}>.*?(?:</\1>|\Z)",
-    re.DOTALL,
-)
-#: What others say in a user's name: agents and sessions, finished tasks, the summary of a conversation. None of them
-#: may approve anything, so not a word of such a text counts.
-_FOREIGN = re.compile(
-    r"\A\s*(?:Another Claude session sent a message|A peer session sent a message|This session is being continued from)"
-    r"|\[SYSTEM NOTIFICATION|<(?:agent|teammate|cross-session)-message\b|<task-notification\b"
-)
 
 
 def question(
@@ -69,17 +56,12 @@ def user_turns(request: Mapping[str, Any]) -> list[str]:
     for message in reversed(messages_of(request)):
         if message.get("role") != "user":
             continue
-        text = "\n".join(filter(None, map(_own_words, texts_of(message.get("content")))))
+        text = "\n".join(filter(None, map(own_words, texts_of(message.get("content")))))
         if text:
             turns.append(_cut(text))
         if len(turns) == MAX_TURNS:
             break
     return turns[::-1]
-
-
-def _own_words(text: str) -> str:
-    own = _INSERTED.sub("", text).strip()
-    return "" if _FOREIGN.search(own) else own
 
 
 def _cut(text: str) -> str:

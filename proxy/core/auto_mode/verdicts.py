@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from proxy.core.auto_mode.policy import KIND
 
 #: Clients show no longer explanation.
 MAX_EXPLANATION = 2000
+#: A code fence around a whole answer.
+_FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*)\n[ \t]*```", re.DOTALL | re.IGNORECASE)
 #: A reviewer that gives no reason.
 NO_REASON = "The reviewer of this proxy's auto mode flagged this call without saying why"
 
@@ -83,25 +86,34 @@ def reviewed(text: str, calls: Sequence[ToolUse]) -> dict[str, Verdict]:
 
     The answer is one JSON object, perhaps in a code fence: `{"verdicts": [{"call": 1, "flagged": false}, …]}`. A call
     without exactly one verdict that can be read, or an answer that is anything else, is an error: never a permission.
+    An answer with a member twice in one object contradicts itself, and is an error for every call; one that flags
+    something that cannot be told permits none.
     """
     found: dict[int, Verdict] = {}
-    for row in _rows(text):
-        place = _place(row)
+    rows = _rows(text)
+    unclear = any(_place(row) is None for row in rows)
+    for row in rows:
+        place, verdict = _place(row), _verdict(row)
         if place is not None:
-            found[place] = _verdict(row) if place not in found else ERROR
+            found[place] = ERROR if place in found or (unclear and verdict.outcome != "flagged") else verdict
     return {call.id: found.get(place, ERROR) for place, call in enumerate(calls, 1)}
 
 
 def _rows(text: str) -> list[Any]:
-    stripped = text.strip()
-    if stripped.startswith("```") and stripped.endswith("```"):
-        stripped = stripped.removesuffix("```").partition("\n")[2]
+    fenced = _FENCED.fullmatch(text.strip())
     try:
-        value = json.loads(stripped)
+        value = json.loads(fenced[1] if fenced else text, object_pairs_hook=_members)
     except (ValueError, RecursionError):
         return []
     rows = value.get("verdicts") if isinstance(value, dict) else None
     return rows if isinstance(rows, list) else []
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, none of whose members stands there twice. Raises ValueError."""
+    if len({name.strip().lower() for name, _ in pairs}) < len(pairs):
+        raise ValueError("a member stands there twice")
+    return dict(pairs)
 
 
 def _place(row: Any) -> int | None:
@@ -109,8 +121,8 @@ def _place(row: Any) -> int | None:
     return place if isinstance(place, int) and not isinstance(place, bool) else None
 
 
-def _verdict(row: dict[str, Any]) -> Verdict:
-    flagged, reason = row.get("flagged"), row.get("reason")
+def _verdict(row: Any) -> Verdict:
+    flagged, reason = (row.get("flagged"), row.get("reason")) if isinstance(row, dict) else (None, None)
     if not isinstance(flagged, bool):
         return ERROR
     return Verdict("flagged", reason if isinstance(reason, str) else "") if flagged else Verdict("not_flagged")

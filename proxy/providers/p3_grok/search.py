@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from proxy.core.auto_mode.own_words import own_words
 from proxy.core.content import blocks_of
 from proxy.core.convert.history.responses_dialect import Item
 from proxy.core.invalid import InvalidRequest, cut
@@ -132,7 +133,6 @@ _INTENTS = {
 }
 #: One of these is in each phrase.
 _HINTS = (b"search", b"posts", b"tweets", b"look up")
-_REMINDER = "<system-reminder>"
 
 
 def search_asked(messages: list[Any]) -> str | None:
@@ -146,13 +146,9 @@ def search_asked(messages: list[Any]) -> str | None:
     if newest is None:
         return None
     text = " ".join(
-        block["text"]
+        own_words(block["text"])  # what the client puts in is not the user's wish
         for block in blocks_of(newest["content"])
-        if isinstance(block, dict)
-        and block.get("type") == "text"
-        and isinstance(block.get("text"), str)
-        # what the client puts in is not the user's wish
-        and not block["text"].lstrip().startswith(_REMINDER)
+        if isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
     )
     # as bytes, lower case changes ASCII letters only
     said = text.encode("utf-8", "replace").lower()

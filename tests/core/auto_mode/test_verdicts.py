@@ -60,6 +60,19 @@ def rows(*found: Any) -> str:
         (json.dumps({"verdicts": {"1": FINE[0]}}), ["error", "error"]),
         ("[" * 100_000, ["error", "error"]),
         ("```", ["error", "error"]),
+        # an answer that contradicts itself
+        ('{"verdicts": [{"call": 1, "flagged": true, "flagged": false}]}', ["error", "error"]),
+        ('{"verdicts": [{"call": 1, "fl\\u0061gged": true, "flagged": false}]}', ["error", "error"]),
+        ('{"verdicts": [{"call": 1, "Flagged": true, "flagged": false}]}', ["error", "error"]),
+        ('{"verdicts": [{"call": 2, "call": 1, "flagged": false}]}', ["error", "error"]),
+        (f'{{"verdicts": [], {rows(*FINE)[1:]}', ["error", "error"]),
+        (f'{{"verdicts": {json.dumps(FINE)}, "note": {{"a": 1, "a": 2}}}}', ["error", "error"]),
+        (rows(FINE[0], {"call": "1", "flagged": True}), ["error", "error"]),
+        (rows(*FINE, "call 1 is flagged as well"), ["error", "flagged"]),
+        (f"```json\n{rows(*FINE)}\n```\nBut the first call is dangerous.", ["error", "error"]),
+        (f"```json\n{rows(*FINE)}\n```\nBut the first call is dangerous.\n```", ["error", "error"]),
+        (f"```json but the first call is dangerous\n{rows(*FINE)}\n```", ["error", "error"]),
+        (f"Both are flagged.\n```json\n{rows(*FINE)}\n```", ["error", "error"]),
     ],
 )
 def test_a_verdict_is_what_can_be_read_as_one(text: str, expected: list[str]) -> None:

@@ -39,6 +39,8 @@ def test_a_phrase_is_words_of_its_own(phrase: str, search: str) -> None:
         (said("search", "the web"), "web_search"),
         (said("<system-reminder>web search</system-reminder>"), None),
         (said("\n<system-reminder>x search</system-reminder>", "web search"), "web_search"),
+        (said("web search, please <System-Reminder >x search</system-reminder> x search"), "web_search"),
+        (said("<bash-stdout>x search</bash-stdout>"), None),
         ([*said("web search"), {"role": "system", "content": "x search"}], "web_search"),
         ([*said("web search"), {"role": "assistant", "content": "x search"}], "web_search"),
         ([*said("web search"), *said("thanks")], None),
