@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from proxy.core.tools.calls import call_ids, long_names, offered_tools, optional_properties, unique_id
+from proxy.core.tools.calls import MisspelledNames, call_ids, long_names, offered_tools, optional_properties, unique_id
 from proxy.core.tools.read_tool import ReadOffsets
 from proxy.core.tools.step_budget import ToolSteps
 from proxy.core.upstream_failures import UNEXPLAINED
@@ -89,10 +89,19 @@ class AnswerPolicy:
         """A call id that nothing else in the conversation has; recorded in `used_ids`."""
         return unique_id(call_id, self.used_ids, self._id_counts)
 
+    def name(self, said: str) -> str:
+        """The client's name of the tool that a call names: long names are shortened upstream, and models misspell some.
+        The name itself where nobody knows which tool is meant."""
+        known = self._names.get(said, said)
+        return known if known in self._offered else self._misspelled.meant(known) or known
+
     @cached_property
-    def names(self) -> dict[str, str]:
-        """Shortened tool name -> the client's name."""
+    def _names(self) -> dict[str, str]:
         return long_names(self.request)
+
+    @cached_property
+    def _misspelled(self) -> MisspelledNames:
+        return MisspelledNames(self._offered)
 
     def optional(self, name: str) -> frozenset[str]:
         """Parameters of a tool that may be dropped when they are null."""

@@ -222,7 +222,7 @@ class ChatToMessages:
         """Opens the block if need be, and lets out the arguments so far."""
         if call.filter is None:
             self.produced = True
-            name = self._policy.names.get(call.name, call.name)
+            name = self._policy.name(call.name)
             wanted = self._own_id(call.number) if self._own_id is not None else call.call_id
             call_id = self._policy.unique_id(wanted or f"call_{self._stream.message_id}_{call.number}")
             call.filter = ArgumentStream(self._policy.optional(name))

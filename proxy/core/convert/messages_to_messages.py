@@ -249,8 +249,7 @@ class MessagesToMessages:
         name = block.get("name")
         if not isinstance(name, str) or not name:
             raise BadAnswer("the upstream sent a tool call without a name")
-        name = self._policy.names.get(name, name)
-        return {"id": self._policy.unique_id(str(block.get("id") or "")), "name": name}
+        return {"id": self._policy.unique_id(str(block.get("id") or "")), "name": self._policy.name(name)}
 
     def _start_content(self, index: int, row: BlockType, block: Mapping[str, Any]) -> None:
         """What the start of a block holds already, as deltas: many clients read content from nothing else."""

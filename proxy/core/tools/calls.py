@@ -52,6 +52,42 @@ def offered_tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+#: What stands between the parts of a name: models write some for others.
+_BETWEEN = re.compile(r"__|[.:/]+")
+#: A longer name is not taken apart.
+_MAX_PARTED = 256
+
+
+class MisspelledNames:
+    """Finds the tool that a model means by a name that none has: parts of the name left out, put before it, or joined
+    by other marks. Only where one tool alone can be meant.
+
+    >>> names = MisspelledNames(["functions__exec", "web__find", "db__find"])
+    >>> names.meant("exec"), names.meant("functions.exec"), names.meant("find"), names.meant("functions.web.find")
+    ('functions__exec', 'functions__exec', None, 'web__find')
+    """
+
+    def __init__(self, offered: Iterable[str]) -> None:
+        self._whole: dict[tuple[str, ...], set[str]] = {}
+        self._ends: dict[tuple[str, ...], set[str]] = {}
+        for name in offered:
+            parts = _parts(name)
+            self._whole.setdefault(parts, set()).add(name)
+            for start in range(1, len(parts)):
+                self._ends.setdefault(parts[start:], set()).add(name)
+
+    def meant(self, said: str) -> str | None:
+        """The one tool whose parts are those said, or else end in them, or are their end."""
+        parts = _parts(said)
+        ends = [self._whole.get(parts[start:], set()) for start in range(1, len(parts))]
+        found = self._whole.get(parts) or self._ends.get(parts, set()).union(*ends)
+        return next(iter(found)) if len(found) == 1 else None
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    return tuple(filter(None, _BETWEEN.split(name))) if len(name) <= _MAX_PARTED else (name,)
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -52,7 +52,7 @@ def everything(request: dict[str, Any]) -> None:
     target = resolve("gpt-5.6-sol", body, Config(), auto_review=False)
     prepare(Call(request=body, model="gpt-5.6-sol", target=target, request_id="r"), Config(), ReadOffsets())
     policy = AnswerPolicy(body)
-    assert isinstance(policy.used_ids, set) and isinstance(policy.names, dict)
+    assert isinstance(policy.used_ids, set) and policy.name("") == ""
 
 
 def check_pairs(items: list[dict[str, Any]]) -> None:

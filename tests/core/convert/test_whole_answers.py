@@ -63,9 +63,10 @@ def reduced(wire: str, answer: dict[str, Any]) -> dict[str, Any]:
     return folded(given_out(wire, answer))
 
 
-def given_out(wire: str, answer: dict[str, Any]) -> list[Event]:
+def given_out(wire: str, answer: dict[str, Any], *tools: str) -> list[Event]:
     """Its events."""
-    stream, policy = MessageStream("msg_1", "m"), AnswerPolicy({"tools": [{"name": "Bash"}]})
+    declared = [{"name": name} for name in tools or ("Bash",)]
+    stream, policy = MessageStream("msg_1", "m"), AnswerPolicy({"tools": declared})
     reducer: Any = {
         "chat": lambda: _Chat(stream, policy, mark="m"),
         "messages": lambda: MessagesToMessages(stream, policy),
@@ -101,3 +102,21 @@ def test_any_object_is_survived(value: Any) -> None:
         for answer in ({member: value}, {member: [value]}, {member: [{"message": value, "type": "reasoning"}]}):
             with suppress(BadAnswer):
                 given_out(wire, answer)
+
+
+@pytest.mark.parametrize(("wire", "answer"), [("chat", CHAT), ("messages", MESSAGE), ("responses", RESPONSE)])
+@pytest.mark.parametrize(
+    ("tools", "told"),
+    [
+        (("functions__Bash",), "functions__Bash"),
+        (("functions__Bash", "Bash"), "Bash"),
+        (("a__Bash", "b__Bash"), "Bash"),
+        (("mcp__" + "n" * 80 + "__Bash", "Read"), "mcp__" + "n" * 80 + "__Bash"),
+        (("Read",), "Bash"),
+    ],
+)
+def test_a_name_that_no_tool_has_is_that_of_the_one_it_can_mean(
+    wire: str, answer: dict[str, Any], tools: tuple[str, ...], told: str
+) -> None:
+    message = folded(given_out(wire, answer, *tools))
+    assert [block["name"] for block in message["content"] if block["type"] == "tool_use"] == [told, told]

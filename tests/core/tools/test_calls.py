@@ -14,6 +14,7 @@ from core.strategies import cut_places, json_values, pieces
 from proxy.core.tools.calls import (
     MAX_NAME,
     ArgumentStream,
+    MisspelledNames,
     arguments_text,
     call_ids,
     is_web_search,
@@ -135,6 +136,29 @@ def test_names_are_short_and_come_back(name: str) -> None:
     assert short == short_name(name)
     back = long_names({"tools": [{"name": name}]})
     assert back.get(short, short) == name
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("exec", "functions__exec"),
+        ("functions.exec", "functions__exec"),
+        ("functions/exec", "functions__exec"),
+        ("functions.functions__exec", "functions__exec"),
+        ("functions.Read", "Read"),
+        ("mcp.files.read", "mcp__files__read"),
+        ("files__read", "mcp__files__read"),
+        ("read", None),
+        ("Exec", None),
+        ("", None),
+        ("__", None),
+        ("xec", None),
+        (".".join("a" * 5000), None),
+    ],
+)
+def test_a_misspelled_name_is_known_where_one_tool_is_meant(said: str, meant: str | None) -> None:
+    names = MisspelledNames(["functions__exec", "Read", "mcp__files__read", "mcp__books__read", "__".join("a" * 5000)])
+    assert names.meant(said) == meant
 
 
 def test_long_names_with_the_same_beginning_stay_apart() -> None:

@@ -135,7 +135,7 @@ class FunctionCalls:
         twice = self._exact and any(call.sent_as == upstreams for call in self._open.values())
         if twice or len(self._open) >= MAX_OPEN:
             raise BadAnswer("the upstream began a call twice" if twice else f"more than {MAX_OPEN} calls are open")
-        name = self._policy.names.get(_name(item), _name(item))
+        name = self._policy.name(_name(item))
         call_id = self._policy.unique_id(upstreams)
         self.begun += 1
         key = ("call", next(self._numbers))
