@@ -15,7 +15,7 @@ from aiohttp import WSMessage, WSMsgType
 from proxy.core.responses_events import ENDS, UNREADABLE
 from proxy.core.secret import blanked
 from proxy.core.sse import load_json
-from proxy.providers.p1_codex.socket.frames import MAX_GARBAGE
+from proxy.providers.p1_codex.socket.frames import MAX_GARBAGE, SIZE
 from proxy.providers.upstream.aiohttp_internals import OpenWebSocket
 
 #: A longer message goes out in fragments of this size, and about as much may wait to be sent, here and in the kernel:
@@ -226,7 +226,7 @@ def _event(text: str) -> dict[str, Any] | None:
 
 def _end_of(message: WSMessage) -> str:
     if message.type in _ENDS:
-        return "ws_size" if message.data == aiohttp.WSCloseCode.MESSAGE_TOO_BIG else CLOSED
+        return SIZE if message.data == aiohttp.WSCloseCode.MESSAGE_TOO_BIG else CLOSED
     if message.type is WSMsgType.BINARY:
         return "ws_binary"
     code = getattr(message.data, "code", None)

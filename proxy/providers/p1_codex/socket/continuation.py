@@ -177,6 +177,7 @@ class Continuations:
 
     limits: ContinuationLimits = field(default_factory=ContinuationLimits)
     _entries: OrderedDict[Owner, _OwnerEntry] = field(default_factory=OrderedDict)
+    _refused: OrderedDict[Owner, tuple[int, float]] = field(default_factory=OrderedDict)
     _turns: int = 0
 
     def is_aside(self, owner: Owner, body: Mapping[str, Any], now: float) -> bool:
@@ -252,6 +253,18 @@ class Continuations:
         """The turn leaves nothing behind."""
         if self.is_current(turn):
             del self._entries[turn.owner]
+
+    def refuse(self, owner: Owner, size: int, now: float) -> None:
+        """The upstream takes no frame of this size of the owner's over a socket."""
+        self._refused.pop(owner, None)
+        self._refused[owner] = size, now
+        while len(self._refused) > self.limits.owners:
+            self._refused.popitem(last=False)
+
+    def refused_size(self, owner: Owner, now: float) -> int | None:
+        """From how many bytes on a frame of the owner's is not worth a socket; None as long as none was refused."""
+        size, at = self._refused.get(owner, (None, now))
+        return size if now - at <= self.limits.age_s else None
 
     def _evict(self, now: float) -> None:
         """The oldest go first; entries stand in the order of their last change."""

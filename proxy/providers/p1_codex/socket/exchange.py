@@ -20,7 +20,7 @@ from proxy.providers.p1_codex.catalog import LABEL
 from proxy.providers.p1_codex.failures import PROFILE, SERVICE
 from proxy.providers.p1_codex.socket.connect import socket_url
 from proxy.providers.p1_codex.socket.connection import CLOSED, FRAGMENT_BYTES, Reading, Socket
-from proxy.providers.p1_codex.socket.frames import FAULTS, fault_error, is_progress
+from proxy.providers.p1_codex.socket.frames import FAULTS, SIZE, fault_error, is_progress
 from proxy.providers.p1_codex.socket.handshake import USE_HTTP
 from proxy.providers.p1_codex.socket.keepalive import PING, Keepalive, SocketTimers
 from proxy.providers.p1_codex.socket.turn_continuation import TurnContinuation
@@ -58,11 +58,13 @@ class SocketExchange:
     """Use once.
 
     sent  whether the request began to go out: from then on the model may be at work
+    size  of the request, in bytes
     died  whether the socket did before the answer was whole; None as long as that is open
     """
 
     def __init__(self, socket: Socket, attempt: Attempt, continuation: TurnContinuation, timers: SocketTimers) -> None:
         self.sent = False
+        self.size = 0
         self.died: bool | None = None
         self._socket = socket
         self._attempt = attempt
@@ -137,7 +139,7 @@ class SocketExchange:
         fields = {"bytes": len(message), "socket": self._socket.number, "whole": self._continuation.plan.reason}
         self._attempt.note("info", "upstream_request_started", **fields)
         self._told = self._tell(message)
-        self.sent = True
+        self.sent, self.size = True, len(message)
         if len(message) <= FRAGMENT_BYTES:
             await self._write(message)  # which does not wait
         else:
@@ -217,7 +219,7 @@ class SocketExchange:
 
     def _fault(self, code: str) -> UpstreamError:
         seconds = self._timers.start if code == "ws_start_timeout" else self._timers.idle
-        hint = f"; {USE_HTTP}" if FAULTS[code].unreadable or code == "ws_size" else ""
+        hint = f"; {USE_HTTP}" if FAULTS[code].unreadable or code == SIZE else ""
         return fault_error(code, seconds=seconds, continued=self._continued, hint=hint)
 
 

@@ -28,12 +28,15 @@ class Fault:
     unreadable: bool = False
 
 
+#: The code of a request that the upstream closed the socket on (1009): it has not taken it.
+SIZE = "ws_size"
+
 FAULTS: dict[str, Fault] = {
     "ws_send": Fault("the connection broke while the request was sent", True),
     "ws_keepalive": Fault("the connection is dead: pings are not answered", True),
     "ws_start_timeout": Fault("no answer within {ms} ms", False),
     "ws_idle_timeout": Fault("the answer paused for {ms} ms", False),
-    "ws_size": Fault("the upstream takes no request of this size over a WebSocket", False),
+    SIZE: Fault("the upstream takes no request of this size over a WebSocket", False),
     "ws_cut": Fault("the upstream cut the answer: it ended inside an event", True, unreadable=True),
     "ws_binary": Fault("unreadable answer: a binary frame", False, unreadable=True),
     "ws_too_large": Fault(

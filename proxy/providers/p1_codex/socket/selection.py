@@ -1,7 +1,7 @@
 """The transport of one request to the backend: a socket, or HTTP when no socket can be opened.
 
 That is decided before anything is sent: once a request was sent over a socket it never goes over HTTP, since the model
-may be at work on it.
+may be at work on it. A socket that is closed because of its size, before anything was said, has not taken it.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+from proxy.errors import UpstreamError
 from proxy.providers.p1_codex.socket.connect import upgrade_digest
 from proxy.providers.p1_codex.socket.connection import Socket
 from proxy.providers.p1_codex.socket.exchange import Attempt, SocketExchange
+from proxy.providers.p1_codex.socket.frames import SIZE
 from proxy.providers.p1_codex.socket.handshake import UNAUTHORIZED, HandshakeFailed
 from proxy.providers.p1_codex.socket.manager import SocketManager
 from proxy.providers.p1_codex.socket.turn_continuation import TurnContinuation
@@ -39,21 +41,35 @@ class TransportSelection:
         """The same over a socket, or over HTTP when none can be had."""
         attempt.timings.sent(attempt.number)
         socket = await self._socket(attempt)
-        if socket is None:
+        if socket is not None:
+            exchange, heard = SocketExchange(socket, attempt, self.continuation, self._sockets.timers), False
+            try:
+                async with aclosing(exchange.run()) as batches:
+                    async for batch in batches:
+                        heard = True
+                        attempt.timings.answered(socket.upstream_id)
+                        yield batch
+            except UpstreamError as error:
+                if error.code != SIZE or heard or not self._goes_on(exchange, attempt):
+                    raise
+            finally:
+                self._sent = self._sent or exchange.sent
+                if exchange.died is not None and self._mode != HTTP:
+                    self._sockets.ended(died=exchange.died)
+        if self._mode == HTTP:
             async with aclosing(self._http(attempt.post())) as batches:
                 async for batch in batches:
                     yield batch
-            return
-        exchange = SocketExchange(socket, attempt, self.continuation, self._sockets.timers)
-        try:
-            async with aclosing(exchange.run()) as batches:
-                async for batch in batches:
-                    attempt.timings.answered(socket.upstream_id)
-                    yield batch
-        finally:
-            self._sent = self._sent or exchange.sent
-            if exchange.died is not None:
-                self._sockets.ended(died=exchange.died)
+
+    def _goes_on(self, exchange: SocketExchange, attempt: Attempt) -> bool:
+        """Whether a request that the upstream did not take because of its size goes over HTTP now. Requests of this
+        conversation that are as large then do so at once."""
+        self.continuation.refuse(exchange.size)
+        if self._mode != AUTO or self._sent:
+            return False
+        self._mode = HTTP
+        attempt.note("info", "websocket_fallback", bytes=exchange.size)
+        return True
 
     async def _socket(self, attempt: Attempt) -> Socket | None:
         """An open socket; None for HTTP, which this request then keeps to."""
@@ -62,6 +78,9 @@ class TransportSelection:
         elif (socket := await self.continuation.socket(upgrade_digest(attempt.url, attempt.headers))) is not None:
             return socket
         may_post, renewed = self._mode == AUTO and not self._sent, attempt.renewed
+        if may_post and await self._is_too_large(attempt):
+            self._mode = HTTP
+            return None
         attempt.timings.connecting()
         try:
             socket = await self._sockets.open(
@@ -78,3 +97,8 @@ class TransportSelection:
         attempt.timings.connected()
         attempt.note("info", "websocket_opened", socket=socket.number, upstreamId=socket.upstream_id)
         return socket
+
+    async def _is_too_large(self, attempt: Attempt) -> bool:
+        """Whether a request of this conversation that was no larger was refused because of its size."""
+        refused = self.continuation.refused_size
+        return refused is not None and len(await attempt.frame()) >= refused

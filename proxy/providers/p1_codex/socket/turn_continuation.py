@@ -63,6 +63,16 @@ class TurnContinuation:
         if self._turn is not None:
             self._turn = full_context(self._turn)
 
+    @property
+    def refused_size(self) -> int | None:
+        """From how many bytes on a frame of this conversation is not worth a socket."""
+        return None if self._turn is None else self._states.refused_size(self._turn.owner, self._sockets.now())
+
+    def refuse(self, size: int) -> None:
+        """The upstream takes no frame of this size over a socket."""
+        if self._turn is not None:
+            self._states.refuse(self._turn.owner, size, self._sockets.now())
+
     async def socket(self, digest: bytes) -> Socket | None:
         """The socket that the plan needs, after a ping proved that it works. None when a fresh one is to be opened: the
         owner's socket, if there was one, is then closed, and the plan is to send the whole conversation.

@@ -225,6 +225,18 @@ def test_the_oldest_go_first(limits: dict[str, Any]) -> None:
     assert all(plan.continues for plan in plans)
 
 
+def test_a_size_that_was_refused_is_known_of_its_owner_for_a_while() -> None:
+    states = Continuations(ContinuationLimits(owners=2, age_s=10.0))
+    others = Owner("a"), Owner("b")
+    states.refuse(ME, 900, 0.0)
+    states.refuse(ME, 700, 5.0)
+    assert [states.refused_size(ME, now) for now in (5.0, 15.0, 15.1)] == [700, 700, None]
+    assert states.refused_size(others[0], 5.0) is None
+    for other in others:
+        states.refuse(other, 800, 6.0)
+    assert states.refused_size(ME, 6.0) is None and states.refused_size(others[1], 6.0) == 800
+
+
 def test_nothing_of_a_conversation_is_held() -> None:
     """Only a digest is, so that its length costs no memory."""
     states = after_a_turn(sent=body({**U1, "secret": "the secret words"}))

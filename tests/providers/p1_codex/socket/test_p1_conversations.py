@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from aiohttp import WSCloseCode
 from harness import Live, ask, until, with_live
 from p1_events import CREATED, call_events, completed, delta, failure, said
 from talks import Talk
@@ -307,6 +309,43 @@ async def test_a_turn_over_http_ends_what_could_be_gone_on_from(talk: Talk, back
     backend.upgrades.append(503)
     await talk.turns("one", "two", "three")
     assert len(backend.posts) == 1 and [asked.previous for asked in backend.asked] == [None, "resp_2"]
+
+
+def up_to(size: int) -> Play:
+    """Takes no frame that is larger."""
+
+    async def play(peer: Peer, frame: dict[str, Any]) -> None:
+        if len(json.dumps(frame)) <= size:
+            await answer(peer, frame)
+        else:
+            await peer.ws.close(code=WSCloseCode.MESSAGE_TOO_BIG)
+
+    return play
+
+
+@with_live(mode="auto", **CONTINUES)
+async def test_a_conversation_that_is_too_large_for_sockets_stays_with_http(talk: Talk, backend: Backend) -> None:
+    backend.plays.extend([up_to(20_000)] * 9)
+    await talk.turns("one", "two " * 8000)
+    assert backend.traffic == (1, 1, 2) and backend.history == [(1, None), (1, "resp_1")]
+    assert [item["role"] for item in backend.posts[0]["input"]][-3:] == ["user", "assistant", "user"]
+    await talk.turns("three", "four")
+    assert backend.traffic == (1, 3, 2)  # no upgrade for what would be refused
+    await Talk(talk.live, "other").turn("one")
+    assert backend.traffic == (2, 3, 3) and provider_sockets(talk.live).health.dead == 0
+    talk.messages.clear()  # the client has summed it up
+    await talk.turns("five", "six")
+    assert backend.traffic == (3, 3, 5) and backend.asked[-1].previous is not None and not talk.live.sleeps
+
+
+@with_live(mode="auto", **CONTINUES)
+async def test_a_size_that_is_told_behind_an_event_is_no_reason_to_ask_again(talk: Talk, backend: Backend) -> None:
+    async def play(peer: Peer, frame: dict[str, Any]) -> None:
+        await peer.say(CREATED)
+        await peer.ws.close(code=WSCloseCode.MESSAGE_TOO_BIG)
+
+    backend.plays.append(play)
+    assert (await talk.turn("one"))["status"] == 502 and backend.traffic == (1, 0, 1)
 
 
 @pytest.mark.parametrize("seconds", [(0.03, 0.06), (0.06, 0.03)], ids=["in turn", "overtaking"])

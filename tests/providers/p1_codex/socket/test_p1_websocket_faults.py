@@ -41,7 +41,6 @@ SOCKET: list[Row] = [
     ("cut_after_limit", {}, SPENT),
     ("close_at_once", {}, AGAIN),
     ("close_at_once", {"times": 9}, Refused(502, "api_error", 4)),
-    ("close_at_once", {"code": 1009}, Refused(502, "api_error", words="size over a WebSocket; p1.transport=http")),
     ("close_after_control", {}, AGAIN),
     ("close_before_output", {}, AGAIN),
     ("close_before_output", {"code": 1000}, AGAIN),
@@ -122,7 +121,7 @@ def test_every_fault_of_an_answer_has_an_outcome() -> None:
 async def test_a_fault_of_an_answer_comes_out_as_the_table_says(
     start: Start, fault: str, params: dict[str, Any], outcome: Outcome
 ) -> None:
-    """What was handed to a socket never goes over HTTP, in either mode, and no socket is used twice."""
+    """What was taken by a socket never goes over HTTP, in either mode, and no socket is used twice."""
     timers = timers_of(fault, params, outcome)
     async with start("websocket", timers) as live, leaving_nothing(live.sandbox.p1.sockets, live):
         p1, asked, upgrades = live.sandbox.p1, 0, 0
@@ -136,6 +135,24 @@ async def test_a_fault_of_an_answer_comes_out_as_the_table_says(
                 expected = comes_out(live, answer, outcome, stream=stream)
                 asked, upgrades = asked + expected.attempts, upgrades + expected.attempts
                 assert (live.upstream, p1.sockets.total, posts(live)) == (asked, upgrades, 0)
+
+
+NOT_OF_THIS_SIZE = Refused(502, "api_error", words="size over a WebSocket; p1.transport=http")
+
+
+@pytest.mark.parametrize(
+    ("mode", "outcome", "posted"), [("websocket", NOT_OF_THIS_SIZE, 0), ("auto", Good(2), 1)], ids=["websocket", "auto"]
+)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_what_is_too_large_for_a_socket_was_not_taken(
+    start: Start, mode: str, outcome: Outcome, posted: int, stream: bool
+) -> None:
+    async with start(mode, {}) as live, leaving_nothing(live.sandbox.p1.sockets, live):
+        p1 = live.sandbox.p1
+        p1.script.replace([{"fault": "close_at_once", "match": {"wire": "websocket"}, "code": 1009}])
+        answer = await live.post(asked_for("close_at_once", {}, stream=stream), headers=new_session())
+        comes_out(live, answer, outcome, stream=stream)
+        assert (p1.sockets.total, posts(live)) == (1, posted)
 
 
 # -- the upgrade
