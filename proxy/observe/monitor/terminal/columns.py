@@ -120,12 +120,14 @@ def tier_of(inner: int) -> str:
 @lru_cache(maxsize=64)
 def columns_of(pane: Pane, inner: int, named: int = NAME_WIDTH) -> tuple[Sized, ...]:
     """The columns that fit, with their widths; together with a blank between them they take `inner` cells. `named`:
-    what the name of a session takes, for which the column with the spare width gives up to half of it."""
+    what the name of a session takes. The column with the spare width gives it what is over its least, or half of that
+    where the name stays cut all the same."""
     tier = tier_of(inner)
     wanted = [part.partition(":")[::2] for part in TABLES[pane][tier].split()]
     while (spare := _spare(wanted, inner)) < MIN_FLEXIBLE[tier] and (left := _optional(wanted)) is not None:
         del wanted[left]
-    wider = min(named - NAME_WIDTH, (spare - MIN_FLEXIBLE[tier]) // 2)
+    needed, room = named - NAME_WIDTH, spare - MIN_FLEXIBLE[tier]
+    wider = needed if needed <= room else room // 2
     if wider > 0 and (names := [index for index, (name, _) in enumerate(wanted) if name in _NAMES]):
         wanted[names[0]] = (wanted[names[0]][0], str(NAME_WIDTH + wider))
         spare -= wider

@@ -11,7 +11,7 @@ ASCII = str.maketrans(
         **dict(zip("─│…→↻▸▾└▏█░", "-|~>@>v`_#.", strict=True)),
         **dict(zip("▁▂▃▄▅▆▇", "__..--=", strict=True)),
         **dict(zip("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\|/-\\|/", strict=True)),
-        **dict(zip("↑↓←“”", "^v<''", strict=True)),
+        **dict(zip("↑↓←“”·", "^v<''-", strict=True)),
     }
 )
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.observe.monitor.terminal import palette
 from proxy.observe.monitor.terminal.cells import Run, clean, cut, fit, laid_over, line_width, width_of, wrap
 from proxy.observe.monitor.terminal.columns import TABLES, columns_of, tier_of
 from proxy.observe.monitor.terminal.display import as_ascii
@@ -14,6 +17,9 @@ from proxy.observe.monitor.terminal.view import PANES, Pane, View
 
 from .screen_picture import rgb
 from .shown import shown
+
+#: Where the signs of the screen are written.
+TERMINAL = Path(palette.__file__).parent
 
 
 @pytest.mark.parametrize(
@@ -119,7 +125,8 @@ def test_ascii_names_the_keys() -> None:
 
 def test_every_sign_of_ours_has_one_in_ascii() -> None:
     assert all(len(chr(sign)) == len(str(plain)) == 1 and str(plain).isascii() for sign, plain in ASCII.items())
-    assert set("╭╮╰╯├┤─│…→↻▸▾└▏█░▁▇⠋⠏↑↓←") <= {chr(sign) for sign in ASCII}
+    written = {sign for file in TERMINAL.glob("*.py") for sign in file.read_text(encoding="utf-8")}
+    assert {sign for sign in written if not sign.isascii()} <= {chr(sign) for sign in ASCII}
     assert TABLES.keys() == set(PANES)
 
 

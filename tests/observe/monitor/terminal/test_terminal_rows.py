@@ -55,6 +55,7 @@ ALIKE = ("019a1b2c-3d4e-7abc-8def-0123456789ab", "019a1b2c-3d5f-7abc-8def-012345
     ("ids", "width", "names"),
     [
         (ALIKE, 200, ["019a1b2c-3d4…", "019a1b2c-3d5…"]),
+        (ALIKE, 100, ["019a1b2c-3d4…", "019a1b2c-3d5…"]),
         (ALIKE, 120, ["019a1b2c", "019a1b2c"]),  # no room
         ((ALIKE[0], "57c7c914-6f0e-4b6e-9d6c-3f0f7a1c2b9d"), 200, ["019a1b2c", "57c7c914"]),
         (("session-of-anna-1", "session-of-anna-2", "x"), 200, ["session-of-anna-1", "session-of-anna-2", "x"]),
