@@ -222,7 +222,8 @@ async def test_an_upstream_that_quotes_a_picture_shows_it_to_nobody(
         async with Live(sandbox, tmp_path, **options) as live:
             for number, form in enumerate(QUOTES):
                 text[0] = QUOTES[form]
-                for path in ROUTES:
+                # P1 passes answers on as they are on one of the routes; elsewhere all go the same way
+                for path in ROUTES if wire is P1 else (ROUTES[number % 3],):
                     body = body_for(path, "hi", wire.model) if path in BOTH else ask(model=wire.model)
                     got = await live.post(body | {"stream": number % 2 == 0}, path)
                     assert b"bad " in got.raw or b"x x" in got.raw or b"xxx" in got.raw or b"error" in got.raw
