@@ -48,7 +48,7 @@ SHELLS: Mapping[str, Shell] = {
         "$env:{} = {}",
         "Remove-Item -ErrorAction SilentlyContinue Env:{}",
         _powershell,
-        "{} | Out-String | Invoke-Expression",
+        "& {} | Out-String | Invoke-Expression",  # without the sign a program in quotes is a text
     ),
 }
 _POWERSHELLS = ("pwsh", "powershell")

@@ -123,7 +123,7 @@ class PartRules:
 
     texts  types of parts that are text
     image  type of parts that are pictures, None where none may stand
-    empty  whether a text without content is left out in strict mode, too, which otherwise refuses it
+    empty  whether a text without content is left out in strict mode too; else that refuses it
     refusals  whether the model's own words against a request may stand among them
     """
 

@@ -23,7 +23,7 @@ HINTS = [
     (
         "",
         "env openai --shell powershell",
-        "scripts/start env openai --shell powershell | Out-String | Invoke-Expression",
+        "& scripts/start env openai --shell powershell | Out-String | Invoke-Expression",
     ),
 ]
 
