@@ -72,7 +72,7 @@ HTTP: list[Row] = [
     ("json_error", {"kind": "usage_not_included"}, FORBIDDEN),
     ("json_error", {"kind": "overloaded_error"}, AGAIN),
     ("named_error", {}, AGAIN),
-    ("named_error", {"message": ""}, AGAIN),
+    ("named_error", {"message": ""}, Refused(500, "api_error")),
     ("named_error", {"kind": "invalid_request_error"}, Refused(400, "invalid_request_error", headers=FINAL)),
     ("huge_frame", {}, Broken(whole=None)),
     ("huge_frame", {"after": "nothing"}, Refused(502, "api_error")),
