@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from proxy.core.media.encoded_data import without_encoded
@@ -59,17 +59,17 @@ def error_of_body(body: bytes) -> ErrorObject:
     return error_of_value(value) or {}
 
 
-def error_event(data: bytes) -> dict[str, Any]:
-    """An event that only its name in the stream calls an error, as one that says so itself.
+def error_event(data: bytes, load: Callable[[bytes], Any] = json.loads) -> dict[str, Any]:
+    """An event that only its name in the stream calls an error, as one that says so itself. `load` reads it.
 
     >>> error_event(b'{"type": "overloaded_error", "message": "busy"}')
     {'type': 'error', 'error': {'type': 'overloaded_error', 'message': 'busy'}}
     """
     try:
-        value = json.loads(data)
+        value = load(data)
     except (ValueError, RecursionError):
         value = None
-    return error_event_of(value) if isinstance(value, dict) else _event({}, error_of_body(data))
+    return error_event_of(value) if isinstance(value, dict) else _event({}, error_of_body(data[:MAX_WORDS]))
 
 
 def error_event_of(event: dict[str, Any]) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def is_page(words: Any) -> bool:
 
 def _packed(text: str) -> ErrorObject | None:
     """The error in a text that is JSON itself, {} when it has none; None for any other text."""
-    if text.lstrip()[:1] not in ("{", '"'):
+    if len(text) > MAX_WORDS or text.lstrip()[:1] not in ("{", '"'):
         return None
     try:
         return error_of_value(json.loads(text)) or {}
@@ -188,7 +188,7 @@ def _says(value: Any) -> bool:
 
 
 def _plain(text: str) -> dict[str, str]:
-    words = " ".join(text.split())
+    words = " ".join(text[:MAX_WORDS].split())
     shown = 0 < len(words) <= MAX_PLAIN and words.isprintable() and not _MARKUP.search(words)
     return {"message": words} if shown else {}
 

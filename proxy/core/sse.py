@@ -18,6 +18,8 @@ from proxy.core.blocks import DELTAS
 #: One frame may not exceed this. A `response.completed` repeats the whole answer, so it is generous; past it the
 #: upstream is broken and the memory is ours.
 MAX_FRAME_BYTES = 8 * 1024 * 1024
+#: Events have two; each is looked at by itself.
+MAX_FRAME_LINES = 10_000
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -63,6 +65,10 @@ class FrameTooLarge(ValueError):
     """A frame passed the limit."""
 
 
+class TooManyLines(FrameTooLarge):
+    """One that no event is, whatever stands in it."""
+
+
 class SSEDecoder:
     """Bytes in any split to frames `(event, data)`.
 
@@ -80,6 +86,7 @@ class SSEDecoder:
         self._max = max_frame
         self._parts: list[bytes] = []  # the unfinished frame; joined only when its end is seen
         self._size = 0
+        self._lines = 0
         self._after_cr = False
         self._head: bytes | None = b""  # the first bytes, as long as they may be a byte order mark
 
@@ -99,7 +106,7 @@ class SSEDecoder:
             return []
         self._parts.append(chunk)
         *blocks, rest = b"".join(self._parts).split(b"\n\n")
-        self._parts, self._size = [], 0
+        self._parts, self._size, self._lines = [], 0, 0
         self._keep(rest)
         frames = []
         for block in filter(None, blocks):
@@ -114,9 +121,11 @@ class SSEDecoder:
         if chunk:
             self._parts.append(chunk)
             self._size += len(chunk)
-            if self._size > self._max + 1:  # the first half of the blank line that ends it may be here already
+            self._lines += chunk.count(b"\n")
+            # the first half of the blank line that ends it may be here already
+            if self._size > self._max + 1 or self._lines > MAX_FRAME_LINES:
                 rest = self._without_comments(b"".join(self._parts))
-                self._parts, self._size = [rest], len(rest)
+                self._parts, self._size, self._lines = [rest], len(rest), rest.count(b"\n")
 
     def _without_comments(self, block: bytes) -> bytes:
         """What is left of a frame that is too long because of its comments: they may come without end, and without a
@@ -124,12 +133,14 @@ class SSEDecoder:
         rest = _COMMENTS.sub(b"", block)
         if len(rest) > self._max // 2:
             raise FrameTooLarge(f"a frame passed the limit of {self._max} bytes")
+        if rest.count(b"\n") > MAX_FRAME_LINES // 2:
+            raise TooManyLines(f"a frame passed the limit of {MAX_FRAME_LINES} lines")
         return rest
 
     def end(self) -> list[tuple[bytes, bytes]]:
         """The frame that the end of the body left without its blank line; whether it is whole is for its reader."""
         frame = _parse_block(b"".join(self._parts))
-        self._parts, self._size = [], 0
+        self._parts, self._size, self._lines = [], 0, 0
         return [] if frame is None else [frame]
 
     def _without_bom(self, chunk: bytes) -> bytes:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 
 from core.strategies import json_values
-from proxy.core.error_bodies import MAX_PLAIN, error_event, error_of_body, with_code
+from proxy.core.error_bodies import MAX_PLAIN, MAX_WORDS, error_event, error_of_body, error_of_value, shown, with_code
 
 BOOM = {"message": "boom"}
 
@@ -106,3 +107,16 @@ def test_any_body_is_survived(value: Any) -> None:
     assert error_event(body)["type"] == "error"
     assert isinstance(error_of_body(body).get("message", ""), str)
     with_code({"code": value, "message": value})
+
+
+@pytest.mark.parametrize("piece", ["=" + "A" * 60, "%" + "Ab1" * 20, "data:;base64", "data:%3b", "Ab1" * 20 + "%"])
+def test_words_of_an_error_are_read_once(piece: str) -> None:
+    """Data is looked for in time that grows with the length: these took seconds."""
+    words = piece * (128 * 1024 // len(piece))
+    start = time.process_time()
+    shown(words)
+    assert time.process_time() - start < 0.5
+
+
+def test_an_error_that_is_packed_and_long_is_not_unpacked() -> None:
+    assert error_of_value('{"error":{"message":"boom"},"a":"' + "x" * MAX_WORDS + '"}') is None

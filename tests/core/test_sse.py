@@ -13,6 +13,7 @@ from core.strategies import cut_places, json_objects, pieces
 from proxy.core.blocks import CITATIONS_DELTA, DELTAS
 from proxy.core.messages import block_delta
 from proxy.core.sse import (
+    MAX_FRAME_LINES,
     FrameTooLarge,
     SSEDecoder,
     dump_json,
@@ -279,3 +280,18 @@ def test_a_number_that_no_float_holds_is_no_json(number: str) -> None:
     with pytest.raises(ValueError):
         load_json(f'{{"a":[{number}]}}')
     assert load_json("9" * 308) == int("9" * 308)
+
+
+@pytest.mark.parametrize("line", [b"data:\n", b"x\n"])
+def test_a_frame_of_very_many_lines_is_none(line: bytes) -> None:
+    decoder = SSEDecoder()
+    with pytest.raises(FrameTooLarge, match=f"{MAX_FRAME_LINES} lines"):
+        for _ in range(3):
+            decoder.feed(line * (MAX_FRAME_LINES // 2))
+
+
+def test_comments_are_no_lines_of_a_frame() -> None:
+    decoder = SSEDecoder()
+    for _ in range(5):
+        assert decoder.feed(b": still here\n" * (MAX_FRAME_LINES // 2)) == []
+    assert decoder.feed(b"data: {}\n\n") == [(b"", b"{}")]

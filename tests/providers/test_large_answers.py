@@ -216,6 +216,38 @@ async def test_a_long_event_is_parsed_beside_the_loop() -> None:
     assert event["a"] == [1] * values and max(gaps) < MOST_S
 
 
+_MANY = b'"a":[' + b"[]," * (SIZE // 3) + b"[]]"
+#: Events and frames that took long to read or to mask, streamed as they come and of a whole answer.
+LONG: dict[str, bytes] = {
+    "a last event": b'event: response.completed\ndata: {"type":"response.completed","response":{%b}}\n\n' % _MANY,
+    "a last event by its type": b'data: {"type":"response.completed","response":{%b}}\n\n' % _MANY,
+    "an event that is called an error": b'event: error\ndata: {"error":{"message":"no"},%b}\n\n' % _MANY,
+    "a failure": b'data: {"type":"response.failed","response":{"error":{"message":"no"},%b}}\n\n' % _MANY,
+    "a frame of lines": b"x\n" * (SIZE // 2) + b"\n",
+    "a frame of data": b"data:\n" * (SIZE // 6) + b"\n",
+    "a frame of comments": b":\n" * (SIZE // 2) + b"\ndata: {}\n\n",
+    "a failure with much that may be data": b'data: {"type":"error","error":{"message":"%b"}}\n\n'
+    % ((b"=" + b"A" * 60) * 4000),
+}
+
+
+@pytest.mark.parametrize("wire", [P1, *(wire for wire in WIRES if not wire.traits.run)], ids=str)
+async def test_long_events_hold_nobody_up(sandbox: Sandbox, tmp_path: Path, wire: Wire) -> None:
+    routes = [(MESSAGES, True), (RESPONSES, True), (RESPONSES, False)] if wire == P1 else [(MESSAGES, True)]
+    async with playing(sandbox, tmp_path, wire, [tape(body, packed=False) for body in LONG.values()]) as table:
+        for number, name in enumerate(LONG, 1):
+            for path, stream in routes:
+                passed_on = stream and table.is_passed_on(path)
+                with turns() as gaps:
+                    try:
+                        answer = await table.answer(path, stream, f"row-{number}- hello")
+                    except aiohttp.ClientPayloadError:
+                        assert passed_on, name
+                    else:
+                        assert answer.status >= 500 or (passed_on and b"error" in answer.raw), (name, answer.raw[:300])
+                assert max(gaps) < MOST_S, (name, path, stream)
+
+
 async def test_too_many_values_are_no_answer() -> None:
     async with answering(b'{"a":[' + b"[]," * 1_000_000 + b"[]]}") as (session, url):
         with turns() as gaps, pytest.raises(UpstreamError, match="not a JSON object"):

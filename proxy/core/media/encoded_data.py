@@ -22,7 +22,7 @@ _SIGN = r"(?:[A-Za-z0-9+/=_%-]|\\{1,8}(?:/|u00(?:2[bdf]|3d|5f)))"
 _BREAK = r"(?:\r?\n|[ \t]|(?:\\{1,8}r)?\\{1,8}n)"
 #: Of a data URL; then its further lines, and the last of them, which may be short.
 _DATA_URL = re.compile(
-    r"data:[\w.+-]{0,100}+(?:(?:\\{0,8}/|\\{1,8}u002f|%2f)[\w.+-]{1,100}+)?(?:(?:;|%3b)[^,;%<>\n]{0,100}){0,8}?"
+    r"data:[\w.+-]{0,100}+(?:(?:\\{0,8}/|\\{1,8}u002f|%2f)[\w.+-]{1,100}+)?(?:(?:;|%3b)[^,;%<>\n]{0,100}+){0,8}?"
     rf"(?:;|%3b) ?base64(?:,|%2c) ?{_SIGN}*+"
     rf"(?:{_BREAK}{_SIGN}{{60,}}+)*+(?:{_BREAK}(?=[a-z0-9+/_\\-]{{1,59}}(?:=|\\{{1,8}}u003d)){_SIGN}++)?",
     re.IGNORECASE,
@@ -31,9 +31,11 @@ _DATA_URL = re.compile(
 _PLAIN_URL = re.compile(
     r"data:image(?:\\{0,8}/|%2f)[\w.+-]{1,100}(?:;[\w=-]{1,40}){0,4},[^\s\"'\\<>`]++", re.IGNORECASE
 )
-#: Lines of one encoded text, as `base64 file` prints it.
+#: Lines of one encoded text, as `base64 file` prints it: all but the last without `=`. What a line is made of is what
+#: none may begin behind, else each place of a long text would be looked at from every earlier one.
+_IN_LINE = r"(?:[A-Za-z0-9+/_-]|\\{1,8}(?:/|u00(?:2[bf]|5f)))"
 _LINES = re.compile(
-    rf"(?<![A-Za-z0-9+/_\\-])(?=[A-Za-z0-9+/_\\-]{{60}})(?:{_SIGN}{{60,}}+{_BREAK}){{2,}}+{_SIGN}*+", re.IGNORECASE
+    rf"(?<![A-Za-z0-9+/_\\-])(?=[A-Za-z0-9+/_\\-]{{60}})(?:{_IN_LINE}{{60,}}+{_BREAK}){{2,}}+{_SIGN}*+", re.IGNORECASE
 )
 #: With escapes.
 _RUN = re.compile(r"(?<![A-Za-z0-9+/_\\-])(?=[A-Za-z0-9+/_\\-]{32})(?:[A-Za-z0-9+/_-]++|\\{1,8}[A-Za-z0-9/])++=*")

@@ -61,7 +61,7 @@ class EventReader:
             if not bare:
                 continue
             if name == b"error":
-                batch.append(error_event(data))
+                batch.append(error_event(data, loads))
                 continue
             if bare == b"[DONE]":
                 batch.append(DONE)
@@ -74,6 +74,12 @@ class EventReader:
                 return batch, self._unreadable("unreadable answer: an event is not a JSON object")
             batch.append(event)
         return batch, None
+
+
+def loads(data: bytes) -> Any:
+    """The value of the data of an event. A long one is for a thread: others go on meanwhile. Raises ValueError and
+    RecursionError."""
+    return load_long_json(data) if len(data) > LARGE_BYTES else load_json(data.decode())
 
 
 def _load(text: str) -> Any:

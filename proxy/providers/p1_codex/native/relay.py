@@ -16,11 +16,13 @@ from proxy.core.error_bodies import error_event, shown_bytes
 from proxy.core.messages import MAX_REPLY_CHARS
 from proxy.core.responses_events import ENDS, UNREADABLE, is_last, responses_failure, responses_usage
 from proxy.core.secret import blanked, blanked_bytes
-from proxy.core.sse import FrameTooLarge, SSEDecoder, load_json
+from proxy.core.sse import FrameTooLarge, SSEDecoder, TooManyLines
 from proxy.core.token_usage import Usage
 from proxy.errors import PROTOCOL_ERROR, UpstreamError
-from proxy.providers.contract import NativeEnd
+from proxy.providers.contract import LARGE_BYTES, NativeEnd
 from proxy.providers.p1_codex.failures import PROFILE, client_error, upstream_error
+from proxy.providers.upstream.aiohttp_internals import PIECE_BYTES
+from proxy.providers.upstream.event_reader import loads
 from proxy.providers.upstream.transport import HttpTransport, OpenAnswer
 
 #: Headers of an upstream answer that a client may see. Cookies, account and routing headers stay here.
@@ -65,20 +67,23 @@ class RelayObserver:
         self._end = end
         self.ended = False
 
-    def feed(self, chunk: bytes) -> None:
+    async def feed(self, chunk: bytes) -> None:
         if self._decoder is None or self.ended:
             return
         try:
             frames = self._decoder.feed(chunk)
+        except TooManyLines:
+            self._decoder = SSEDecoder()
+            return
         except FrameTooLarge:  # nothing for us to read; the client gets it all the same
             self._decoder = None
             return
         for name, data in frames:
             if name in _LAST_NAMES or (not name and _may_be_last(data)):
-                self._last(name, data)
+                await self._last(name, data)
 
-    def _last(self, name: bytes, data: bytes) -> None:
-        event = _event_of(name, data)
+    async def _last(self, name: bytes, data: bytes) -> None:
+        event = await _read(name, data)
         failure = None if event is None else responses_failure(event, now=self._now)
         if event is None or not (failure or is_last(event)):
             return
@@ -98,12 +103,16 @@ class RelayObserver:
 def _event_of(name: bytes, data: bytes) -> dict[str, Any] | None:
     """A frame as an event, None when it is none."""
     if name == b"error":
-        return error_event(data)
+        return error_event(data, loads)
     try:
-        event = load_json(data.decode())
+        event = loads(data)
     except (ValueError, RecursionError):
         return None
     return event if isinstance(event, dict) else None
+
+
+async def _read(name: bytes, data: bytes) -> dict[str, Any] | None:
+    return _event_of(name, data) if len(data) <= LARGE_BYTES else await asyncio.to_thread(_event_of, name, data)
 
 
 def _may_be_last(data: bytes) -> bool:
@@ -124,19 +133,24 @@ async def relayed(transport: HttpTransport, opened: OpenAnswer, observer: RelayO
                 failure += chunk
                 whole = failure.endswith(_FRAME_ENDS)
                 if whole or len(failure) > MAX_HELD:
-                    yield _shown(bytes(failure), further)
+                    yield await _shown_later(bytes(failure), further)
                     failure.clear()
                     further = not whole
             else:
                 yield chunk
-            observer.feed(chunk)
+            await observer.feed(chunk)
     except UpstreamError:
-        yield _shown(bytes(failure), further)
+        yield await _shown_later(bytes(failure), further)
         raise
     if failure:
-        yield _shown(bytes(failure), further)
+        yield await _shown_later(bytes(failure), further)
     if observer.missed:
         raise cut_answer()
+
+
+async def _shown_later(frames: bytes, further: bool) -> bytes:
+    """The same beside the loop where they are long, or may be thousands."""
+    return _shown(frames, further) if len(frames) <= PIECE_BYTES else await asyncio.to_thread(_shown, frames, further)
 
 
 def _shown(frames: bytes, further: bool) -> bytes:
@@ -216,7 +230,7 @@ async def _events(transport: HttpTransport, opened: OpenAnswer) -> AsyncGenerato
             raise PROFILE.error(str(error), kind="bad_answer") from None
         for name, data in frames:
             if data.strip() not in _NO_EVENT:
-                yield _event_of(name, data) or UNREADABLE
+                yield await _read(name, data) or UNREADABLE
 
 
 def _with_items(answer: dict[str, Any], items: list[tuple[float, dict[str, Any]]]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,9 +12,11 @@ from typing import Any
 import aiohttp
 from aiohttp import WSMessage, WSMsgType
 
+from proxy.core.bodies.decode import load_long_json
 from proxy.core.responses_events import ENDS, UNREADABLE
 from proxy.core.secret import blanked
 from proxy.core.sse import load_json
+from proxy.providers.contract import LARGE_BYTES
 from proxy.providers.p1_codex.socket.frames import MAX_GARBAGE, SIZE
 from proxy.providers.upstream.aiohttp_internals import OpenWebSocket
 
@@ -72,6 +74,7 @@ class Socket:
         self._garbage = 0
         self._checks = 0
         self._flooded = False
+        self._left: list[WSMessage] = []
         _let_little_wait(connection.transport)
         self.number = number
         self.born = born
@@ -112,11 +115,11 @@ class Socket:
 
     async def read(self) -> Reading:
         """Waits for a message, and takes with it what came together with it, up to MAX_TAKEN. Cancelled, it has taken
-        nothing."""
+        nothing, or leaves it to the next call."""
         if self._flooded:
             await asyncio.sleep(0)  # so that a flood of small frames does not hold the loop
         self._flooded = False
-        messages = [await self._connection.receive()]
+        messages = self._left or [await self._connection.receive()]
         while messages[-1].type not in _ENDS and messages[-1].type is not WSMsgType.ERROR:
             if len(messages) == MAX_TAKEN:
                 self._flooded = True
@@ -125,7 +128,14 @@ class Socket:
             if message is None:
                 break
             messages.append(message)
-        return self._understand(messages)
+        self._left = messages
+        long = {
+            place: await asyncio.to_thread(_event, message.data)
+            for place, message in enumerate(messages)
+            if message.type is WSMsgType.TEXT and len(message.data) > LARGE_BYTES
+        }
+        self._left = []
+        return self._understand(messages, long)
 
     async def idle(self) -> None:
         """Answers pings as long as nothing else comes; then the socket is of no more use. Cancelled, it leaves what has
@@ -175,11 +185,12 @@ class Socket:
             if transport is not None:
                 transport.abort()
 
-    def _understand(self, messages: Iterable[WSMessage]) -> Reading:
+    def _understand(self, messages: Iterable[WSMessage], long: Mapping[int, dict[str, Any] | None]) -> Reading:
+        """`long`: the events of some, by their places."""
         reading = Reading()
-        for message in messages:
+        for place, message in enumerate(messages):
             if message.type is WSMsgType.TEXT:
-                event = _event(message.data)
+                event = long[place] if place in long else _event(message.data)
                 if event is not None:
                     self._garbage = 0
                     reading.events.append(event)
@@ -218,7 +229,7 @@ def _let_little_wait(transport: asyncio.Transport | None) -> None:
 
 def _event(text: str) -> dict[str, Any] | None:
     try:
-        event = load_json(text)
+        event = load_long_json(text.encode()) if len(text) > LARGE_BYTES else load_json(text)
     except (ValueError, RecursionError):
         return None
     return event if isinstance(event, dict) else None
