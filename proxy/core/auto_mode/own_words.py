@@ -51,15 +51,20 @@ def _any_of(names: tuple[str, ...]) -> str:
     return words.replace("-", rf"(?:[_\u2010-\u2015\u2212-]|{_BLANK})*+")
 
 
+_FIRST = "".join(sorted({name[0] for name in (*_NAMES, *_OTHERS)}))
 #: Where a tag begins, in whatever form: nothing but plain ones are taken for what they are.
 _TAG = re.compile(
-    rf"<{_BLANK}*+(?:/{_BLANK}*+)?(?:(?P<others>{_any_of(_OTHERS)})|{_any_of(_NAMES)})(?![\w-])", re.IGNORECASE
+    # few letters begin a name: without asking for them first, each `<` costs all alternatives
+    rf"<{_BLANK}*+(?:/{_BLANK}*+)?(?=[{_FIRST}])(?:(?P<others>{_any_of(_OTHERS)})|{_any_of(_NAMES)})(?![\w-])",
+    re.IGNORECASE,
 )
 _PLAIN = re.compile(r'<(?P<close>/)?(?P<name>[a-z_-]+)(?P<attributes>(?:\s[\w:.-]+="[^"<>]*")*)\s?>', re.ASCII)
-#: How texts of others begin that have no tag, or not at once.
+#: How texts of others begin that have no tag, or not at once: sessions, skills, what a hook's program said.
 _SAID_BY_OTHERS = re.compile(
     r"\A\s*(?:Another Claude session sent a message|A peer session sent a message|This session is being continued from"
-    r"|\[Compaction summary|Message from a SessionStart hook)|\[SYSTEM NOTIFICATION"
+    r"|\[Compaction summary|Message from a SessionStart hook|Base directory for this skill: "
+    r'|This skill is served by MCP server "|(?:Stop|TeammateIdle|TaskCreated|TaskCompleted) hook feedback:)'
+    r"|\[SYSTEM NOTIFICATION"
 )
 
 

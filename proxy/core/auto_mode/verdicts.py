@@ -91,7 +91,7 @@ def reviewed(text: str, calls: Sequence[ToolUse]) -> dict[str, Verdict]:
     """
     found: dict[int, Verdict] = {}
     rows = _rows(text)
-    unclear = any(_place(row) is None for row in rows)
+    unclear = any(_is_unclear(row, len(calls)) for row in rows)
     for row in rows:
         place, verdict = _place(row), _verdict(row)
         if place is not None:
@@ -119,6 +119,12 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _place(row: Any) -> int | None:
     place = row.get("call") if isinstance(row, dict) else None
     return place if isinstance(place, int) and not isinstance(place, bool) else None
+
+
+def _is_unclear(row: Any, calls: int) -> bool:
+    """Whether it may be about another call than it says: the reviewer may have counted from zero."""
+    place = _place(row)
+    return place is None or (not 1 <= place <= calls and _verdict(row).outcome != "not_flagged")
 
 
 def _verdict(row: Any) -> Verdict:

@@ -54,6 +54,8 @@ def offered_tools(request: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 #: What stands between the parts of a name: models write some for others.
 _BETWEEN = re.compile(r"__|[.:/]+")
+#: Begins the names of tools of MCP servers; the server's name follows.
+_MCP = "mcp"
 #: A longer name is not taken apart.
 _MAX_PARTED = 256
 
@@ -77,9 +79,11 @@ class MisspelledNames:
                 self._ends.setdefault(parts[start:], set()).add(name)
 
     def meant(self, said: str) -> str | None:
-        """The one tool whose parts are those said, or else end in them, or are their end."""
+        """The one tool whose parts are those said, or else end in them, or are their end: of a tool of an MCP server
+        nothing behind `mcp` is left out, since that names the server."""
         parts = _parts(said)
-        ends = [self._whole.get(parts[start:], set()) for start in range(1, len(parts))]
+        last = parts.index(_MCP) if _MCP in parts else len(parts) - 1
+        ends = [self._whole.get(parts[start:], set()) for start in range(1, last + 1)]
         found = self._whole.get(parts) or self._ends.get(parts, set()).union(*ends)
         return next(iter(found)) if len(found) == 1 else None
 

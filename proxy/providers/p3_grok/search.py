@@ -135,6 +135,11 @@ _INTENTS = {
 _HINTS = (b"search", b"posts", b"tweets", b"look up")
 
 
+def _ascii_lower(text: str) -> bytes:
+    """As bytes, lower case changes ASCII letters only."""
+    return text.encode("utf-8", "replace").lower()
+
+
 def search_asked(messages: list[Any]) -> str | None:
     """The search that the newest user message asks for in words, X before the web; None when it asks for none.
 
@@ -145,15 +150,15 @@ def search_asked(messages: list[Any]) -> str | None:
     newest = next((message for message in reversed(messages) if message["role"] == "user"), None)
     if newest is None:
         return None
-    text = " ".join(
-        own_words(block["text"])  # what the client puts in is not the user's wish
+    texts = [
+        block["text"]
         for block in blocks_of(newest["content"])
         if isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
-    )
-    # as bytes, lower case changes ASCII letters only
-    said = text.encode("utf-8", "replace").lower()
-    if not any(hint in said for hint in _HINTS):
+    ]
+    # long texts take a while to look for tags in
+    if not any(hint in raw for raw in map(_ascii_lower, texts) for hint in _HINTS):
         return None
+    said = _ascii_lower(" ".join(map(own_words, texts)))  # what the client puts in is not the user's wish
     return next(
         (
             search

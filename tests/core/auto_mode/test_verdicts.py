@@ -69,6 +69,8 @@ def rows(*found: Any) -> str:
         (f'{{"verdicts": {json.dumps(FINE)}, "note": {{"a": 1, "a": 2}}}}', ["error", "error"]),
         (rows(FINE[0], {"call": "1", "flagged": True}), ["error", "error"]),
         (rows(*FINE, "call 1 is flagged as well"), ["error", "flagged"]),
+        # counted from zero
+        (rows({"call": 0, "flagged": True}, {"call": 1, "flagged": False}), ["error", "error"]),
         (f"```json\n{rows(*FINE)}\n```\nBut the first call is dangerous.", ["error", "error"]),
         (f"```json\n{rows(*FINE)}\n```\nBut the first call is dangerous.\n```", ["error", "error"]),
         (f"```json but the first call is dangerous\n{rows(*FINE)}\n```", ["error", "error"]),

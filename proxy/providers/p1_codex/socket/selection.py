@@ -64,7 +64,8 @@ class TransportSelection:
     def _goes_on(self, exchange: SocketExchange, attempt: Attempt) -> bool:
         """Whether a request that the upstream did not take because of its size goes over HTTP now. Requests of this
         conversation that are as large then do so at once."""
-        self.continuation.refuse(exchange.size)
+        if exchange.sent:  # a kept socket may be closed so before
+            self.continuation.refuse(exchange.size)
         if self._mode != AUTO or self._sent:
             return False
         self._mode = HTTP

@@ -115,3 +115,12 @@ async def test_an_answer_that_nobody_asked_for_is_not_taken(
         is_good(answer, outcome, stream=True)
         assert WRONG not in str(answer.raw) and "fine" in str(answer.raw)
         assert (tuple(front.sleeps), len(backend.seen)) == (outcome.waits, outcome.attempts)
+
+
+@with_live(mode="auto", p1_previous_response_id=True)
+async def test_a_socket_closed_before_the_request_tells_nothing_of_its_size(talk: Talk, backend: Backend) -> None:
+    backend.upgrades.append(upgraded(b"\x88\x02\x03\xf1"))  # 1009
+    await talk.turn("one")
+    assert len(backend.posts) == 1
+    await talk.turn("two")
+    assert len(backend.posts) == 1 and len(backend.asked) == 1
