@@ -16,6 +16,7 @@ from typing import Any
 import aiohttp
 
 from proxy.auth.text import printable
+from proxy.core.bodies.decode import load_long_json
 from proxy.core.error_bodies import masked
 from proxy.core.secret import Secret
 from proxy.core.upstream_failures import moment_of_http_date, passes
@@ -202,7 +203,7 @@ class TokenClient:
         return TokenResponse(
             response.status,
             text,
-            _json_object(text),
+            await asyncio.to_thread(_json_object, text) if len(text) > MAX_ERROR_BYTES else _json_object(text),
             response.content_type,
             _seconds(response.headers.get("Retry-After")),
             _moment(response.headers.get("Date")),
@@ -216,7 +217,7 @@ class TokenClient:
 
 def _json_object(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        found = load_long_json(text.encode()) if len(text) > MAX_ERROR_BYTES else json.loads(text)
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

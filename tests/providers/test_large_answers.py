@@ -261,3 +261,11 @@ async def test_an_answer_of_a_sign_in_service_has_its_limit(body: bytes) -> None
         with turns() as gaps, pytest.raises(UpstreamError, match=r"longer than|UnpacksTooLarge"):
             await TokenClient("p9", session).get(url)
     assert max(gaps) < MOST_S
+
+
+async def test_an_answer_of_a_sign_in_service_is_parsed_beside_the_loop() -> None:
+    async with answering(b'{"a":[' + b'{"a":{}},' * 80_000 + b"1]}") as (session, url):
+        with turns() as gaps:
+            answer = await TokenClient("p9", session).get(url)
+    assert len(answer.data["a"]) == 80_001
+    assert max(gaps) < MOST_S

@@ -122,6 +122,7 @@ BROKEN = "\n".join(PIXELS[at : at + 76] for at in range(0, len(PIXELS), 76))
 #: How a service quotes a picture.
 QUOTES = {
     "url": f"bad '{PICTURE}' here",
+    "in an address": f"bad http://box/?of={quote(PICTURE, safe='')} here",
     "upper case": f"bad 'DATA:IMAGE/PNG;BASE64,{PIXELS}' here",
     "raw": f"bad {PIXELS} here",
     "raw, cut at both ends": f"bad …{PIXELS[300:500]}… here",

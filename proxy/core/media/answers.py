@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from proxy.core.bodies.decode import load_long_json
 from proxy.core.media.long_runs import shortened
 from proxy.core.media.pieces import Pieces
 from proxy.core.reducer import BadAnswer
-from proxy.core.sse import load_json
 from proxy.core.token_usage import Usage, told_count, usage_of
 
 #: Small chunks are joined up to here: each is looked at by itself, and there may be a hundred million.
@@ -61,10 +61,11 @@ class HeldAnswer:
             raise BadAnswer(f"the answer has more than {MAX_PARSED_BYTES} bytes beside its pictures")
 
     def end(self) -> Mapping[str, Any]:
-        """The whole answer as an object, base64 in it perhaps shortened. Raises BadAnswer when it is none."""
+        """The whole answer as an object, base64 in it perhaps shortened; for a thread. Raises BadAnswer when it is
+        none."""
         self._flush()
         try:
-            answer = load_json(self._parsed.decode())
+            answer = load_long_json(self._parsed)
         except (ValueError, RecursionError):
             answer = None
         self._parsed.clear()

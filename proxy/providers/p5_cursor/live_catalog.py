@@ -13,9 +13,9 @@ from typing import Any
 
 import aiohttp
 
+from proxy.core.bodies.decode import load_long_json
 from proxy.core.routing import Added, Catalog
 from proxy.core.secret import Secret
-from proxy.core.sse import load_json
 from proxy.errors import ProxyError, SignInError
 from proxy.providers.contract import Services
 from proxy.providers.p5_cursor.catalog import LABEL, MAX_ID, catalog_of
@@ -107,7 +107,7 @@ class LiveCatalog:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 async with asyncio.timeout(self._timers.answer):
-                    return model_ids(await self._answer(access))
+                    return await asyncio.to_thread(model_ids, await self._answer(access))
             except (TimeoutError, aiohttp.ClientError, OSError) as error:
                 if attempt == ATTEMPTS:
                     raise _NoCatalog(f"no answer ({type(error).__name__})") from None
@@ -147,7 +147,7 @@ def model_ids(body: bytes) -> tuple[str, ...]:
 
 
 def _json_rows(body: bytes) -> Iterator[Any]:
-    answer = load_json(body.decode())
+    answer = load_long_json(body)
     models = answer.get("models") if isinstance(answer, Mapping) else None
     for model in models if isinstance(models, list) else ():
         yield model.get("modelId") if isinstance(model, Mapping) else None

@@ -6,6 +6,7 @@ account. The body is held until the head of an answer has come that is no refuse
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -170,7 +171,7 @@ class MediaCalls:
                 raise BadAnswer(f"the answer has {response.content_length} bytes")
             while chunk := await self._transport.read(answer):
                 held.add(chunk)
-            value = held.end()
+            value = await asyncio.to_thread(held.end)
             service.check(value)
         except (BadAnswer, UpstreamError) as error:
             what = str(error).removeprefix(f"{LABEL}: ")
