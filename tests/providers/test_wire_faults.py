@@ -202,7 +202,10 @@ P3: list[Row] = [
     *rows(Good(2), "unauthorized bad_credentials bad_credentials_nested bad_credentials_text"),
     *rows(unsigned("model-proxy auth login p3", 2), "unauthorized bad_credentials", {"times": 9}),
     *rows(Good(2), AS_FIRST, {"kind": "authentication_error"}),
-    *rows(Refused(502, "api_error"), "named_error", {"message": ""}),  # a search may have been made
+    # a search may have been made
+    *rows(Refused(502, "api_error"), "named_error", {"message": ""}),
+    *rows(Refused(408, "timeout_error", headers=FINAL), "server_error", {"status": 408, "times": 9}),
+    *rows(Refused(409, "api_error", headers=FINAL), "server_error", {"status": 409, "times": 9}),
     # what lies in the request
     *rows(replace(INVALID, words="PROXY_P3_CLIENT_VERSION"), "outdated"),
     *rows(replace(INVALID, words=IMAGE), "bad_image", {}, {"status": 500}),
