@@ -29,6 +29,18 @@ _UNITS = re.compile(
 )
 
 
+def _trailing(text: str) -> tuple[str, bool]:
+    """What this Python says of a comma before the end, and whether it shows the comma (from 3.13 on) or the end."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return error.msg, text[error.pos] == ","
+    raise AssertionError(text)
+
+
+_TRAILING = {"]": _trailing("[1,]"), "}": _trailing('{"":1,}')}
+
+
 def parts_of(raw: bytes | bytearray) -> list[str]:
     """The text in parts: in one it would be as long as the body, and the interpreter is held for as long as it takes to
     get that memory. Raises UnicodeDecodeError."""
@@ -172,7 +184,7 @@ class _TextInPieces:
                 return values, place + 1
             if mark != ",":
                 raise self.error("Expecting ',' delimiter", place)
-            place = self.behind_blanks(place + 1)
+            place = self._behind_comma(place, "]")
 
     def _object(self, place: int, level: int) -> tuple[dict[str, Any], int]:
         members: dict[str, Any] = {}
@@ -194,4 +206,12 @@ class _TextInPieces:
                 return members, place + 1
             if mark != ",":
                 raise self.error("Expecting ',' delimiter", place)
-            place = self.behind_blanks(place + 1)
+            place = self._behind_comma(place, "}")
+
+    def _behind_comma(self, comma: int, end: str) -> int:
+        """Where the next value or name begins. Raises ValueError where the list or object ends instead."""
+        place = self.behind_blanks(comma + 1)
+        if self._sign(place) != end:
+            return place
+        words, at_comma = _TRAILING[end]
+        raise self.error(words, comma if at_comma else place)
