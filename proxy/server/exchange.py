@@ -223,6 +223,9 @@ class Exchange:
         if self.cache is not None:
             self.cache.close()
         self.capture.ended(*(self._outcome or ("abandoned", None, None)))
+        lost = self.request.content.exception()
+        if lost is not None:  # the connection; it holds the frames that wrote to it, and those the request
+            lost.with_traceback(None)
 
     def _ends(self, outcome: str, status: int | None, error: str | None = None) -> bool:
         """Notes the end, and tells where the time went; False when it was noted before."""

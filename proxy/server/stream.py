@@ -7,8 +7,9 @@ the work within a second, and a long silence is filled, so that nobody in betwee
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, aclosing
+from types import TracebackType
 from typing import Any
 
 from aiohttp import web
@@ -173,49 +174,60 @@ def record_usage(exchange: Exchange, event: Event) -> None:
     exchange.record(UsageUpdated(total, told_count(usage.get("output_tokens")), cached))
 
 
-@asynccontextmanager
-async def watched(exchange: Exchange, writer: EventWriter | None = None) -> AsyncIterator[None]:
+def watched(exchange: Exchange, writer: EventWriter | None = None) -> AbstractAsyncContextManager[None]:
     """While inside, a client that leaves cancels the current task within a second, in whatever runner the application
     is mounted; and `writer` fills silences. Raises what failed there as a ProxyError. Work that goes on although the
     answer is out whole is ended, and that is no error: the connection may have the client's next request already."""
-    task = asyncio.current_task()
-    if task is None:
-        raise RuntimeError("not in a task")
-    watch = _Watch(exchange, task, writer)
-    try:
-        yield
-    except asyncio.CancelledError:
-        known = watch.error
-        if not (known or watch.enough):
-            known = exchange.state.running.stopped()
-            if known is None:  # the client left
-                raise
-        elif task.uncancel():  # somebody else wants the end as well
-            raise
-        if known is not None:
-            raise known from None
-    finally:
-        await watch.close()
+    return _Watch(exchange, writer)
 
 
 class _Watch:
     """Cancels the work once the client is gone, or takes nothing any more, or has the whole answer for a while. What
-    failed while a silence was filled cancels it too, and is left in `error`: `watched` turns the cancellation into it.
-    `enough` says that it was cancelled for nothing else than the whole answer.
+    failed while a silence was filled cancels it too, and is left in `_error`: the cancellation is turned into it.
+    `_enough` says that it was cancelled for nothing else than the whole answer.
 
-    A timer, and a task only to fill a silence: most answers end before it is wound up again."""
+    A timer, and a task only to fill a silence: most answers end before it is wound up again. A class, since the frame
+    of a generator would hold the cancellation, and that the frame, until the garbage is collected."""
 
-    def __init__(self, exchange: Exchange, work: asyncio.Task[Any], writer: EventWriter | None) -> None:
+    def __init__(self, exchange: Exchange, writer: EventWriter | None) -> None:
         self._exchange = exchange
-        self._work = work
         self._writer = writer
         self._timers = exchange.state.timers
         self._filling: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(self._timers.tick, self._look)
         self._complete = False  # at the last look
-        self.error: ProxyError | None = None
-        self.enough = False
+        self._error: ProxyError | None = None
+        self._enough = False
+
+    async def __aenter__(self) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("not in a task")
+        self._work = task
+        self._timer = self._loop.call_later(self._timers.tick, self._look)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> bool:
+        del _error, _trace
+        try:
+            return kind is not None and issubclass(kind, asyncio.CancelledError) and self._is_over()
+        finally:
+            await self.close()
+
+    def _is_over(self) -> bool:
+        """Whether the cancellation was for the whole answer, and goes no further. Raises the ProxyError that it stands
+        for."""
+        known = self._error
+        if not (known or self._enough):
+            known = self._exchange.state.running.stopped()
+            if known is None:  # the client left
+                return False
+        elif self._work.uncancel():  # somebody else wants the end as well
+            return False
+        if known is not None:
+            raise known from None
+        return True
 
     async def close(self) -> None:
         self._timer.cancel()
@@ -228,7 +240,7 @@ class _Watch:
         if self._exchange.left or (writer is not None and writer.stalled):
             self._cancel()
         elif self._complete:
-            self.enough = self._cancel()
+            self._enough = self._cancel()
         elif writer is not None and writer.silent:
             self._filling = self._loop.create_task(self._fill(writer))
         else:
@@ -246,7 +258,7 @@ class _Watch:
                 return
             known = as_proxy_error(error) or unforeseen(self._exchange.state, self._exchange.id, error)
             if self._cancel():
-                self.error = known
+                self._error = known
         else:
             self._timer = self._loop.call_later(self._timers.tick, self._look)
 
