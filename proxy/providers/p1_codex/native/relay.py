@@ -140,7 +140,8 @@ async def relayed(transport: HttpTransport, opened: OpenAnswer, observer: RelayO
                 yield chunk
             await observer.feed(chunk)
     except UpstreamError:
-        yield await _shown_later(bytes(failure), further)
+        if failure:
+            yield await _shown_later(bytes(failure), further)
         raise
     if failure:
         yield await _shown_later(bytes(failure), further)
