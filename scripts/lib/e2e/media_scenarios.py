@@ -171,8 +171,8 @@ _REFUSED: Mapping[str, Refusal] = {
     "an address as answer": (
         lambda sdk: sdk.images.generate(prompt="x", response_format="url"),
         openai.BadRequestError,
-        "invalid_request",
-        None,
+        "unsupported_parameter",
+        "response_format",
     ),
     "too many": (lambda sdk: sdk.images.generate(prompt="x", n=11), openai.BadRequestError, "invalid_request", "n"),
     "another model": (
@@ -209,8 +209,8 @@ _REFUSED: Mapping[str, Refusal] = {
     "a stream of pictures": (
         lambda sdk: sdk.images.generate(prompt="x", stream=True),
         openai.BadRequestError,
-        "invalid_request",
-        None,
+        "unsupported_parameter",
+        "stream",
     ),
     "a variation": (lambda sdk: sdk.images.create_variation(image=_TINY), openai.NotFoundError, "not_found", None),
     "a translation": (
