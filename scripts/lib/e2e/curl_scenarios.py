@@ -179,10 +179,10 @@ async def refusals(curl: Curl, folder: Path) -> None:
     rows = (
         (GENERATIONS, ("-d", text), (415, "unsupported_media_type", None)),
         (GENERATIONS, (*JSON, "-d", "{oops"), (400, invalid, None)),
-        (GENERATIONS, (*JSON, "-d", text[:-1] + ',"response_format":"url"}'), (400, invalid, None)),
+        (GENERATIONS, (*JSON, "-d", text[:-1] + ',"response_format":"url"}'), (400, unsupported, "response_format")),
         (f"{GENERATIONS}?n=1", (*JSON, "-d", text), (400, invalid, None)),
         (EDITS, (*picture, *prompt, "-F", "mask=@fox.png"), (400, unsupported, "mask")),
-        (EDITS, (*picture, *prompt, "-F", "response_format=b64_json"), (400, unsupported, None)),
+        (EDITS, (*picture, *prompt, "-F", "response_format=b64_json"), (400, unsupported, "response_format")),
         (EDITS, (*picture, *prompt, "-F", "n=many"), (400, invalid, "n")),
         (EDITS, prompt, (400, invalid, "image")),
         (EDITS, ("-F", "image=https://example.org/fox.png", *prompt), (400, invalid, "image")),
