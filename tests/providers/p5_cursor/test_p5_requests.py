@@ -74,8 +74,11 @@ async def test_runs_of_a_session_stand_in_one_conversation(live: Live) -> None:
     assert len({first, "Y", *alone}) == 4
 
 
+PNG_HEAD = b"\x89PNG\r\n\x1a\n"
+
+
 def pictures(*texts: str) -> list[dict[str, Any]]:
-    data = [base64.b64encode(text.encode()).decode() for text in texts]
+    data = [base64.b64encode(PNG_HEAD + text.encode()).decode() for text in texts]
     return [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": one}} for one in data]
 
 
@@ -86,7 +89,7 @@ async def test_pictures_of_the_last_turn_go_along(live: Live) -> None:
         {"role": "user", "content": [*pictures("b", "c"), {"type": "text", "text": "and these?"}]},
     ]
     read = await opened(live, ask(messages, model="cursor"))
-    assert [base64.b64decode(one["data"]) for one in read["selected_images"]] == [b"b", b"c"]
+    assert [base64.b64decode(one["data"]) for one in read["selected_images"]] == [PNG_HEAD + b"b", PNG_HEAD + b"c"]
     assert [one["path"] for one in read["selected_images"]] == ["claude-image-1.png", "claude-image-2.png"]
     assert read["prompt"] == render(ask(messages))
     assert (await opened(live, ask([*messages[:2], {"role": "user", "content": "thanks"}], model="cursor")))[
