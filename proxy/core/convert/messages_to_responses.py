@@ -128,7 +128,7 @@ def _function_as_asked(tool: Mapping[str, Any], steps: Steps, *, asked: bool) ->
 
 
 _function = ToolWalk(partial(_function_as_asked, asked=False))
-#: The same of one that its author wants strict; `strict` says whether it can be.
+#: A function that its author wants strict, as it is sent; `strict` says whether it can be.
 strict_function = ToolWalk(partial(_function_as_asked, asked=True))
 
 
