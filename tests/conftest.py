@@ -1,5 +1,5 @@
 """Fixtures for all tests, and two rules for all of them: no task may fail unseen, and property tests run the same
-examples every time, few enough to wait for."""
+examples every time, few enough to wait for. `--all` runs whole tables instead of samples (samples.py)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,29 @@ from typing import Any
 import pytest
 from harness import Live
 from hypothesis import HealthCheck, settings
+from samples import Extent, examples
 from stations import Told
 
 from proxy.core import secret
 from proxy.providers.upstream import tokenizer
 from proxy.sandbox import Sandbox
 
-settings.register_profile(
-    "repeatable",
-    derandomize=True,
-    deadline=None,
-    database=None,
-    max_examples=100,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-settings.load_profile("repeatable")
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="whole tables and all examples, instead of samples of them")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    Extent.everything = config.getoption("--all")
+    settings.register_profile(
+        "repeatable",
+        derandomize=True,
+        deadline=None,
+        database=None,
+        max_examples=examples(100),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )
+    settings.load_profile("repeatable")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from core.convert import test_messages_to_chat, test_messages_to_messages, test_messages_to_responses
 from core.strategies import json_values, requests
@@ -20,7 +21,7 @@ wires = pytest.mark.parametrize("everything", [wire.everything for wire in WIRES
 
 
 @wires
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(request=requests)
 def test_any_request_is_translated_or_refused(everything: Callable[[Any], None], request: dict[str, Any]) -> None:
     try:

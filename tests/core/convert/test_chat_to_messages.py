@@ -11,6 +11,7 @@ import pytest
 from checks import check_message_stream
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from core.hub_events import folded as reply_of
 from core.strategies import cut_places, json_objects, members, mostly, pieces, texts
@@ -117,7 +118,7 @@ streams = st.lists(chunks, max_size=25)
 policies = st.sampled_from([{}, {"own_ids": True}, {"restore": str.upper}])
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(streams, policies, st.booleans())
 def test_any_chunks_give_a_legal_stream_or_a_complaint(
     stream: list[dict[str, Any]], policy: dict[str, Any], done: bool
@@ -135,7 +136,7 @@ def test_any_chunks_give_a_legal_stream_or_a_complaint(
     assert len(ids) == len(set(ids))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.lists(fragments.map(lambda entry: said(tool_calls=[entry])), max_size=12), st.sampled_from(["stop", "length"])
 )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from core.openai_bodies import MINIMAL, PARSERS, RENDERERS, RULES, SURFACES, check_hub, parse, refusal
 from core.strategies import OPEN_BODIES, hub_requests, json_objects
@@ -299,7 +300,7 @@ def whole(content: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("surface", SURFACES)
 @given(data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_a_conversation_comes_back_whole(surface: str, data: st.DataObject) -> None:
     request = data.draw(hub_requests(mixed=surface == "responses"))
     body = json.loads(json.dumps(RENDERERS[surface](request)))
@@ -313,7 +314,7 @@ def test_a_conversation_comes_back_whole(surface: str, data: st.DataObject) -> N
 
 @pytest.mark.parametrize("surface", SURFACES)
 @given(data=st.data())
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_a_body_of_any_shape_is_parsed_or_refused(surface: str, data: st.DataObject) -> None:
     body = data.draw(OPEN_BODIES[surface])
     rules = RULES[data.draw(st.sampled_from(list(RULES)))]

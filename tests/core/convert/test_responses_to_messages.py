@@ -11,6 +11,7 @@ import pytest
 from checks import check_message_stream
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from core.hub_events import folded as reply_of
 from core.strategies import json_objects, pieces, streams
@@ -91,7 +92,7 @@ POLICIES += [{"rules": rules, "signatures": signatures} for rules in ANSWER_RULE
 policies = st.sampled_from(POLICIES)
 
 
-@settings(max_examples=350)
+@settings(max_examples=examples(350))
 @given(streams, policies)
 def test_any_events_give_a_legal_stream_or_a_complaint(events: list[dict[str, Any]], policy: dict[str, Any]) -> None:
     machine = reducer(**policy)
@@ -103,7 +104,7 @@ def test_any_events_give_a_legal_stream_or_a_complaint(events: list[dict[str, An
         check_message_stream([*out, error], cut=True)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(streams, policies)
 @example([done(0, type="function_call", name="f", arguments=[])], {})
 def test_every_tool_that_a_client_would_run_has_complete_arguments(
@@ -186,7 +187,7 @@ def whole_text(item: Mapping[str, Any]) -> str:
     return "".join(part["text"] for part in parts)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     kinds=st.lists(st.sampled_from("TRCS"), min_size=1, max_size=6),
     named=st.sampled_from([("ids",), ("indexes",), ("ids", "indexes")]),
@@ -267,7 +268,7 @@ def told_less_fully(kind: str, at: int, text: str, missing: Mapping[str, frozens
     ]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     kinds=st.lists(st.sampled_from("TRF"), min_size=1, max_size=3),
     texts=st.lists(st.sampled_from(["abcd", "efgh"]), min_size=3, max_size=3),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from samples import examples
 
 from core.strategies import schemas
 from proxy.core.tools.function_schema import STEP_CHARS, function_schema
@@ -149,7 +150,7 @@ def test_an_array_of_anything_stays_one() -> None:
     assert typed_schema(function_schema(parameters({"type": "array"}))[0]) == parameters({"type": "array"})
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(schemas)
 def test_any_schema_is_typed_and_unchanged_itself(schema: dict[str, Any]) -> None:
     before = json.dumps(schema)

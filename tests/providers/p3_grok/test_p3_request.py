@@ -11,6 +11,7 @@ from core.strategies import hub_requests, json_values, requests
 from core.vector_cases import REQUESTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from proxy.core.bodies.decode import decode_body
 from proxy.core.convert.messages_to_responses import ResponsesOptions, messages_to_responses
@@ -81,7 +82,7 @@ def everything(request: Any) -> None:
             check_tools(written)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(requests)
 def test_any_request_is_translated_or_refused(request: dict[str, Any]) -> None:
     with suppress(InvalidRequest):

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from samples import examples
 
 from proxy.observe.monitor.snapshot import Snapshot
 from proxy.observe.monitor.terminal.cells import width_of
@@ -53,13 +54,13 @@ def check(snapshot: Snapshot, keys: list[str], size: tuple[int, int], now: float
     assert all(line.isprintable() for line in lines)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(keys=st.lists(st.sampled_from(KEYS), max_size=12), size=SIZES)
 def test_any_size_and_any_keys_give_a_whole_screen(keys: list[str], size: tuple[int, int]) -> None:
     check(SNAPSHOT, keys, size)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(snapshot=values(Snapshot), keys=st.lists(st.sampled_from(KEYS), max_size=6), size=SIZES)
 def test_any_snapshot_gives_a_whole_screen(snapshot: Snapshot, keys: list[str], size: tuple[int, int]) -> None:
     check(snapshot, keys, size, snapshot.snapshot_at)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from samples import examples
 
 from proxy.core import sizes
 from proxy.core.identity import Owner
@@ -224,5 +225,5 @@ class Overlapping(RuleBasedStateMachine):
         assert self.anchors.size == 0 or len(self.anchors) > 0
 
 
-Overlapping.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+Overlapping.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=25, deadline=None)
 TestOverlapping = Overlapping.TestCase

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from p5_values import CHANGES, damaged, value_of
+from samples import examples
 
 from proxy.providers.p5_cursor.wire import protobuf
 from proxy.providers.p5_cursor.wire.protobuf import WireError
 from proxy.providers.p5_cursor.wire.scalars import varint
 from proxy.providers.p5_cursor.wire.schema import AGENT
 
-OFTEN = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+OFTEN = settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 
 PAYLOAD = "AgentServerMessage"
 UNKNOWN = [varint(99_999 << 3 | wire) + rest for wire, rest in enumerate((b"\x07", b"12345678", b"\x03abc"))]

@@ -11,13 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from p5_stock import has_map, stock_classes, unknown_numbers
 from p5_values import CHANGES, damaged, value_of
+from samples import examples
 
 from proxy.providers.p5_cursor.wire import protobuf
 from proxy.providers.p5_cursor.wire.protobuf import WireError
 from proxy.providers.p5_cursor.wire.scalars import varint
 from proxy.providers.p5_cursor.wire.schema import AGENT, TABLES, Schema
 
-OFTEN = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+OFTEN = settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 
 STOCK = stock_classes(AGENT, "agent")
 TOY = stock_classes(p5_toy.TOY, "toy")
@@ -36,7 +37,7 @@ def agrees(codec: Any, schema: Schema, stock: dict[str, Any], message: str, valu
 
 @pytest.mark.parametrize("table", MESSAGES)
 def test_the_stock_package_reads_and_writes_the_same(table: str) -> None:
-    @settings(max_examples=5 * len(MESSAGES[table]), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(5 * len(MESSAGES[table])), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.data(), st.sampled_from(MESSAGES[table]))
     def check(data: st.DataObject, message: str) -> None:
         agrees(protobuf, AGENT, STOCK, message, data.draw(value_of(AGENT, message)))
