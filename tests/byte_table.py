@@ -15,6 +15,7 @@ from byte_rule import MESSAGES, Content, content_of, judge, passed_on
 from byte_tapes import DAMAGES, STREAM, Row, Tapes
 from harness import Answer, Live, ask, configured, until
 from openai_live import CHAT, RESPONSES, body_for, function
+from samples import Extent
 from wires import TOOLS, Wire
 
 from proxy.providers.p1_codex.socket.keepalive import SocketTimers
@@ -115,17 +116,19 @@ class Table:
             return None  # what clients of that route take for a failure, and repeat
         return passed_on(answer) if native else content_of(path, answer, stream)
 
-    def rows(self, path: str) -> Iterator[tuple[str, str, Row]]:
+    def rows(self, path: str, stream: bool) -> Iterator[tuple[str, str, Row]]:
         """Name, prompt and row of each damage at each class; on the other routes than Messages, which share all but the
-        form, one damage a class in turn."""
+        form, one damage a class in turn. In a sample of the suite a damage at a class comes streamed or whole."""
         number = 0
         for prompt, (tape, found) in self.good.items():
             for place, at in found.classes.items():
                 if prompt == "call" and not place.startswith("in "):
                     continue  # the same bytes as in the text
                 number += 1
-                for damage in DAMAGES if path == MESSAGES else (DAMAGES[number % len(DAMAGES)],):
-                    yield f"{prompt}: {damage} {place}", prompt, Row(tape, at, damage)
+                for turn, damage in enumerate(DAMAGES, number):
+                    in_turn = (turn + stream) % 2 == 0
+                    if turn % len(DAMAGES) == 0 or (path == MESSAGES and (in_turn or Extent.everything)):
+                        yield f"{prompt}: {damage} {place}", prompt, Row(tape, at, damage)
             if self.is_passed_on(path):
                 continue  # and then so is what was said there
             for place, (at, said, damage) in found.others.items():
@@ -155,7 +158,7 @@ class Table:
                     found = await self.content(number, path, stream, prompt)
                     assert found is not None and any(found)
                     expected[prompt] = found
-                for name, prompt, row in self.rows(path):
+                for name, prompt, row in self.rows(path, stream):
                     group.create_task(run(path, stream, name, prompt, row, expected[prompt]))
         return sorted(failures)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from harness import Live
 from hypothesis import HealthCheck, settings
-from samples import Extent, examples
+from samples import Extent, examples, left_out
 from stations import Told
 
 from proxy.core import secret
@@ -26,6 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "each(number, features): a sample of the cases runs, see samples.each")
     Extent.everything = config.getoption("--all")
     settings.register_profile(
         "repeatable",
@@ -36,6 +37,13 @@ def pytest_configure(config: pytest.Config) -> None:
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
     )
     settings.load_profile("repeatable")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    out = set() if Extent.everything else left_out(items)
+    if out:
+        config.hook.pytest_deselected(items=list(out))
+        items[:] = [item for item in items if item not in out]
 
 
 @pytest.fixture(autouse=True, scope="session")

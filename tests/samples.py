@@ -1,21 +1,26 @@
-"""Which rows of a large table, and how many examples of a property, one run of the suite takes: a sample, or everything
+"""Which rows of a large table, and how many examples of a property, a run of the suite takes: a sample, or everything
 with `--all` (a nightly run, a release).
 
-A sample keeps the power to find a defect where rows differ in what makes no difference to the code that runs. It is a
-design and not chance: the same rows every time, and each pair of features that occurs in the table occurs in it."""
+A sample keeps the power to find a defect, because what is left out differs only in what makes no difference to the code
+that runs. It is a design and not chance: the same rows every time, chosen so that each combination of features that
+occurs in the table occurs in the sample. `scripts/mutants` shows what a sample no longer finds.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import combinations
-from typing import TypeVar
+from typing import Any
 
-Row = TypeVar("Row")
+import pytest
 
 #: Of the examples of a property test, one in so many is tried in a sample.
 EXAMPLES = 5
-#: Fewest examples of a sample.
+#: Fewest examples in a sample.
 FEWEST = 10
+
+Features = Callable[..., Sequence[Hashable]]
 
 
 class Extent:
@@ -29,18 +34,51 @@ def examples(number: int) -> int:
     return number if Extent.everything else max(FEWEST, number // EXAMPLES)
 
 
-def pairs(rows: Iterable[Row], features: Callable[[Row], Sequence[Hashable]]) -> list[Row]:
-    """Rows in which each pair of features of one row occurs; all of them with `--all`.
+def each(number: int, features: Features | None = None) -> pytest.MarkDecorator:
+    """Samples the cases of a test: each combination of `number` features that occurs in its table is run once.
 
-    `features` returns for each row a sequence of the same length, such as (wire, fault, route). Of the rows that are
-    left, the one with most new pairs is taken next, the first of equals."""
-    kept = list(rows)
-    if Extent.everything:
-        return kept
-    missing = [{*combinations(enumerate(features(row)), 2)} for row in kept]
-    chosen: list[int] = []
-    while (best := max(range(len(kept)), key=lambda at: len(missing[at]), default=None)) is not None and missing[best]:
+    `each(1)` runs each value once, `each(2)` each pair. The features of a case are its axes, which are its
+    `parametrize` marks, or what `features` returns for its arguments: a sequence, of the same length for all."""
+    return pytest.mark.each(number, features)
+
+
+def covering(table: Sequence[Sequence[Hashable]], number: int) -> list[int]:
+    """Positions of the rows of a table of features in which each combination of `number` occurs. Of the rows that are
+    left, the one with most new combinations is taken next, the first of equals."""
+    missing = [{*combinations(enumerate(row), min(number, len(row)))} for row in table]
+    chosen = []
+    while missing:
+        best = max(range(len(missing)), key=lambda at: len(missing[at]))
+        if not missing[best]:
+            break
         new = missing[best]
         missing = [left - new for left in missing]
         chosen.append(best)
-    return [kept[at] for at in sorted(chosen)]
+    return sorted(chosen)
+
+
+def left_out(items: Iterable[pytest.Item]) -> set[pytest.Item]:
+    """The cases that a sample does not run."""
+    tables: dict[str, list[tuple[pytest.Item, Sequence[Hashable]]]] = defaultdict(list)
+    numbers = {}
+    for item in items:
+        mark = item.get_closest_marker("each")
+        if mark is not None and isinstance(item, pytest.Function):
+            name = item.nodeid.partition("[")[0]
+            numbers[name], features = mark.args
+            tables[name].append((item, _features(item, features)))
+    out: set[pytest.Item] = set()
+    for name, cases in tables.items():
+        run = {*covering([features for _, features in cases], numbers[name])}
+        out.update(item for at, (item, _) in enumerate(cases) if at not in run)
+    return out
+
+
+def _features(item: pytest.Function, features: Features | None) -> Sequence[Hashable]:
+    """Those of a case; the values of an axis are the same objects in all cases."""
+    params: dict[str, Any] = item.callspec.params
+    if features is not None:
+        return features(**params)
+    axes = [mark.args[0] for mark in item.iter_markers("parametrize")]
+    names = [axis.replace(" ", "").split(",") if isinstance(axis, str) else axis for axis in axes]
+    return [tuple(id(params[name]) for name in axis) for axis in names]

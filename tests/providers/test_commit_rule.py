@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from checks import check_message_stream
 from harness import Live, ask, kinds
+from samples import each
 from wires import TOOLS, Wire, message_of
 
 Events = list[dict[str, Any]]
@@ -94,6 +95,7 @@ def begun(wire: Wire, *what: str) -> Events:
     return list(build(*(parts[("thought", "text", "call").index(name)] for name in what)))
 
 
+@each(2)
 @pytest.mark.parametrize("what", SEEN, ids="-".join)
 @pytest.mark.parametrize("wire", WIRES, ids=str)
 @pytest.mark.parametrize("then", ["cut", "reset"])

@@ -3,6 +3,7 @@ each. P1 and P5 have tables of their own."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from fault_rows import AGAIN, BUSY, CALL, CALLS, FINAL, OVERLOADED, Row, rows
 from harness import Live, ask
 from outcomes import Broken, CallCut, Good, Outcome, Refused, expected_of, is_broken, is_call_cut, is_good, is_refused
+from samples import each
 from wires import BODY_WIRES, TOOLS, Wire
 
 from proxy.sandbox import FAULTS, Place
@@ -293,6 +295,13 @@ CASES = [
 ]
 
 
+def differs(wire: Wire, fault: str, params: dict[str, Any], outcome: Outcome) -> Sequence[Hashable]:
+    """What makes a difference: each row, each fault to each reader of answers, each kind of outcome to each wire."""
+    kind = type(outcome), getattr(outcome, "status", None), outcome.attempts
+    return (fault, repr(params)), (wire.kind, fault), (wire.name, kind)
+
+
+@each(1, differs)
 @pytest.mark.parametrize(("wire", "fault", "params", "outcome"), CASES)
 async def test_a_fault_comes_out_as_the_table_says(
     live: Live, wire: Wire, fault: str, params: dict[str, Any], outcome: Outcome

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from checks import check_message_stream
 from harness import Live, ask, kinds
+from samples import each
 from wires import BODY_WIRES, CHAT_WIRES, GO_WIRES, PICTURE, TOOLS, WIRES, Wire, blocks_of, message_of
 
 from proxy.core.tokens.heuristic import heuristic_count, heuristic_tokens
@@ -79,6 +80,7 @@ async def test_a_folded_answer_is_the_streamed_one(live: Live, wire: Wire) -> No
 LS, READ = ("Bash", {"command": "ls -la"}), ("Read", {"file_path": "/tmp/a"})
 
 
+@each(2)
 @every_body
 @both_forms
 @pytest.mark.parametrize(
@@ -297,6 +299,7 @@ REVIEWERS: list[tuple[str, dict[str, Any]]] = [
 MONITOR = [{"type": "text", "text": "You are a security monitor for autonomous AI coding agents. Judge."}]
 
 
+@each(1)
 @pytest.mark.parametrize(("model", "sent"), REVIEWERS, ids=[model for model, _ in REVIEWERS])
 @pytest.mark.parametrize(
     "asked", [{"max_tokens": 64, "thinking": {"type": "disabled"}}, {"max_tokens": 2112}], ids=["64", "2112"]
@@ -364,6 +367,7 @@ async def test_nothing_of_an_attempt_that_was_given_up_is_left_in_a_whole_answer
     assert again == good and live.sleeps == [1.5]
 
 
+@each(2)
 @every_body
 @both_forms
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
@@ -386,6 +390,7 @@ SHOWN: list[tuple[Any, str]] = [
 ]
 
 
+@each(1)
 @every_body
 @pytest.mark.parametrize(("body", "words"), SHOWN)
 async def test_a_refusal_is_shown_in_its_own_words(live: Live, wire: Wire, body: Any, words: str) -> None:

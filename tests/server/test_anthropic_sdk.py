@@ -10,6 +10,7 @@ import anthropic
 import pytest
 from harness import Live, tool
 from pydantic import BaseModel
+from samples import each
 from sdk import STEPS, validate
 from wires import BODY_WIRES, WIRES, Wire
 
@@ -156,6 +157,7 @@ KINDS = {
 }
 
 
+@each(1)
 @pytest.mark.parametrize("wire", (P1, *BODY_WIRES), ids=str)
 @streamed
 @pytest.mark.parametrize("name", KINDS)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from harness import Answer, Live, ask, configured, until, watch_often
 from openai_live import BOTH, CHAT, RESPONSES, body_for
+from samples import each
 from stations import Told, ToldRequest
 from wires import BODY_WIRES, PICTURE, WIRES, Wire
 
@@ -64,6 +65,7 @@ def check_begun(told: ToldRequest, wire: Wire, path: str, data: bytes, model: st
     assert begun.body == data and begun.model
 
 
+@each(2)
 @pytest.mark.parametrize("wire", [*P1, *WIRES], ids=str)
 @pytest.mark.parametrize("path", [MESSAGES, *BOTH])
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "folded"])
@@ -131,6 +133,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
 KEYED = "http 401 refused failed replied failed:401"
 
 
+@each(2)
 @pytest.mark.parametrize("wire", [P1[0], *BODY_WIRES], ids=str)
 @pytest.mark.parametrize("name", FAULTS)
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "folded"])
@@ -154,6 +157,7 @@ async def test_no_connection_is_told(live: Live, told: Told, wire: Wire) -> None
     assert all("cannot reach the upstream" in one.failures[0] for one in told.last.attempts)
 
 
+@each(1)
 @pytest.mark.parametrize("wire", [P1[0], *WIRES], ids=str)
 @pytest.mark.parametrize("path", [MESSAGES, *BOTH])
 async def test_without_a_login_there_is_no_attempt(
@@ -166,6 +170,7 @@ async def test_without_a_login_there_is_no_attempt(
     assert told.last.way == "replied failed:401" and told.last.raw == answer.raw
 
 
+@each(1)
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "folded"])
 @pytest.mark.parametrize("wire", [*P1, *WIRES], ids=str)
 async def test_a_client_that_leaves_is_told(live: Live, told: Told, wire: Wire, stream: bool) -> None:

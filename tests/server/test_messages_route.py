@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from harness import Live, ask, tool, with_live
+from samples import each
 from wires import WIRES, Wire
 
 FETCH = {"type": "web_fetch_20250910", "name": "web_fetch"}
@@ -63,6 +64,7 @@ async def test_what_the_service_has_is_no_word_worth(live: Live, wire: Wire) -> 
     assert answer.status == 200 and IGNORED not in answer.headers
 
 
+@each(1)
 @every_wire
 @pytest.mark.parametrize(
     "members",

@@ -11,6 +11,7 @@ import pytest
 from harness import Answer, Live, kinds, raw_request, until, with_live
 from openai_live import P1, RESPONSES, ask_both, body_for, error_of, function
 from openai_streams import check_response_events
+from samples import each
 
 from proxy.observe.lifecycle import Abandoned, Completed, Failed, ProviderSelected, UsageUpdated
 from proxy.providers.upstream.transport import HttpTimers
@@ -273,6 +274,7 @@ BODIES: list[tuple[int, Any, str, str | None, str | None, str]] = [
 ]
 
 
+@each(1)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize(("status", "body", "kind", "param", "code", "words"), BODIES)
 async def test_any_other_error_is_put_into_the_standard_form(

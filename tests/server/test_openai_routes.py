@@ -13,6 +13,7 @@ from events import delta, opened
 from harness import Answer, Fake, Live, configured, kinds, played, use, watch_often, whole_message, with_live
 from openai_live import BOTH, CHAT, P1, P2, P3, RESPONSES, ask_both, body_for, chunks_of, error_of, function
 from openai_streams import check_chat_chunks, check_response_events
+from samples import each
 
 from proxy.errors import KINDS, UpstreamError
 from proxy.observe.lifecycle import Completed, Failed, ProviderSelected, Sequenced, Started
@@ -210,6 +211,7 @@ async def test_instructions_of_several_messages_stay_apart(live: Live, path: str
 # -- failures
 
 
+@each(2)
 @both
 @streamed
 @pytest.mark.parametrize(

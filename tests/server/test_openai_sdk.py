@@ -10,6 +10,7 @@ import pydantic
 import pytest
 from harness import Live
 from openai_live import CHAT, P1, P2, P3, RESPONSES, function
+from samples import each
 from sdk import STEPS, validate
 from wires import BODY_WIRES, WIRES, Wire
 
@@ -226,6 +227,7 @@ async def test_models_are_listed(client: Client) -> None:
     assert {P1, P2, "haiku"} <= set(ids) and len(ids) == len(set(ids))
 
 
+@each(1)
 @pytest.mark.parametrize("name", STEPS)
 @every_body
 async def test_errors_become_the_classes_of_the_sdk(client: Client, live: Live, wire: Wire, name: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 from connect_proxy import VENDORS, Authority, Company, ConnectProxy, Names, TlsFront, company, place_of, whole
 from harness import Answer, Live, ask
 from media_live import GENERATIONS, SWITCHES, TRANSCRIPTIONS
+from samples import each
 from wires import WIRES, message_of
 
 from proxy.core.outgoing_proxies import OutboundProxies
@@ -63,6 +64,7 @@ WAYS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@each(1)
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize(("model", "settings"), WAYS)
 async def test_every_wire_answers_through_the_tunnel(
@@ -119,6 +121,7 @@ async def test_images_and_audio_go_through_the_tunnel(serve: Serve, office: Comp
         assert "wrong" not in str(live.notes.records) + answer.raw.decode()
 
 
+@each(2)
 @pytest.mark.parametrize("lifetime_s", [3600, -1], ids=["request", "renewal"])
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize(("model", "settings"), WAYS[:4], ids=["http", "websocket", "auto", "p2"])

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import pytest
 from harness import Answer, Live, ask, raw_request, with_live
 from openai_live import error_of
+from samples import each
 
 from proxy.providers.p5_cursor.catalog import CATALOG as CURSOR
 from proxy.server.families import MEDIA, MESSAGES, MODELS, WATCHING
@@ -194,6 +195,7 @@ WRONG_MEMBERS = (
 )
 
 
+@each(1)
 @pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens"])
 @pytest.mark.parametrize(
     ("body", "words"),

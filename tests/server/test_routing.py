@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from harness import Fake, Live, ask, tool, until, use, with_live
 from oauth_accounts import Clock
+from samples import each
 from wires import WIRES, Wire
 
 from proxy.core.identity import MAX_ID_BYTES, Owner
@@ -284,6 +285,7 @@ async def test_tokens_are_counted_without_asking_anybody(live: Live, wire: Wire)
     assert wire.sandbox(live).total_requests == 0
 
 
+@each(1)
 @pytest.mark.parametrize("wire", (Wire("p1", "responses", "gpt-5.5"), *WIRES), ids=str)
 @pytest.mark.parametrize(
     ("asked", "nearest"), [("ultra", "max"), ("X-High", "xhigh"), ("minimal", "low"), ("purple", None), ("", None)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from harness import Answer, Live, ask
+from samples import each
 
 from proxy.observe.lifecycle import SPANS, Completed, Timed, UpstreamAnswered
 
@@ -45,6 +46,7 @@ def without_waits(timing: dict[str, float]) -> list[str]:
     return [name for name in timing if name not in ("connect", "sign-in")]
 
 
+@each(1)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("label", MODELS)
 async def test_every_answer_of_a_model_tells_where_its_time_went(live: Live, label: str, stream: bool) -> None:

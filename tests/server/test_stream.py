@@ -30,6 +30,7 @@ from harness import (
     whole_message,
     with_live,
 )
+from samples import each
 
 from proxy.errors import UpstreamError
 from proxy.observe.lifecycle import Abandoned, CacheChecked, Completed, Failed, InputEstimated, Progress, Timed
@@ -321,6 +322,7 @@ async def test_a_failure_after_content_is_the_last_event(live: Live, error: Exce
     assert "errorFile" not in fields
 
 
+@each(2)
 @pytest.mark.parametrize("kind", [KeyError, ConnectionResetError, TimeoutError, FileNotFoundError])
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("batches", [[], [BLOCK]], ids=["at once", "after content"])

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+from samples import each
 
 from core.openai_bodies import SURFACES, function_tool, parse, refusal
 from proxy.core.convert.openai_mode import UNSUPPORTED
@@ -117,6 +118,7 @@ def test_search_among_posts_is_refused_where_there_is_none(surface: str) -> None
     assert refusal(surface, tools=[{"type": "x_search"}]) == ("tools[0].type", UNSUPPORTED)
 
 
+@each(2)
 @pytest.mark.parametrize("rules", ["p2", "p3"])
 @pytest.mark.parametrize("kind", [*_HOSTED.split(), "", None, 5])
 @pytest.mark.parametrize("surface", SURFACES)

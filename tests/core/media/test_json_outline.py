@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import each
 
 from core.strategies import cut_places, json_objects, json_values, pieces
 from proxy.core.invalid import InvalidRequest
@@ -107,6 +108,7 @@ TEXTS = {
 }
 
 
+@each(2)
 @pytest.mark.parametrize("length", [0, 1, 8, 9, 479, 480, 481, 512, MAX_SHORT - 1, MAX_SHORT, MAX_SHORT + 1, 100_000])
 @pytest.mark.parametrize("outer", TEXTS.values())
 @pytest.mark.parametrize("unit", ["x", r"\n", r"\u00e9", "é", r"\ud83d\ude00"])

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import time
+from collections.abc import Hashable, Sequence
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from harness import Live, ask, kinds, parse_events, texts, until, watch_often, w
 from outcomes import Good, Outcome, Refused, is_good
 from p1_events import CREATED, call_events, completed, delta, done, failed
 from p1_faults import HTTP, SHARED, TOOLS, asked_for, case_name, comes_out, play
+from samples import each
 
 from proxy.providers.upstream.transport import HttpTimers
 from proxy.sandbox import FAULTS, Place, Sandbox
@@ -43,6 +45,12 @@ def test_every_fault_of_the_sandbox_has_an_outcome() -> None:
     assert {name for name, _, _ in [*SHARED, *HTTP]} == set(FAULTS[Place("p1", "responses")])
 
 
+def differs(fault: str, params: dict[str, Any], outcome: Outcome, stream: bool) -> Sequence[Hashable]:
+    """What makes a difference: each row, and each fault and outcome in both forms."""
+    return (fault, repr(params)), (fault, stream), (repr(outcome), stream)
+
+
+@each(1, differs)
 @pytest.mark.parametrize(("fault", "params", "outcome"), [*SHARED, *HTTP], ids=case_name)
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 async def test_a_fault_comes_out_as_the_table_says(

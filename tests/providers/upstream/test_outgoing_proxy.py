@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from connect_proxy import Authority, ConnectProxy, Names, TlsFront, whole
+from samples import each
 
 from proxy.auth.http import TokenClient
 from proxy.core.outgoing_proxies import OutboundProxies
@@ -150,6 +151,7 @@ async def test_a_proxy_without_user_info_gets_none(net: Net) -> None:
     assert all("proxy-authorization" not in asked.headers for asked in net.proxy.asked)
 
 
+@each(1)
 @pytest.mark.parametrize(
     ("exempt", "host"),
     [
@@ -213,6 +215,7 @@ FAILING: dict[str, tuple[bytes | None, str, float | None]] = {
 }
 
 
+@each(1)
 @pytest.mark.parametrize("failing", FAILING)
 @pytest.mark.parametrize("scheme", ["https", "wss"])
 async def test_a_tunnel_that_does_not_open(net: Net, scheme: str, failing: str) -> None:
@@ -239,6 +242,7 @@ def assert_final_and_silent(error: UpstreamError) -> None:
     assert "p@ss" not in error.message and "p%40ss" not in error.message and "me:" not in error.message
 
 
+@each(2)
 @pytest.mark.parametrize("user", ["", "me:wrong@", "you:p%40ss@"])
 @pytest.mark.parametrize("way", ["http", "https"])
 @pytest.mark.parametrize("scheme", SCHEMES)

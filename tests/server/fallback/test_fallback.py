@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from harness import Live, ask, parse_events, until, with_live
+from samples import each
 
 from proxy.config import Config, ConfigError
 from proxy.errors import ProxyError
@@ -48,6 +49,7 @@ def refuse(live: Live, name: str = "overloaded") -> None:
     live.sandbox.p1.script.extend([REFUSALS[name][0]])
 
 
+@each(2)
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("path", ROUTES)
 @pytest.mark.parametrize("name", REFUSALS)

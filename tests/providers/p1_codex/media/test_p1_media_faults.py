@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from harness import with_live
 from media_world import World, refused
+from samples import each
 
 from proxy.errors import headers, media_body
 from proxy.providers.upstream.transport import HttpTimers
@@ -146,6 +148,12 @@ TABLE = [
 ]
 
 
+def differs(kind: str, fault: str, params: dict[str, Any], outcome: Good | Refused) -> Sequence[Hashable]:
+    """What makes a difference: each row, and each outcome to each kind."""
+    return (fault, repr(params)), (kind, repr(outcome))
+
+
+@each(1, differs)
 @pytest.mark.parametrize(("kind", "fault", "params", "outcome"), TABLE, ids=str)
 async def test_faults(media: World, kind: str, fault: str, params: dict[str, Any], outcome: Good | Refused) -> None:
     media.play(fault, **params)

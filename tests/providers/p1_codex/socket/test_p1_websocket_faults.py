@@ -4,7 +4,7 @@ how often the upstream was asked over which transport, and that nothing is left 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from checks import check_message_stream
 from harness import Live, ask, configured, texts
 from outcomes import Broken, Good, Outcome, Refused
 from p1_faults import AGAIN, CALL, FINAL, SHARED, Row, asked_for, case_name, comes_out
+from samples import each
 from ws_upstream import leaving_nothing, new_session, provider_sockets
 
 from proxy.providers.p1_codex.socket.health import SocketHealth
@@ -117,24 +118,34 @@ def test_every_fault_of_an_answer_has_an_outcome() -> None:
     assert {name for name, _, _ in [*SHARED, *SOCKET]} == set(FAULTS[Place("p1", "websocket")])
 
 
+#: Mode and form of two requests that one proxy is asked one after the other; together each pair of them.
+FORMS = [[("websocket", True), ("auto", False)], [("websocket", False), ("auto", True)]]
+
+
+def differs(fault: str, params: dict[str, Any], outcome: Outcome, forms: Any) -> Sequence[Hashable]:
+    """What makes a difference: each row, and each fault and outcome in each mode and form."""
+    return (fault, repr(params)), (fault, FORMS.index(forms)), (repr(outcome), FORMS.index(forms))
+
+
+@each(1, differs)
 @pytest.mark.parametrize(("fault", "params", "outcome"), [*SHARED, *SOCKET], ids=case_name)
+@pytest.mark.parametrize("forms", FORMS, ids=["streamed", "whole"])
 async def test_a_fault_of_an_answer_comes_out_as_the_table_says(
-    start: Start, fault: str, params: dict[str, Any], outcome: Outcome
+    start: Start, fault: str, params: dict[str, Any], outcome: Outcome, forms: list[tuple[str, bool]]
 ) -> None:
     """What was taken by a socket never goes over HTTP, in either mode, and no socket is used twice."""
     timers = timers_of(fault, params, outcome)
     async with start("websocket", timers) as live, leaving_nothing(live.sandbox.p1.sockets, live):
         p1, asked, upgrades = live.sandbox.p1, 0, 0
-        for mode in ("websocket", "auto"):
+        for mode, stream in forms:
             live.config = configured(live.config, **settings(mode))
-            for stream in (True, False):
-                live.sleeps.clear()
-                provider_sockets(live).health = SocketHealth()
-                p1.script.replace([{"fault": fault, "match": {"wire": "websocket"}, **params}])
-                answer = await live.post(asked_for(fault, params, stream=stream), headers=new_session())
-                expected = comes_out(live, answer, outcome, stream=stream)
-                asked, upgrades = asked + expected.attempts, upgrades + expected.attempts
-                assert (live.upstream, p1.sockets.total, posts(live)) == (asked, upgrades, 0)
+            live.sleeps.clear()
+            provider_sockets(live).health = SocketHealth()
+            p1.script.replace([{"fault": fault, "match": {"wire": "websocket"}, **params}])
+            answer = await live.post(asked_for(fault, params, stream=stream), headers=new_session())
+            expected = comes_out(live, answer, outcome, stream=stream)
+            asked, upgrades = asked + expected.attempts, upgrades + expected.attempts
+            assert (live.upstream, p1.sockets.total, posts(live)) == (asked, upgrades, 0)
 
 
 NOT_OF_THIS_SIZE = Refused(502, "api_error", words="size over a WebSocket; p1.transport=http")
@@ -221,6 +232,7 @@ def test_every_fault_of_an_upgrade_has_an_outcome() -> None:
     assert {name for name, *_ in UPGRADES} == set(FAULTS[Place("p1", "upgrade", stream=False)])
 
 
+@each(2)
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 @pytest.mark.parametrize("mode", ["websocket", "auto"])
 @pytest.mark.parametrize(("fault", "params", "websocket", "auto"), UPGRADES, ids=case_name)

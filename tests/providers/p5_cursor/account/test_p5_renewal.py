@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from cursor_account import World
 from processes import Child
+from samples import each
 
 from proxy.errors import SignInError, messages_body
 from proxy.providers.p5_cursor.account.signin import REFUSED_FOR_S
@@ -63,6 +64,7 @@ FAILURES: list[tuple[int, Any, str]] = [
 ]
 
 
+@each(1)
 @pytest.mark.parametrize("left_s", [30, -1])
 @pytest.mark.parametrize(("status", "body", "why"), FAILURES)
 async def test_a_renewal_that_fails_keeps_the_file_and_ends_the_request_with_401(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from cursor_talk import Talk, all_over, calls, result, said
 from harness import Answer, Live, ask
+from samples import each
 
 from proxy.core.secret import Secret
 from proxy.sandbox import Sandbox
@@ -135,6 +136,7 @@ REFUSALS: list[tuple[dict[str, Any], int, int]] = [
 ]
 
 
+@each(1)
 @each_route
 @pytest.mark.parametrize(("fault", "status", "renewals"), REFUSALS, ids=str)
 async def test_what_a_new_token_may_cure_is_asked_once_more(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from cursor_talk import Talk, all_over, calls, folded, result, said
 from harness import Live, ask, texts, until, with_live
+from samples import each
 
 from proxy.providers.p5_cursor.run.timers import RunTimers
 from proxy.providers.p5_cursor.wire import envelopes
@@ -67,6 +68,7 @@ GOOD_ENDS: dict[str, tuple[list[Step], str]] = {
 }
 
 
+@each(1)
 @with_live(tuning=(RunTimers(after_end=0.05),))
 @pytest.mark.parametrize("name", GOOD_ENDS)
 @pytest.mark.parametrize("stream", [True, False])
