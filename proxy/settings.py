@@ -11,6 +11,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -373,6 +374,7 @@ def _is_v6(text: str) -> bool:
         return False
 
 
+@lru_cache(maxsize=256)  # each call to an upstream asks for its host
 def is_loopback(host: str) -> bool:
     """Whether a host name or address never leaves this machine."""
     if host == "localhost" or host.endswith(".localhost"):

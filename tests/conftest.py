@@ -54,24 +54,46 @@ def _one_vocabulary() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True)
-def _secrets_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+class Unseen(logging.Handler):
+    """Errors of the running test that were told to the log only: asyncio's are lost exceptions, aiohttp's unhandled
+    ones."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.errors: list[str] = []
+        for name in ("asyncio", "aiohttp"):
+            logging.getLogger(name).addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not is_garbage(record):
+            self.errors.append(record.getMessage())
+
+
+_UNSEEN = Unseen()
+
+
+# hooks and no fixtures, which take a quarter of the time of a test that does little
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
     """A process has the secrets of its accounts; here it would have those of all tests before, and look for them."""
-    monkeypatch.setattr(secret, "_LIVE", secret._Live())
+    secret._LIVE = secret._Live()
+    _UNSEEN.errors = []
 
 
-@pytest.fixture(autouse=True)
-def _nothing_fails_unseen(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """asyncio reports lost exceptions, and aiohttp unhandled ones, to the log only."""
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    lost = _UNSEEN.errors
+    _UNSEEN.errors = []  # what the end of servers tells is no error of the test
     yield
-    lost = [
-        record.getMessage()
-        for when in ("setup", "call")
-        for record in caplog.get_records(when)
-        if record.levelno >= logging.ERROR and record.name.split(".")[0] in ("asyncio", "aiohttp")
-        if not is_garbage(record)
-    ]
     assert not lost, lost
+
+
+@pytest.fixture
+def unseen() -> list[str]:
+    """Those errors, for a test that makes some."""
+    return _UNSEEN.errors
 
 
 def is_garbage(record: logging.LogRecord) -> bool:

@@ -28,7 +28,7 @@ from proxy.core.outgoing_proxies import OutboundProxies
 from proxy.core.routing import Catalog
 from proxy.core.token_usage import usage_of
 from proxy.errors import PROGRAM
-from proxy.loading import load, settings_of
+from proxy.loading import SETTINGS, load, settings_of
 from proxy.observe.capture.contract import Captures
 from proxy.observe.lifecycle import CacheChecked, Event, Progress, ServiceEvent, Timed, UpstreamAnswered
 from proxy.providers.contract import Call, Target, Tuning
@@ -183,7 +183,8 @@ class Live:
         self.sleeps: list[float] = []
         self.url = ""
         self.mount = mount
-        found, _ = load(settings or sandbox.settings(), settings=settings_of(entries))
+        known = SETTINGS if entries is PROVIDERS else settings_of(entries)
+        found, _ = load(settings or sandbox.settings(), settings=known)
         self.config = configured(found, **{"p1_transport": "http", **config})
         if signed_in:
             sandbox.write_credentials(root)

@@ -11,7 +11,7 @@ import pytest
 from harness import Live, tool
 from pydantic import BaseModel
 from samples import each
-from sdk import STEPS, validate
+from sdk import STEPS, tls, validate
 from wires import BODY_WIRES, WIRES, Wire
 
 from proxy.sandbox.wires.responses.failures import FAILURES
@@ -34,8 +34,9 @@ THINK: dict[str, Any] = {"output_config": {"effort": "high"}, "thinking": {"type
 @pytest.fixture
 async def sdk(live: Live) -> AsyncIterator[anthropic.AsyncAnthropic]:
     session = {"x-claude-code-session-id": "session-1"}
+    http = anthropic.DefaultAsyncHttpxClient(verify=tls())
     async with anthropic.AsyncAnthropic(
-        api_key="unused", base_url=live.url, max_retries=0, default_headers=session
+        api_key="unused", base_url=live.url, max_retries=0, default_headers=session, http_client=http
     ) as client:
         yield client
 

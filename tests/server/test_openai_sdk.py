@@ -11,7 +11,7 @@ import pytest
 from harness import Live
 from openai_live import CHAT, P1, P2, P3, RESPONSES, function
 from samples import each
-from sdk import STEPS, validate
+from sdk import STEPS, tls, validate
 from wires import BODY_WIRES, WIRES, Wire
 
 MODELS = [*(wire.model for wire in WIRES), P1, "gpt-5.6-sol"]
@@ -30,7 +30,8 @@ def live_options() -> dict[str, Any]:
 
 @pytest.fixture
 async def client(live: Live) -> AsyncIterator[Client]:
-    async with Client(api_key="unused", base_url=f"{live.url}/v1", max_retries=0) as running:
+    http = openai.DefaultAsyncHttpxClient(verify=tls())
+    async with Client(api_key="unused", base_url=f"{live.url}/v1", max_retries=0, http_client=http) as running:
         yield running
 
 
