@@ -23,11 +23,13 @@ from proxy.sandbox import Sandbox
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="whole tables and all examples, instead of samples of them")
+    parser.addoption("--quick", action="store_true", help="even fewer examples, and nothing that is marked as slow")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "each(number, features): a sample of the cases runs, see samples.each")
-    Extent.everything = config.getoption("--all")
+    config.addinivalue_line("markers", "slow: takes a second and more; not run with --quick")
+    Extent.everything, Extent.quick = config.getoption("--all"), config.getoption("--quick")
     settings.register_profile(
         "repeatable",
         derandomize=True,
@@ -41,6 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     out = set() if Extent.everything else left_out(items)
+    if Extent.quick:
+        out.update(item for item in items if item.get_closest_marker("slow"))
     if out:
         config.hook.pytest_deselected(items=list(out))
         items[:] = [item for item in items if item not in out]

@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
-#: Of the examples of a property test, one in so many is tried in a sample.
-EXAMPLES = 5
-#: Fewest examples in a sample.
-FEWEST = 10
+#: Of the examples of a property test, one in so many is tried in a sample, and with `--quick`.
+SAMPLED, QUICK = 5, 20
+#: Fewest examples of a property test.
+FEWEST = 5
 
+Row = TypeVar("Row", bound=tuple[Any, ...])
 Features = Callable[..., Sequence[Hashable]]
 
 
@@ -27,11 +28,14 @@ class Extent:
     """How much of the suite runs. Set once by conftest, before a test module is imported."""
 
     everything = False
+    quick = False
 
 
 def examples(number: int) -> int:
     """Number of examples of a property test, for `settings(max_examples=…)`."""
-    return number if Extent.everything else max(FEWEST, number // EXAMPLES)
+    if Extent.everything:
+        return number
+    return max(FEWEST, number // (QUICK if Extent.quick else SAMPLED))
 
 
 def each(number: int, features: Features | None = None) -> pytest.MarkDecorator:
@@ -40,6 +44,14 @@ def each(number: int, features: Features | None = None) -> pytest.MarkDecorator:
     `each(1)` runs each value once, `each(2)` each pair. The features of a case are its axes, which are its
     `parametrize` marks, or what `features` returns for its arguments: a sequence, of the same length for all."""
     return pytest.mark.each(number, features)
+
+
+def sampled(rows: Iterable[Row], number: int) -> list[Row]:
+    """As `each`, for the rows of a table that one test walks through: each row is a tuple of features."""
+    kept = list(rows)
+    if Extent.everything:
+        return kept
+    return [kept[at] for at in covering([[repr(feature) for feature in row] for row in kept], number)]
 
 
 def covering(table: Sequence[Sequence[Hashable]], number: int) -> list[int]:

@@ -193,36 +193,25 @@ def test_an_environment_is_made_once_and_brought_up_to_date_each_time(tree: Path
     assert [words[-1] for words in commands.ran] == ["yarl==1.17", "check"]
 
 
-@pytest.mark.parametrize(("failed", "again"), [(0, False), (1, True), (5, True), (6, False)])
-def test_few_tests_that_fail_beside_others_are_run_once_more_alone(
-    tree: Path, tmp_path: Path, failed: int, again: bool
-) -> None:
-    names = [f"tests/test_a.py::test_{n}" for n in range(failed)]
+def test_every_case_of_the_tests_runs_and_one_that_fails_fails_the_step(tree: Path, tmp_path: Path) -> None:
     ran: list[list[str]] = []
+    outcomes = iter(["12 passed", Failed("ended with 1")])
 
     def run(command: Sequence[str]) -> str:
         if "pytest" not in command:
             return "aiohttp 3.14\nyarl 1.17" if "-c" in command else ""
         ran.append([*command])
-        if "-n" in command:
-            told = Path(command[command.index("-o") + 1].removeprefix("cache_dir=")) / "v" / "cache" / "lastfailed"
-            told.parent.mkdir(parents=True)
-            told.write_text(json.dumps(dict.fromkeys(names, True)))
-            raise Failed("ended with 1")
-        return "passed"
+        if isinstance(outcome := next(outcomes), Failed):
+            raise outcome
+        return outcome
 
     def tested() -> str:
         return environments.tested(tree, tmp_path / "cache", "/a/python3.11", ["yarl==1.17"], ["tests"], run)
 
-    if again:
-        assert tested().startswith(
-            "aiohttp 3.14, yarl 1.17: failed beside others, passed alone: tests/test_a.py::test_0"
-        )
-        assert ran[1][-failed:] == names and "-n" not in ran[1]
-    else:
-        with pytest.raises(Failed, match="ended with 1"):
-            tested()
-        assert len(ran) == 1
+    assert tested() == "aiohttp 3.14, yarl 1.17: 12 passed"
+    with pytest.raises(Failed, match="ended with 1"):
+        tested()
+    assert [command[-2:] for command in ran] == [["--all", "tests"]] * 2
 
 
 def test_what_is_installed_is_followed_to_its_ends() -> None:

@@ -27,6 +27,7 @@ def test_no_byte_is_another(value: Any, size: int) -> None:
         assert b"".join(json_pieces(value, in_order)) == dump_sorted_json(value).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "value",
     [

@@ -77,7 +77,7 @@ ALWAYS = {"Sessions._sessions", "SessionTable._all", "SessionTable._idle", "Memo
 OF_P5 = {"Conversations._known", "OpenRuns._runs"}
 #: Growth that is none: requests whose ends are still being tidied up.
 MARGIN = 5
-ROUND, TOGETHER = 300, 8
+ROUND, TOGETHER = 220, 8
 LONG = "many words " * 300
 
 _CONTAINERS = (dict, list, set, frozenset, tuple, deque)

@@ -6,9 +6,7 @@ Environments lie in a cache and are used again while setup.cfg is the same; what
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,8 +15,6 @@ from release.steps import Failed, Run, Skipped
 
 _BOUND = re.compile(r"([\w.-]+)>=([\d.]+),<([\d.]+)")
 _PYTHON = re.compile(r"Python :: 3\.(\d+)$", re.MULTILINE)
-#: Tests that wait fractions of a second fail on a machine that stands still meanwhile; more of them are no accident.
-FEW = 5
 PIP = ("-m", "pip", "--disable-pip-version-check")
 
 
@@ -97,29 +93,11 @@ def versions(root: Path, python: str, run: Run) -> str:
 
 
 def tested(root: Path, cache: Path, python: str, packages: Sequence[str], tests: Sequence[str], run: Run) -> str:
-    """Runs the tests with these packages; up to FEW that failed once more, alone, as scripts/test does."""
+    """Runs every case of the tests with these packages."""
     inside = environment(root, cache, python, packages, run)
-    seen = Path(inside).parents[1] / "pytest"
-    shutil.rmtree(seen, ignore_errors=True)  # what failed another time is no excuse
-    command = [inside, "-m", "pytest", "-o", f"cache_dir={seen}"]
-    try:
-        said = run([*command, "-n", "2", *tests])
-    except Failed:
-        failed = _last_failed(seen)
-        if not 0 < len(failed) <= FEW:
-            raise
-        run([*command, *failed])
-        said = f"failed beside others, passed alone: {', '.join(failed)}"
+    cached = Path(inside).parents[1] / "pytest"
+    said = run([inside, "-m", "pytest", "-o", f"cache_dir={cached}", "-n", "2", "--all", *tests])
     return f"{versions(root, inside, run)}: {said.strip().splitlines()[-1]}"
-
-
-def _last_failed(seen: Path) -> list[str]:
-    """What pytest noted; nothing where it came to no test."""
-    try:
-        found: dict[str, bool] = json.loads((seen / "v" / "cache" / "lastfailed").read_text())
-    except (OSError, ValueError):
-        return []
-    return list(found)
 
 
 def linted(root: Path, cache: Path, python: str, run: Run) -> str:

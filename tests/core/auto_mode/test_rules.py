@@ -225,6 +225,7 @@ LONG = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", LONG, ids=[text[:12] for text in LONG])
 def test_a_megabyte_of_command_takes_no_time(text: str) -> None:
     """In the form in which a call gets here at most, and in the form in which it never does."""
@@ -235,6 +236,7 @@ def test_a_megabyte_of_command_takes_no_time(text: str) -> None:
     assert time.process_time() - started < 5
 
 
+@pytest.mark.slow
 def test_many_rules_against_many_commands_take_no_time() -> None:
     """Thirty calls of hundreds of commands each, and as many rules as a client can send."""
     command = "; ".join(f"ls -la foo/bar{number}" for number in range(450))

@@ -34,6 +34,7 @@ from proxy.providers.p3_grok.settings import GrokSettings
 from proxy.providers.p5_cursor.prompt import prompt_tools, render
 from proxy.providers.upstream.responses_wire import text_restorer
 
+pytestmark = pytest.mark.slow
 Translation = Callable[[dict[str, Any]], object]
 
 #: A body five times as large may cost eleven times as much, in all that takes longer than this.

@@ -52,6 +52,7 @@ def test_the_bound_of_an_answer(shortens: bool) -> None:
             held(body, cuts, limit=len(body) - 1, shortens=shortens)
 
 
+@pytest.mark.slow
 def test_what_is_parsed_is_bounded_as_well() -> None:
     body = json.dumps({"data": [{"b64_json": "A" * 50 * MAX_PARSED_BYTES}]}).encode()
     assert held(body, [*range(0, len(body), PIECE_BYTES)]).end()["data"]

@@ -270,12 +270,14 @@ def test_large_bodies_that_are_none(body: str) -> None:
     assert (status, code) == (400, "invalid_request") and param in (None, "images")
 
 
+@pytest.mark.slow
 def test_an_image_in_json_has_20_mib() -> None:
     for size, expected in ((20 * MB, None), (20 * MB + 1, too_large("images"))):
         body = json.dumps({"images": [{"image_url": data_url(PNG.ljust(size, b"\0"))}], "prompt": "x"})
         assert refusal(edit_json(MODEL), body.encode()) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filler", ["blanks", "prompt", "images"])
 def test_an_edit_in_json_has_64_mib(filler: str) -> None:
     url, limit = data_url(PNG.ljust(12 * MB - 300, b"\0")), 64 * MB
@@ -390,6 +392,7 @@ SIZES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sizes", "expected"), SIZES)
 def test_pictures_of_a_form_are_bounded(sizes: list[int], expected: tuple[int, str, str | None] | None) -> None:
     body = form(PROMPT, *(picture(PNG.ljust(size, b"\0")[:size]) for size in sizes))

@@ -129,6 +129,7 @@ LARGE: list[tuple[Make, Chunks]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "total"), [(1, 20_000), (1000, 2_000_000), (65_536, 4 * MB), (300_000, 4_200_000)])
 @pytest.mark.parametrize(("make", "chunks"), LARGE)
 def test_memory_is_what_held_says(
