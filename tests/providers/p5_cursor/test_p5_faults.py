@@ -12,6 +12,7 @@ from cursor_talk import Talk, all_over, calls, result, said
 from fault_rows import BUSY, FINAL
 from harness import Answer, Live
 from outcomes import Broken, Good, Outcome, Refused, is_broken, is_good, is_refused
+from samples import each
 
 from proxy.providers.p5_cursor.run.timers import RunTimers
 from proxy.sandbox import FAULTS, Place, Sandbox
@@ -263,26 +264,37 @@ async def talks(talk: Talk, expected: Called) -> None:
     assert message["stop_reason"] == "end_turn" and expected.says in said(message)
 
 
+def differs(fault: str, members: dict[str, Any], streamed: Streamed, whole: Outcome, stream: bool) -> Any:
+    """What makes a difference: each row, and each outcome in either form."""
+    return (fault, repr(members)), (repr(streamed if stream else whole), stream)
+
+
+@each(1, differs)
 @pytest.mark.parametrize(("fault", "members", "streamed", "whole"), TABLE, ids=case_name)
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 async def test_a_fault_comes_out_as_the_table_says(
-    sandbox: Sandbox, tmp_path: Path, fault: str, members: dict[str, Any], streamed: Streamed, whole: Outcome
+    sandbox: Sandbox,
+    tmp_path: Path,
+    fault: str,
+    members: dict[str, Any],
+    streamed: Streamed,
+    whole: Outcome,
+    stream: bool,
 ) -> None:
     p5 = sandbox.p5
     timers = SHORT if fault in TIMED and members.get("seconds") != 0.02 else RunTimers(after_end=0.05)
+    p5.options.heartbeat_s = 0.02 if timers is SHORT and "silence" not in fault else 5.0
+    p5.script.replace([{"provider": "p5", "fault": fault, **members}])
+    expected = streamed if stream else whole
     async with Live(sandbox, tmp_path, tuning=(timers,)) as live:
-        for stream, expected in ((True, streamed), (False, whole)):
-            p5.options.heartbeat_s = 0.02 if timers is SHORT and "silence" not in fault else 5.0
-            live.sleeps.clear()
-            before = p5.total_requests
-            p5.script.replace([{"provider": "p5", "fault": fault, **members}])
-            talk = Talk(live, "hello", session=f"stream={stream}")
-            if isinstance(expected, Called):
-                await talks(talk, expected)
-                assert p5.total_requests - before == expected.runs
-                continue
+        talk = Talk(live, "hello", session="session-1")
+        if isinstance(expected, Called):
+            await talks(talk, expected)
+            assert p5.total_requests == expected.runs
+        else:
             answer = await talk.ask(stream=stream)
             check(answer, expected, stream=stream)
-            assert p5.total_requests - before == getattr(expected, "attempts", 1)
+            assert p5.total_requests == getattr(expected, "attempts", 1)
             assert tuple(live.sleeps) == getattr(expected, "waits", tuple(live.sleeps))
             assert "shown-not-said" not in answer.raw.decode()
         await all_over(live)
