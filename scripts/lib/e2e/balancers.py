@@ -18,7 +18,7 @@ from e2e.servers import LISTENS, TRANSPORT
 
 RECIPES = Path(__file__).parents[2] / "balancers"
 REPLICAS = 3
-#: Three of two scenarios begin at one time.
+#: Three begin at one time.
 START_LIMIT_S = 60.0
 #: Written there by whoever uses the recipe, and by us.
 _REPLICA_LINE = re.compile(r"10\.0\.0\.1(\d):18765")

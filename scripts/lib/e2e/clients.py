@@ -47,6 +47,7 @@ class Client:
     """A client, the versions that are tried, and what each must be able to do.
 
     transport  of p1; None for the default
+    alone      nothing runs beside its scenarios: they measure times, or start many processes at once
     """
 
     name: str
@@ -55,6 +56,7 @@ class Client:
     drive: Callable[[Path, str, Path], Any]  # program, version, folder
     scenarios: Sequence[Scenario[Any]]
     transport: str | None = None
+    alone: bool = False
 
 
 def _node_sdk(sdk: node_sdks.NodeSdk) -> Client:
@@ -68,7 +70,7 @@ _BROWSER = (monitor_page_scenarios.VERSIONS, monitor_page_scenarios.install, OnN
 
 def _balancer(name: str, install: Callable[[str, Path], Awaitable[Path]], scenarios: Sequence[Scenario[Any]]) -> Client:
     """p1 over WebSockets, for continuation."""
-    return Client(name, balancer_scenarios.VERSIONS, install, balancers.Balancer, scenarios, "websocket")
+    return Client(name, balancer_scenarios.VERSIONS, install, balancers.Balancer, scenarios, "websocket", alone=True)
 
 
 def _framework(one: python_agents.Framework) -> Client:
@@ -138,7 +140,14 @@ MORE = (
     *(_framework(one) for one in python_agents.MORE),
     Client("opencode alone", opencode.VERSIONS, opencode.install, opencode.Opencode, opencode.SCENARIOS),
     Client("page", *_BROWSER, monitor_page_scenarios.MORE),
-    Client("container", container_scenarios.VERSIONS, container.install, container.Box, container_scenarios.SCENARIOS),
+    Client(
+        "container",
+        container_scenarios.VERSIONS,
+        container.install,
+        container.Box,
+        container_scenarios.SCENARIOS,
+        alone=True,
+    ),
     _balancer("nginx", balancers.install_nginx, balancer_scenarios.SCENARIOS),
     _balancer("haproxy", balancers.install_haproxy, balancer_scenarios.HAPROXY),
 )

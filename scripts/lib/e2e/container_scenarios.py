@@ -17,7 +17,7 @@ from proxy.sandbox import Sandbox
 
 VERSIONS = (kind(),)
 SCENARIOS: Scenarios[Box] = Scenarios()
-#: Kinder than what is measured on a quiet machine (docs/container.md): two scenarios run at a time.
+#: Kinder than what is measured on a quiet machine (docs/container.md).
 HEALTHY_S = 5.0
 QUIET_S = 1.0
 #: Tries to write where nothing may be written, and where it may.

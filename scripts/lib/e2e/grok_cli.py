@@ -57,17 +57,21 @@ REFUSED: tuple[tuple[str, Mapping[str, Any]], ...] = (
 
 async def install(version: str, cache: Path) -> Path:
     """The program of a version. It comes packed; its own starter unpacks it, once, beside the package."""
-    starter = await npm_install(_PACKAGE, version, cache, f"{_PACKAGE}/bin/grok-bootstrap.js")
-    home = starter.parents[4] / "unpacked"
-    program = home / "bin" / "grok"
-    if not program.exists():
-        node = shutil.which("node")
-        if node is None:
-            raise RuntimeError(f"Node.js is needed to unpack {_PACKAGE}")
-        home.mkdir(exist_ok=True)
-        done = await run([node, str(starter), "--version"], home, {"HOME": str(home), "GROK_HOME": str(home)})
-        expect(program.exists(), "it unpacks itself", done)
-    return program
+    starter = f"{_PACKAGE}/bin/grok-bootstrap.js"
+    return _unpacked(await npm_install(_PACKAGE, version, cache, starter, unpack=_unpack)) / "bin" / "grok"
+
+
+def _unpacked(starter: Path) -> Path:
+    return starter.parents[4] / "unpacked"
+
+
+async def _unpack(starter: Path) -> None:
+    home, node = _unpacked(starter), shutil.which("node")
+    if node is None:
+        raise RuntimeError(f"Node.js is needed to unpack {_PACKAGE}")
+    home.mkdir()
+    done = await run([node, str(starter), "--version"], home, {"HOME": str(home), "GROK_HOME": str(home)})
+    expect((home / "bin" / "grok").exists(), "it unpacks itself", done)
 
 
 def _turn(prompt: str, model: str = MODELS[0]) -> tuple[str, ...]:

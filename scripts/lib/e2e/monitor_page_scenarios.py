@@ -7,6 +7,7 @@ from pathlib import Path
 from e2e.expecting import Scenario, Scenarios, expect, named
 from e2e.npm import OnNode, install_node
 from e2e.npm import install as npm_install
+from e2e.process import run
 from e2e.servers import watched_proxy
 
 #: Chromium is in the npm package as such.
@@ -22,9 +23,28 @@ _SLOWLY = [{"match": {"prompt": "slowly"}, "word_delay_s": 0.05, "times": None}]
 
 
 async def install(version: str, cache: Path) -> Path:
-    await install_node(cache)
+    node = await install_node(cache)
     package = "@sparticuz/chromium"
-    return await npm_install(package, version, cache, f"{package}/package.json", *_BESIDE)
+
+    async def unpack(found: Path) -> None:
+        """Where the program looks for it. It takes a browser that is half there for a whole one."""
+        folder = found.parents[3]
+        place = folder / "unpacked"
+        place.mkdir()
+        done = await run([str(node), "--input-type=module", "-e", _UNPACK, str(place)], folder, {})
+        expect(done.status == 0, "Chromium is unpacked", done)
+
+    return await npm_install(package, version, cache, f"{package}/package.json", *_BESIDE, unpack=unpack)
+
+
+#: Of the functions service whose libraries the package brings; it looks for both names when it is loaded.
+_UNPACK = """
+process.env.TMPDIR = process.argv[1];
+process.env.AWS_EXECUTION_ENV = "AWS_Lambda_nodejs20.x";
+process.env.AWS_LAMBDA_JS_RUNTIME = "nodejs20.x";
+const { default: packed } = await import("@sparticuz/chromium");
+await packed.executablePath();
+"""
 
 
 def _checked(words: str, checks: str, key: str = "") -> Scenario[OnNode]:

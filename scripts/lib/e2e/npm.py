@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import platform
 import shutil
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from e2e.installing import command, once
 from e2e.process import Finished, run
 
 _MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
@@ -28,28 +29,39 @@ async def install_node(cache: Path) -> Path:
     return await install(package, NODE, cache, f"{package}/bin/node")
 
 
-async def install(package: str, version: str, cache: Path, program: str, *beside: str) -> Path:
+async def install(
+    package: str,
+    version: str,
+    cache: Path,
+    program: str,
+    *beside: str,
+    unpack: Callable[[Path], Awaitable[None]] | None = None,
+) -> Path:
     """The path of `program` (a glob below node_modules) of that version. The packages' install scripts are not needed.
 
     beside  what is installed in the same place, as npm takes it (`zod@4.6.7`)
+    unpack  what else is to be done with the program, once
 
     Raises RuntimeError: npm is missing, or it brought no such program.
     """
     folder = cache / f"{package.rpartition('/')[2]}-{version}"
-    if (found := _find(folder, program)) is not None:
-        return found
-    npm = shutil.which("npm")
-    if npm is None:
-        raise RuntimeError(f"npm is needed to install {package}")
-    folder.mkdir(parents=True, exist_ok=True)
-    process = await asyncio.create_subprocess_exec(
-        *(npm, "install", "--prefix", str(folder), "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"),
-        *(f"{package}@{version}", *beside),
-        stdout=asyncio.subprocess.DEVNULL,
-    )
-    status, found = await process.wait(), _find(folder, program)
-    if status != 0 or found is None:
-        raise RuntimeError(f"{package} {version} could not be installed")
+
+    async def make() -> None:
+        npm = shutil.which("npm")
+        if npm is None:
+            raise RuntimeError(f"npm is needed to install {package}")
+        switches = ("--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+        good = await command(npm, "install", "--prefix", str(folder), *switches, f"{package}@{version}", *beside)
+        found = _find(folder, program)
+        if not good or found is None:
+            raise RuntimeError(f"{package} {version} could not be installed")
+        if unpack is not None:
+            await unpack(found)
+
+    await once(folder, make)
+    found = _find(folder, program)
+    if found is None:
+        raise RuntimeError(f"{folder} holds no {program}")
     return found
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from e2e.installing import command, once
 
 
 async def install(name: str, packages: Sequence[str], cache: Path) -> Path:
@@ -16,16 +17,15 @@ async def install(name: str, packages: Sequence[str], cache: Path) -> Path:
     Raises RuntimeError: they could not be installed.
     """
     folder = cache / name
-    interpreter, ready = folder / "bin" / "python", folder / ".ready"
-    if ready.exists():
-        return interpreter
-    cache.mkdir(parents=True, exist_ok=True)
-    made = (sys.executable, "-m", "venv", "--clear", "--without-pip", str(folder))
-    # This interpreter's pip does it, and what is never imported is never compiled: half the time.
-    pip = (sys.executable, "-m", "pip", "--python", str(interpreter), "install", "--no-compile", "--quiet")
-    for command in (made, (*pip, "--disable-pip-version-check", *packages)):
-        process = await asyncio.create_subprocess_exec(*command)
-        if await process.wait() != 0:
-            raise RuntimeError(f"{' '.join(packages)} could not be installed")
-    ready.touch()
+    interpreter = folder / "bin" / "python"
+
+    async def make() -> None:
+        made = (sys.executable, "-m", "venv", "--without-pip", str(folder))
+        # This interpreter's pip does it, and what is never imported is never compiled: half the time.
+        pip = (sys.executable, "-m", "pip", "--python", str(interpreter), "install", "--no-compile", "--quiet")
+        for words in (made, (*pip, "--disable-pip-version-check", *packages)):
+            if not await command(*words):
+                raise RuntimeError(f"{' '.join(packages)} could not be installed")
+
+    await once(folder, make)
     return interpreter

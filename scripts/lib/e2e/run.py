@@ -1,4 +1,5 @@
-"""Runs all scenarios with every client version, two at a time, and prints a line each. Exit status 1 when one fails."""
+"""Runs all scenarios with every client version, several at a time, and prints a line each: a scenario begins when its
+client is installed. Exit status 1 when one fails."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from e2e.expecting import Scenario
 from e2e.searching import SEARCH, Search, tally
 from e2e.servers import TRANSPORT
 
-AT_ONCE = 2
+#: Clients wait for half of their time. A scenario has its own proxy, port and folders, and shares nothing with others.
+AT_ONCE = min(8, 2 * (os.cpu_count() or 1))
+#: Installations beside them, which mostly unpack.
+INSTALLED_AT_ONCE = 2
 ALL, CAPTURES = "--all", "--captures"
-#: So many that failed beside others are run once more, alone, and named: a machine that stands still fails what waits.
-MOST_AGAIN = 3
 
 
 async def main(arguments: list[str]) -> int:
@@ -31,31 +33,68 @@ async def main(arguments: list[str]) -> int:
     if lost := [part for part in selected if not any(part in title for title in _titles(clients))]:
         print("\n".join(_words(lost, clients)), file=sys.stderr)
         return 1
-    searches: list[Search] = []
-    cache = Path(os.environ.get("E2E_CACHE", ".cache/e2e")).absolute()
-    gate = asyncio.Semaphore(AT_ONCE)
-    runs: dict[str, Callable[[str], Awaitable[bool]]] = {}
+    started, searches, runs = time.monotonic(), list[Search](), list[Awaitable[bool]]()
+    gate, programs = _Gate(), _Programs(_cache())
     with tempfile.TemporaryDirectory(prefix="model-proxy-e2e-") as root:
         for client in clients:
             for version in client.versions:
                 titles = {f"{client.name} {version} {each.__name__}": each for each in client.scenarios}
-                wanted = [title for title in titles if not selected or any(part in title for part in selected)]
-                program = await client.install(version, cache) if wanted else Path()
-                for title in wanted:
+                for title in (title for title in titles if not selected or any(part in title for part in selected)):
                     folder = Path(root) / title.replace(" ", "-")
                     search = Search(folder) if CAPTURES in arguments else None
                     searches += [search] if search is not None else []
-                    started = partial(_started, client, program, version, titles[title], folder, gate, search)
-                    runs[title] = partial(started, title)
-        outcomes = await asyncio.gather(*(run("") for run in runs.values()))
-        failed = [run for run, good in zip(runs.values(), outcomes, strict=True) if not good]
-        if 0 < len(failed) <= MOST_AGAIN:
-            again = [await run("-again") for run in failed]
-            outcomes = [good for good in outcomes if good] + again
+                    program = programs.of(client, version)
+                    runs.append(_run(title, titles[title], client, version, program, folder, gate, search))
+        outcomes = await asyncio.gather(*runs)
     if searches:
         print(tally(searches))
-    print(f"{outcomes.count(True)} passed, {outcomes.count(False)} failed")
+    seconds = time.monotonic() - started
+    print(f"{outcomes.count(True)} passed, {outcomes.count(False)} failed in {seconds:.0f} s, {AT_ONCE} at a time")
     return 0 if outcomes and all(outcomes) else 1
+
+
+def _cache() -> Path:
+    """Of installed clients: E2E_CACHE, or that of the user, which outlives this folder."""
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(os.environ.get("E2E_CACHE") or user / "model-proxy" / "e2e").absolute()
+
+
+class _Gate:
+    """Lets in so many at a time; whoever has to be alone waits until it has all their places."""
+
+    def __init__(self) -> None:
+        self._places = asyncio.Semaphore(AT_ONCE)
+        self._alone = asyncio.Lock()  # two that take one place after the other would wait for each other
+
+    @asynccontextmanager
+    async def entered(self, alone: bool) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            async with self._alone if alone else nullcontext():
+                for _ in range(AT_ONCE if alone else 1):
+                    await stack.enter_async_context(self._places)
+            yield
+
+
+class _Programs:
+    """The clients' programs, each installed once, in the order in which they are asked for."""
+
+    def __init__(self, cache: Path) -> None:
+        self._cache = cache
+        self._gate = asyncio.Semaphore(INSTALLED_AT_ONCE)
+        self._tasks: dict[Any, asyncio.Task[Path]] = {}
+
+    def of(self, client: Client, version: str) -> asyncio.Task[Path]:
+        known = client.install, version
+        if known not in self._tasks:
+            self._tasks[known] = asyncio.create_task(self._install(client, version))
+        return self._tasks[known]
+
+    async def _install(self, client: Client, version: str) -> Path:
+        async with self._gate:
+            started = time.monotonic()
+            program = await client.install(version, self._cache)
+            print(f"ready  {client.name} {version} ({time.monotonic() - started:.1f} s)", flush=True)
+            return program
 
 
 def _titles(clients: Sequence[Client]) -> list[str]:
@@ -84,45 +123,27 @@ def _words(lost: Sequence[str], clients: Sequence[Client]) -> list[str]:
     return lines
 
 
-async def _started(
-    client: Client,
-    program: Any,
-    version: str,
-    scenario: Scenario[Any],
-    folder: Path,
-    gate: asyncio.Semaphore,
-    search: Search | None,
-    title: str,
-    again: str,
-) -> bool:
-    """`again`: behind the names of the second attempt, which has a folder of its own."""
-    folder = folder.with_name(folder.name + again)
-    driven = client.drive(program, version, folder)
-    return await _run(title + again, scenario, driven, folder, gate, client.transport, search)
-
-
 async def _run(
     title: str,
     scenario: Scenario[Any],
-    client: Any,
+    client: Client,
+    version: str,
+    program: asyncio.Task[Path],
     folder: Path,
-    gate: asyncio.Semaphore,
-    transport: str | None,
+    gate: _Gate,
     search: Search | None,
 ) -> bool:
-    TRANSPORT.set(transport)  # each run is a task with a context of its own
+    TRANSPORT.set(client.transport)  # each run is a task with a context of its own
     SEARCH.set(search)
-    async with gate:
-        started, problem = time.monotonic(), ""
-        (folder / "proxy").mkdir(parents=True)
-        try:
-            await scenario(client, folder / "proxy")
-        except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
-        seconds = time.monotonic() - started
-        print(f"{'FAILED' if problem else 'ok':6} {title} ({seconds:.1f} s) {problem}", flush=True)
-        return not problem
-
-
-if __name__ == "__main__":
-    sys.exit(asyncio.run(main(sys.argv[1:])))
+    started, problem = time.monotonic(), ""
+    try:
+        path = await program
+        async with gate.entered(client.alone):
+            started = time.monotonic()
+            (folder / "proxy").mkdir(parents=True)
+            await scenario(client.drive(path, version, folder), folder / "proxy")
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+    seconds = time.monotonic() - started
+    print(f"{'FAILED' if problem else 'ok':6} {title} ({seconds:.1f} s) {problem}", flush=True)
+    return not problem

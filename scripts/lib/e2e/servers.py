@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -15,6 +14,7 @@ from typing import Any
 
 from aiohttp import web
 
+from e2e.forked import forked
 from e2e.searching import SEARCH, Watched
 from proxy import create_app
 from proxy.loading import load
@@ -37,7 +37,7 @@ LISTENS = re.compile(r"listens on (http://\S+)")
 async def proxy_process(
     arguments: Sequence[str], environment: Mapping[str, str], sandbox: Sandbox | None = None
 ) -> AsyncIterator[str]:
-    """`python -m proxy serve …` on a free port, with every route; yields its address and ends it by pid.
+    """`serve …` as a process on a free port, with every route; yields its address and ends it by pid.
 
     With captures on it then searches what it left behind, also for the tokens of the sandbox.
     """
@@ -46,28 +46,20 @@ async def proxy_process(
     chosen = {"PROXY_P1_TRANSPORT": transport} if transport else {}
     environment = {**os.environ, **dict.fromkeys(switches, "1"), **chosen, **environment}
     watched = None if search is None else Watched(search, environment, sandbox)
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "proxy", "serve", "--port", "0", *arguments),
-        env=environment,
-        stdout=asyncio.subprocess.PIPE,
-    )
+    process = await forked(["serve", "--port", "0", *arguments], environment)
     try:
-        address = await asyncio.wait_for(_address(process), START_LIMIT_S)
+        address = await asyncio.wait_for(_address(process.stdout), START_LIMIT_S)
         if watched is not None:
             watched.learn()
         yield address
     finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
+        await process.end()
     if watched is not None:
         await watched.check()
 
 
-async def _address(process: asyncio.subprocess.Process) -> str:
-    if process.stdout is None:
-        raise RuntimeError("the proxy has no stdout")
-    async for line in process.stdout:
+async def _address(stdout: asyncio.StreamReader) -> str:
+    async for line in stdout:
         match = LISTENS.search(line.decode())
         if match:
             return match[1]
