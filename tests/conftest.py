@@ -21,7 +21,6 @@ from proxy.core import secret
 from proxy.providers.upstream import tokenizer
 from proxy.sandbox import Sandbox
 
-
 #: "gw0", "gw1", … in a worker of pytest-xdist, else "".
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 
@@ -158,7 +157,14 @@ async def live(
         yield running
 
 
-def pytest_collection_finish() -> None:
-    """The collector need not look through the tests themselves again and again: they stay to the end."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """The collector finds next to nothing while tests are collected, and need not look through them later: they stay to
+    the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
