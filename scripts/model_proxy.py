@@ -7,10 +7,15 @@ cannot tell so itself.
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 _OWN = "model-proxy"
 _PACKAGE = "proxy"
@@ -38,9 +43,17 @@ def main() -> int:
 
 def other_owners() -> list[str]:
     """Names of other distributions in this environment that also install a package `proxy`."""
-    from importlib.metadata import packages_distributions  # some hundredths of a second: only when something is wrong
+    from importlib.metadata import distributions  # some hundredths of a second: only when something is wrong
 
-    return sorted({name for name in packages_distributions().get(_PACKAGE, ()) if name != _OWN})
+    return sorted({one.metadata["Name"] for one in distributions() if _has_the_package(one)} - {_OWN})
+
+
+def _has_the_package(one: Distribution) -> bool:
+    """Read from the text of the list of files: the library would make a path of each of some ten thousand."""
+    declared = (one.read_text("top_level.txt") or "").split()
+    if declared:
+        return _PACKAGE in declared
+    return re.search(rf"^{_PACKAGE}(/.*)?\.py,", one.read_text("RECORD") or "", re.MULTILINE) is not None
 
 
 def _hidden(found: ModuleSpec | None, folder: Path) -> str | None:

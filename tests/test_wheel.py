@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from model_proxy import _has_the_package
+
 ROOT = Path(__file__).parents[1]
 #: `setup.cfg` says all, so there is no `setup.py` to run.
 SETUP = "import setuptools; setuptools.setup()"
@@ -111,6 +113,21 @@ def test_a_distribution_that_overwrote_files_is_named(site: Path) -> None:
     foreign(site)
     status, said = start(site)
     assert status == 1 and "foreign-proxy has overwritten files of model-proxy" in said and "pipx" in said
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "has"),
+    [
+        ("top_level.txt", "other\nproxy\n", True),
+        ("top_level.txt", "proxy_tools\n", False),
+        ("RECORD", "x.py,,\nproxy/a/b.py,sha256=x,1\n", True),
+        ("RECORD", "proxy.py,,\n", True),
+        ("RECORD", "proxy/x.so,,\nproxy-1.dist-info/x.py,,\nmy/proxy/x.py,,\n", False),
+    ],
+)
+def test_who_has_the_package_is_read_from_what_was_installed(tmp_path: Path, file: str, text: str, has: bool) -> None:
+    (tmp_path / file).write_text(text)
+    assert _has_the_package(PathDistribution(tmp_path)) is has
 
 
 def test_one_that_overwrote_so_much_that_nothing_can_be_imported_is_named_as_well(site: Path) -> None:
