@@ -1,4 +1,4 @@
-"""Many runs, every tenth with a fault: each message once, each request answered once, and nothing grows."""
+"""Many runs, every fifth with a fault: each message once, each request answered once, and nothing grows."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from proxy.sandbox.p5.execs import SHELL_STREAM
 from proxy.sandbox.p5.runs import Run
 
 #: Conversations of a round; each is one run or more.
-CONVERSATIONS = 80
+CONVERSATIONS = 40
 SESSIONS = 30
 
-#: In turn for every tenth: what breaks a run, what it must survive, and what a client is told at once.
+#: In turn for every fifth: what breaks a run, what it must survive, and what a client is told at once.
 FAULTS = (
     *("cut_text", "append_fails", "execs_together", "end_error", "cut_call", "tiny_writes"),
     *("malformed", "abort", "server_error", "turn_ends_in_call", "append_cut", "display_records"),
@@ -27,7 +27,7 @@ FAULTS = (
 
 
 def fault_of(number: int) -> list[dict[str, Any]]:
-    return [{"provider": "p5", "fault": FAULTS[number // 10 % len(FAULTS)]}] if number % 10 == 0 else []
+    return [{"provider": "p5", "fault": FAULTS[number // 5 % len(FAULTS)]}] if number % 5 == 0 else []
 
 
 async def converse(live: Live, number: int) -> None:
@@ -37,7 +37,7 @@ async def converse(live: Live, number: int) -> None:
     while True:
         answer = await talk.ask()
         if answer.status != 200 or answer.events[-1]["type"] == "error":
-            assert number % 10 == 0, answer.raw
+            assert number % 5 == 0, answer.raw
             return
         message = folded(answer)
         if not calls(message) or number % 9 == 0:
