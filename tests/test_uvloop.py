@@ -29,7 +29,7 @@ async def turns(live: Live, model: str) -> None:
     assert len(texts(streamed.events).split()) == 30 and kinds(streamed.events)[-1] == "message_stop"
     called = await live.stream(ask("use Bash: ls", model=model, tools=[tool()]), headers=session)
     assert [event["content_block"]["type"] for event in called.events if "content_block" in event][-1] == "tool_use"
-    large = await live.post(ask("many words " * 50_000, model=model), headers={})
+    large = await live.post(ask("many words " * 20_000, model=model), headers={})
     assert large.json["stop_reason"] == "end_turn"
     upstream = live.sandbox[MODELS[model]]
     waiting = upstream.active  # a run of p5 stays open for the result of its call
