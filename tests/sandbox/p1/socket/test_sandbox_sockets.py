@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import socket
 from typing import Any
 
 import aiohttp
 import pytest
+from harness import until
 from p1_sandbox_client import BASH, MARKER, READ, THINKING, Client, assistant, full, lite, output, user
 from p1_socket_client import Line, SocketClient, frame_of
 from raw_client import Reply, never_crashes
@@ -288,8 +290,10 @@ async def test_a_client_that_closes_in_the_middle_ends_the_answer(sockets: Socke
 
 async def test_a_slow_reader_is_waited_for(sockets: SocketClient) -> None:
     async with sockets.open() as line:
+        line.socket.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 18)
         await line.send(frame_of(full(user("stream 30000 words"))))
-        await asyncio.sleep(0.05)
+        await until(lambda: sockets.sandbox.p1.active)
+        await asyncio.sleep(0.3)
         assert sockets.sandbox.p1.active == 1
         assert len((await line.listen()).of("response.output_text.delta")) == 30_000
 
