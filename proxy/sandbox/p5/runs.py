@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -47,7 +46,8 @@ class Run:
     def __init__(self, request_id: str, blame: Callable[[str], None], options: P5Options) -> None:
         self.request_id = request_id
         self.blame: Callable[[str], None] = lambda words: blame(f"{request_id}: {words}")
-        self.ledger = Ledger(self.blame, options, time.monotonic)
+        self.clock = asyncio.get_running_loop().time  # that of the heartbeats
+        self.ledger = Ledger(self.blame, options, self.clock)
         self._options = options
         self.received: deque[str] = deque(maxlen=MAX_COUNTED)
         self.appends: Counter[int] = Counter()
@@ -61,7 +61,7 @@ class Run:
         self.cancelled = False
         self.heartbeats = 0
         self.news = asyncio.Event()
-        self.began_at = time.monotonic()
+        self.began_at = self.clock()
         self.ended_at: float | None = None
         self._expected = 0
         self._held: dict[int, bytes] = {}
@@ -77,7 +77,7 @@ class Run:
         if len(self.appends) < MAX_COUNTED or number in self.appends:
             self.appends[number] += 1
         if self.ended_at is not None:
-            if time.monotonic() - self.ended_at > GRACE_S:
+            if self.clock() - self.ended_at > GRACE_S:
                 self.blame(f"append {number} came after the end")
             return
         if number < self._expected or number in self._held:
@@ -125,14 +125,14 @@ class Run:
 
     def _heard(self) -> None:
         """The client is still there."""
-        gap_s, self._heard_at = time.monotonic() - self._heard_at, time.monotonic()
+        gap_s, self._heard_at = self.clock() - self._heard_at, self.clock()
         if gap_s > self._options.client_heartbeat_s:
             self.blame(f"no client_heartbeat for {gap_s:.1f} s")
 
     def end(self) -> None:
         """Nothing more is sent."""
         if self.ended_at is None:
-            self.ended_at = time.monotonic()
+            self.ended_at = self.clock()
             self._heard()
             for one in self.ledger.overdue:
                 self.blame(f"{one.name} was never answered")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -48,7 +47,7 @@ class Runs:
         return run
 
     def _unclaimed(self, run: Run) -> bool:
-        return not run.opened and time.monotonic() - run.began_at > self._options.unclaimed_s
+        return not run.opened and run.clock() - run.began_at > self._options.unclaimed_s
 
     def _forget(self) -> None:
         """The oldest run that is over makes room."""

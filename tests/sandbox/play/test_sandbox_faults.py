@@ -49,15 +49,15 @@ async def test_endings(client: Client, fault: str, params: dict[str, Any], last:
 
 @pytest.mark.parametrize("fault", ["silence_before_head", "silence_after_created", "silence_mid_text"])
 async def test_silence(client: Client, fault: str) -> None:
-    silence_s = 0.15 if fault == "silence_before_head" else 1.0  # long, where something has to come before it ends
+    silence_s, now = 0.2, asyncio.get_running_loop().time
     client.sandbox.p1.script.extend([{"fault": fault, "seconds": silence_s}])
-    start = time.monotonic()
+    start = now()
     async with client.post(full()) as response:
-        head = time.monotonic() - start
+        head = now() - start
         await response.content.readany()
-        first = time.monotonic() - start
+        first = now() - start
         await response.read()
-        whole = time.monotonic() - start
+        whole = now() - start
     assert whole >= silence_s
     assert (head >= silence_s) is (fault == "silence_before_head")
     assert (first >= silence_s) is (fault == "silence_before_head")
