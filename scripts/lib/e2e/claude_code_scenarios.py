@@ -215,8 +215,15 @@ async def missing_sign_in(claude: ClaudeCode, folder: Path) -> None:
 #: What a request goes on from.
 PREVIOUS = "previous_response_id"
 
+#: What they show is decided before a transport is chosen: the same over both.
+BEFORE_TRANSPORT: Sequence[Scenario[ClaudeCode]] = (
+    what_the_page_says,
+    alias_and_fast_models,
+    claude_names,
+    missing_sign_in,
+)
 #: Those of p1, which are tried over its other transport as well: its default is HTTP.
-P1_SCENARIOS: Sequence[Scenario[ClaudeCode]] = tuple(SCENARIOS)
+P1_SCENARIOS: Sequence[Scenario[ClaudeCode]] = tuple(one for one in SCENARIOS if one not in BEFORE_TRANSPORT)
 
 CONTINUED = {"PROXY_P1_TRANSPORT": "auto", "PROXY_P1_PREVIOUS_RESPONSE_ID": "1"}
 

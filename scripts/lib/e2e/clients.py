@@ -79,9 +79,18 @@ def _framework(one: python_agents.Framework) -> Client:
 
 CLIENTS = (
     Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, sdk_scenarios.SCENARIOS),
-    Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, media_scenarios.PYTHON),
+    Client(
+        "sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, media_scenarios.PYTHON, alone=True
+    ),
     Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, captures_scenarios.PYTHON),
-    Client("curl", curl_scenarios.VERSIONS, curl_scenarios.install, curl_scenarios.Curl, curl_scenarios.SCENARIOS),
+    Client(
+        "curl",
+        curl_scenarios.VERSIONS,
+        curl_scenarios.install,
+        curl_scenarios.Curl,
+        curl_scenarios.SCENARIOS,
+        alone=True,
+    ),
     Client(
         "tmux",
         monitor_scenarios.VERSIONS,
@@ -119,6 +128,7 @@ CLIENTS = (
 MORE = (
     Client("claude-code", _NEWEST, *_CLAUDE, claude_code_alias_scenarios.SCENARIOS),
     Client("claude-code on p5", _NEWEST, *_CLAUDE, cursor_scenarios.SLOW),
+    Client("claude-code websocket", _NEWEST, *_CLAUDE, claude_code_scenarios.BEFORE_TRANSPORT, "websocket"),
     Client("kimi-code alone", kimi_code.VERSIONS, kimi_code.install, kimi_code.KimiCode, kimi_code.SCENARIOS),
     Client("grok alone", grok_cli.VERSIONS, grok_cli.install, grok_cli.Grok, grok_cli.SCENARIOS),
     Client("opencode", opencode.VERSIONS, opencode.install, node_agents.Opencode, node_agents.OPENCODE),

@@ -21,7 +21,7 @@ from proxy.loading import load
 from proxy.providers.contract import Tuning
 from proxy.sandbox import Sandbox
 
-START_LIMIT_S = 20.0
+START_LIMIT_S = 60.0
 #: The transport of p1 for the scenario under way; None leaves the proxy its default.
 TRANSPORT: ContextVar[str | None] = ContextVar("transport", default=None)
 #: Every route is on.
