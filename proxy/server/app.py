@@ -215,7 +215,7 @@ async def _running(state: AppState, entries: Sequence[Entry], services: Services
     when a later one cannot be built; the first error is raised in the end."""
     errors: list[Exception] = []
     folders = (folder for entry in entries for folder in credential_folders(services.config_dir, entry.label))
-    _tidy(folders)  # a thread for a look into a few folders would cost more than the look
+    await asyncio.to_thread(_tidy, folders)
     async with AsyncExitStack() as stack:
         stack.callback(state.providers.clear)
         state.questions.providers = state.accounts.watched
