@@ -81,6 +81,7 @@ def test_what_no_test_notices_is_told(tmp_path: Path) -> None:
 
     smaller = run(tmp_path, "--compare", "all.json", "--", "-k", "not 18")
     assert smaller.returncode == 1
+    assert "\n2 mutants; looking" in smaller.stderr  # the others: by the test that noticed them before
     assert "survived, before killed by test_people.py::test_adult[18]: toy/people.py:6 adult" in smaller.stderr
 
 

@@ -9,16 +9,16 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from .source import Mutant
-from .suite import Options, Suite
+from .suite import NOTICED, Options, Suite
 
 ROOMS = ["proxy/providers/upstream", "proxy/core/convert", "proxy/server"]
-_NOTICED = ("killed", "hung")
 _PYTEST = ["-pno:xdist", "-pno:cacheprovider", "--capture=sys", "--tb=no", "-otmp_path_retention_policy=none"]
 Verdicts = Mapping[Mutant, Mapping[str, Any]]
 
@@ -26,15 +26,15 @@ Verdicts = Mapping[Mutant, Mapping[str, Any]]
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     before = read(options.compare) if options.compare else {}
-    again = [mutant for mutant, verdict in before.items() if verdict["outcome"] in _NOTICED]
+    again = {mutant: verdict["test"] for mutant, verdict in before.items() if verdict["outcome"] in NOTICED}
     chosen = Options(options.rooms or ROOMS, options.number, options.seed, again, options.workers, options.cpu)
-    suite = Suite(chosen, _say, lambda suite: write(options.out, suite))
+    suite = Suite(chosen, _say, partial(write, options.out))
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         if status := pytest.main([*_PYTEST, f"--basetemp={folder}/tests", *options.pytest], [suite]):
             return int(status)
     now = {mutant: asdict(verdict) for mutant, verdict in suite.verdicts.items()}
     _say("", *table(now))
-    lost = [mutant for mutant in again if now.get(mutant, {"outcome": "gone"})["outcome"] not in _NOTICED]
+    lost = [mutant for mutant in again if now.get(mutant, {"outcome": "gone"})["outcome"] not in NOTICED]
     for mutant in lost:
         outcome = now[mutant]["outcome"] if mutant in now else "gone from the source"
         _say(f"{outcome}, before {before[mutant]['outcome']} by {before[mutant]['test']}: {mutant}")
@@ -46,7 +46,7 @@ def table(verdicts: Verdicts) -> list[str]:
     counts = Counter((str(Path(mutant.file).parent), verdict["outcome"]) for mutant, verdict in verdicts.items())
     lines = [f"{folder:40} {outcome:10} {count:4}" for (folder, outcome), count in sorted(counts.items())]
     outcomes = {mutant: verdict["outcome"] for mutant, verdict in verdicts.items()}
-    lines += [f"{outcome}: {mutant}" for mutant, outcome in outcomes.items() if outcome not in _NOTICED]
+    lines += [f"{outcome}: {mutant}" for mutant, outcome in outcomes.items() if outcome not in NOTICED]
     totals = ", ".join(f"{count} {outcome}" for outcome, count in Counter(outcomes.values()).most_common())
     return [*lines, f"{len(verdicts)} mutants: {totals}"]
 
@@ -55,16 +55,9 @@ def read(path: Path) -> dict[Mutant, dict[str, Any]]:
     return {Mutant(**row["mutant"]): row for row in json.loads(path.read_text("utf-8"))["mutants"]}
 
 
-def write(path: Path | None, suite: Suite) -> None:
-    """The verdicts so far, and beside them, once, what each test reaches and how long it takes."""
-    if path is None:
-        return
-    rows = [{"mutant": asdict(mutant), **asdict(verdict)} for mutant, verdict in suite.verdicts.items()]
-    path.write_text(json.dumps({"mutants": rows}, indent=1), "utf-8")
-    if not rows:
-        tests = {test.nodeid: run for test, run in zip(suite.tests, suite.runs, strict=True)}
-        reach = {"mutants": [asdict(mutant) for mutant in suite.mutants], "tests": tests}
-        path.with_suffix(".reach.json").write_text(json.dumps(reach), "utf-8")
+def write(path: Path | None, suffix: str, content: object) -> None:
+    if path is not None:
+        path.with_suffix(suffix + path.suffix).write_text(json.dumps(content), "utf-8")
 
 
 def _say(*lines: str) -> None:
