@@ -70,6 +70,9 @@ for _model in MODELS:
     SCENARIOS.add(_judged_by(_model))
 
 
+#: Enough for a version that asks in another way: the other models are the proxy's affair.
+SOME = SCENARIOS[:2]
+
 #: What the client says once it believes that a server does not judge.
 INELIGIBLE = ("isn't eligible", "can't check actions")
 #: By default it may ask others than the model.

@@ -215,15 +215,24 @@ async def missing_sign_in(claude: ClaudeCode, folder: Path) -> None:
 #: What a request goes on from.
 PREVIOUS = "previous_response_id"
 
-#: What they show is decided before a transport is chosen: the same over both.
-BEFORE_TRANSPORT: Sequence[Scenario[ClaudeCode]] = (
-    what_the_page_says,
-    alias_and_fast_models,
-    claude_names,
-    missing_sign_in,
-)
 #: Those of p1, which are tried over its other transport as well: its default is HTTP.
-P1_SCENARIOS: Sequence[Scenario[ClaudeCode]] = tuple(one for one in SCENARIOS if one not in BEFORE_TRANSPORT)
+P1_SCENARIOS: Sequence[Scenario[ClaudeCode]] = tuple(SCENARIOS)
+#: Of these, what depends on how an upstream is asked and answers. The others are decided before or beside it.
+TRANSPORTED: Sequence[Scenario[ClaudeCode]] = (
+    tools_one_after_another,
+    parallel_tool_calls,
+    image_through_read,
+    thinking_is_replayed,
+    stream_cut_in_the_middle,
+    context_overflow_compacts,
+)
+#: What the older version asks in its own way: its names, tools, thoughts, searches, compaction and repetitions.
+DISTINCT: Sequence[Scenario[ClaudeCode]] = (
+    *TRANSPORTED,
+    claude_names,
+    hosted_web_search,
+    standalone_web_search,
+)
 
 CONTINUED = {"PROXY_P1_TRANSPORT": "auto", "PROXY_P1_PREVIOUS_RESPONSE_ID": "1"}
 

@@ -38,7 +38,7 @@ from e2e import (
     sdk_scenarios,
     token_limit_scenarios,
 )
-from e2e.expecting import Scenario
+from e2e.expecting import Scenario, without
 from e2e.npm import OnNode
 
 
@@ -64,7 +64,7 @@ def _node_sdk(sdk: node_sdks.NodeSdk) -> Client:
 
 
 _CLAUDE = (claude_code.install, claude_code.ClaudeCode)
-_NEWEST = claude_code.VERSIONS[:1]
+_NEWEST, _OLDER = claude_code.VERSIONS[:1], claude_code.VERSIONS[1:]
 _BROWSER = (monitor_page_scenarios.VERSIONS, monitor_page_scenarios.install, OnNode)
 
 
@@ -99,13 +99,15 @@ CLIENTS = (
         monitor_scenarios.SCENARIOS,
     ),
     Client("codex", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.SCENARIOS),
-    Client("claude-code", claude_code.VERSIONS, *_CLAUDE, claude_code_scenarios.SCENARIOS),
+    Client("claude-code", _NEWEST, *_CLAUDE, claude_code_scenarios.SCENARIOS),
+    Client("claude-code", _OLDER, *_CLAUDE, claude_code_scenarios.DISTINCT),
     Client("claude-code tools", _NEWEST, *_CLAUDE, claude_code_tool_scenarios.SCENARIOS),
     Client("claude-code captures", _NEWEST, *_CLAUDE, captures_scenarios.CLAUDE_CODE),
     Client("claude-code launched", _NEWEST, *_CLAUDE, launcher_scenarios.CLAUDE_CODE),
     Client("codex launched", codex.VERSIONS, codex.install, codex.Codex, launcher_scenarios.CODEX),
-    Client("claude-code", claude_code.VERSIONS, *_CLAUDE, token_limit_scenarios.SCENARIOS),
-    Client("claude-code", claude_code.VERSIONS, *_CLAUDE, auto_mode_scenarios.SCENARIOS),
+    Client("claude-code", _NEWEST, *_CLAUDE, token_limit_scenarios.SCENARIOS),
+    Client("claude-code", _NEWEST, *_CLAUDE, auto_mode_scenarios.SCENARIOS),
+    Client("claude-code", _OLDER, *_CLAUDE, auto_mode_scenarios.SOME),
     Client("claude-code auto mode", _NEWEST, *_CLAUDE, auto_mode_scenarios.NEWEST),
     Client("sdk on p3", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, grok_scenarios.PYTHON),
     Client("claude-code on p3", _NEWEST, *_CLAUDE, grok_scenarios.CLAUDE_CODE),
@@ -115,7 +117,7 @@ CLIENTS = (
     ),
     Client("claude-code on p5", claude_code.VERSIONS, *_CLAUDE, cursor_scenarios.CLAUDE_CODE),
     Client("claude-code on p5", _NEWEST, *_CLAUDE, cursor_scenarios.NEWEST),
-    Client("claude-code websocket", _NEWEST, *_CLAUDE, claude_code_scenarios.P1_SCENARIOS, "websocket"),
+    Client("claude-code websocket", _NEWEST, *_CLAUDE, claude_code_scenarios.TRANSPORTED, "websocket"),
     Client("codex websocket", codex.VERSIONS, codex.install, codex.Codex, codex_scenarios.P1_SCENARIOS, "websocket"),
     _node_sdk(node_sdks.AI_SDK),
     *(_framework(one) for one in python_agents.QUICK),
@@ -123,12 +125,32 @@ CLIENTS = (
     Client("page", *_BROWSER, monitor_page_scenarios.SCENARIOS),
 )
 
+#: What the same clients show once more: with the older version, over the other transport.
+REPEATED = (
+    Client(
+        "claude-code",
+        _OLDER,
+        *_CLAUDE,
+        (
+            *without(claude_code_scenarios.SCENARIOS, claude_code_scenarios.DISTINCT),
+            *without(auto_mode_scenarios.SCENARIOS, auto_mode_scenarios.SOME),
+            *token_limit_scenarios.SCENARIOS,
+        ),
+    ),
+    Client(
+        "claude-code websocket",
+        _NEWEST,
+        *_CLAUDE,
+        without(claude_code_scenarios.P1_SCENARIOS, claude_code_scenarios.TRANSPORTED),
+        "websocket",
+    ),
+)
+
 #: What takes minutes or much room: agents of other makers (a gigabyte to install), and the vendors' own clients at the
 #: simulators alone, as far as nothing else needs them (seven hundred megabytes).
 MORE = (
     Client("claude-code", _NEWEST, *_CLAUDE, claude_code_alias_scenarios.SCENARIOS),
     Client("claude-code on p5", _NEWEST, *_CLAUDE, cursor_scenarios.SLOW),
-    Client("claude-code websocket", _NEWEST, *_CLAUDE, claude_code_scenarios.BEFORE_TRANSPORT, "websocket"),
     Client("kimi-code alone", kimi_code.VERSIONS, kimi_code.install, kimi_code.KimiCode, kimi_code.SCENARIOS),
     Client("grok alone", grok_cli.VERSIONS, grok_cli.install, grok_cli.Grok, grok_cli.SCENARIOS),
     Client("opencode", opencode.VERSIONS, opencode.install, node_agents.Opencode, node_agents.OPENCODE),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -19,6 +19,10 @@ class Scenarios(list[Scenario[Client]], Generic[Client]):
     def add(self, scenario: Scenario[Client]) -> Scenario[Client]:
         self.append(scenario)
         return scenario
+
+
+def without(scenarios: Sequence[Scenario[Client]], some: Sequence[Scenario[Client]]) -> Sequence[Scenario[Client]]:
+    return tuple(one for one in scenarios if one not in some)
 
 
 def named(scenario: Scenario[Client], words: str) -> Scenario[Client]:

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from e2e.clients import CLIENTS, MORE, Client
+from e2e.clients import CLIENTS, MORE, REPEATED, Client
 from e2e.expecting import Scenario
 from e2e.searching import SEARCH, Search, tally
 from e2e.servers import TRANSPORT
@@ -22,16 +22,17 @@ from e2e.servers import TRANSPORT
 AT_ONCE = min(8, 2 * (os.cpu_count() or 1))
 #: Installations beside them, which mostly unpack.
 INSTALLED_AT_ONCE = 2
-ALL, CAPTURES = "--all", "--captures"
+ALL, AGAIN, CAPTURES = "--all", "--repeated", "--captures"
 
 
 async def main(arguments: list[str]) -> int:
-    """Scenarios are selected by a part of "codex 0.169.0 missing_sign_in". `--all` adds those of MORE; `--captures`
-    keeps captures of all requests and searches them for secrets and pictures."""
-    clients = (*CLIENTS, *MORE) if ALL in arguments else CLIENTS
-    selected = [one for one in arguments if one not in (ALL, CAPTURES)]
+    """Scenarios are selected by a part of "codex 0.169.0 missing_sign_in". `--repeated` adds those of REPEATED, `--all`
+    also those of MORE; `--captures` keeps captures of all requests and searches them for secrets and pictures."""
+    added = (*MORE, *REPEATED) if ALL in arguments else REPEATED if AGAIN in arguments else ()
+    clients = (*CLIENTS, *added)
+    selected = [one for one in arguments if one not in (ALL, AGAIN, CAPTURES)]
     if lost := [part for part in selected if not any(part in title for title in _titles(clients))]:
-        print("\n".join(_words(lost, clients)), file=sys.stderr)
+        print("\n".join(_words(lost, clients, () if ALL in arguments else (*MORE, *REPEATED))), file=sys.stderr)
         return 1
     started, searches, runs = time.monotonic(), list[Search](), list[Awaitable[bool]]()
     gate, programs = _Gate(), _Programs(_cache())
@@ -107,19 +108,19 @@ def _titles(clients: Sequence[Client]) -> list[str]:
     ]
 
 
-def _words(lost: Sequence[str], clients: Sequence[Client]) -> list[str]:
-    """What is said of words that select nothing: those that --all has, and all that there are."""
+def _words(lost: Sequence[str], clients: Sequence[Client], others: Sequence[Client]) -> list[str]:
+    """What is said of words that select nothing: those that --all has, `others`, and all that there are."""
     lines = []
     for part in lost:
-        more = sum(part in title for title in _titles(MORE)) if clients is CLIENTS else 0
+        more = sum(part in title for title in _titles(others))
         found = f"; with {ALL} it selects {more}" if more else ""
         lines.append(f"{part!r} is in the name of no scenario{found}.")
     lines.append("A word is a part of the name of a client, of its version or of a scenario:")
     for client in clients:
         names = ", ".join(each.__name__ for each in client.scenarios)
         lines.append(f"  {client.name} {', '.join(client.versions)}: {names}")
-    if clients is CLIENTS:
-        lines.append(f"With {ALL} also: {', '.join(dict.fromkeys(client.name for client in MORE))}")
+    if others:
+        lines.append(f"With {ALL} also: {', '.join(dict.fromkeys(client.name for client in others))}")
     return lines
 
 
