@@ -78,11 +78,10 @@ def _framework(one: python_agents.Framework) -> Client:
 
 
 CLIENTS = (
-    Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, sdk_scenarios.SCENARIOS),
+    # first what runs alone, while the others are installed
     Client(
         "sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, media_scenarios.PYTHON, alone=True
     ),
-    Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, captures_scenarios.PYTHON),
     Client(
         "curl",
         curl_scenarios.VERSIONS,
@@ -91,6 +90,8 @@ CLIENTS = (
         curl_scenarios.SCENARIOS,
         alone=True,
     ),
+    Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, sdk_scenarios.SCENARIOS),
+    Client("sdk", sdk_scenarios.VERSIONS, sdk_scenarios.install, sdk_scenarios.Python, captures_scenarios.PYTHON),
     Client(
         "tmux",
         monitor_scenarios.VERSIONS,
