@@ -44,10 +44,10 @@ P1 = Wire("p1", "responses", "gpt-5.5")
 SOCKET = Wire("p1", "websocket", "gpt-5.5")
 TOGETHER = 16
 BOUND_S = 6.0
-#: Long enough for a busy machine, short enough for a table.
+#: Of the own time of the loop: a busy machine does not shorten it.
 SILENCE_S = 0.15
-#: A request that a busy machine has not even taken by then would count as none.
-HEAD_S = 1.5
+#: A request that was not even taken by then would count as none.
+HEAD_S = 0.5
 TUNING = (
     HttpTimers(head=HEAD_S, idle=SILENCE_S, after_end=0.05),
     SocketTimers(connect=HEAD_S, start=SILENCE_S, idle=SILENCE_S, close=0.05),

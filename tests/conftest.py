@@ -3,17 +3,19 @@ examples every time, few enough to wait for. `--all` runs whole tables instead o
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import gc
 import logging
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness import Live
 from hypothesis import HealthCheck, settings
+from own_time import OwnTimeLoop
 from samples import Extent, examples, left_out
 from stations import Told
 
@@ -63,6 +65,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if out:
         config.hook.pytest_deselected(items=list(out))
         items[:] = [item for item in items if item not in out]
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"own time": OwnTimeLoop}
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -88,7 +88,7 @@ def left_out(items: Iterable[pytest.Item]) -> set[pytest.Item]:
 
 def _features(item: pytest.Function, features: Features | None) -> Sequence[Hashable]:
     """Those of a case; the values of an axis are the same objects in all cases."""
-    params: dict[str, Any] = item.callspec.params
+    params = {name: value for name, value in item.callspec.params.items() if not name.startswith("_")}  # of the plugin
     if features is not None:
         return features(**params)
     axes = [mark.args[0] for mark in item.iter_markers("parametrize")]
