@@ -305,7 +305,7 @@ async def test_a_second_signal_ends_at_once(sandbox: Sandbox, tmp_path: Path) ->
     async with behind(sandbox, tmp_path) as proxy, proxy.post(ask(stream=True)) as response:
         await response.content.readany()
         proxy.signal(signal.SIGTERM)
-        await asyncio.sleep(0.3)
+        await until(lambda: refuses(proxy.port))  # until then the two would be one
         proxy.signal(signal.SIGTERM)
         assert await proxy.ended(DRAIN_S - 1) == 143
 
