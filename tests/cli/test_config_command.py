@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from samples import each
 
 from proxy.cli import main
 from proxy.cli.command import Context
@@ -159,6 +160,7 @@ def taken(setting: Setting, form: str) -> bool:
         return False
 
 
+@each(1, lambda setting: [(setting.kind, setting.secret)])
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
 def test_every_form_of_every_setting_is_shown_as_it_may_be_set(setting: Setting, tmp_path: Path, config: Run) -> None:
     write(tmp_path, "{}")

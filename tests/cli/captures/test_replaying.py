@@ -12,6 +12,7 @@ from captured import Run, write_capture
 from harness import Live, ask, tool
 from openai_live import CHAT, RESPONSES, body_for
 from pictures import png
+from samples import each
 from wires import TOOLS, WIRES, message_of
 
 from proxy.observe.capture.writing.files import CaptureLimits
@@ -49,6 +50,7 @@ async def captured(live: Live, body: dict[str, Any], path: str = MESSAGES) -> An
     return answer
 
 
+@each(1)
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 async def test_a_conversation_is_answered_again(
