@@ -173,4 +173,5 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(10_000)  # as in a proxy that serves (cli/serve.py)
         gc.enable()

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import pytest
 
 #: Of the examples of a property test, one in so many is tried in a sample, and with `--quick`.
-SAMPLED, QUICK = 5, 20
+SAMPLED, QUICK = 8, 20
 #: Fewest examples of a property test.
 FEWEST = 5
 

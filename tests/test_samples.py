@@ -26,7 +26,7 @@ def test_no_row_is_taken_that_adds_nothing() -> None:
     assert covering([], 2) == []
 
 
-@pytest.mark.parametrize(("everything", "quick", "number"), [(True, False, 300), (False, False, 60), (False, True, 15)])
+@pytest.mark.parametrize(("everything", "quick", "number"), [(True, False, 300), (False, False, 37), (False, True, 15)])
 def test_how_many_examples_and_rows(
     monkeypatch: pytest.MonkeyPatch, everything: bool, quick: bool, number: int
 ) -> None:

@@ -114,6 +114,11 @@ CHAT_WIRES = tuple(wire for wire in WIRES if wire.kind == "chat")
 GO_WIRES = tuple(wire for wire in WIRES if wire.label == "p4")
 
 
+def by_reader(wire: Wire) -> tuple[str]:
+    """For a sample (`samples.each`) of tests about how an answer is read: a wire of each kind."""
+    return (wire.kind,)
+
+
 def message_of(answer: Answer) -> dict[str, Any]:
     """The message of a whole or of a streamed answer."""
     if answer.headers["content-type"].startswith("application/json"):

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 from byte_table import P1, SOCKET, table_of
-from wires import WIRES, Wire
+from samples import each
+from wires import WIRES, Wire, by_reader
 
 from proxy.sandbox import Sandbox
 
 
+@each(1, by_reader)
 @pytest.mark.parametrize("wire", [P1, SOCKET, *WIRES], ids=str)
 async def test_a_damaged_answer_is_an_error_or_the_good_one(sandbox: Sandbox, tmp_path: Path, wire: Wire) -> None:
     async with table_of(sandbox, tmp_path, wire) as table:

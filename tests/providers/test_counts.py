@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from harness import Live, ask
+from samples import each
 from wires import BODY_WIRES, PICTURE, Wire
 
 from proxy.core.blocks import BLOCKS
@@ -139,6 +140,7 @@ async def counts(live: Live, wire: Wire, request: Json) -> tuple[int, int, int]:
     )
 
 
+@each(1, lambda wire, written: [(wire.kind, id(written)), wire.name])
 @pytest.mark.parametrize("wire", WIRES, ids=str)
 @pytest.mark.parametrize(
     "written",

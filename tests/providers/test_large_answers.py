@@ -20,7 +20,8 @@ from byte_table import P1, Table, table_of
 from byte_tapes import Row
 from openai_live import RESPONSES
 from raw_upstream import head
-from wires import WIRES, Wire
+from samples import each
+from wires import WIRES, Wire, by_reader
 
 from proxy.auth.http import TokenClient
 from proxy.core.outgoing_proxies import OutboundProxies
@@ -123,6 +124,7 @@ async def playing(sandbox: Sandbox, root: Path, wire: Wire, answers: list[bytes]
         yield table
 
 
+@each(1, by_reader)
 @pytest.mark.parametrize("wire", [P1, *WIRES], ids=str)
 async def test_what_unpacks_large_holds_nobody_up(sandbox: Sandbox, tmp_path: Path, wire: Wire) -> None:
     rows = RUNS if wire.traits.run else ANSWERS
@@ -146,6 +148,7 @@ async def _is_refused(table: Table, number: int, name: str, path: str, words: st
         assert words in said["message"] and said["provider"] == table.wire.label, (name, said)
 
 
+@each(1, by_reader)
 @pytest.mark.parametrize("wire", [P1, *WIRES], ids=str)
 async def test_events_that_say_nothing_hold_nobody_up(sandbox: Sandbox, tmp_path: Path, wire: Wire) -> None:
     kind = "application/connect+proto" if wire.traits.run else "text/event-stream"
@@ -231,6 +234,7 @@ LONG: dict[str, bytes] = {
 }
 
 
+@each(1, by_reader)
 @pytest.mark.parametrize("wire", [P1, *(wire for wire in WIRES if not wire.traits.run)], ids=str)
 async def test_long_events_hold_nobody_up(sandbox: Sandbox, tmp_path: Path, wire: Wire) -> None:
     routes = [(MESSAGES, True), (RESPONSES, True), (RESPONSES, False)] if wire == P1 else [(MESSAGES, True)]

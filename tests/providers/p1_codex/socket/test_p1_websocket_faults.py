@@ -123,8 +123,9 @@ FORMS = [[("websocket", True), ("auto", False)], [("websocket", False), ("auto",
 
 
 def differs(fault: str, params: dict[str, Any], outcome: Outcome, forms: Any) -> Sequence[Hashable]:
-    """What makes a difference: each row, and each outcome in each mode and form."""
-    return (fault, repr(params)), (repr(outcome), FORMS.index(forms))
+    """What makes a difference: each row, and each kind of outcome in each mode and form."""
+    kind = type(outcome), getattr(outcome, "status", None), outcome.attempts
+    return (fault, repr(params)), (kind, FORMS.index(forms))
 
 
 @each(1, differs)
