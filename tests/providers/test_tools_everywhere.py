@@ -10,6 +10,7 @@ from core.schema_chains import chained_tools
 from core.vector_cases import VECTORS, read
 from harness import Live, ask, with_live
 from openai_live import BOTH, CHAT, ask_both, function
+from samples import each
 from wires import BODY_WIRES, PICTURE, TOOLS, WIRES, Wire, message_of
 
 from proxy.core.content import NO_PICTURE
@@ -145,6 +146,7 @@ def give(live: Live, wire: Wire, arguments: str) -> None:
     wire.sandbox(live).script.replace([{"events": events, "then": "end"}])
 
 
+@each(1)
 @with_live(openai_routes=True, openai_mode="lenient")
 @pytest.mark.parametrize("path", BOTH)
 @pytest.mark.parametrize("arguments", ["[1]", '"text"', "null", "7"])

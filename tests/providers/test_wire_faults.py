@@ -295,34 +295,33 @@ CASES = [
 ]
 
 
-def differs(wire: Wire, fault: str, params: dict[str, Any], outcome: Outcome) -> Sequence[Hashable]:
-    """What makes a difference: each row, each fault to each reader of answers, each kind of outcome to each wire."""
+def differs(wire: Wire, fault: str, params: dict[str, Any], outcome: Outcome, stream: bool) -> Sequence[Hashable]:
+    """What makes a difference: each row, each fault to each reader of answers, each kind of outcome to each wire, and
+    in either form."""
     kind = type(outcome), getattr(outcome, "status", None), outcome.attempts
-    return (fault, repr(params)), (wire.kind, fault), (wire.name, kind)
+    return (fault, repr(params)), (wire.kind, fault), (wire.name, kind), (kind, stream)
 
 
 @each(1, differs)
 @pytest.mark.parametrize(("wire", "fault", "params", "outcome"), CASES)
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 async def test_a_fault_comes_out_as_the_table_says(
-    live: Live, wire: Wire, fault: str, params: dict[str, Any], outcome: Outcome
+    live: Live, wire: Wire, fault: str, params: dict[str, Any], outcome: Outcome, stream: bool
 ) -> None:
     upstream = wire.sandbox(live)
     effort: dict[str, Any] = {"output_config": {"effort": "high"}} if "thinking" in f"{fault} {params}" else {}
-    for stream in (True, False):
-        before = upstream.total_requests
-        live.sleeps.clear()
-        upstream.script.replace([{"fault": fault, **params}])
-        answer = await live.post(ask(model=wire.model, tools=TOOLS, stream=stream, **effort))
-        expected = expected_of(outcome, stream)
-        if isinstance(expected, Good):
-            is_good(answer, expected, stream, thoughts=False)
-            assert tuple(live.sleeps) == expected.waits
-        elif isinstance(expected, Refused):
-            is_refused(answer, expected)
-        elif isinstance(expected, CallCut):
-            is_call_cut(answer, stream)
-        else:
-            is_broken(answer, expected, stream)
-        assert upstream.total_requests - before == expected.attempts
-        await upstream.idle()
+    upstream.script.replace([{"fault": fault, **params}])
+    answer = await live.post(ask(model=wire.model, tools=TOOLS, stream=stream, **effort))
+    expected = expected_of(outcome, stream)
+    if isinstance(expected, Good):
+        is_good(answer, expected, stream, thoughts=False)
+        assert tuple(live.sleeps) == expected.waits
+    elif isinstance(expected, Refused):
+        is_refused(answer, expected)
+    elif isinstance(expected, CallCut):
+        is_call_cut(answer, stream)
+    else:
+        is_broken(answer, expected, stream)
+    assert upstream.total_requests == expected.attempts
+    await upstream.idle()
     assert not live.notes.all("internal_error")

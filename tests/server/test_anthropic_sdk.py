@@ -72,6 +72,7 @@ async def test_a_stream_ends_in_the_same_message(sdk: anthropic.AsyncAnthropic, 
     assert len(ids) == 3 and all(found.startswith("msg_") for found in ids)
 
 
+@each(1, lambda wire, stream: [(wire.kind, stream), wire.name])
 @tool_turns
 async def test_thinking_and_tools_go_round(sdk: anthropic.AsyncAnthropic, live: Live, wire: Wire, stream: bool) -> None:
     """Two turns: the model thinks and calls a tool, then sees what came of it and its own thoughts again."""
@@ -198,6 +199,7 @@ async def test_the_sdk_does_not_repeat_what_no_retry_cures(live: Live) -> None:
     assert live.upstream == 1
 
 
+@each(1, lambda wire, stream: [(wire.kind, stream), wire.name])
 @tool_turns
 async def test_the_tool_runner_goes_on_without_threads(
     sdk: anthropic.AsyncAnthropic, live: Live, wire: Wire, stream: bool

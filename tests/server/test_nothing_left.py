@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from harness import Live, ask, tool, watch_often
+from samples import each
 
 from proxy.core.messages import Fold
 from proxy.sandbox import Sandbox
@@ -92,6 +93,7 @@ async def live_at(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         yield live
 
 
+@each(1)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
 @pytest.mark.parametrize(("model", "live_at"), MODELS, indirect=["live_at"])
 async def test_a_request_leaves_nothing_to_the_collector(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from harness import Live, with_live
+from samples import each
 from wires import PICTURE
 
 MARK = {"type": "ephemeral", "ttl": "1h"}
@@ -400,6 +401,7 @@ def with_odd(body: dict[str, Any], path: Path, odd: Any) -> dict[str, Any]:
     return changed
 
 
+@each(1)
 @with_live(openai_routes=True, openai_mode="lenient")
 @pytest.mark.parametrize("odd", ODD, ids=repr)
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from harness import Live, ask
 from openai_live import BOTH, body_for
+from samples import each
 from wires import WIRES, Wire
 
 from proxy.core.error_bodies import masked, shown_bytes
@@ -206,6 +207,7 @@ def _detailed(_wire: Wire, text: str) -> web.Response:
 P1 = Wire("p1", "responses", MODELS["p1"])
 
 
+@each(1)
 @pytest.mark.parametrize("answered", [_failing_stream, _refused, _detailed])
 @pytest.mark.parametrize("wire", [P1, *WIRES], ids=str)
 async def test_an_upstream_that_quotes_a_picture_shows_it_to_nobody(

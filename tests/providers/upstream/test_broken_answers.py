@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 from aiohttp import client_proto, http_parser
 from raw_upstream import chunk, head, saying
+from samples import each
 
 from proxy.auth.http import TokenClient
 from proxy.core.outgoing_proxies import OutboundProxies
@@ -152,6 +153,7 @@ READERS: list[Reader] = [
 ]
 
 
+@each(1)
 @pytest.mark.parametrize(("name", "end"), ROWS)
 async def test_every_reader_notices_at_once(name: str, end: str) -> None:
     async with saying(FAULTS[name][0], end) as url, client_session(OutboundProxies()) as session:

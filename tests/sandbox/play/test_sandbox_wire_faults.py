@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from families import FAMILIES, WHOLE_FAMILIES, Asker, Family
+from samples import each
 
 from proxy.sandbox import FAULTS, Place
 from proxy.sandbox.p4.failures import CLASSES
@@ -101,6 +102,7 @@ FRONT: Failures = [("json_error", {"message": "m"}, 200, '"error":{"message":"m"
 HTTP = {label: [*rows, *FRONT] for label, rows in {"p1": P1_HTTP, "p2": P2_HTTP, "p3": P3_HTTP, "p4": P4_HTTP}.items()}
 
 
+@each(1, lambda asker, fault, params, status, words: [(fault, repr(params)), (asker.label, fault)])
 @pytest.mark.parametrize(
     ("asker", "fault", "params", "status", "words"),
     [(family, *row) for family in FAMILIES for row in HTTP[family.label]],
@@ -145,6 +147,7 @@ ENDINGS: list[tuple[str, dict[str, Any], str | None, bool, bool]] = [
 ]
 
 
+@each(1)
 @pytest.mark.parametrize(("fault", "params", "last", "ended", "broken"), ENDINGS)
 async def test_endings(asker: Asker, fault: str, params: Any, last: str | None, ended: bool, broken: bool) -> None:
     reply = await asker.played(fault, body=asker.family.body(**asker.family.thinks), **params)
@@ -190,6 +193,7 @@ def harmless(family: Family) -> list[tuple[str, dict[str, Any]]]:
     return [(fault, params) for key, fault in named for params in ({}, *VARIANTS.get((key, fault), ()))]
 
 
+@each(1)
 @pytest.mark.parametrize(
     ("asker", "fault", "params"),
     [(family, *row) for family in FAMILIES for row in harmless(family)],
@@ -232,6 +236,7 @@ WHOLE_FAULTS: list[tuple[str, dict[str, Any], bool, bool]] = [
 ]
 
 
+@each(1)
 @pytest.mark.parametrize("asker", WHOLE_FAMILIES, ids=str, indirect=True)
 @pytest.mark.parametrize(("fault", "params", "good", "broken"), WHOLE_FAULTS)
 async def test_faults_without_a_stream(asker: Asker, fault: str, params: Any, good: bool, broken: bool) -> None:
