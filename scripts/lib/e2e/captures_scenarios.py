@@ -87,6 +87,7 @@ async def captures_of_a_sandbox(_python: Python, folder: Path) -> None:
         async with asyncio.timeout(START_LIMIT_S):
             while process.stdout is not None and not traffic:
                 line = (await process.stdout.readline()).decode()
+                expect(line != "", "it goes on until it has named its folder")
                 url = found[1] if (found := LISTENS.search(line)) else url
                 traffic = found[1] if (found := _FOLDER.search(line)) else ""
         expect(not Path(traffic).exists(), "nothing is there before the first request", traffic)
