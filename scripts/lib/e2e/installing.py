@@ -27,13 +27,14 @@ async def once(folder: Path, make: Callable[[], Awaitable[None]]) -> None:
 
 
 async def command(*words: str) -> bool:
-    """Whether it succeeded. It is killed by its id when nobody waits for it any more."""
+    """Whether it succeeded. It is killed when the caller is cancelled, and waited for."""
     process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.DEVNULL)
     try:
         return await process.wait() == 0
     finally:
         if process.returncode is None:
             process.kill()
+            await process.wait()
 
 
 @asynccontextmanager
