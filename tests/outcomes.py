@@ -54,6 +54,11 @@ class CallCut:
 Outcome = Good | Refused | Broken | CallCut
 
 
+def kind_of(outcome: Outcome) -> tuple[object, ...]:
+    """What a sample of a table (`samples.each`) tells outcomes apart by: form, status and number of attempts."""
+    return type(outcome), getattr(outcome, "status", None), outcome.attempts
+
+
 def expected_of(outcome: Outcome, stream: bool) -> Outcome:
     """What a client gets of it, streamed or whole."""
     return outcome.whole or outcome if isinstance(outcome, Broken) and not stream else outcome

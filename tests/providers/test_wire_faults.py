@@ -11,7 +11,19 @@ import fault_rows
 import pytest
 from fault_rows import AGAIN, BUSY, CALL, CALLS, FINAL, OVERLOADED, Row, rows
 from harness import Live, ask
-from outcomes import Broken, CallCut, Good, Outcome, Refused, expected_of, is_broken, is_call_cut, is_good, is_refused
+from outcomes import (
+    Broken,
+    CallCut,
+    Good,
+    Outcome,
+    Refused,
+    expected_of,
+    is_broken,
+    is_call_cut,
+    is_good,
+    is_refused,
+    kind_of,
+)
 from samples import each
 from wires import BODY_WIRES, TOOLS, Wire
 
@@ -298,7 +310,7 @@ CASES = [
 def differs(wire: Wire, fault: str, params: dict[str, Any], outcome: Outcome, stream: bool) -> Sequence[Hashable]:
     """What makes a difference: each row, each fault to each reader of answers, each kind of outcome to each wire, and
     in either form."""
-    kind = type(outcome), getattr(outcome, "status", None), outcome.attempts
+    kind = kind_of(outcome)
     return (fault, repr(params)), (wire.kind, fault), (wire.name, kind), (kind, stream)
 
 

@@ -26,6 +26,7 @@ tool_turns = pytest.mark.parametrize(
     [(wire, stream) for wire in (*ALL, *ALIASES) for stream in (True, False) if stream or not wire.traits.run],
     ids=lambda value: f"{value}-{value.model}" if isinstance(value, Wire) else "stream" if value else "whole",
 )
+each_reader = each(1, lambda wire, stream: [(wire.kind, stream), wire.name])
 streamed = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 USER: Any = {"role": "user", "content": "hello"}
 THINK: dict[str, Any] = {"output_config": {"effort": "high"}, "thinking": {"type": "adaptive"}}
@@ -72,7 +73,7 @@ async def test_a_stream_ends_in_the_same_message(sdk: anthropic.AsyncAnthropic, 
     assert len(ids) == 3 and all(found.startswith("msg_") for found in ids)
 
 
-@each(1, lambda wire, stream: [(wire.kind, stream), wire.name])
+@each_reader
 @tool_turns
 async def test_thinking_and_tools_go_round(sdk: anthropic.AsyncAnthropic, live: Live, wire: Wire, stream: bool) -> None:
     """Two turns: the model thinks and calls a tool, then sees what came of it and its own thoughts again."""
@@ -199,7 +200,7 @@ async def test_the_sdk_does_not_repeat_what_no_retry_cures(live: Live) -> None:
     assert live.upstream == 1
 
 
-@each(1, lambda wire, stream: [(wire.kind, stream), wire.name])
+@each_reader
 @tool_turns
 async def test_the_tool_runner_goes_on_without_threads(
     sdk: anthropic.AsyncAnthropic, live: Live, wire: Wire, stream: bool

@@ -136,7 +136,7 @@ _HINTS = (b"search", b"posts", b"tweets", b"look up")
 
 
 def _ascii_lower(text: str) -> bytes:
-    """As bytes, lower case changes ASCII letters only."""
+    """Lowers ASCII letters only, which is what `lower` of bytes does."""
     return text.encode("utf-8", "replace").lower()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from checks import check_message_stream
 from harness import Live, ask, configured, texts
-from outcomes import Broken, Good, Outcome, Refused
+from outcomes import Broken, Good, Outcome, Refused, kind_of
 from p1_faults import AGAIN, CALL, FINAL, SHARED, Row, asked_for, case_name, comes_out
 from samples import each
 from ws_upstream import leaving_nothing, new_session, provider_sockets
@@ -124,8 +124,7 @@ FORMS = [[("websocket", True), ("auto", False)], [("websocket", False), ("auto",
 
 def differs(fault: str, params: dict[str, Any], outcome: Outcome, forms: Any) -> Sequence[Hashable]:
     """What makes a difference: each row, and each kind of outcome in each mode and form."""
-    kind = type(outcome), getattr(outcome, "status", None), outcome.attempts
-    return (fault, repr(params)), (kind, FORMS.index(forms))
+    return (fault, repr(params)), (kind_of(outcome), FORMS.index(forms))
 
 
 @each(1, differs)
