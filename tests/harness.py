@@ -269,6 +269,12 @@ class Live:
         await writer.wait_closed()
         return answer
 
+    def forget(self) -> None:
+        """Empties what was noted of a request, and what the proxy learnt of the account by it, before another row."""
+        self.sleeps.clear()
+        self.notes.records.clear()
+        self.app[STATE].allowances._known.clear()
+
     @property
     def upstream(self) -> int:
         """How many requests for an answer reached the upstream."""

@@ -9,7 +9,9 @@ occurs in the table occurs in the sample. `scripts/mutants` shows what a sample 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from heapq import heapify, heappop, heappush
 from itertools import combinations
 from typing import Any, TypeVar
 
@@ -46,26 +48,51 @@ def each(number: int, features: Features | None = None) -> pytest.MarkDecorator:
     return pytest.mark.each(number, features)
 
 
-def sampled(rows: Iterable[Row], number: int) -> list[Row]:
-    """As `each`, for the rows of a table that one test walks through: each row is a tuple of features."""
+def sampled(rows: Iterable[Row], number: int, features: Features | None = None) -> list[Row]:
+    """As `each`, for the rows of a table that one test walks through. The features of a row are its members."""
     kept = list(rows)
     if Extent.everything:
         return kept
-    return [kept[at] for at in covering([[repr(feature) for feature in row] for row in kept], number)]
+    table = [features(*row) if features else [repr(feature) for feature in row] for row in kept]
+    return [kept[at] for at in covering(table, number)]
+
+
+@contextmanager
+def walk() -> Iterator[Callable[[object], AbstractContextManager[None]]]:
+    """For a test that walks through many rows, each `with row(name):`. It fails with all that fail, and their names."""
+    failed: list[Exception] = []
+
+    @contextmanager
+    def row(name: object) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            error.add_note(f"in the row {name}")
+            if not isinstance(error, Exception):
+                raise
+            failed.append(error)
+
+    yield row
+    if failed:
+        raise ExceptionGroup("rows", failed)
 
 
 def covering(table: Sequence[Sequence[Hashable]], number: int) -> list[int]:
     """Positions of the rows of a table of features in which each combination of `number` occurs. Of the rows that are
     left, the one with most new combinations is taken next, the first of equals."""
     missing = [{*combinations(enumerate(row), min(number, len(row)))} for row in table]
+    found: set[Hashable] = set()
     chosen = []
-    while missing:
-        best = max(range(len(missing)), key=lambda at: len(missing[at]))
-        if not missing[best]:
-            break
-        new = missing[best]
-        missing = [left - new for left in missing]
-        chosen.append(best)
+    queue = [(-len(new), at) for at, new in enumerate(missing)]  # what was new when it was last looked at, or less
+    heapify(queue)
+    while queue:
+        most, at = heappop(queue)
+        missing[at] -= found
+        if len(missing[at]) < -most:
+            heappush(queue, (-len(missing[at]), at))
+        elif most:
+            found |= missing[at]
+            chosen.append(at)
     return sorted(chosen)
 
 
