@@ -1,4 +1,5 @@
-"""Real processes of the command line, started and ended by their id."""
+"""Real processes of the command line, started and ended by their id. `forked.start` starts them quickly, `start` any
+command as a user does."""
 
 from __future__ import annotations
 
@@ -8,14 +9,21 @@ import os
 import re
 import signal
 import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "scripts" / "lib"))
+
+import forked  # noqa: E402
+from forked import Forked  # noqa: E402
+
 LISTENS = re.compile(rb"listens on (http://\S+)")
 
 
@@ -39,13 +47,13 @@ def begin():
 class Child:
     """Code in a process of its own, which has come to its `begin()`. `finish` lets it go on and gives its output."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: Forked) -> None:
         self.process = process
 
     @classmethod
     async def started(cls, code: str, *arguments: object) -> Child:
-        command = (sys.executable, "-c", _PRELUDE + code, *map(str, arguments))
-        process = await start(*command, stdin=asyncio.subprocess.PIPE)
+        command = ("-c", _PRELUDE + code, *map(str, arguments))
+        process = await forked.start(*command, env=os.environ, stdin=PIPE)
         assert process.stdout is not None and await process.stdout.readline() == b"ready\n"
         return cls(process)
 
@@ -64,11 +72,10 @@ class Finished:
 
 
 async def start(*command: str, **options: Any) -> asyncio.subprocess.Process:
-    pipe = asyncio.subprocess.PIPE
-    return await asyncio.create_subprocess_exec(*command, **{"cwd": ROOT, "stdout": pipe, "stderr": pipe, **options})
+    return await asyncio.create_subprocess_exec(*command, **{"cwd": ROOT, "stdout": PIPE, "stderr": PIPE, **options})
 
 
-async def finished(process: asyncio.subprocess.Process, timeout_s: float = 15.0) -> Finished:
+async def finished(process: asyncio.subprocess.Process | Forked, timeout_s: float = 15.0) -> Finished:
     try:
         out, err = await asyncio.wait_for(process.communicate(), timeout_s)
     except TimeoutError:
@@ -81,22 +88,24 @@ async def finished(process: asyncio.subprocess.Process, timeout_s: float = 15.0)
 
 async def run(*arguments: str, env: Mapping[str, str], timeout_s: float = 15.0, cwd: Path = ROOT) -> Finished:
     """A command to its end."""
-    process = await start(sys.executable, "-m", "proxy", *arguments, env=env, cwd=cwd)
-    return await finished(process, timeout_s)
+    return await finished(await forked.start("-m", "proxy", *arguments, env=env, cwd=cwd), timeout_s)
 
 
 class Proxy:
     """`serve` as a process; leaving the `with` block ends it. `code` replaces the command line for tests that must
-    change a constant first."""
+    change a constant first; `fresh` starts it as a user does."""
 
-    def __init__(self, folder: Path, *arguments: str, code: str | None = None, **variables: str) -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, code: str | None = None, fresh: bool = False, **variables: str
+    ) -> None:
         self.folder = folder
+        self._start = partial(start, sys.executable) if fresh else forked.start
         self._command = ["-c", code] if code else ["-m", "proxy", "serve", "--port", "0", *arguments]
         self._env = environment(folder, **variables)
         self.out, self.err = b"", b""
 
     async def __aenter__(self) -> Proxy:
-        self.process = await start(sys.executable, *self._command, env=self._env)
+        self.process = await self._start(*self._command, env=self._env)
         assert self.process.stdout and self.process.stderr
         streams = {"out": self.process.stdout, "err": self.process.stderr}
         self._reading = [asyncio.ensure_future(self._read(*pair)) for pair in streams.items()]

@@ -6,14 +6,14 @@ import asyncio
 import json
 import os
 import re
-import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-from processes import Finished, environment, finished, run, start
+from processes import Finished, environment, finished, forked, run
 
 from proxy import __version__
 from proxy.cli import main
@@ -288,8 +288,8 @@ async def test_signing_in_with_a_browser_elsewhere(
 
 async def pasted_login(sandbox: Sandbox, folder: Path, label: str) -> Finished:
     """Pastes the page itself first, then where a browser was sent from there."""
-    command = (sys.executable, "-m", "proxy", "auth", "login", label, "--paste")
-    process = await start(*command, env=environment(folder, **sandbox.settings()), stdin=asyncio.subprocess.PIPE)
+    command = ("-m", "proxy", "auth", "login", label, "--paste")
+    process = await forked.start(*command, env=environment(folder, **sandbox.settings()), stdin=PIPE)
     assert process.stdout and process.stdin
     await asyncio.wait_for(process.stdout.readline(), 15)
     page = await process.stdout.readline()
@@ -308,17 +308,14 @@ async def test_what_has_no_address_to_paste_says_how_it_signs_in(tmp_path: Path,
 
 async def test_a_paste_that_never_comes_ends_with_the_input(sandbox: Sandbox, tmp_path: Path) -> None:
     env = environment(tmp_path, **sandbox.settings())
-    process = await start(
-        *(sys.executable, "-m", "proxy", "auth", "login", "p1", "--paste"), env=env, stdin=asyncio.subprocess.DEVNULL
-    )
-    ended = await finished(process)
+    ended = await run("auth", "login", "p1", "--paste", env=env)
     assert ended.status == 2 and "input ended" in ended.err
 
 
 async def browser_login(sandbox: Sandbox, folder: Path, label: str) -> Finished:
     """Runs the command and does what the browser would: opens the address and follows it back."""
-    command = (sys.executable, "-m", "proxy", "auth", "login", label)
-    process = await start(*command, env=environment(folder, **sandbox.settings()))
+    command = ("-m", "proxy", "auth", "login", label)
+    process = await forked.start(*command, env=environment(folder, **sandbox.settings()))
     assert process.stdout
     said = line = b""
     try:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from connect_proxy import Authority, Company, company
 from harness import ask, until
-from processes import Proxy, environment, run
+from processes import Proxy, environment, finished, run, start
 
 from proxy.sandbox import Sandbox
 
@@ -27,7 +28,7 @@ async def office(sandbox: Sandbox, tmp_path: Path) -> AsyncIterator[Company]:
 
 async def test_serve_shows_the_address_of_its_proxy_only(sandbox: Sandbox, office: Company, tmp_path: Path) -> None:
     sandbox.write_credentials(tmp_path / "config")
-    async with Proxy(tmp_path, **office.settings, **office.variables) as proxy:
+    async with Proxy(tmp_path, fresh=True, **office.settings, **office.variables) as proxy:
         for model in ("gpt-5.5", "kimi-for-coding"):
             async with proxy.post(ask(model=model)) as response:
                 assert response.status == 200, await response.text()
@@ -60,10 +61,10 @@ async def test_the_sandbox_needs_no_proxy(tmp_path: Path, office: Company) -> No
 async def test_an_unusable_proxy_stops_the_start(tmp_path: Path, variable: str, value: str, why: str) -> None:
     env = environment(tmp_path, **{variable: value})
     for arguments, status in (("serve", "--port", "0"), 1), (("auth", "login", "p2"), 2), (("usage", "p4"), 1):
-        finished = await run(*arguments, env={**env, "PROXY_P4_API_KEY": "k"})
-        assert finished.status == status and finished.out == ""
-        assert finished.err.startswith(f"model-proxy: {variable} cannot be used: ") and why in finished.err
-        assert "SECRET" not in finished.err and "Traceback" not in finished.err
+        ended = await run(*arguments, env={**env, "PROXY_P4_API_KEY": "k"})
+        assert ended.status == status and ended.out == ""
+        assert ended.err.startswith(f"model-proxy: {variable} cannot be used: ") and why in ended.err
+        assert "SECRET" not in ended.err and "Traceback" not in ended.err
 
 
 async def test_what_needs_no_network_works_with_an_unusable_proxy(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -77,8 +78,8 @@ async def test_usage_takes_the_same_way_with_its_renewal(sandbox: Sandbox, offic
     sandbox.write_credentials(tmp_path / "config", lifetime_s=-1)
     env = environment(tmp_path, **office.settings, **office.variables)
     for label, calls in (("p2", 2), ("p4", 1)):
-        finished = await run("usage", label, env=env)
-        assert finished.status == 0, finished.err
+        ended = await finished(await start(sys.executable, "-m", "proxy", "usage", label, env=env))
+        assert ended.status == 0, ended.err
         assert office.only_tunnels and len(office.proxy.asked) == office.front.connections == calls
         office.proxy.asked.clear()
         office.front.connections = 0
@@ -86,6 +87,6 @@ async def test_usage_takes_the_same_way_with_its_renewal(sandbox: Sandbox, offic
 
 async def test_a_sign_in_through_a_proxy_that_refuses_says_so(office: Company, tmp_path: Path) -> None:
     variables = {**office.variables, "HTTPS_PROXY": f"http://127.0.0.1:{office.proxy.port}"}
-    finished = await run("auth", "login", "p1", "--device", env=environment(tmp_path, **office.settings, **variables))
-    assert finished.status == 2 and "check the user and password in HTTPS_PROXY" in finished.err
+    ended = await run("auth", "login", "p1", "--device", env=environment(tmp_path, **office.settings, **variables))
+    assert ended.status == 2 and "check the user and password in HTTPS_PROXY" in ended.err
     assert len(office.proxy.asked) == 1 and office.front.connections == 0

@@ -14,7 +14,7 @@ from typing import Any
 
 from aiohttp import web
 
-from e2e.forked import forked
+import forked
 from e2e.searching import SEARCH, Watched
 from proxy import create_app
 from proxy.loading import load
@@ -46,14 +46,15 @@ async def proxy_process(
     chosen = {"PROXY_P1_TRANSPORT": transport} if transport else {}
     environment = {**os.environ, **dict.fromkeys(switches, "1"), **chosen, **environment}
     watched = None if search is None else Watched(search, environment, sandbox)
-    process = await forked(["serve", "--port", "0", *arguments], environment)
+    process = await forked.start("-m", "proxy", "serve", "--port", "0", *arguments, env=environment, stderr=None)
     try:
         address = await asyncio.wait_for(_address(process.stdout), START_LIMIT_S)
         if watched is not None:
             watched.learn()
         yield address
     finally:
-        await process.end()
+        process.terminate()
+        await process.communicate()
     if watched is not None:
         await watched.check()
 

@@ -6,8 +6,8 @@ import asyncio
 import os
 import signal
 import socket
-import sys
 import urllib.request
+from asyncio.subprocess import PIPE
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -16,7 +16,7 @@ from threading import Thread, Timer
 
 import aiohttp
 import pytest
-from processes import environment, finished, start
+from processes import Forked, environment, finished, forked
 
 from proxy.cli import main
 from proxy.cli.command import Context
@@ -48,11 +48,11 @@ def world(tmp_path: Path) -> dict[str, str]:
     return own | {"PATH": f"{programs}:/usr/bin:/bin"}
 
 
-async def launched(world: dict[str, str], *arguments: str) -> asyncio.subprocess.Process:
-    return await start(sys.executable, "-m", "proxy", *arguments, env=world, stdin=asyncio.subprocess.PIPE)
+async def launched(world: dict[str, str], *arguments: str) -> Forked:
+    return await forked.start("-m", "proxy", *arguments, env=world, stdin=PIPE)
 
 
-async def lines_of(process: asyncio.subprocess.Process) -> list[str]:
+async def lines_of(process: Forked) -> list[str]:
     assert process.stdout is not None
     lines = []
     while not lines or not lines[-1].startswith("pid="):

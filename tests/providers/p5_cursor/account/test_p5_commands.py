@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from cursor_account import World
 from oauth_accounts import NOW_MS, NOW_S
-from processes import environment, finished, run, start
+from processes import environment, finished, forked, run, start
 
 from proxy.cli import main
 from proxy.cli.command import Context
@@ -144,7 +144,7 @@ def test_there_is_no_usage_report(command: Run, flag: str) -> None:
 async def test_login(world: World, tmp_path: Path) -> None:
     """The whole command; what it does not get is a browser."""
     env = environment(tmp_path, **world.sandbox.settings(), CURSOR_AUTH_TOKEN="t")
-    process = await start(sys.executable, "-m", "proxy", "auth", "login", "cursor", env=env)
+    process = await forked.start("-m", "proxy", "auth", "login", "cursor", env=env)
     assert process.stdout
     said = [(await asyncio.wait_for(process.stdout.readline(), 15)).decode() for _ in range(2)]
     async with aiohttp.ClientSession() as browser, browser.get(said[1].strip()) as page:
