@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator
 from functools import cache
 
 import pytest
-from test_imports import PACKAGE
+from source import PACKAGE, source_of
 
 from proxy.cli.main import COMMANDS
 from proxy.errors import (
@@ -150,31 +148,14 @@ def test_nothing_unknown_can_be_replaced() -> None:
 
 @cache
 def texts() -> list[tuple[str, str]]:
-    """(file, text) of all that the source can say: no documentation of its own, and nothing of the simulators. What is
-    put into a text is "…", but for the name of the program."""
-    found = []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        if "sandbox" not in path.relative_to(PACKAGE).parts:
-            name = path.relative_to(PACKAGE).as_posix()
-            found += [(name, text) for text in _said(ast.parse(path.read_text("utf-8")))]
-    return found
-
-
-def _said(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Constant | ast.JoinedStr):
-        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
-        yield "".join(map(_part, parts))
-        return
-    for child in ast.iter_child_nodes(node):
-        if not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):  # a docstring
-            yield from _said(child)
-
-
-def _part(node: ast.expr) -> str:
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else ""
-    named = isinstance(node, ast.FormattedValue) and isinstance(node.value, ast.Name) and node.value.id
-    return PROGRAM if named in ("PROGRAM", "APP") else "…"
+    """(file, text) of all that the source can say but the simulators."""
+    paths = {path.relative_to(PACKAGE): path for path in sorted(PACKAGE.rglob("*.py"))}
+    return [
+        (name.as_posix(), text)
+        for name, path in paths.items()
+        if "sandbox" not in name.parts
+        for text in source_of(path).texts
+    ]
 
 
 _WORDS = "|".join(sorted(command.name for command in COMMANDS))

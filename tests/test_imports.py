@@ -9,9 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parent.parent
-PACKAGE = ROOT / "proxy"
+from source import PACKAGE, Source, module_of, source_in, source_of
 
 #: What only somebody with a clock, a disk or a network needs.
 IMPURE = frozenset(
@@ -55,14 +53,9 @@ ROOMS = {
 }
 
 
-def module_of(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def imports_of(source: str, module: str, *, is_package: bool = False) -> Iterator[str]:
+def imports_of(source: Source, module: str, *, is_package: bool = False) -> Iterator[str]:
     """Full names: of `from a import b` both `a` and `a.b`, since `b` may be a module."""
-    for node in ast.walk(ast.parse(source)):
+    for node in source.imports:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -73,15 +66,13 @@ def imports_of(source: str, module: str, *, is_package: bool = False) -> Iterato
                 base = ".".join([*parents[: len(parents) - cut], *([base] if base else [])])
             yield base
             yield from (f"{base}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-            name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
-            if name in ("import_module", "__import__") and node.args and isinstance(node.args[0], ast.Constant):
-                yield str(node.args[0].value)
+        else:
+            yield ast.literal_eval(node.args[0])
 
 
 @cache
 def found(path: Path) -> set[str]:
-    return set(imports_of(path.read_text("utf-8"), module_of(path), is_package=path.name == "__init__.py"))
+    return set(imports_of(source_of(path), module_of(path), is_package=path.name == "__init__.py"))
 
 
 def within(name: str, package: str) -> bool:
@@ -171,4 +162,4 @@ def test_nothing_imports_the_server_but_the_doors() -> None:
     ],
 )
 def test_all_forms_of_import_are_seen(source: str, expected: set[str]) -> None:
-    assert set(imports_of(source, "proxy.core.module")) == expected
+    assert set(imports_of(source_in(source), "proxy.core.module")) == expected

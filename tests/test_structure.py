@@ -6,13 +6,10 @@ from __future__ import annotations
 import ast
 from collections import Counter, defaultdict
 from collections.abc import Set
-from functools import cache
-from pathlib import Path
 from statistics import median, quantiles
-from typing import NamedTuple
 
 import pytest
-from test_imports import PACKAGE, module_of
+from source import PACKAGE, Source, module_of, source_of
 
 #: What one still finds one's way in.
 MAX_MODULES = 20
@@ -22,28 +19,6 @@ MEDIAN_FUNCTION_LINES = 5
 P90_FUNCTION_LINES = 15
 
 FILES = sorted(PACKAGE.rglob("*.py"))
-
-
-class Source(NamedTuple):
-    """What is looked at of a file. Not its tree: a million nodes that stay would slow down every test behind."""
-
-    imports: list[ast.Import | ast.ImportFrom]
-    functions: list[tuple[str, int]]  # line and name, lines without the docstring
-    classes: list[str]
-
-
-@cache
-def source_of(path: Path) -> Source:
-    source = Source([], [], [])
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            source.imports.append(node)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            length = lines_of(node) - (lines_of(node.body[0]) if ast.get_docstring(node) else 0)
-            source.functions.append((f"{node.lineno} {node.name}", length))
-        elif isinstance(node, ast.ClassDef):
-            source.classes.append(node.name)
-    return source
 
 
 def imports_by_module() -> dict[str, set[str]]:
@@ -58,7 +33,7 @@ def _imported(source: Source, modules: Set[str]) -> set[str]:
     for node in source.imports:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        else:
+        elif isinstance(node, ast.ImportFrom):
             assert not node.level, "imports are absolute"
             names = (f"{node.module}.{alias.name}" for alias in node.names)
             found |= {name if name in modules else str(node.module) for name in names}
@@ -86,10 +61,6 @@ def circle_in(edges: dict[str, set[str]]) -> list[str]:
 def function_lengths() -> dict[str, int]:
     """Place of a function -> its lines without the docstring."""
     return {f"{module_of(path)}:{place}": length for path in FILES for place, length in source_of(path).functions}
-
-
-def lines_of(node: ast.stmt) -> int:
-    return (node.end_lineno or 0) - node.lineno + 1
 
 
 def test_modules_do_not_import_each_other_in_a_circle() -> None:

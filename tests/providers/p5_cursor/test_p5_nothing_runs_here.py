@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_imports import IMPURE, PACKAGE, found
+from source import PACKAGE
+from test_imports import IMPURE, found
 
 from proxy.providers.p5_cursor.bridge.calls import ExecRequest
 from proxy.providers.p5_cursor.run.replies import denial
