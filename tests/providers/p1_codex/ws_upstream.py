@@ -232,7 +232,9 @@ class leaving_nothing:  # noqa: N801 - reads as a phrase
 
     async def __aexit__(self, *_: object) -> None:
         if self._live is not None:
-            await provider_sockets(self._live).close()
+            sockets = provider_sockets(self._live)
+            await sockets.close()
+            sockets._connector._session = None  # for another row of the same test
         await until(lambda: self._backend.open == 0, 1.0)
         await until(lambda: tasks() <= self._before, 1.0)
 
