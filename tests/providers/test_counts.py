@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
+import functools
+import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import pytest
 from harness import Live, ask
-from samples import each
+from samples import sampled, walk
 from wires import BODY_WIRES, PICTURE, Wire
 
 from proxy.core.blocks import BLOCKS
@@ -140,22 +142,38 @@ async def counts(live: Live, wire: Wire, request: Json) -> tuple[int, int, int]:
     )
 
 
-@each(1, lambda wire, written: [(wire.kind, id(written)), wire.name])
+#: What holds a text, by its name: a conversation, or a member beside it.
+WRITTEN: dict[str, Callable[[str], Json]] = {
+    **{
+        "-".join(place): lambda text, make=make: {
+            "messages": [{"role": role, "content": said} for role, said in make(text)]
+        }
+        for place, make in HELD.items()
+    },
+    **BESIDE,
+}
+
+
+def differs(wire: Wire, name: str) -> Sequence[Hashable]:
+    """What makes a difference: what is written to each reader of requests, and the wire."""
+    return (wire.kind, name), wire.name
+
+
+@functools.cache
+def cases() -> list[tuple[Wire, str]]:
+    return sampled(itertools.product(WIRES, WRITTEN), 1, differs)
+
+
 @pytest.mark.parametrize("wire", WIRES, ids=str)
-@pytest.mark.parametrize(
-    "written",
-    [
-        *(
-            pytest.param(
-                lambda text, make=make: {"messages": [{"role": role, "content": said} for role, said in make(text)]},
-                id="-".join(place),
-            )
-            for place, make in HELD.items()
-        ),
-        *(pytest.param(make, id=place) for place, make in BESIDE.items()),
-    ],
-)
-async def test_the_counts_move_with_what_is_sent(live: Live, wire: Wire, written: Callable[[str], Json]) -> None:
+async def test_the_counts_move_with_what_is_sent(live: Live, wire: Wire) -> None:
+    with walk() as row:
+        for of, name in cases():
+            if of == wire:
+                with row(name):
+                    await counts_move(live, wire, WRITTEN[name])
+
+
+async def counts_move(live: Live, wire: Wire, written: Callable[[str], Json]) -> None:
     short, long = [await counts(live, wire, written(text)) for text in (SHORT, LONG)]
     grown = long[2] - short[2]
     for before, after in zip(short[:2], long[:2], strict=True):
