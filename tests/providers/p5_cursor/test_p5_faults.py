@@ -3,6 +3,7 @@ calls, and for one that takes the answer whole and cannot."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from cursor_talk import Talk, all_over, calls, result, said
 from fault_rows import BUSY, FINAL
 from harness import Answer, Live
 from outcomes import Broken, Good, Outcome, Refused, is_broken, is_good, is_refused
-from samples import each
+from samples import sampled, walk
 
 from proxy.providers.p5_cursor.run.timers import RunTimers
 from proxy.sandbox import FAULTS, Place, Sandbox
@@ -239,12 +240,6 @@ def test_every_fault_of_the_sandbox_has_an_outcome() -> None:
     assert {row[0] for row in TABLE} == set(FAULTS[Place("p5", "agent")])
 
 
-def case_name(value: Any) -> str | None:
-    if isinstance(value, str):
-        return value
-    return "-".join(f"{key}={value[key]}" for key in value) or "plain" if isinstance(value, dict) else "then"
-
-
 def check(answer: Answer, outcome: Outcome, *, stream: bool) -> None:
     if isinstance(outcome, Good):
         is_good(answer, outcome, stream, thoughts="thinking" in outcome.blocks)
@@ -269,34 +264,41 @@ def differs(fault: str, members: dict[str, Any], streamed: Streamed, whole: Outc
     return (fault, repr(members)), (repr(streamed if stream else whole), stream)
 
 
-@each(1, differs)
-@pytest.mark.parametrize(("fault", "members", "streamed", "whole"), TABLE, ids=case_name)
-@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-async def test_a_fault_comes_out_as_the_table_says(
-    sandbox: Sandbox,
-    tmp_path: Path,
-    fault: str,
-    members: dict[str, Any],
-    streamed: Streamed,
-    whole: Outcome,
-    stream: bool,
-) -> None:
-    p5 = sandbox.p5
-    timers = SHORT if fault in TIMED and members.get("seconds") != 0.02 else RunTimers(after_end=0.05)
-    p5.options.heartbeat_s = 0.02 if timers is SHORT and "silence" not in fault else 5.0
-    p5.script.replace([{"provider": "p5", "fault": fault, **members}])
-    expected = streamed if stream else whole
+def is_timed(fault: str, members: dict[str, Any]) -> bool:
+    return fault in TIMED and members.get("seconds") != 0.02
+
+
+@functools.cache
+def cases() -> list[tuple[str, dict[str, Any], Streamed, Outcome, bool]]:
+    return sampled(((*row, stream) for stream in (True, False) for row in TABLE), 1, differs)
+
+
+@pytest.mark.parametrize("timers", [SHORT, RunTimers(after_end=0.05)], ids=["timed", "others"])
+async def test_a_fault_comes_out_as_the_table_says(sandbox: Sandbox, tmp_path: Path, timers: RunTimers) -> None:
     async with Live(sandbox, tmp_path, tuning=(timers,)) as live:
-        talk = Talk(live, "hello", session="session-1")
-        if isinstance(expected, Called):
-            await talks(talk, expected)
-            assert p5.total_requests == expected.runs
-        else:
-            answer = await talk.ask(stream=stream)
-            check(answer, expected, stream=stream)
-            assert p5.total_requests == getattr(expected, "attempts", 1)
-            assert tuple(live.sleeps) == getattr(expected, "waits", tuple(live.sleeps))
-            assert "shown-not-said" not in answer.raw.decode()
-        await all_over(live)
-        assert max(max(run.appends.values(), default=1) for run in p5.runs) == 1
-        assert not live.notes.all("internal_error")
+        with walk() as row:
+            for number, (fault, members, streamed, whole, stream) in enumerate(cases()):
+                if is_timed(fault, members) == (timers is SHORT):
+                    with row((fault, members, stream)):
+                        sandbox.p5.options.heartbeat_s = 0.02 if timers is SHORT and "silence" not in fault else 5.0
+                        sandbox.p5.script.replace([{"provider": "p5", "fault": fault, **members}])
+                        talk = Talk(live, "hello", session=f"session-{number}")
+                        await comes_out(talk, streamed if stream else whole, stream=stream)
+
+
+async def comes_out(talk: Talk, expected: Streamed, *, stream: bool) -> None:
+    live, p5 = talk.live, talk.live.sandbox.p5
+    live.forget()
+    asked = p5.total_requests
+    if isinstance(expected, Called):
+        await talks(talk, expected)
+        assert p5.total_requests - asked == expected.runs
+    else:
+        answer = await talk.ask(stream=stream)
+        check(answer, expected, stream=stream)
+        assert p5.total_requests - asked == getattr(expected, "attempts", 1)
+        assert tuple(live.sleeps) == getattr(expected, "waits", tuple(live.sleeps))
+        assert "shown-not-said" not in answer.raw.decode()
+    await all_over(live)
+    assert max(max(run.appends.values(), default=1) for run in p5.runs) == 1
+    assert not live.notes.all("internal_error")
