@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from samples import each
 
 from proxy.cli import main
 from proxy.cli.command import Context
@@ -160,19 +159,26 @@ def taken(setting: Setting, form: str) -> bool:
         return False
 
 
-@each(1, lambda setting: [(setting.kind, setting.secret)])
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
-def test_every_form_of_every_setting_is_shown_as_it_may_be_set(setting: Setting, tmp_path: Path, config: Run) -> None:
-    write(tmp_path, "{}")
+def forms_of(setting: Setting) -> list[str]:
     words = re.findall(r"[\w-]+", setting.kind)
-    forms = [form for form in dict.fromkeys((*FORMS, *words)) if taken(setting, form)]
-    assert forms, "no form of this setting is in the table"
-    for form in forms:
-        status, out = config("show --changed", **{setting.variables[0]: form})
-        name, value = out.split(maxsplit=1)
-        value = value.removesuffix(f"{setting.variables[0]}\n").strip()
-        assert status == 0 and name == setting.name and "Traceback" not in out
-        assert value == "[redacted]" if setting.secret else setting.parse(value) == setting.parse(form), (form, value)
+    return [form for form in dict.fromkeys((*FORMS, *words)) if taken(setting, form)]
+
+
+def test_every_form_of_every_setting_is_shown_as_it_may_be_set(tmp_path: Path, config: Run) -> None:
+    """All settings have their first form at the same time, then all that have another one their second."""
+    write(tmp_path, "{}")
+    forms = {setting: forms_of(setting) for setting in SETTINGS}
+    assert [setting.name for setting, found in forms.items() if not found] == []
+    for turn in range(max(map(len, forms.values()))):
+        given = {setting: found[turn] for setting, found in forms.items() if turn < len(found)}
+        status, out = config("show --changed", **{setting.variables[0]: form for setting, form in given.items()})
+        assert status == 0 and "Traceback" not in out, out
+        rows = {line.split()[0]: line.split(maxsplit=1)[1] for line in out.splitlines()}
+        assert rows.keys() == {setting.name for setting in given}
+        for setting, form in given.items():
+            value = rows[setting.name].removesuffix(setting.variables[0]).strip()
+            shown = value == "[redacted]" if setting.secret else setting.parse(value) == setting.parse(form)
+            assert shown, (setting.name, form, value)
 
 
 @pytest.mark.parametrize("line", ["show", "show --changed", "show --json"])
