@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import socket
 from collections.abc import Awaitable, Callable, Iterator
@@ -11,13 +12,17 @@ from typing import Any
 
 import pytest
 
+from model_proxy import other_owners
 from proxy.cli import main
 from proxy.cli.command import Context
-from proxy.cli.doctor import listener
+from proxy.cli.doctor import data, listener
 from proxy.sandbox import Sandbox
 
 #: (exit status, what was printed)
 Run = Callable[..., Awaitable[tuple[int, str]]]
+
+#: Reads the files of every distribution, which are the same in every run of a test.
+_other_owners = functools.cache(other_owners)
 
 
 def free_port() -> int:
@@ -81,6 +86,7 @@ def world(
 ) -> Iterator[World]:
     made = World(tmp_path, sandbox, capsys)
     monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setattr(data, "other_owners", _other_owners)
     monkeypatch.setattr(listener, "PROBE_S", 0.1)  # what listens here and says nothing never will
     yield made
     for one in made.held:

@@ -10,11 +10,14 @@ import pytest
 
 from core.media.bodies import BOUNDARY, GIF, JPEG, MODEL, PNG, WEBP, data_url, form, part, read, refusal
 from proxy.core.invalid import InvalidRequest
+from proxy.core.media import input_images
+from proxy.core.media.image_form import EditForm
 from proxy.core.media.readers import BodyReader, edit_form, edit_json, generation_json
 from proxy.core.media.requests import ImageRequest
 
 DEFAULTS = {"prompt": "x", "model": MODEL, "background": "auto", "quality": "auto", "size": "auto"}
-MB = 1024 * 1024
+#: What stands for a MiB where the limits are lowered.
+UNIT = 64 * 1024
 
 
 def invalid(param: str | None = None) -> tuple[int, str, str | None]:
@@ -270,23 +273,34 @@ def test_large_bodies_that_are_none(body: str) -> None:
     assert (status, code) == (400, "invalid_request") and param in (None, "images")
 
 
-@pytest.mark.slow
+@pytest.fixture
+def _units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limits in units instead of MiB."""
+    assert (input_images.MAX_IMAGE_BYTES, input_images.MAX_ALL_BYTES) == (20 << 20, 50 << 20)
+    assert (edit_json(MODEL).limit, EditForm.limit) == (64 << 20, 64 << 20)
+    monkeypatch.setattr(input_images, "MAX_IMAGE_BYTES", 20 * UNIT)
+    monkeypatch.setattr(input_images, "MAX_ALL_BYTES", 50 * UNIT)
+    monkeypatch.setattr("proxy.core.media.readers.EDIT_BYTES", 64 * UNIT)
+    monkeypatch.setattr(EditForm, "limit", 64 * UNIT)
+
+
+@pytest.mark.usefixtures("_units")
 def test_an_image_in_json_has_20_mib() -> None:
-    for size, expected in ((20 * MB, None), (20 * MB + 1, too_large("images"))):
+    for size, expected in ((20 * UNIT, None), (20 * UNIT + 1, too_large("images"))):
         body = json.dumps({"images": [{"image_url": data_url(PNG.ljust(size, b"\0"))}], "prompt": "x"})
         assert refusal(edit_json(MODEL), body.encode()) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("_units")
 @pytest.mark.parametrize("filler", ["blanks", "prompt", "images"])
 def test_an_edit_in_json_has_64_mib(filler: str) -> None:
-    url, limit = data_url(PNG.ljust(12 * MB - 300, b"\0")), 64 * MB
+    url, limit = data_url(PNG.ljust(12 * UNIT - 300, b"\0")), 64 * UNIT
     images, prompt = [{"image_url": url}] * (4 if filler == "images" else 1), "x"
     body = json.dumps({"images": images, "prompt": prompt}).encode()
     missing = limit - len(body)
     body = body.replace(b'"x"', b'"%b"' % (b"x" * (missing + 1))) if filler == "prompt" else body.ljust(limit)
     assert len(body) == limit
-    chunks = [body[start : start + MB] for start in range(0, limit, MB)]
+    chunks = [body[start : start + UNIT] for start in range(0, limit, UNIT)]
     assert refusal(edit_json(MODEL), chunks) is None
     assert refusal(edit_json(MODEL), [*chunks, b" "]) == too_large()
 
@@ -384,35 +398,37 @@ def test_texts_of_a_form_have_a_charset(media_type: str, data: bytes, expected: 
 
 #: sizes of pictures -> how they are refused
 SIZES = [
-    ([20 * MB], None),
-    ([20 * MB + 1], too_large("image")),
-    ([20 * MB, 20 * MB, 10 * MB], None),
-    ([20 * MB, 20 * MB, 10 * MB + 1], too_large("image")),
-    ([20 * MB + 1, 1, 1, 1, 1, 1], invalid("image")),
+    ([20 * UNIT], None),
+    ([20 * UNIT + 1], too_large("image")),
+    ([20 * UNIT, 20 * UNIT, 10 * UNIT], None),
+    ([20 * UNIT, 20 * UNIT, 10 * UNIT + 1], too_large("image")),
+    ([20 * UNIT + 1, 1, 1, 1, 1, 1], invalid("image")),
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("_units")
 @pytest.mark.parametrize(("sizes", "expected"), SIZES)
 def test_pictures_of_a_form_are_bounded(sizes: list[int], expected: tuple[int, str, str | None] | None) -> None:
     body = form(PROMPT, *(picture(PNG.ljust(size, b"\0")[:size]) for size in sizes))
     assert refusal(edit_form(BOUNDARY, MODEL), body) == expected
 
 
+@pytest.mark.usefixtures("_units")
 def test_what_follows_a_picture_that_is_too_large_may_be_worse() -> None:
     reader = edit_form(BOUNDARY, MODEL)
-    reader.feed(form(picture(PNG.ljust(20 * MB, b"\0")))[:-20])
-    assert reader.held > 20 * MB
+    reader.feed(form(picture(PNG.ljust(20 * UNIT, b"\0")))[:-20])
+    assert reader.held > 20 * UNIT
     reader.feed(b"\0" * 100)
     assert reader.held < 100
     assert refusal(reader, b"\r\n--%b\r\n" % BOUNDARY + part("mask") + b"\r\n") == unsupported("mask")
 
 
+@pytest.mark.usefixtures("_units")
 def test_a_form_has_64_mib() -> None:
     body = form(picture(), PROMPT)
-    assert refusal(edit_form(BOUNDARY, MODEL), [body, bytes(64 * MB - len(body))]) is None
-    assert refusal(edit_form(BOUNDARY, MODEL), [body, bytes(64 * MB - len(body) + 1)]) == too_large()
-    assert refusal(edit_form(BOUNDARY, MODEL), bytes(64 * MB + 1)) == too_large()
+    assert refusal(edit_form(BOUNDARY, MODEL), [body, bytes(64 * UNIT - len(body))]) is None
+    assert refusal(edit_form(BOUNDARY, MODEL), [body, bytes(64 * UNIT - len(body) + 1)]) == too_large()
+    assert refusal(edit_form(BOUNDARY, MODEL), bytes(64 * UNIT + 1)) == too_large()
 
 
 @pytest.mark.parametrize(
