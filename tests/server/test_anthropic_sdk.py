@@ -27,6 +27,7 @@ tool_turns = pytest.mark.parametrize(
     ids=lambda value: f"{value}-{value.model}" if isinstance(value, Wire) else "stream" if value else "whole",
 )
 each_reader = each(1, lambda wire, stream: [(wire.kind, stream), wire.name])
+by_kind = each(1, lambda wire: [wire.kind, wire in ALIASES])
 streamed = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 USER: Any = {"role": "user", "content": "hello"}
 THINK: dict[str, Any] = {"output_config": {"effort": "high"}, "thinking": {"type": "adaptive"}}
@@ -56,6 +57,7 @@ async def told(sdk: anthropic.AsyncAnthropic, stream: bool, messages: list[Any] 
     return message
 
 
+@by_kind
 @every_wire
 async def test_a_stream_ends_in_the_same_message(sdk: anthropic.AsyncAnthropic, live: Live, wire: Wire) -> None:
     for upstream in live.sandbox.upstreams.values():
@@ -112,6 +114,7 @@ class Event(BaseModel):
     day: str
 
 
+@each(1, lambda wire: [wire.label, wire.kind, wire in ALIASES])
 @every_wire
 async def test_answers_are_parsed_whether_the_upstream_takes_a_schema_or_reads_it_in_the_prompt(
     sdk: anthropic.AsyncAnthropic, wire: Wire
@@ -181,6 +184,7 @@ async def test_an_unknown_model_and_an_unknown_path_are_errors_of_the_sdk(sdk: a
         await sdk.models.retrieve("nobody")
 
 
+@by_kind
 @pytest.mark.parametrize("wire", ALL, ids=str)
 async def test_an_error_inside_a_stream_is_raised(sdk: anthropic.AsyncAnthropic, live: Live, wire: Wire) -> None:
     fault = {"fault": "end_error" if wire.traits.run else "error_event"}

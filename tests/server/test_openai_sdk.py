@@ -12,13 +12,16 @@ from harness import Live
 from openai_live import CHAT, P1, P2, P3, RESPONSES, function
 from samples import each
 from sdk import STEPS, tls, validate
-from wires import BODY_WIRES, WIRES, Wire
+from wires import BODY_WIRES, WIRES, Wire, by_reader
 
 MODELS = [*(wire.model for wire in WIRES), P1, "gpt-5.6-sol"]
 RUNS = [wire.model for wire in WIRES if wire.traits.run]  # tools of theirs need a stream and a session
 every_model = pytest.mark.parametrize("model", MODELS)
 every_wire = pytest.mark.parametrize("wire", WIRES, ids=str)
 every_body = pytest.mark.parametrize("wire", BODY_WIRES, ids=str)
+#: For a sample: how the answer of a model is read; those that are not here are p1's.
+by_kind = each(1, lambda model: [KINDS.get(model)])
+KINDS = {wire.model: wire.kind for wire in WIRES}
 USER: list[Any] = [{"role": "user", "content": "hello"}]
 Client = openai.AsyncOpenAI
 
@@ -35,6 +38,7 @@ async def client(live: Live) -> AsyncIterator[Client]:
         yield running
 
 
+@by_kind
 @every_model
 async def test_chat(client: Client, model: str) -> None:
     asked: Any = {"model": model, "messages": USER}
@@ -54,6 +58,7 @@ async def test_chat(client: Client, model: str) -> None:
     assert final.choices[0].message.content == text
 
 
+@by_kind
 @every_model
 async def test_responses(client: Client, model: str) -> None:
     whole = await client.responses.create(model=model, input="hello")
@@ -68,6 +73,7 @@ async def test_responses(client: Client, model: str) -> None:
     assert final.output_text == whole.output_text and final.usage is not None
 
 
+@each(1, by_reader)
 @every_body
 async def test_tools_go_round_on_chat(client: Client, wire: Wire) -> None:
     messages: list[Any] = [{"role": "user", "content": "use Bash: ls -la"}]
@@ -82,6 +88,7 @@ async def test_tools_go_round_on_chat(client: Client, wire: Wire) -> None:
     assert 'The tool Bash returned: "total 0"' in (answer.choices[0].message.content or "")
 
 
+@by_kind
 @pytest.mark.parametrize("model", [model for model in MODELS if model not in RUNS])
 async def test_tools_go_round_on_responses(client: Client, model: str) -> None:
     items: list[Any] = [{"role": "user", "content": "use Bash: ls -la"}]
@@ -98,6 +105,7 @@ async def test_tools_go_round_on_responses(client: Client, model: str) -> None:
     assert 'The tool Bash returned: "total 0"' in answer.output_text
 
 
+@by_kind
 @every_model
 async def test_a_conversation_goes_on_with_the_answer_as_it_came(client: Client, model: str) -> None:
     """Message objects of the SDK hold more than role and content, also null members, and are sent back whole."""
@@ -198,6 +206,7 @@ class Bash(pydantic.BaseModel):
     command: str
 
 
+@each(1, by_reader)
 @every_body
 async def test_a_call_is_parsed_into_a_model(client: Client, wire: Wire) -> None:
     prompt, tools = "use Bash: ls -la", [openai.pydantic_function_tool(Bash)]
@@ -240,6 +249,7 @@ async def test_errors_become_the_classes_of_the_sdk(client: Client, live: Live, 
         await client.responses.create(model=wire.model, input="x")
 
 
+@each(1, by_reader)
 @every_wire
 async def test_an_error_inside_a_stream_is_raised(client: Client, live: Live, wire: Wire) -> None:
     fault = "end_error" if wire.traits.run else "error_event"
