@@ -198,7 +198,8 @@ async def test_an_error_inside_a_stream_is_raised(sdk: anthropic.AsyncAnthropic,
 
 async def test_the_sdk_does_not_repeat_what_no_retry_cures(live: Live) -> None:
     live.sandbox.p1.script.extend([{"fault": "usage_limit", "times": None}])
-    async with anthropic.AsyncAnthropic(api_key="unused", base_url=live.url, max_retries=2) as sdk:
+    http = anthropic.DefaultAsyncHttpxClient(verify=tls())
+    async with anthropic.AsyncAnthropic(api_key="unused", base_url=live.url, max_retries=2, http_client=http) as sdk:
         with pytest.raises(anthropic.RateLimitError, match=r"5 hours window used up until .*, in 1 h 0 min"):
             await told(sdk, False, model="gpt-5.5")
     assert live.upstream == 1

@@ -65,7 +65,7 @@ def check_begun(told: ToldRequest, wire: Wire, path: str, data: bytes, model: st
     assert begun.body == data and begun.model
 
 
-@each(2)
+@each(2, lambda wire, path, stream: [transport(wire, path), path, stream, wire.label])
 @pytest.mark.parametrize("wire", [*P1, *WIRES], ids=str)
 @pytest.mark.parametrize("path", [MESSAGES, *BOTH])
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "folded"])
@@ -133,7 +133,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
 KEYED = "http 401 refused failed replied failed:401"
 
 
-@each(2)
+@each(1, lambda wire, name, stream: [(name, stream), (name, wire.label == "p1"), wire.name])
 @pytest.mark.parametrize("wire", [P1[0], *BODY_WIRES], ids=str)
 @pytest.mark.parametrize("name", FAULTS)
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "folded"])

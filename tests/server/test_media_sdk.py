@@ -11,7 +11,7 @@ import openai
 import pytest
 from harness import Live, until, with_live
 from media_live import EDITS, GENERATIONS, PNG, ROUTES, SWITCHES, TRANSCRIPTIONS, Form, part, refusal, send
-from sdk import tls, validate
+from sdk import openai_client, validate
 
 Client = openai.AsyncOpenAI
 WAV = b"RIFF\x24\0\0\0WAVEfmt "
@@ -24,8 +24,7 @@ def live_options() -> dict[str, Any]:
 
 @pytest.fixture
 async def client(live: Live) -> AsyncIterator[Client]:
-    http = openai.DefaultAsyncHttpxClient(verify=tls())
-    async with Client(api_key="unused", base_url=f"{live.url}/v1", max_retries=0, http_client=http) as running:
+    async with openai_client(live.url) as running:
         yield running
 
 

@@ -6,12 +6,12 @@ import io
 from typing import Any
 
 import pytest
-from anthropic import AsyncAnthropic, NotFoundError
+from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient, NotFoundError
 from anthropic.types import ModelInfo
 from harness import Live, ask, configured, with_live
-from openai import AsyncOpenAI
 from openai import NotFoundError as OpenAiNotFound
 from openai.types import Model
+from sdk import openai_client, tls
 
 from proxy import Secret
 from proxy.core.routing import ALIASES
@@ -72,14 +72,15 @@ async def test_an_unknown_model_is_not_found_in_both_forms(live: Live, path: str
 
 
 async def test_the_sdks_read_one_model_and_all(live: Live) -> None:
-    async with AsyncAnthropic(base_url=live.url, api_key="x", max_retries=0) as anthropic:
+    http = DefaultAsyncHttpxClient(verify=tls())
+    async with AsyncAnthropic(base_url=live.url, api_key="x", max_retries=0, http_client=http) as anthropic:
         one = await anthropic.models.retrieve("opencode-go/glm-5.1")
         for info in [one, *[info async for info in anthropic.models.list()]]:
             assert ModelInfo.model_validate(info.model_dump(warnings="error"), strict=False) == info
         assert one.max_tokens == 32_768
         with pytest.raises(NotFoundError):
             await anthropic.models.retrieve("nobody")
-    async with AsyncOpenAI(base_url=f"{live.url}/v1", api_key="x", max_retries=0) as openai:
+    async with openai_client(live.url) as openai:
         for model in [await openai.models.retrieve(one.id), *[model async for model in openai.models.list()]]:
             assert Model.model_validate(model.model_dump(warnings="error")) == model
         with pytest.raises(OpenAiNotFound) as caught:

@@ -11,7 +11,7 @@ import pydantic
 import pytest
 from harness import Live, with_live
 from openai_live import CHAT, P1, P2, RESPONSES, body_for, chunks_of, function
-from sdk import validate
+from sdk import openai_client, validate
 
 LUNA, GROK_ON_P4, MINIMAX = "opencode-go/gpt-5.6-luna", "opencode-go/grok-4.6", "minimax-m3"
 Client = openai.AsyncOpenAI
@@ -25,7 +25,7 @@ def live_options() -> dict[str, Any]:
 
 @pytest.fixture
 async def client(live: Live) -> AsyncIterator[Client]:
-    async with Client(api_key="unused", base_url=f"{live.url}/v1", max_retries=0) as running:
+    async with openai_client(live.url) as running:
         yield running
 
 

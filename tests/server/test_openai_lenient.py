@@ -9,7 +9,7 @@ import openai
 import pytest
 from harness import Fake, Live, played, use, with_live
 from openai_live import CHAT, P2, P3, RESPONSES, ask_both, error_of, function
-from sdk import validate
+from sdk import openai_client, validate
 
 from proxy.core.convert.openai_mode import LENIENT_TAKES_IT
 from proxy.errors import UpstreamError
@@ -42,7 +42,7 @@ def live_options() -> dict[str, Any]:
 
 @pytest.fixture
 async def client(live: Live) -> AsyncIterator[Client]:
-    async with Client(api_key="unused", base_url=f"{live.url}/v1", max_retries=0) as running:
+    async with openai_client(live.url) as running:
         yield running
 
 

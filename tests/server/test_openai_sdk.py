@@ -11,7 +11,7 @@ import pytest
 from harness import Live
 from openai_live import CHAT, P1, P2, P3, RESPONSES, function
 from samples import each
-from sdk import STEPS, tls, validate
+from sdk import STEPS, openai_client, validate
 from wires import BODY_WIRES, WIRES, Wire, by_reader
 
 MODELS = [*(wire.model for wire in WIRES), P1, "gpt-5.6-sol"]
@@ -33,8 +33,7 @@ def live_options() -> dict[str, Any]:
 
 @pytest.fixture
 async def client(live: Live) -> AsyncIterator[Client]:
-    http = openai.DefaultAsyncHttpxClient(verify=tls())
-    async with Client(api_key="unused", base_url=f"{live.url}/v1", max_retries=0, http_client=http) as running:
+    async with openai_client(live.url) as running:
         yield running
 
 

@@ -21,6 +21,7 @@ from proxy.observe.capture.writing.writer import CaptureWriter
 from proxy.sandbox import Sandbox
 
 MODELS = {"p1": "gpt-5.5", "p1-lite": "gpt-5.6-sol", **{str(wire): wire.model for wire in WIRES}}
+KINDS = {wire.model: wire.kind for wire in WIRES}
 MESSAGES, COUNT = "/v1/messages", "/v1/messages/count_tokens"
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": png()}}
 URL = f"data:image/png;base64,{png()}"
@@ -50,7 +51,7 @@ async def captured(live: Live, body: dict[str, Any], path: str = MESSAGES) -> An
     return answer
 
 
-@each(1)
+@each(1, lambda model, stream: [stream, KINDS.get(model, model)])
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 async def test_a_conversation_is_answered_again(
@@ -91,6 +92,7 @@ def parts(path: str) -> list[dict[str, Any]]:
     return [{"type": "input_text", "text": "hello"}, {"type": "input_image", "image_url": URL}]
 
 
+@each(1, lambda path, model, form: [(path, form == "--streamed"), model, form])
 @pytest.mark.parametrize("form", ["as it was", "--streamed", "--whole"])
 @pytest.mark.parametrize(
     ("path", "model"), [(CHAT, "kimi-for-coding"), (RESPONSES, "kimi-for-coding"), (RESPONSES, "gpt-5.5")]
