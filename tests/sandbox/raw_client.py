@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -201,19 +201,36 @@ def parse(data: bytes) -> Iterator[dict[str, Any]]:
         yield event
 
 
+#: The way to a member of a body.
+Path = tuple[Any, ...]
+
+ABSENT = object()
+
 JUNK: list[Any] = [None, True, 1, "x", "", [], {}, [1], [None], {"type": "x"}, {"type": []}, [[]], [{}]]
 
 
-def never_crashes(body: dict[str, Any], serve: Callable[[dict[str, Any]], object]) -> None:
-    """Junk in any place of the body is refused or served."""
-    for path, junk in itertools.product(places(body), JUNK):
+def never_crashes(
+    body: dict[str, Any], serve: Callable[[dict[str, Any]], object], paths: Iterable[Path] | None = None
+) -> None:
+    """Junk in any place of the body, or in these, is refused or served."""
+    for path, junk in itertools.product(places(body) if paths is None else paths, JUNK):
         try:
             assert serve(spoilt(body, path, junk)), (path, junk)
         except Refused:
             continue
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def form_of(body: Any, path: Path) -> tuple[Any, ...]:
+    """What a place has in common with others like it: names of members on the way, kinds of the objects around it."""
+    form: list[Any] = []
+    for step in path:
+        form.append(None if isinstance(step, int) else step)
+        body = body[step]
+        form += [repr(body.get("type")), body.get("role")] if isinstance(body, dict) else []
+    return (*form, type(body))
+
+
+def places(value: Any, path: Path = ()) -> Iterator[Path]:
     """The path of everything inside of `value`."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, one in inner:
@@ -221,10 +238,14 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(one, (*path, step))
 
 
-def spoilt(body: dict[str, Any], path: tuple[Any, ...], junk: Any) -> dict[str, Any]:
-    copy = json.loads(json.dumps(body))
-    target = copy
-    for step in path[:-1]:
-        target = target[step]
-    target[path[-1]] = junk
+def spoilt(body: Any, path: Path, junk: Any) -> Any:
+    """A copy with junk there, or with nothing. What is not on the way is shared: nobody changes a body."""
+    if not isinstance(body, dict | list):
+        raise TypeError
+    copy: Any = body.copy()
+    step, *rest = path
+    if junk is ABSENT and not rest:
+        del copy[step]
+    else:
+        copy[step] = spoilt(body[step], tuple(rest), junk) if rest else junk
     return copy

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
-import json
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from typing import Any, NamedTuple
+
+from raw_client import ABSENT, Path, spoilt
 
 from proxy.sandbox.wires.field_checks import ByKind, Checked, Each, Field, Inside, Known, Row, Table, check, look, place
 from proxy.sandbox.wires.refusal import Refused
-
-ABSENT = object()
 
 #: What is put in the place of a good value: each breaks some row.
 JUNK: list[Any] = [
@@ -48,7 +49,7 @@ class Reached(NamedTuple):
 
     row: Row
     table: Table
-    way: tuple[Any, ...] = ()
+    way: Path = ()
     where: str = ""
     reads_as: Callable[[Any], Any] = lambda item: item
 
@@ -145,18 +146,10 @@ def _spoilt(good: dict[str, Any], reached: Reached) -> Iterator[dict[str, Any]]:
     for way, junk in itertools.product([*ways, *((name,) for name in good)], JUNK):
         yield from _changed(good, way, junk)
     if reached.way and isinstance(reached.way[-1], int):
-        yield from _changed(good, reached.way[:-1], [*at(good, reached.way[:-1]), item])
+        yield from _changed(good, reached.way[:-1], [*at(good, reached.way[:-1]), copy(item)])
 
 
-def _changed(good: dict[str, Any], way: tuple[Any, ...], value: Any) -> Iterator[dict[str, Any]]:
+def _changed(good: dict[str, Any], way: Path, value: Any) -> Iterator[dict[str, Any]]:
     """A copy with the value there, if the way leads anywhere."""
-    body: dict[str, Any] = json.loads(json.dumps(good))
-    try:
-        *around, last = way
-        if value is ABSENT:
-            del at(body, around)[last]
-        else:
-            at(body, around)[last] = value
-    except (LookupError, TypeError, ValueError):
-        return
-    yield json.loads(json.dumps(body))
+    with contextlib.suppress(LookupError, TypeError, ValueError):
+        yield spoilt(good, way, value)
