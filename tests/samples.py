@@ -9,9 +9,11 @@ occurs in the table occurs in the sample. `scripts/mutants` shows what a sample 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import wraps
 from heapq import heapify, heappop, heappush
+from inspect import signature
 from itertools import combinations
 from typing import Any, TypeVar
 
@@ -24,6 +26,7 @@ FEWEST = 5
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
 Features = Callable[..., Sequence[Hashable]]
+Test = Callable[..., Awaitable[None]]
 
 
 class Extent:
@@ -75,6 +78,28 @@ def walk() -> Iterator[Callable[[object], AbstractContextManager[None]]]:
     yield row
     if failed:
         raise ExceptionGroup("rows", failed)
+
+
+def rows(names: str, table: Iterable[Any]) -> Callable[[Test], Test]:
+    """As `pytest.mark.parametrize`, but one case walks through the table: for tests of which nothing is left behind
+    that another row would see."""
+    given, kept = names.split(", "), list(table)
+
+    def decorate(test: Test) -> Test:
+        @wraps(test)
+        async def walked(**fixtures: Any) -> None:
+            with walk() as row:
+                for values in kept:
+                    members = dict(zip(given, values if len(given) > 1 else [values], strict=True))
+                    with row(str(members)[:200]):
+                        await test(**fixtures, **members)
+
+        asked = signature(test)
+        others = [one for one in asked.parameters.values() if one.name not in given]
+        walked.__signature__ = asked.replace(parameters=others)  # type: ignore[attr-defined]
+        return walked
+
+    return decorate
 
 
 def covering(table: Sequence[Sequence[Hashable]], number: int) -> list[int]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 
 import pytest
 import samples
-from samples import Extent, covering, examples, sampled
+from samples import Extent, covering, examples, rows, sampled
 
 pytest_plugins = "pytester"
 AXES = ("abcd", "xyz", "12")
@@ -35,6 +36,22 @@ def test_how_many_examples_and_rows(
     assert examples(300) == number and examples(1) == (1 if everything else samples.FEWEST)
     table = list(itertools.product(*AXES))
     assert (sampled(table, 1) == table) is everything
+
+
+async def test_a_walk_tells_all_rows_that_fail() -> None:
+    tried = []
+
+    @rows("number, word", [(1, "a"), (2, "b"), (3, "c")])
+    async def test(fixture: str, number: int, word: str) -> None:
+        tried.append((fixture, number, word))
+        assert number == 2
+
+    assert [*inspect.signature(test).parameters] == ["fixture"]
+    with pytest.raises(ExceptionGroup) as caught:
+        await test(fixture="x")
+    failed = [error.__notes__[-1] for error in caught.value.exceptions]
+    assert failed == [f"in the row {{'number': {number}, 'word': '{word}'}}" for number, word in ((1, "a"), (3, "c"))]
+    assert tried == [("x", 1, "a"), ("x", 2, "b"), ("x", 3, "c")]
 
 
 TABLE = """

@@ -17,7 +17,7 @@ from harness import Live, ask, kinds, parse_events, texts, until, watch_often, w
 from outcomes import Good, Outcome, Refused, is_good, kind_of
 from p1_events import CREATED, call_events, completed, delta, done, failed
 from p1_faults import HTTP, SHARED, TOOLS, asked_for, comes_out, play
-from samples import sampled, walk
+from samples import rows, sampled
 
 from proxy.providers.upstream.transport import HttpTimers
 from proxy.sandbox import FAULTS, Place, Sandbox
@@ -50,15 +50,13 @@ def differs(fault: str, params: dict[str, Any], outcome: Outcome, stream: bool) 
     return (fault, repr(params)), (kind_of(outcome), stream)
 
 
-async def test_a_fault_comes_out_as_the_table_says(live: Live) -> None:
-    rows = ((*one, stream) for stream in (True, False) for one in [*SHARED, *HTTP])
-    with walk() as row:
-        for fault, params, outcome, stream in sampled(rows, 1, differs):
-            with row((fault, params, stream)):
-                await comes_out_of(live, fault, params, outcome, stream)
+CASES = sampled(((*row, stream) for stream in (True, False) for row in [*SHARED, *HTTP]), 1, differs)
 
 
-async def comes_out_of(live: Live, fault: str, params: dict[str, Any], outcome: Outcome, stream: bool) -> None:
+@rows("fault, params, outcome, stream", CASES)
+async def test_a_fault_comes_out_as_the_table_says(
+    live: Live, fault: str, params: dict[str, Any], outcome: Outcome, stream: bool
+) -> None:
     live.forget()
     asked, refreshed = live.upstream, live.sandbox.p1.refreshes
     live.sandbox.p1.script.replace([{"fault": fault, **params}])
@@ -348,21 +346,19 @@ async def test_a_client_that_leaves_at_any_moment_releases_the_upstream(live: Li
     assert not live.notes.all("internal_error")
 
 
-async def test_cancelling_at_every_step_leaves_nothing_behind(live: Live) -> None:
+@rows("steps", range(0, 120, 3))
+async def test_cancelling_at_every_step_leaves_nothing_behind(live: Live, steps: int) -> None:
     """The client leaves after that many turns of the event loop."""
+    live.sandbox.p1.script.replace([{"fault": "silence_mid_text", "seconds": None}])
     loop = asyncio.get_running_loop()
-    with walk() as row:
-        for steps in range(0, 120, 3):
-            with row(steps):
-                live.sandbox.p1.script.replace([{"fault": "silence_mid_text", "seconds": None}])
-                task = asyncio.ensure_future(live.post(ask(stream=True)))
-                for _ in range(steps):
-                    await asyncio.sleep(0)
-                task.cancel()
-                await asyncio.wait({task})
-                await until(lambda: not [one for one in asyncio.all_tasks(loop) if "_watch" in repr(one)])
-                await live.sandbox.p1.idle(1.0)
-                assert not live.notes.all("internal_error")
+    task = asyncio.ensure_future(live.post(ask(stream=True)))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait({task})
+    await until(lambda: not [one for one in asyncio.all_tasks(loop) if "_watch" in repr(one)])
+    await live.sandbox.p1.idle(1.0)
+    assert not live.notes.all("internal_error")
 
 
 async def test_the_log_tells_of_each_attempt_and_never_of_content(live: Live) -> None:

@@ -10,6 +10,7 @@ from p1_sandbox_client import BASH, user
 from p3_sandbox_client import P3Client
 from p3_sandbox_client import grok as ask_for
 from raw_client import Reply
+from samples import rows
 
 DONE = b"data: [DONE]\n\n"
 TEXT = "response.output_text.delta"
@@ -98,7 +99,7 @@ FORMS: list[tuple[str, dict[str, Any], Sees]] = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "params", "sees"), FORMS, ids=[f"{fault}-{params}" for fault, params, _ in FORMS])
+@rows("fault, params, sees", FORMS)
 async def test_forms_of_a_stream(grok: P3Client, fault: str, params: dict[str, Any], sees: Sees) -> None:
     grok.sandbox.p3.script.replace([{"fault": fault, **params}])
     reply = await grok.ask(request())

@@ -3,6 +3,7 @@
 import pytest
 from p2_sandbox_client import IMAGE, user
 from p4_sandbox_client import BODIES, P4Client, go_chat, go_messages
+from samples import rows
 
 from proxy.sandbox.p4.catalog import MODELS
 from proxy.sandbox.wires.encrypted_content import encrypt
@@ -32,7 +33,7 @@ async def test_the_session_rule_may_be_off(go: P4Client) -> None:
     assert (await go.ask(go_chat(), {"x-opencode-session": None})).status == 200
 
 
-@pytest.mark.parametrize("name", MODELS)
+@rows("name", MODELS)
 async def test_each_model_has_its_wires(go: P4Client, name: str) -> None:
     for wire, make in BODIES.items():
         go.wire = wire

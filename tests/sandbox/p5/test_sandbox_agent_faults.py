@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from p5_sandbox_client import P5Client, Talk, rendered, run_request
+from samples import rows
 
 from proxy.sandbox import FAULTS, Place, ScriptError
 
@@ -215,11 +216,6 @@ def detail(talk: Talk) -> Any:
     return talk.error["details"][0]["debug"]["details"]
 
 
-def shown(one: object) -> str:
-    """In the name of a test: a function has no name that stays."""
-    return "" if callable(one) else str(one)[:40]
-
-
 #: Fault, its parameters, the prompt -> what is so after a while of a stream that stays open.
 HELD: list[tuple[str, dict[str, Any], str, Check]] = [
     ("silence_after_created", {"seconds": None}, "hello", lambda t: 16 in t.kinds and BEAT not in t.kinds),
@@ -233,7 +229,7 @@ HELD: list[tuple[str, dict[str, Any], str, Check]] = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "params", "prompt", "holds"), HELD, ids=shown)
+@rows("fault, params, prompt, holds", HELD)
 async def test_faults_that_end_when_the_client_leaves(
     cursor: P5Client, fault: str, params: dict[str, Any], prompt: str, holds: Check
 ) -> None:
@@ -245,7 +241,7 @@ async def test_faults_that_end_when_the_client_leaves(
     assert cursor.p5.violations == []
 
 
-@pytest.mark.parametrize(("fault", "params", "prompt", "ends", "holds"), PLAYED, ids=shown)
+@rows("fault, params, prompt, ends, holds", PLAYED)
 async def test_faults_of_a_run(
     cursor: P5Client, fault: str, params: dict[str, Any], prompt: str, ends: str, holds: Check
 ) -> None:
@@ -277,7 +273,7 @@ STATUSES: dict[str, tuple[int, str]] = {
 }
 
 
-@pytest.mark.parametrize("fault", STATUSES)
+@rows("fault", STATUSES)
 async def test_answers_instead_of_a_stream(cursor: P5Client, fault: str) -> None:
     status, words = STATUSES[fault]
     async with cursor.open(str(uuid.uuid4())):

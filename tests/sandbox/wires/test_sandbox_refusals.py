@@ -15,8 +15,8 @@ from p2_sandbox_client import user as chat_user
 from p3_sandbox_client import P3Client
 from p4_sandbox_client import P4Client, go_chat, go_responses
 from raw_client import Reply, form_of, never_crashes, places
-from refusal_cases import ACCEPTED, HEADERS, REFUSED
-from samples import sampled, walk
+from refusal_cases import ACCEPTED, HEADERS, REFUSED, Case
+from samples import rows, sampled
 
 from proxy.sandbox.model.reply import reply as answer_of
 from proxy.sandbox.p1.checks import BODY, Seen
@@ -81,36 +81,29 @@ def check_shape(reply: Reply, wire: str, body: Any) -> None:
 WIRES = dict.fromkeys(case.wire for case in ACCEPTED)
 
 
-async def test_header_rules(ask: Clients) -> None:
-    with walk() as row:
-        for case in HEADERS:
-            with row(case):
-                reply = await ask(case.wire, PLAIN[case.wire], case.sent)
-                assert (reply.status, case.words in reply.data.decode()) == (case.status, True), reply.data
-                if case.wire != "p2" or case.status != 400:
-                    check_shape(reply, case.wire, PLAIN[case.wire])
+@rows("case", HEADERS)
+async def test_header_rules(ask: Clients, case: Case) -> None:
+    reply = await ask(case.wire, PLAIN[case.wire], case.sent)
+    assert (reply.status, case.words in reply.data.decode()) == (case.status, True), reply.data
+    if case.wire != "p2" or case.status != 400:
+        check_shape(reply, case.wire, PLAIN[case.wire])
 
 
-async def test_body_rules(ask: Clients) -> None:
-    with walk() as row:
-        for case in REFUSED:
-            with row(case):
-                on_lite = {LITE: "true"} if "contradicts" in case.words else None
-                reply = await ask(case.wire, case.sent, on_lite)
-                said = reply.data.decode() if case.wire in ("p1", "p3") else reply.json["error"]["message"]
-                assert (reply.status, case.words in said) == (case.status, True), reply.data
-                check_shape(reply, case.wire, case.sent)
+@rows("case", REFUSED)
+async def test_body_rules(ask: Clients, case: Case) -> None:
+    on_lite = {LITE: "true"} if "contradicts" in case.words else None
+    reply = await ask(case.wire, case.sent, on_lite)
+    said = reply.data.decode() if case.wire in ("p1", "p3") else reply.json["error"]["message"]
+    assert (reply.status, case.words in said) == (case.status, True), reply.data
+    check_shape(reply, case.wire, case.sent)
 
 
-async def test_accepted(ask: Clients) -> None:
-    with walk() as row:
-        for case in ACCEPTED:
-            with row(case):
-                reply = await ask(case.wire, case.sent)
-                assert reply.status == 200, reply.data
-                assert case.wire not in ("p1", "p3") or reply.types[-1] == "response.completed"
-                ends = reply.data.count(b"data: [DONE]"), reply.data.count(b'"finish_reason":"')
-                assert case.wire != "p2" or ends == (1, 1)
+@rows("case", ACCEPTED)
+async def test_accepted(ask: Clients, case: Case) -> None:
+    reply = await ask(case.wire, case.sent)
+    assert reply.status == 200, reply.data
+    assert case.wire not in ("p1", "p3") or reply.types[-1] == "response.completed"
+    assert case.wire != "p2" or reply.data.count(b"data: [DONE]") == 1 == reply.data.count(b'"finish_reason":"')
 
 
 @pytest.mark.parametrize("wire", ["p1", "p2", "p3", "chat"])
@@ -223,8 +216,8 @@ def test_junk_is_refused_or_served_but_never_a_crash(wire: str) -> None:
     """Anywhere; in a sample of the suite, of places alike in the bodies of a wire in one."""
     table = {"p1": BODY, "p3": GROK_BODY, "messages": MESSAGES}.get(wire, CHAT)
     spoiling = ((number, path) for number, (body, _) in enumerate(goods(wire)) for path in places(body))
-    rows = sampled(spoiling, 1, lambda number, path: [form_of(goods(wire)[number][0], path)])
-    for number, around in itertools.groupby(rows, key=lambda row: row[0]):
+    sample = sampled(spoiling, 1, lambda number, path: [form_of(goods(wire)[number][0], path)])
+    for number, around in itertools.groupby(sample, key=lambda row: row[0]):
         body, rules = goods(wire)[number]
 
         def serve(changed: dict[str, Any], rules: Any = rules) -> object:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from p1_sandbox_client import Client
 from pictures import png
 from raw_client import Reply, never_crashes
+from samples import rows
 
 from proxy.sandbox import FAULTS, P1Options, Place, Sandbox
 from proxy.sandbox.p1.media.answers import image_answer, transcript
@@ -225,7 +226,7 @@ REFUSED: list[tuple[Any, dict[str, str | None], int]] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "headers", "status"), REFUSED)
+@rows("body, headers, status", REFUSED)
 async def test_what_is_refused(media: Media, body: Any, headers: dict[str, str | None], status: int) -> None:
     reply = await media.ask(body, headers)
     assert reply.status == status and media.sandbox.p1.requests[-1].status == status
@@ -294,8 +295,8 @@ OF_TRANSCRIPTS: list[tuple[str, dict[str, Any], int, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("body", "fault", "params", "status", "whole"),
+@rows(
+    "body, fault, params, status, whole",
     [
         *((GOOD, *row) for row in (*SHARED, *OF_IMAGES)),
         *((form(FILE), *row) for row in (*SHARED, *OF_TRANSCRIPTS)),

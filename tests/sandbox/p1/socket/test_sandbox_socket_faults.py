@@ -1,6 +1,7 @@
 """Every fault of an answer on a socket of the simulated P1, seen by a raw client."""
 
 import asyncio
+import itertools
 import json
 import time
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from p1_sandbox_client import BASH, READ, THINKING, full, user
 from p1_socket_client import Line, SocketClient, frame_of
 from raw_client import Reply
+from samples import rows
 
 from proxy.sandbox import FAULTS, Place
 
@@ -51,8 +53,7 @@ def check_point(point: str, reply: Reply) -> None:
         assert reply.events[0]["rate_limits"]["limit_reached"]
 
 
-@pytest.mark.parametrize("reset", [False, True])
-@pytest.mark.parametrize("point", POINTS)
+@rows("point, reset", itertools.product(POINTS, [False, True]))
 async def test_cuts(sockets: SocketClient, point: str, reset: bool) -> None:
     async with sockets.open() as line:
         reply = await play(sockets, line, f"cut_{point}", reset=reset)
@@ -66,7 +67,7 @@ async def test_cuts(sockets: SocketClient, point: str, reset: bool) -> None:
     assert sockets.sandbox.p1.sockets.seen[-1].close_code == 1006
 
 
-@pytest.mark.parametrize("point", POINTS)
+@rows("point", POINTS)
 async def test_closes(sockets: SocketClient, point: str) -> None:
     async with sockets.open() as line:
         reply = await play(sockets, line, f"close_{point}", code=1012, reason="restart")
@@ -94,7 +95,7 @@ ERRORS: list[tuple[str, dict[str, Any], int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "params", "status", "words"), ERRORS, ids=[row[0] for row in ERRORS])
+@rows("fault, params, status, words", ERRORS)
 async def test_errors(sockets: SocketClient, fault: str, params: dict[str, Any], status: int, words: str) -> None:
     async with sockets.open() as line:
         (event,) = (await play(sockets, line, fault, **params)).events
@@ -127,7 +128,7 @@ ENDINGS: list[tuple[str, dict[str, Any], str, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "params", "last", "closed"), ENDINGS)
+@rows("fault, params, last, closed", ENDINGS)
 async def test_endings(sockets: SocketClient, fault: str, params: dict[str, Any], last: str, closed: bool) -> None:
     async with sockets.open() as line:
         reply = await play(sockets, line, fault, **params)
@@ -144,7 +145,7 @@ HARMLESS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("fault", HARMLESS)
+@rows("fault", HARMLESS)
 async def test_whole_answers(sockets: SocketClient, fault: str) -> None:
     body = full(user("use Bash: ls"), tools=[BASH, READ], **THINKING)
     async with sockets.open() as line:
@@ -187,7 +188,7 @@ SILENCES = {
 }
 
 
-@pytest.mark.parametrize("fault", SILENCES)
+@rows("fault", SILENCES)
 async def test_silence(sockets: SocketClient, fault: str) -> None:
     async with sockets.open() as line:
         start = time.monotonic()
