@@ -13,19 +13,24 @@ python_command() {
   return 1
 }
 
+# uv, which takes seconds where pip takes a minute for the tools; but it does not read pip's settings, which may name the
+# only index there is.
+venv_install() {
+  local pip=(.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile)
+  "${pip[@]}" uv && .venv/bin/uv pip install --quiet --python .venv/bin/python --editable "$1" && return
+  "${pip[@]}" --editable "$1"
+}
+
 venv_ready() {
-  local extras="$1" python stamp target=. options=(--no-build-isolation)
-  # Of the tools much is never imported: what is gets compiled then.
-  [ "$extras" = dev ] && target=".[dev]" && options+=(--no-compile)
+  local extras="$1" python stamp target=.
+  [ "$extras" = dev ] && target=".[dev]"
   stamp="$(cat pyproject.toml setup.cfg | cksum | tr ' ' '-')"
   [ -f ".venv/.ready-dev-$stamp" ] && return
   [ "$extras" = runtime ] && [ -f ".venv/.ready-runtime-$stamp" ] && return
   python="$(python_command)"
   [ -x .venv/bin/python ] || "$python" -m venv .venv
   echo "installing into .venv ..." >&2
-  # With a setuptools at hand that makes wheels itself, pip makes no environment to build this package in.
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile "setuptools>=70.1" >&2
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check "${options[@]}" --editable "$target" >&2
+  venv_install "$target" >&2
   rm -f .venv/.ready-"$extras"-*
   touch ".venv/.ready-$extras-$stamp"
 }
