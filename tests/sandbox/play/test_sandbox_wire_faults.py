@@ -1,13 +1,14 @@
 """The faults that every wire of every simulated upstream can play, seen by a raw client."""
 
 import json
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import pytest
 from families import FAMILIES, WHOLE_FAMILIES, Asker, Family
-from samples import each
+from samples import Features, each, sampled, walk
 
-from proxy.sandbox import FAULTS, Place
+from proxy.sandbox import FAULTS
 from proxy.sandbox.p4.failures import CLASSES
 
 #: Fault, parameters -> status, words of the body.
@@ -102,19 +103,44 @@ FRONT: Failures = [("json_error", {"message": "m"}, 200, '"error":{"message":"m"
 HTTP = {label: [*rows, *FRONT] for label, rows in {"p1": P1_HTTP, "p2": P2_HTTP, "p3": P3_HTTP, "p4": P4_HTTP}.items()}
 
 
-@each(1, lambda asker, fault, params, status, words: [(fault, repr(params)), (asker.label, fault)])
-@pytest.mark.parametrize(
-    ("asker", "fault", "params", "status", "words"),
-    [(family, *row) for family in FAMILIES for row in HTTP[family.label]],
-    indirect=["asker"],
+#: A family, and one of its rows.
+Case = tuple[Any, ...]
+
+
+def cases(table: Callable[[Family], Iterable[Case]], features: Features) -> list[Case]:
+    """Each row of the table of each family, or a sample of them."""
+    return sampled(((family, *row) for family in FAMILIES for row in table(family)), 1, features)
+
+
+def by_wire(family: Family, fault: str, params: dict[str, Any], *_: object) -> Sequence[Hashable]:
+    """What makes a difference: each row on each wire."""
+    return [(family.wire, fault, repr(params))]
+
+
+async def each_of(asker: Asker, table: list[Case], check: Callable[..., Awaitable[None]]) -> None:
+    with walk() as row:
+        for family, *rest in table:
+            if family == asker.family:
+                with row(rest):
+                    await check(asker, *rest)
+
+
+HTTP_CASES = cases(
+    lambda family: HTTP[family.label],
+    lambda family, fault, params, *_: [(fault, repr(params)), (family.label, fault)],
 )
-async def test_http_faults(asker: Asker, fault: str, params: dict[str, Any], status: int, words: str) -> None:
-    family = asker.family
-    for body in (family.body(), family.whole())[: 1 + (family in WHOLE_FAMILIES)]:
-        reply = await asker.played(fault, body=body, **params)
-        assert (reply.status, words in reply.data.decode()) == (status, True), reply.data
-        assert asker.upstream.requests[-1].status == status
-        assert (await asker.client.ask(body)).status == 200, "a step is used once"
+
+
+async def test_http_faults(asker: Asker) -> None:
+    async def check(asker: Asker, fault: str, params: dict[str, Any], status: int, words: str) -> None:
+        family = asker.family
+        for body in (family.body(), family.whole())[: 1 + (family in WHOLE_FAMILIES)]:
+            reply = await asker.played(fault, body=body, **params)
+            assert (reply.status, words in reply.data.decode()) == (status, True), reply.data
+            assert asker.upstream.requests[-1].status == status
+            assert (await asker.client.ask(body)).status == 200, "a step is used once"
+
+    await each_of(asker, HTTP_CASES, check)
 
 
 async def test_headers_of_http_faults(asker: Asker) -> None:
@@ -147,19 +173,23 @@ ENDINGS: list[tuple[str, dict[str, Any], str | None, bool, bool]] = [
 ]
 
 
-@each(1)
-@pytest.mark.parametrize(("fault", "params", "last", "ended", "broken"), ENDINGS)
-async def test_endings(asker: Asker, fault: str, params: Any, last: str | None, ended: bool, broken: bool) -> None:
-    reply = await asker.played(fault, body=asker.family.body(**asker.family.thinks), **params)
-    kinds = [kind for kind, _ in reply.pieces]
-    assert (reply.status, reply.ended, reply.broken is not None) == (200, ended, broken)
-    assert (kinds[-1] if kinds else None) == last
-    if last is None and not ended:
-        more = fault == "error_event"
-        assert len(reply.events) == OPENINGS[asker.family.wire] + more
-    if fault in ("error_event", "late_events"):
-        assert '"error"' in json.dumps(reply.events[-1])
-    await asker.upstream.idle()
+ENDING_CASES = cases(lambda _family: ENDINGS, by_wire)
+
+
+async def test_endings(asker: Asker) -> None:
+    async def check(asker: Asker, fault: str, params: Any, last: str | None, ended: bool, broken: bool) -> None:
+        reply = await asker.played(fault, body=asker.family.body(**asker.family.thinks), **params)
+        kinds = [kind for kind, _ in reply.pieces]
+        assert (reply.status, reply.ended, reply.broken is not None) == (200, ended, broken)
+        assert (kinds[-1] if kinds else None) == last
+        if last is None and not ended:
+            more = fault == "error_event"
+            assert len(reply.events) == OPENINGS[asker.family.wire] + more
+        if fault in ("error_event", "late_events"):
+            assert '"error"' in json.dumps(reply.events[-1])
+        await asker.upstream.idle()
+
+    await each_of(asker, ENDING_CASES, check)
 
 
 #: Faults that leave a whole call of Bash, for a reader who is ready for them: everywhere, and by wire.
@@ -193,19 +223,19 @@ def harmless(family: Family) -> list[tuple[str, dict[str, Any]]]:
     return [(fault, params) for key, fault in named for params in ({}, *VARIANTS.get((key, fault), ()))]
 
 
-@each(1)
-@pytest.mark.parametrize(
-    ("asker", "fault", "params"),
-    [(family, *row) for family in FAMILIES for row in harmless(family)],
-    indirect=["asker"],
-)
-async def test_whole_answers(asker: Asker, fault: str, params: dict[str, Any]) -> None:
-    reply = await asker.played(fault, **params)
-    assert reply.broken is None and reply.ended
-    assert reply.calls == [("Bash", {"command": "ls"})]
-    numbers = [event["sequence_number"] for event in reply.events if "sequence_number" in event]
-    assert numbers == list(range(len(numbers)))
-    assert bool(numbers) is (asker.family.wire == "responses")
+WHOLE_CASES = cases(harmless, by_wire)
+
+
+async def test_whole_answers(asker: Asker) -> None:
+    async def check(asker: Asker, fault: str, params: dict[str, Any]) -> None:
+        reply = await asker.played(fault, **params)
+        assert reply.broken is None and reply.ended
+        assert reply.calls == [("Bash", {"command": "ls"})]
+        numbers = [event["sequence_number"] for event in reply.events if "sequence_number" in event]
+        assert numbers == list(range(len(numbers)))
+        assert bool(numbers) is (asker.family.wire == "responses")
+
+    await each_of(asker, WHOLE_CASES, check)
 
 
 #: What makes a fault quick enough to try them all.
@@ -275,15 +305,24 @@ def test_every_fault_has_a_test(family: Family) -> None:
         assert set(FAULTS[family.place._replace(stream=False)]) == http | {row[0] for row in WHOLE_FAULTS}
 
 
+#: Each fault, with and without a stream.
+PLAYED = cases(
+    lambda family: [
+        (fault, stream) for stream in (True, False) for fault in FAULTS.get(family.place._replace(stream=stream), ())
+    ],
+    by_wire,
+)
+
+
 async def test_every_fault_plays(asker: Asker) -> None:
-    family = asker.family
-    for stream in (True, False):
-        for fault in FAULTS.get(Place(family.label, family.wire, stream), {}):
-            body = family.body("use Bash: ls") if stream else family.whole("use Bash: ls")
-            reply = await asker.played(fault, body=body, **quick(fault))
-            assert reply.status >= 200
-            assert (reply.broken is not None) is fault.startswith("cut")
-    await asker.upstream.idle()
+    async def check(asker: Asker, fault: str, stream: bool) -> None:
+        body = asker.family.body("use Bash: ls") if stream else asker.family.whole("use Bash: ls")
+        reply = await asker.played(fault, body=body, **quick(fault))
+        assert reply.status >= 200
+        assert (reply.broken is not None) is fault.startswith("cut")
+        await asker.upstream.idle()
+
+    await each_of(asker, PLAYED, check)
 
 
 async def test_what_comes_in_place_of_a_stream(asker: Asker) -> None:
@@ -335,6 +374,7 @@ async def test_odd_arguments(asker: Asker) -> None:
         assert await sent("truncated_arguments") == '{"comman'
 
 
+@each(1, lambda asker: [asker.wire])
 async def test_bytes_that_no_reader_likes(asker: Asker) -> None:
     lines = (await asker.played("malformed_json")).data.split(b"\n")
     assert len([line for line in lines if line.startswith(b"data: {") and not line.endswith(b"}")]) == 1
