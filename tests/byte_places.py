@@ -16,6 +16,10 @@ _REASON = {
 }
 
 
+#: Classes of what HTTP puts around any stream.
+HTTP_PLACES = ("status line", "header", "chunk size", "behind a chunk size", "behind a chunk")
+
+
 @dataclass(frozen=True)
 class Chunk:
     """`size` and `data` are where its length line and its data begin, `end` where the data ends."""

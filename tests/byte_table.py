@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import ClientPayloadError
-from byte_places import Places, envelope_places, places, socket_places
+from byte_places import HTTP_PLACES, Places, envelope_places, places, socket_places
 from byte_rule import MESSAGES, Content, content_of, judge, passed_on
 from byte_tapes import DAMAGES, STREAM, Row, Tapes
 from harness import Answer, Live, ask, configured, until
@@ -118,21 +118,25 @@ class Table:
 
     def rows(self, path: str, stream: bool) -> Iterator[tuple[str, str, Row]]:
         """Name, prompt and row of each damage at each class; on the other routes than Messages, which share all but the
-        form, one damage a class in turn. In a sample of the suite a damage at a class comes streamed or whole."""
-        number = 0
+        form, one damage a class in turn. In a sample of the suite a damage at a class comes streamed or whole, and what
+        HTTP puts around the events is damaged on one wire."""
+        number, other_form = 0, stream + (path == RESPONSES)
         for prompt, (tape, found) in self.good.items():
             for place, at in found.classes.items():
                 if prompt == "call" and not place.startswith("in "):
                     continue  # the same bytes as in the text
                 number += 1
+                if not Extent.everything and place in HTTP_PLACES and self.wire.kind != P1.kind:
+                    continue
                 for turn, damage in enumerate(DAMAGES, number):
-                    in_turn = (turn + stream) % 2 == 0
-                    if turn % len(DAMAGES) == 0 or (path == MESSAGES and (in_turn or Extent.everything)):
+                    one_in_turn = path == MESSAGES or turn % len(DAMAGES) == 0
+                    if one_in_turn and (Extent.everything or (turn + other_form) % 2 == 0):
                         yield f"{prompt}: {damage} {place}", prompt, Row(tape, at, damage)
             if self.is_passed_on(path):
                 continue  # and then so is what was said there
-            for place, (at, said, damage) in found.others.items():
-                yield f"{prompt}: {place}", prompt, Row(tape, at, damage, said)
+            for turn, (place, (at, said, damage)) in enumerate(found.others.items(), path == MESSAGES):
+                if Extent.everything or (turn + other_form) % 2 == 0:
+                    yield f"{prompt}: {place}", prompt, Row(tape, at, damage, said)
 
     async def check(self) -> list[str]:
         """What breaks the rule."""
